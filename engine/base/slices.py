@@ -1,0 +1,103 @@
+"""The slice: a run of consecutive entries in one received buffer, the unit of the whole data path.
+
+One object per run travels from the socket through managed ledger and ledger writer into the tail cache and the
+dispatcher, so that nothing is paid per entry but the bytes themselves. A slice never spans two ledgers.
+"""
+
+from engine.base.ids import Position
+
+
+class Slice:
+    """Consecutive entries of one ledger, lying in ``buf``.
+
+    ``buf`` is immutable and kept alive by the slice, so budgets charge ``held`` (the whole buffer), not ``size``.
+    ``spans`` is flat: entry ``i`` is ``buf[spans[2 * i]:spans[2 * i + 1]]``, the bytes a client sent behind its command.
+    ``ledger_id`` and ``first`` (entry id of entry 0) are -1 until a ledger has taken the slice.
+    ``counts`` holds messages per entry, or is None when each entry is a single message.
+    """
+
+    __slots__ = ("buf", "count", "counts", "first", "ledger_id", "size", "spans")
+
+    def __init__(
+        self,
+        buf: bytes,
+        spans: list[int],
+        size: int,
+        counts: list[int] | None = None,
+        ledger_id: int = -1,
+        first: int = -1,
+    ) -> None:
+        self.buf = buf
+        self.spans = spans
+        self.count = len(spans) >> 1
+        self.size = size
+        self.counts = counts
+        self.ledger_id = ledger_id
+        self.first = first
+
+    @property
+    def held(self) -> int:
+        """Bytes that this slice keeps alive."""
+        return len(self.buf)
+
+    @property
+    def messages(self) -> int:
+        """Messages in all entries together."""
+        return self.count if self.counts is None else sum(self.counts)
+
+    @property
+    def last(self) -> int:
+        """Entry id of the last entry."""
+        return self.first + self.count - 1
+
+    def position(self, i: int) -> Position:
+        """Position of entry ``i``."""
+        return Position(self.ledger_id, self.first + i)
+
+    def entry(self, i: int) -> bytes:
+        """A copy of the bytes of entry ``i``; for slow paths only."""
+        return self.buf[self.spans[2 * i] : self.spans[2 * i + 1]]
+
+    def tail(self, start: int) -> "Slice":
+        """The entries from index ``start`` on, over the same buffer, not yet placed in a ledger."""
+        spans = self.spans[2 * start :]
+        size = sum(spans[1::2]) - sum(spans[0::2])
+        counts = None if self.counts is None else self.counts[start:]
+        return Slice(self.buf, spans, size, counts)
+
+
+class View:
+    """Entries ``start`` (inclusive) to ``stop`` (exclusive) of a slice: what a read returns and a dispatcher sends."""
+
+    __slots__ = ("run", "start", "stop")
+
+    def __init__(self, run: Slice, start: int, stop: int) -> None:
+        self.run = run
+        self.start = start
+        self.stop = stop
+
+    @property
+    def ledger_id(self) -> int:
+        return self.run.ledger_id
+
+    @property
+    def first(self) -> int:
+        """Entry id of the first entry in view."""
+        return self.run.first + self.start
+
+    @property
+    def count(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def size(self) -> int:
+        """Bytes of the entries in view."""
+        if self.count == self.run.count:
+            return self.run.size
+        spans = self.run.spans[2 * self.start : 2 * self.stop]
+        return sum(spans[1::2]) - sum(spans[0::2])
+
+    @property
+    def messages(self) -> int:
+        counts = self.run.counts
+        return self.count if counts is None else sum(counts[self.start : self.stop])

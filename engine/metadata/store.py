@@ -1,0 +1,110 @@
+"""Metadata store seam: a versioned tree of small values with ephemerals, sequences, watches and sessions (ZooKeeper's model)."""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from engine.base.errors import MagnetarError, WorldError
+
+ANY_VERSION = -1
+
+
+class Stat(NamedTuple):
+    """Facts of a node at the time of a read."""
+
+    version: int
+    ephemeral_owner: int
+    ctime_ms: int
+    mtime_ms: int
+    children: int
+
+
+class NoNodeError(MagnetarError):
+    """The path, or for a create its parent, does not exist."""
+
+
+class NodeExistsError(MagnetarError):
+    """A create met an existing node."""
+
+
+class BadVersionError(MagnetarError):
+    """Compare-and-set lost: the node changed since it was read. Read again and decide again."""
+
+
+class NotEmptyError(MagnetarError):
+    """A delete met children."""
+
+
+class StoreUnavailableError(WorldError):
+    """No answer in time, or the connection was lost: whether the write happened is unknown."""
+
+
+class SessionExpiredError(WorldError):
+    """The session is gone, and its ephemeral nodes with it."""
+
+
+class SessionState(Enum):
+    """CONNECTED: proven. SUSPENDED: not proven, treat ownership as lost. EXPIRED: ephemerals are gone."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    EXPIRED = "expired"
+
+
+class MetadataStore(Protocol):
+    """Paths are absolute, ``/``-separated, relative to the store's chroot. Values are bytes up to 1 MiB.
+
+    Every call may raise StoreUnavailableError or SessionExpiredError besides what it names. Cancel-safe:
+    a cancelled write may or may not have happened. Reads are linearizable unless they come from a cache.
+    """
+
+    @property
+    def state(self) -> SessionState: ...
+
+    @property
+    def session_id(self) -> int:
+        """Id of the present session; compare with ``Stat.ephemeral_owner``."""
+        ...
+
+    async def get(self, path: str) -> tuple[bytes, Stat]:
+        """Raises NoNodeError."""
+        ...
+
+    async def exists(self, path: str) -> Stat | None: ...
+
+    async def children(self, path: str) -> list[str]:
+        """Names of children, sorted. Raises NoNodeError."""
+        ...
+
+    async def create(
+        self,
+        path: str,
+        value: bytes = b"",
+        *,
+        ephemeral: bool = False,
+        sequence: bool = False,
+        make_parents: bool = False,
+    ) -> str:
+        """Create and return the path (with a 10-digit suffix when ``sequence``). Raises NodeExistsError, NoNodeError."""
+        ...
+
+    async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> int:
+        """Set an existing node's value; the new version. Raises NoNodeError, BadVersionError."""
+        ...
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        """Raises NoNodeError, BadVersionError, NotEmptyError."""
+        ...
+
+    def watch(self, path: str, callback: Callable[[str], None]) -> Callable[[], None]:
+        """Call ``callback(path)`` on the event loop after the node's value, existence or child list changed, and after
+        every reconnect (changes may have been missed). Persistent until the returned function is called. May coalesce."""
+        ...
+
+    def on_state(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:
+        """Call ``callback`` on the event loop on each session state change; returns how to stop it."""
+        ...
+
+    async def close(self) -> None:
+        """End the session; its ephemerals go at once."""
+        ...
