@@ -1,0 +1,58 @@
+# `make run` starts an instance, `make test` runs everything CI runs. Both install what they need first.
+PYTHON ?= python3
+VENV := .venv/bin
+ARGS ?=
+SEEDS ?= 300
+
+.PHONY: run setup dev test check unit slow console e2e sim crash oracle bench lock proto types clean
+
+run: setup
+	@exec $(VENV)/python manage.py standalone run $(ARGS)
+
+setup:
+	@$(PYTHON) bootstrap.py
+
+dev:
+	@$(PYTHON) bootstrap.py --dev
+
+# Fast things first: a broken line of code should not wait for a browser.
+test: dev check unit console sim slow e2e
+
+check:
+	$(VENV)/ruff format --check .
+	$(VENV)/ruff check .
+	$(VENV)/mypy
+	$(VENV)/lint-imports
+	$(VENV)/python manage.py makemigrations --check --dry-run
+	$(VENV)/python manage.py export_openapi --check
+
+unit:
+	PYTHONASYNCIODEBUG=1 $(VENV)/pytest -q tests/unit tests/golden tests/contract
+
+# Real ZooKeeper, real processes, the official client, Spark; the crash tests; Apache beside us where Maven is.
+slow:
+	$(VENV)/pytest -q --timeout 180 tests/integration tests/interop tests/crash tests/oracle
+
+console:
+	cd frontend && npm run check && npm test && npm run size
+
+e2e:
+	$(VENV)/pytest -q --timeout 300 tests/e2e
+
+# A short campaign of the seeded simulator; `make sim SEEDS=5000` for a long one.
+sim:
+	$(VENV)/python -m tests.sim.run --seeds $(SEEDS)
+
+# Side by side with Apache Pulsar where Maven is at hand. Prints ratios, asserts nothing.
+bench:
+	$(VENV)/python -m tests.bench.run $(ARGS)
+
+lock: dev
+	@for name in requirements-tools requirements; do \
+	  uv=$$(command -v uv || echo .tools/bin/uv); \
+	  $$uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header -q $$name.in -o $$name.lock; \
+	done; \
+	$$uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header -q -c requirements.lock requirements-dev.in -o requirements-dev.lock
+
+clean:
+	rm -rf .venv .tools frontend/node_modules frontend/dist data

@@ -1,0 +1,151 @@
+"""The command line of one instance: ``manage.py standalone run | status | stop NAME | kill NAME | start NAME``."""
+
+import argparse
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+from gateway.standalone import plan
+from gateway.standalone.control import NotRunningError, ask
+from gateway.standalone.programs import (
+    ProgramMissingError,
+    java_home,
+    package_dir,
+    redis_server,
+    zookeeper_classpath,
+)
+from gateway.standalone.supervisor import Supervisor, fail
+
+
+def main(argv: Sequence[str]) -> int:
+    """Entry; the exit code."""
+    parser = argparse.ArgumentParser(prog="manage.py standalone", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    run = verbs.add_parser("run", help="start an instance and stay in the foreground")
+    run.add_argument("--bookies", type=int, default=1, help="number of bookies, 1 to 16")
+    run.add_argument("--brokers", type=int, default=1, help="number of brokers, 1 to 16")
+    run.add_argument("--clusters", help="not built yet: several clusters in one instance")
+    verbs.add_parser("status", help="list the children of the running instance")
+    for verb, text in (
+        ("stop", "end a child; it stays down"),
+        ("kill", "kill -9 a child, as a crash would"),
+        ("start", "start a child that is down"),
+    ):
+        verbs.add_parser(verb, help=text).add_argument("name")
+    args = parser.parse_args(argv)
+    data_dir = Path(os.environ.get("MAGNETAR_DATA_DIR", "data")).resolve()
+    if args.verb == "run":
+        return _run(args, data_dir)
+    return _control(args.verb, getattr(args, "name", ""), data_dir)
+
+
+def _control(verb: str, name: str, data_dir: Path) -> int:
+    try:
+        answer = ask(plan.control_socket(data_dir), verb, name, timeout_s=90)
+    except NotRunningError:
+        fail(f"no instance runs on {data_dir}. Start one with: make run")
+    if "error" in answer:
+        fail(answer["error"])
+    row = "{:<12} {:>8} {:<10} {:>8}  {}"
+    print(row.format("name", "pid", "state", "restarts", "ports"))
+    for child in answer["children"]:
+        ports = " ".join(f"{label}={port}" for label, port in child["ports"].items())
+        print(
+            row.format(child["name"], child["pid"] or "-", child["state"], child["restarts"], ports)
+        )
+    return 0
+
+
+def _run(args: argparse.Namespace, data_dir: Path) -> int:
+    if args.clusters:
+        fail("--clusters is not built yet: one instance has one cluster, `standalone`")
+    options = plan.Options(data_dir=data_dir, bookies=args.bookies, brokers=args.brokers)
+    try:
+        (data_dir / "logs").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fail(
+            f"cannot write to {data_dir}: {error.strerror}. Mend it with: MAGNETAR_DATA_DIR=/some/folder make run"
+        )
+    try:
+        spark_home = package_dir("pyspark")
+        children = plan.children(
+            options,
+            java_home=java_home(data_dir / "java"),
+            classpath=zookeeper_classpath(),
+            redis=redis_server(),
+            spark_home=spark_home or Path("."),
+        )
+    except (ProgramMissingError, plan.PlanError) as error:
+        fail(str(error))
+    socket_path = plan.control_socket(data_dir)
+    _refuse_second_instance(socket_path, data_dir)
+    for child in children:
+        for label, port in child.ports.items():
+            _refuse_taken_port(options.host, port, child.name, label)
+    _prepare_folders(options, children)
+    supervisor_banner = _banner(options, children)
+
+    async def serve() -> int:
+        supervisor = Supervisor(
+            children, log_dir=data_dir / "logs", host=options.host, control_socket=socket_path
+        )
+        return await supervisor.run(supervisor_banner)
+
+    return asyncio.run(serve())
+
+
+def _refuse_second_instance(path: Path, data_dir: Path) -> None:
+    if not path.exists():
+        return
+    try:
+        answer = ask(path, "status", timeout_s=5)
+    except NotRunningError:
+        path.unlink(missing_ok=True)  # left by an instance that was killed
+        return
+    fail(
+        f"an instance already runs on {data_dir} (process {answer.get('pid')}). Stop it, or set MAGNETAR_DATA_DIR"
+    )
+
+
+def _refuse_taken_port(host: str, port: int, child: str, label: str) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            fail(
+                f"port {port} ({child}, {label}) cannot be used: {error.strerror}."
+                " Free it, or choose others with MAGNETAR_PORT_OFFSET=1000 make run"
+            )
+
+
+def _prepare_folders(options: plan.Options, children: Sequence[plan.Child]) -> None:
+    data_dir = options.data_dir
+    for name in ("zookeeper", "redis", "spark"):
+        (data_dir / name).mkdir(parents=True, exist_ok=True)
+    (data_dir / "spark" / "tmp").mkdir(exist_ok=True)
+    zookeeper = next(child for child in children if child.name == "zookeeper")
+    config = plan.zookeeper_config(
+        data_dir / "zookeeper", options.host, zookeeper.ports["zookeeper"]
+    )
+    (data_dir / "zookeeper" / "zoo.cfg").write_text(config)
+    (data_dir / "zookeeper" / "log4j2.properties").write_text(plan.LOG4J)
+
+
+def _banner(options: plan.Options, children: Sequence[plan.Child]):  # type: ignore[no-untyped-def]
+    ports = {child.name: child.ports for child in children}
+
+    def text(took_s: float) -> str:
+        host = options.host
+        return (
+            f"ready in {took_s:.1f} s\n"
+            f"  console, REST, WebSocket  http://{host}:{ports['gateway']['http']}\n"
+            f"  Pulsar clients            pulsar://{host}:{ports['broker-1']['pulsar']}\n"
+            f"  ZooKeeper                 {host}:{ports['zookeeper']['zookeeper']}\n"
+            f"  logs and data             {options.data_dir}\n"
+            "  Ctrl-C stops everything; data stays"
+        )
+
+    return text

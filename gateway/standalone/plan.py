@@ -1,0 +1,239 @@
+"""Which processes make an instance, on which ports, with which environment. Pure: values in, specifications out."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+COUNT_MAX = 16
+PORT_MAX = 65535
+# Large receive buffers come and go all the time on the hot path: keep malloc from returning them to the kernel.
+MALLOC = {
+    "MALLOC_MMAP_THRESHOLD_": str(64 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
+    "MALLOC_TOP_PAD_": str(16 << 20),
+    "MALLOC_ARENA_MAX": "2",
+}
+
+
+class PlanError(Exception):
+    """A setting or option is out of range; the message names it and the range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """How to tell that a child serves: ``zookeeper`` asks ruok, ``tcp`` connects, ``http`` wants status 200."""
+
+    kind: Literal["zookeeper", "tcp", "http", "alive"]
+    port: int = 0
+    path: str = "/"
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """One supervised process. ``needs`` are children that must be ready before it starts."""
+
+    name: str
+    argv: tuple[str, ...]
+    ports: Mapping[str, int]
+    ready: Ready
+    needs: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    on_demand: bool = False
+    stop_timeout_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line and the environment ask for."""
+
+    data_dir: Path
+    host: str = "127.0.0.1"
+    bookies: int = 1
+    brokers: int = 1
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def port(self, name: str, default: int) -> int:
+        """Port by ``MAGNETAR_<name>_PORT``, else the default plus ``MAGNETAR_PORT_OFFSET``."""
+        own = self.environ.get(f"MAGNETAR_{name}_PORT")
+        if own is not None:
+            return _number(f"MAGNETAR_{name}_PORT", own, 1, PORT_MAX)
+        offset = _number(
+            "MAGNETAR_PORT_OFFSET", self.environ.get("MAGNETAR_PORT_OFFSET", "0"), 0, PORT_MAX
+        )
+        if default + offset > PORT_MAX:
+            raise PlanError(f"MAGNETAR_PORT_OFFSET {offset} puts the {name} port above {PORT_MAX}")
+        return default + offset
+
+
+def _number(name: str, text: str, low: int, high: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = low - 1
+    if not low <= value <= high:
+        raise PlanError(f"{name} must be a whole number from {low} to {high}, not {text!r}")
+    return value
+
+
+def zookeeper_config(data_dir: Path, host: str, port: int) -> str:
+    """Contents of ZooKeeper's configuration file: one node, synced writes, snapshots cleaned up."""
+    return (
+        f"tickTime=500\ndataDir={data_dir}\nclientPort={port}\nclientPortAddress={host}\n"
+        "maxClientCnxns=0\nmaxSessionTimeout=60000\nadmin.enableServer=false\n"
+        "4lw.commands.whitelist=ruok,srvr\nautopurge.snapRetainCount=3\nautopurge.purgeInterval=24\n"
+    )
+
+
+LOG4J = (
+    "rootLogger.level=warn\nrootLogger.appenderRef.c.ref=C\nappender.c.type=Console\nappender.c.name=C\n"
+    "appender.c.layout.type=PatternLayout\nappender.c.layout.pattern=%d{ISO8601} %p %c{1} %m%n\n"
+)
+
+
+def children(
+    options: Options, *, java_home: Path, classpath: str, redis: str, spark_home: Path
+) -> list[Child]:
+    """All children of an instance in start order. Raises PlanError."""
+    for name, count in (("--bookies", options.bookies), ("--brokers", options.brokers)):
+        if not 1 <= count <= COUNT_MAX:
+            raise PlanError(f"{name} must be from 1 to {COUNT_MAX}, not {count}")
+    data, host = options.data_dir, options.host
+    zk_port, redis_port = options.port("ZOOKEEPER", 2181), options.port("REDIS", 16379)
+    http_port, spark_port = options.port("HTTP", 8080), options.port("SPARK", 15002)
+    broker_port, broker_http = options.port("BROKER", 6650), options.port("BROKER_HTTP", 8081)
+    bookie_port, bookie_http = options.port("BOOKIE", 3181), options.port("BOOKIE_HTTP", 8201)
+    shared = {
+        "MAGNETAR_DATA_DIR": str(data),
+        "MAGNETAR_METADATA_URL": f"zk:{host}:{zk_port}",
+        "MAGNETAR_ZOOKEEPER_PORT": str(zk_port),
+        "MAGNETAR_BROKER_PORT": str(broker_port),
+        "MAGNETAR_HTTP_PORT": str(http_port),
+        "MAGNETAR_REDIS_URL": f"redis://{host}:{redis_port}/0",
+        "MAGNETAR_CONTROL_SOCKET": str(control_socket(data)),
+        "MAGNETAR_PORT_OFFSET": "0",
+        "SPARK_REMOTE": options.environ.get("SPARK_REMOTE", f"sc://{host}:{spark_port}"),
+        "PYTHONUNBUFFERED": "1",
+    }
+    quorum = min(options.bookies, 3)
+    out = [
+        Child(
+            "zookeeper",
+            (
+                str(java_home / "bin" / "java"),
+                *("-Xmx256m", "-Xms32m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+                *(
+                    f"-Dlog4j2.configurationFile={data}/zookeeper/log4j2.properties",
+                    "-cp",
+                    classpath,
+                ),
+                "org.apache.zookeeper.server.ZooKeeperServerMain",
+                str(data / "zookeeper" / "zoo.cfg"),
+            ),
+            {"zookeeper": zk_port},
+            Ready("zookeeper", zk_port),
+            env=shared,
+        ),
+        Child(
+            "redis",
+            (
+                *(redis, "--port", str(redis_port), "--bind", host, "--dir", str(data / "redis")),
+                *("--appendonly", "yes", "--save", "", "--daemonize", "no"),
+            ),
+            {"redis": redis_port},
+            Ready("tcp", redis_port),
+            env=shared,
+        ),
+    ]
+    bookie_names = [f"bookie-{i + 1}" for i in range(options.bookies)]
+    for i, name in enumerate(bookie_names):
+        argv = (
+            *(sys.executable, "-m", "bookie", "--data-dir", str(data / name)),
+            *("--port", str(bookie_port + i), "--status-port", str(bookie_http + i)),
+            *("--metadata", shared["MAGNETAR_METADATA_URL"]),
+        )
+        ports = {"bookie": bookie_port + i, "http": bookie_http + i}
+        ready = Ready("http", bookie_http + i, "/ready")
+        out.append(Child(name, argv, ports, ready, ("zookeeper",), {**shared, **MALLOC}))
+    for i in range(options.brokers):
+        # 6651 stays free for TLS
+        port, http = broker_port + 10 * i, broker_http + 10 * i
+        env = {
+            **shared,
+            **MALLOC,
+            "MAGNETAR_BROKER_PORT": str(port),
+            "MAGNETAR_BROKER_HTTP_PORT": str(http),
+            "MAGNETAR_MANAGED_LEDGER_DEFAULT_ENSEMBLE_SIZE": str(quorum),
+            "MAGNETAR_MANAGED_LEDGER_DEFAULT_WRITE_QUORUM": str(quorum),
+            "MAGNETAR_MANAGED_LEDGER_DEFAULT_ACK_QUORUM": str(quorum // 2 + 1),
+        }
+        argv = (sys.executable, "-m", "engine", "broker")
+        name = f"broker-{i + 1}"
+        ports = {"pulsar": port, "http": http}
+        ready = Ready("http", http, "/ready")
+        out.append(Child(name, argv, ports, ready, (*bookie_names,), env, stop_timeout_s=20))
+    out.append(
+        Child(
+            "gateway",
+            (sys.executable, "-m", "gateway.serve", "--host", host, "--port", str(http_port)),
+            {"http": http_port},
+            Ready("http", http_port, "/admin/v2/brokers/health"),
+            ("zookeeper", "redis"),
+            shared,
+        )
+    )
+    worker = (
+        *(sys.executable, "-m", "celery", "-A", "gateway", "worker", "--concurrency", "2"),
+        *("--loglevel", "WARNING", "--without-mingle", "--without-gossip"),
+    )
+    out.append(Child("worker", worker, {}, Ready("alive"), ("redis", "gateway"), shared))
+    if "SPARK_REMOTE" not in options.environ:
+        out.append(_spark(host, spark_port, data, java_home, spark_home, shared))
+    return out
+
+
+def _spark(
+    host: str, port: int, data: Path, java_home: Path, spark_home: Path, shared: Mapping[str, str]
+) -> Child:
+    """The Spark Connect server; started on demand, since it takes ten seconds and a gigabyte."""
+    settings = {
+        "spark.connect.grpc.binding.address": host,
+        "spark.connect.grpc.binding.port": port,
+        "spark.driver.bindAddress": host,
+        "spark.driver.host": host,
+        "spark.ui.enabled": "false",
+        "spark.sql.warehouse.dir": data / "spark" / "warehouse",
+        "spark.local.dir": data / "spark" / "tmp",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.scheduler.mode": "FAIR",
+        "spark.driver.memory": "1g",
+    }
+    argv = (
+        *(str(spark_home / "bin" / "spark-submit"), "--master", "local[2]"),
+        *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
+        *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")),
+        "spark-internal",
+    )
+    env = {
+        **shared,
+        "JAVA_HOME": str(java_home),
+        "SPARK_HOME": str(spark_home),
+        "SPARK_LOCAL_IP": host,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+    }
+    env.pop("SPARK_REMOTE")
+    return Child("spark", argv, {"connect": port}, Ready("tcp", port), (), env, on_demand=True)
+
+
+def control_socket(data_dir: Path) -> Path:
+    """Where a running instance listens for ``status``, ``stop`` and the like; Unix socket paths are short."""
+    path = data_dir / "control.sock"
+    if len(str(path)) < 100:
+        return path
+    import hashlib
+
+    return Path("/tmp") / f"magnetar-{hashlib.sha256(str(path).encode()).hexdigest()[:16]}.sock"

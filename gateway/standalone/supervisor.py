@@ -1,0 +1,313 @@
+"""Start an instance's children, keep them running, answer the control socket, stop them in order."""
+
+import asyncio
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import IO, Any
+
+from gateway.standalone.plan import Child, Ready
+
+PR_SET_PDEATHSIG = 1
+POLL_S = 0.05
+STEADY_S = 30.0
+READY_TIMEOUT_S = 120.0
+REQUEST_MAX = 4096
+LOG_KEEP_BYTES = 64 << 20
+
+
+class State(Enum):
+    """Life of a child. ``backoff``: it ended by itself and will be started again; ``stopped``: on request."""
+
+    DOWN = "down"
+    STARTING = "starting"
+    RUNNING = "running"
+    BACKOFF = "backoff"
+    STOPPED = "stopped"
+
+
+def _die_with_parent() -> None:
+    """In the child between fork and exec: end when the supervisor ends, however it ends."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+async def is_ready(ready: Ready, host: str) -> bool:
+    """One try, at most two seconds."""
+    if ready.kind == "alive":
+        return True
+    try:
+        async with asyncio.timeout(2):
+            reader, writer = await asyncio.open_connection(host, ready.port)
+            try:
+                if ready.kind == "tcp":
+                    return True
+                if ready.kind == "zookeeper":
+                    writer.write(b"ruok")
+                    return await reader.read(4) == b"imok"
+                writer.write(
+                    f"GET {ready.path} HTTP/1.0\r\nHost: {host}:{ready.port}\r\n\r\n".encode()
+                )
+                head = await reader.readline()
+                return head.split()[1:2] == [b"200"]
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        return False
+
+
+class Running:
+    """A child and its present process."""
+
+    def __init__(self, spec: Child, log_dir: Path, say: Callable[[str], None], host: str) -> None:
+        self.spec = spec
+        self.state = State.DOWN
+        self.restarts = 0
+        self.process: asyncio.subprocess.Process | None = None
+        self.ready = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.ended.set()
+        self.wanted = False
+        self._log_path = log_dir / f"{spec.name}.log"
+        self._say = say
+        self._host = host
+        self._watch: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Want it running; what is running stays."""
+        self.wanted = True
+        if self._watch is None or self._watch.done():
+            self.ended.clear()
+            self._watch = asyncio.get_running_loop().create_task(self._keep())
+
+    async def stop(self) -> None:
+        """SIGTERM, then SIGKILL after the child's own time-out; returns when it is gone. It stays down."""
+        self.wanted = False
+        process = self.process
+        if process is not None and process.returncode is None:
+            self._signal(process, signal.SIGTERM)
+            try:
+                await asyncio.wait_for(process.wait(), self.spec.stop_timeout_s)
+            except TimeoutError:
+                self._say(
+                    f"{self.spec.name} did not stop in {self.spec.stop_timeout_s:.0f} s: killed"
+                )
+                self._signal(process, signal.SIGKILL)
+        if self._watch is not None:
+            if self.state is State.BACKOFF:
+                self._watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watch
+        self.state = State.STOPPED
+        self.ended.set()
+
+    def kill(self) -> None:
+        """SIGKILL to the whole process group, as a crash would; the child is started again by itself."""
+        if self.process is not None and self.process.returncode is None:
+            self._signal(self.process, signal.SIGKILL)
+
+    def describe(self) -> dict[str, Any]:
+        alive = self.process is not None and self.process.returncode is None
+        return {
+            "name": self.spec.name,
+            "pid": self.process.pid if alive and self.process is not None else None,
+            "ports": dict(self.spec.ports),
+            "state": self.state.value,
+            "restarts": self.restarts,
+        }
+
+    @staticmethod
+    def _signal(process: asyncio.subprocess.Process, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+
+    def _open_log(self) -> IO[bytes]:
+        if self._log_path.exists() and self._log_path.stat().st_size > LOG_KEEP_BYTES:
+            self._log_path.replace(self._log_path.with_suffix(".log.1"))
+        return self._log_path.open("ab")
+
+    async def _keep(self) -> None:
+        """Run the child again and again until it is no longer wanted."""
+        delay_s = 0.5
+        try:
+            while self.wanted:
+                began = time.monotonic()
+                code = await self._run_once()
+                if not self.wanted:
+                    break
+                self.restarts += 1
+                if time.monotonic() - began > STEADY_S:
+                    delay_s = 0.5
+                self.state = State.BACKOFF
+                cause = f"signal {-code}" if code < 0 else f"exit {code}"
+                self._say(
+                    f"{self.spec.name} ended ({cause}); again in {delay_s:.1f} s; log: {self._log_path}"
+                )
+                await asyncio.sleep(delay_s)
+                delay_s = min(delay_s * 2, 10.0)
+        finally:
+            self.ended.set()
+
+    async def _run_once(self) -> int:
+        self.state = State.STARTING
+        log = self._open_log()
+        try:
+            self.process = await asyncio.create_subprocess_exec(
+                *self.spec.argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self.spec.env},
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+            )
+        finally:
+            log.close()
+        process = self.process
+        ended = asyncio.get_running_loop().create_task(process.wait())
+        while not ended.done() and not self.ready.is_set():
+            if await is_ready(self.spec.ready, self._host) and not ended.done():
+                self.state = State.RUNNING
+                self.ready.set()
+            else:
+                await asyncio.wait([ended], timeout=POLL_S)
+        code = await ended
+        self._signal(
+            process, signal.SIGKILL
+        )  # what the dead child left behind, pool children for one
+        self.ready.clear()
+        return code
+
+
+class Supervisor:
+    """All children of one instance."""
+
+    def __init__(
+        self,
+        specs: Sequence[Child],
+        *,
+        log_dir: Path,
+        host: str,
+        control_socket: Path,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        self._say = say or (lambda text: print(f"magnetar: {text}", flush=True))
+        self._children: Mapping[str, Running] = {
+            spec.name: Running(spec, log_dir, self._say, host) for spec in specs
+        }
+        self._socket_path = control_socket
+        self._stopping = asyncio.Event()
+        self.closing = False
+
+    async def run(self, banner: Callable[[float], str]) -> int:
+        """Start everything and serve until SIGINT or SIGTERM; the exit code."""
+        began = time.monotonic()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stopping.set)
+        server = await asyncio.start_unix_server(self._serve, str(self._socket_path))
+        os.chmod(self._socket_path, 0o600)
+        starting = loop.create_task(self._start_all(began, banner))
+        await self._stopping.wait()
+        self.closing = True
+        self._say("stopping")
+        starting.cancel()
+        server.close()
+        await self._stop_all()
+        self._socket_path.unlink(missing_ok=True)
+        return 0
+
+    async def _start_all(self, began: float, banner: Callable[[float], str]) -> None:
+        waiting = [child for child in self._children.values() if not child.spec.on_demand]
+        async with asyncio.TaskGroup() as group:
+            for child in waiting:
+                group.create_task(self._start_when_due(child))
+            group.create_task(self._report_progress(waiting, began))
+        self._say(banner(time.monotonic() - began))
+
+    async def _start_when_due(self, child: Running) -> None:
+        for need in child.spec.needs:
+            await self._children[need].ready.wait()
+        child.start()
+        await child.ready.wait()
+
+    async def _report_progress(self, waiting: Sequence[Running], began: float) -> None:
+        """A line whenever a child becomes ready, and one every ten seconds while nothing moves."""
+        left = list(waiting)
+        quiet_since = time.monotonic()
+        while left:
+            done = [child for child in left if child.ready.is_set()]
+            for child in done:
+                took = time.monotonic() - began
+                ports = ", ".join(f"{label} {port}" for label, port in child.spec.ports.items())
+                self._say(
+                    f"{child.spec.name} is ready after {took:.1f} s{': ' if ports else ''}{ports}"
+                )
+                quiet_since = time.monotonic()
+            left = [child for child in left if child not in done]
+            if left and time.monotonic() - quiet_since > 10:
+                self._say(f"still waiting for {', '.join(child.spec.name for child in left)}")
+                quiet_since = time.monotonic()
+            await asyncio.sleep(POLL_S)
+
+    async def _stop_all(self) -> None:
+        """From the outside in: nobody loses the server it needs to finish properly."""
+        order = ("worker", "gateway", "spark", "broker", "bookie", "redis", "zookeeper")
+        for kind in order:
+            some = [c for name, c in self._children.items() if name.split("-")[0] == kind]
+            await asyncio.gather(*(child.stop() for child in some))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(90):
+                line = await reader.readline()
+                answer = await self._answer(line)
+                writer.write(json.dumps(answer).encode() + b"\n")
+                await writer.drain()
+        except (OSError, TimeoutError, ValueError) as error:
+            self._say(f"a control request failed: {error}")
+        finally:
+            writer.close()
+
+    async def _answer(self, line: bytes) -> dict[str, Any]:
+        try:
+            request = json.loads(line[:REQUEST_MAX])
+            verb, name = str(request["verb"]), str(request.get("name", ""))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return {"error": 'expected one line {"verb": …, "name": …}'}
+        if verb == "status":
+            return {"pid": os.getpid(), "children": [c.describe() for c in self._children.values()]}
+        if verb not in ("stop", "kill", "start"):
+            return {"error": f"unknown verb {verb!r}; known: status, stop, kill, start"}
+        child = self._children.get(name)
+        if child is None:
+            return {"error": f"no child named {name!r}; there are: {', '.join(self._children)}"}
+        if self.closing:
+            return {"error": "the instance is stopping"}
+        if verb == "stop":
+            await child.stop()
+        elif verb == "kill":
+            if child.describe()["pid"] is None:
+                return {"error": f"{name} is not running (state {child.state.value})"}
+            child.kill()
+        else:
+            child.start()
+            try:
+                await asyncio.wait_for(child.ready.wait(), 60)
+            except TimeoutError:
+                return {
+                    "error": f"{name} was started but is not ready after 60 s",
+                    "children": [child.describe()],
+                }
+        return {"children": [child.describe()]}
+
+
+def fail(text: str) -> None:
+    """One line that says what is wrong and how to mend it, then exit 1."""
+    sys.exit(f"magnetar: {text}")
