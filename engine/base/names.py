@@ -1,0 +1,229 @@
+"""Names of tenants, namespaces, topics, bundles and subscriptions: parsed once at the edge, typed ever after. Pure.
+
+Rules are Apache Pulsar's: tenant, cluster and namespace are ``[-=:.\\w]+`` (ASCII); a topic's local name is anything
+but blank. Beyond those, ``.`` and ``..`` are refused as any part (no metadata path can hold them), and so is a name
+longer than NAME_BYTES_MAX or one that is not valid UTF-8. ``InvalidNameError`` texts of topics are those Pulsar
+gives after its prefix "Invalid topic name: ".
+"""
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import quote_plus, unquote_plus
+from zlib import crc32
+
+from engine.base.errors import InvalidNameError
+
+PERSISTENT = "persistent"
+NON_PERSISTENT = "non-persistent"
+DOMAINS = (PERSISTENT, NON_PERSISTENT)
+PUBLIC_TENANT = "public"
+DEFAULT_NAMESPACE = "public/default"
+PARTITION_SUFFIX = "-partition-"
+NAME_BYTES_MAX = 8192
+HASH_TOP = 0xFFFFFFFF
+"""Highest value of a topic's bundle hash; the last bundle's upper end, which it includes."""
+
+_ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
+_PARTITION = re.compile(r"(.+)-partition-(0|[1-9][0-9]{0,9})", re.DOTALL)
+_BUNDLE = re.compile(r"0x([0-9a-f]{8})_0x([0-9a-f]{8})")
+
+
+def check_entity(part: str, name: str) -> str:
+    """``name`` when it may name a tenant, cluster or namespace (``part`` says which); raises InvalidNameError."""
+    if _ENTITY.fullmatch(name) is None or name in (".", ".."):
+        raise InvalidNameError(
+            f"Invalid {part} name: {name!r}, it should be of letters, digits and - = : . _"
+        )
+    if len(name) > NAME_BYTES_MAX:
+        raise InvalidNameError(f"Invalid {part} name: longer than {NAME_BYTES_MAX} characters")
+    return name
+
+
+def encode_name(name: str) -> str:
+    """Form-style percent-encoding of a local or cursor name, as Java writes it: the last part of a metadata path."""
+    return quote_plus(name, safe="*").replace("~", "%7E")
+
+
+def decode_name(encoded: str) -> str:
+    """Inverse of ``encode_name``."""
+    return unquote_plus(encoded)
+
+
+def check_subscription(name: str) -> str:
+    """``name`` when a subscription may be called so; raises InvalidNameError."""
+    if not name.strip():
+        raise InvalidNameError("Empty subscription name")
+    if name in (".", ".."):
+        raise InvalidNameError(f"Invalid subscription name: {name!r}")
+    _check_text("subscription", name)
+    return name
+
+
+def _check_text(part: str, name: str) -> None:
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidNameError(f"Invalid {part} name: not valid UTF-8") from error
+    if size > NAME_BYTES_MAX:
+        raise InvalidNameError(f"Invalid {part} name: {size} bytes, at most {NAME_BYTES_MAX}")
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceName:
+    """``tenant/namespace``; ``cluster`` is set for the legacy form ``tenant/cluster/namespace``."""
+
+    tenant: str
+    local: str
+    cluster: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "NamespaceName":
+        """From ``t/n`` or legacy ``t/c/n``. Raises InvalidNameError."""
+        parts = text.split("/")
+        if len(parts) == 2:
+            return cls.of(parts[0], parts[1])
+        if len(parts) == 3:
+            check_entity("cluster", parts[1])
+            return cls(
+                check_entity("tenant", parts[0]), check_entity("namespace", parts[2]), parts[1]
+            )
+        raise InvalidNameError(
+            f"Invalid namespace format. expected <tenant>/<namespace> but got: {text}"
+        )
+
+    @classmethod
+    def of(cls, tenant: str, local: str) -> "NamespaceName":
+        """From its two parts. Raises InvalidNameError."""
+        return cls(check_entity("tenant", tenant), check_entity("namespace", local))
+
+    def topic(self, local: str, domain: str = PERSISTENT) -> "TopicName":
+        """The topic ``local`` in this namespace. Raises InvalidNameError."""
+        return TopicName.parse(f"{domain}://{self}/{local}")
+
+    def __str__(self) -> str:
+        middle = f"{self.cluster}/" if self.cluster is not None else ""
+        return f"{self.tenant}/{middle}{self.local}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicName:
+    """A full topic name. ``str()`` gives ``domain://tenant/namespace/local``.
+
+    ``partition`` is the index when the local name ends in ``-partition-N``, else -1. ``bundle_hash`` (0..HASH_TOP,
+    CRC-32 of the full name) places the topic in one of its namespace's bundles.
+    """
+
+    domain: str
+    namespace: NamespaceName
+    local: str
+    partition: int = field(compare=False)
+    bundle_hash: int = field(compare=False)
+    full: str = field(compare=False)
+
+    @classmethod
+    def parse(cls, text: str) -> "TopicName":
+        """From a full name, or short: ``x`` (public/default) or ``t/n/x``. Raises InvalidNameError."""
+        _check_text("topic", text)
+        full = text if "://" in text else _complete(text)
+        domain, rest = full.split("://", 1)
+        if domain not in DOMAINS:
+            raise InvalidNameError(f"Invalid topic domain: '{domain}'")
+        parts = rest.split("/", 3)
+        if len(parts) < 3:
+            raise InvalidNameError(f"Invalid topic name: {full}")
+        local = parts[-1]
+        try:
+            namespace = NamespaceName.parse("/".join(parts[:-1]))
+        except InvalidNameError as error:
+            raise InvalidNameError(f"Invalid topic name: {full}. {error}") from error
+        if not local.strip():
+            raise InvalidNameError(
+                f"Invalid topic name: {full}. Topic local name must not be blank."
+            )
+        if local in (".", ".."):
+            raise InvalidNameError(
+                f"Invalid topic name: {full}. Topic local name must not be '{local}'."
+            )
+        found = _PARTITION.fullmatch(local)
+        index = int(found[2]) if found is not None else -1
+        return cls(domain, namespace, local, index, crc32(full.encode()), full)
+
+    @classmethod
+    def of_managed_ledger(cls, name: str) -> "TopicName":
+        """From ``tenant/ns/persistent/encoded`` (or legacy with a cluster). Raises InvalidNameError."""
+        parts = name.split("/")
+        if len(parts) not in (4, 5):
+            raise InvalidNameError(f"Invalid managed ledger name: {name}")
+        return cls.parse(f"{parts[-2]}://{'/'.join(parts[:-2])}/{decode_name(parts[-1])}")
+
+    @property
+    def persistent(self) -> bool:
+        return self.domain == PERSISTENT
+
+    @property
+    def tenant(self) -> str:
+        return self.namespace.tenant
+
+    @property
+    def encoded_local(self) -> str:
+        """Local name as the last part of a metadata path."""
+        return encode_name(self.local)
+
+    @property
+    def managed_ledger_name(self) -> str:
+        """``tenant/ns/persistent/encoded-local``: below ``/managed-ledgers`` in the metadata store."""
+        return f"{self.namespace}/{self.domain}/{self.encoded_local}"
+
+    @property
+    def partitioned(self) -> "TopicName":
+        """The topic this one is a partition of; itself when it is no partition."""
+        if self.partition < 0:
+            return self
+        return TopicName.parse(self.full[: self.full.rindex(PARTITION_SUFFIX)])
+
+    def partition_at(self, index: int) -> "TopicName":
+        """Partition ``index`` (>= 0) of this topic."""
+        return TopicName.parse(f"{self.full}{PARTITION_SUFFIX}{index}")
+
+    def __str__(self) -> str:
+        return self.full
+
+
+def _complete(text: str) -> str:
+    parts = [part for part in text.split("/") if part]
+    if len(parts) == 1:
+        return f"{PERSISTENT}://{DEFAULT_NAMESPACE}/{parts[0]}"
+    if len(parts) == 3:
+        return f"{PERSISTENT}://{text}"
+    raise InvalidNameError(
+        f"Invalid short topic name '{text}', it should be in the format of "
+        "<tenant>/<namespace>/<topic> or <topic>"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BundleName:
+    """Hash range ``lower <= hash < upper`` of a namespace (``upper`` = HASH_TOP includes it): the unit of ownership."""
+
+    namespace: NamespaceName
+    lower: int
+    upper: int
+
+    @classmethod
+    def parse(cls, namespace: NamespaceName, text: str) -> "BundleName":
+        """``text`` is ``0x00000000_0x40000000``. Raises InvalidNameError."""
+        found = _BUNDLE.fullmatch(text)
+        if found is None or int(found[1], 16) >= int(found[2], 16):
+            raise InvalidNameError(f"Invalid bundle range: {text}")
+        return cls(namespace, int(found[1], 16), int(found[2], 16))
+
+    @property
+    def range(self) -> str:
+        return f"0x{self.lower:08x}_0x{self.upper:08x}"
+
+    def holds(self, bundle_hash: int) -> bool:
+        """Whether a topic of that hash belongs to this bundle."""
+        return self.lower <= bundle_hash and (bundle_hash < self.upper or self.upper == HASH_TOP)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.range}"
