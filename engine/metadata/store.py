@@ -1,4 +1,4 @@
-"""Metadata store seam: a versioned tree of small values with ephemerals, sequences, watches and sessions (ZooKeeper's model)."""
+"""Metadata store seam: a versioned tree of small values with ephemerals, sequences, watches and sessions."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -85,7 +85,7 @@ class MetadataStore(Protocol):
         sequence: bool = False,
         make_parents: bool = False,
     ) -> str:
-        """Create and return the path (with a 10-digit suffix when ``sequence``). Raises NodeExistsError, NoNodeError."""
+        """Create and return the path (10 digits appended when ``sequence``). Raises NodeExistsError, NoNodeError."""
         ...
 
     async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> int:
@@ -98,7 +98,7 @@ class MetadataStore(Protocol):
 
     def watch(self, path: str, callback: Callable[[str], None]) -> Callable[[], None]:
         """Call ``callback(path)`` on the event loop after the node's value, existence or child list changed, and after
-        every reconnect (changes may have been missed). Persistent until the returned function is called. May coalesce."""
+        every reconnect (changes may have been missed). Lasts until the returned function is called. May coalesce."""
         ...
 
     def on_state(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:

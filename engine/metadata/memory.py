@@ -1,0 +1,400 @@
+"""In-memory metadata: the reference behind the contract suite, and the metadata service of the simulator.
+
+Server and clients talk through the running loop's timers only. Replies and events of one session keep their order.
+Each side's callbacks run in the context it was made in, so a simulator that drops the handles of a killed node
+drops its heartbeats too, and the session then expires by the loop's time.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from engine.base.clock import Clock, LoopClock
+from engine.base.errors import MagnetarError
+from engine.metadata.session import EXPIRE_FRACTION, SUSPECT_FRACTION, SessionStore
+from engine.metadata.store import (
+    ANY_VERSION,
+    SessionExpiredError,
+    SessionState,
+    Stat,
+    StoreUnavailableError,
+)
+from engine.metadata.tree import Tree, check_path, check_value
+
+RECONNECT_S = 0.05
+
+
+class Fault(NamedTuple):
+    """What goes wrong with one call. A lost request or reply breaks the connection, as it does over TCP."""
+
+    delay_s: float = 0.0
+    reply_delay_s: float = 0.0
+    lose_request: bool = False
+    lose_reply: bool = False
+
+
+class _Session:
+    """Server's side of a session."""
+
+    def __init__(self, session_id: int, timeout_s: float, store: "MemoryStore") -> None:
+        self.id = session_id
+        self.timeout_s = timeout_s
+        self.store = store
+        self.heard = 0.0
+        self.alive = True
+        self.apply_at = 0.0
+        self.reply_at = 0.0
+        self.missed = False
+        self.watched: dict[str, None] = {}
+
+
+class MemoryServer:
+    """The tree and its sessions. ``on_call(session_id, operation, path)`` may inject a Fault into each call."""
+
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        on_call: Callable[[int, str, str], Fault | None] | None = None,
+    ) -> None:
+        self.tree = Tree()
+        self.on_call = on_call
+        self._clock = clock if clock is not None else LoopClock()
+        self._context = contextvars.copy_context()
+        self._sessions: dict[int, _Session] = {}
+        self._cut: dict[int, None] = {}
+        self._last_id = 0
+
+    def session(self, session_timeout_s: float = 10.0) -> "MemoryStore":
+        """A connected session. Call inside a running loop."""
+        return MemoryStore(self, session_timeout_s)
+
+    # Faults
+
+    def partition(self, session_id: int) -> None:
+        """Cut a session's client off, both ways and silently, until ``heal``."""
+        self._cut[session_id] = None
+
+    def heal(self, session_id: int) -> None:
+        """End a partition. The client finds out at its next attempt."""
+        self._cut.pop(session_id, None)
+
+    def expire(self, session_id: int) -> None:
+        """End a session now, as if its client had been silent; the client learns it at its next exchange."""
+        session = self._sessions.get(session_id)
+        if session is not None:
+            self._end(session)
+
+    def break_connection(self, session_id: int) -> None:
+        """Reset a session's connection: calls under way fail with unknown outcome, the client reconnects at once."""
+        session = self._sessions.get(session_id)
+        if session is not None:
+            store = session.store
+            store._loop.call_soon(store._broken, context=store._context)
+
+    # The service
+
+    def _open(self, store: "MemoryStore") -> _Session:
+        self._last_id += 1
+        session = _Session(self._last_id, store.session_timeout_s, store)
+        session.heard = store._loop.time()
+        self._sessions[session.id] = session
+        store._loop.call_later(session.timeout_s, self._check, session, context=self._context)
+        return session
+
+    def _check(self, session: _Session) -> None:
+        if not session.alive:
+            return
+        loop = session.store._loop
+        left = session.heard + session.timeout_s - loop.time()
+        if left <= 0:
+            self._end(session)
+        else:
+            loop.call_later(left, self._check, session, context=self._context)
+
+    def _end(self, session: _Session) -> None:
+        if session.alive:
+            session.alive = False
+            del self._sessions[session.id]
+            self._notify(self.tree.drop_owner(session.id))
+
+    def _is_cut(self, session: _Session) -> bool:
+        return session.id in self._cut
+
+    def _submit(
+        self, session: _Session, op: str, path: str, args: tuple[Any, ...], reply: "_Reply"
+    ) -> None:
+        """Called on the client's side: the request leaves."""
+        fault = None
+        if self.on_call is not None and op not in ("ping", "close"):
+            fault = self.on_call(session.id, op, path)
+        fault = fault or Fault()
+        loop = session.store._loop
+        if fault.lose_request:
+            loop.call_soon(session.store._broken, context=session.store._context)
+            return
+        session.apply_at = max(session.apply_at, loop.time() + fault.delay_s)
+        loop.call_at(
+            session.apply_at, self._apply, session, op, path, args, reply, fault,
+            context=self._context,
+        )  # fmt: skip
+
+    def _apply(
+        self, session: _Session, op: str, path: str, args: tuple[Any, ...], reply: "_Reply",
+        fault: Fault,
+    ) -> None:  # fmt: skip
+        if self._is_cut(session):
+            return  # lost on the way; the client's timeout tells it
+        result: Any = None
+        error: Exception | None = None
+        if not session.alive:
+            error = SessionExpiredError(f"session {session.id} expired")
+        else:
+            session.heard = session.store._loop.time()
+            try:
+                result = self._execute(session, op, path, args)
+            except MagnetarError as e:
+                error = e
+        if fault.lose_reply:
+            session.store._loop.call_soon(session.store._broken, context=session.store._context)
+        else:
+            self._send(session, fault.reply_delay_s, reply, result, error)
+
+    def _execute(self, session: _Session, op: str, path: str, args: tuple[Any, ...]) -> Any:
+        now_ms = self._clock.wall_ms()
+        match op:
+            case "ping":
+                missed, session.missed = session.missed, False
+                return missed
+            case "get":
+                return self.tree.get(path)
+            case "exists":
+                return self.tree.exists(path)
+            case "children":
+                return self.tree.children(path)
+            case "watch":
+                session.watched[path] = None
+                return None
+            case "unwatch":
+                session.watched.pop(path, None)
+                return None
+            case "create":
+                value, ephemeral, sequence = args
+                owner = session.id if ephemeral else 0
+                created, told = self.tree.create(path, value, owner, sequence, now_ms)
+                self._notify(told)
+                return created
+            case "put":
+                version, told = self.tree.put(path, args[0], args[1], now_ms)
+                self._notify(told)
+                return version
+            case "delete":
+                self._notify(self.tree.delete(path, args[0]))
+                return None
+            case "close":
+                self._end(session)
+                return None
+        raise AssertionError(op)
+
+    def _notify(self, paths: list[str]) -> None:
+        for path in paths:
+            for session in list(self._sessions.values()):
+                if path in session.watched:
+                    self._send(session, 0.0, session.store._changed, path)
+
+    def _send(
+        self, session: _Session, delay_s: float, deliver: Callable[..., None], *args: Any
+    ) -> None:
+        loop = session.store._loop
+        session.reply_at = max(session.reply_at, loop.time() + delay_s)
+        loop.call_at(
+            session.reply_at, self._deliver, session, deliver, args,
+            context=session.store._context,
+        )  # fmt: skip
+
+    def _deliver(
+        self, session: _Session, deliver: Callable[..., None], args: tuple[Any, ...]
+    ) -> None:
+        if self._is_cut(session):
+            session.missed = True
+        else:
+            deliver(*args)
+
+
+class _Reply:
+    """Where an answer goes: the waiting call, and the proof that the session lived when it was sent."""
+
+    __slots__ = ("_future", "_sent", "_session", "_store")
+
+    def __init__(
+        self, store: "MemoryStore", session: _Session, future: "asyncio.Future[Any] | None"
+    ) -> None:
+        self._store = store
+        self._session = session
+        self._future = future
+        self._sent = store._loop.time()
+
+    def __call__(self, result: Any, error: Exception | None) -> None:
+        store = self._store
+        if self._session is store._session:
+            if isinstance(error, SessionExpiredError):
+                store._expired()
+            else:
+                store._proven(self._sent)
+                if self._future is None and result:  # a ping: events were missed
+                    for path in list(store._watches):
+                        store._changed(path)
+        if self._future is None or self._future.done():
+            return
+        if error is not None:
+            self._future.set_exception(error)
+        else:
+            self._future.set_result(result)
+
+
+class MemoryStore(SessionStore):
+    """One session on a MemoryServer; a MetadataStore."""
+
+    def __init__(self, server: MemoryServer, session_timeout_s: float) -> None:
+        super().__init__(session_timeout_s, max(session_timeout_s * SUSPECT_FRACTION, 0.1))
+        self._server = server
+        self._context = contextvars.copy_context()
+        self._calls: dict[asyncio.Future[Any], None] = {}
+        self._session = server._open(self)
+        self._state = SessionState.CONNECTED
+        self._timer = self._loop.call_later(session_timeout_s / 6, self._tick)
+
+    @property
+    def session_id(self) -> int:
+        return self._session.id
+
+    async def get(self, path: str) -> tuple[bytes, Stat]:
+        check_path(path)
+        found: tuple[bytes, Stat] = await self._call("get", path)
+        return found
+
+    async def exists(self, path: str) -> Stat | None:
+        check_path(path)
+        found: Stat | None = await self._call("exists", path)
+        return found
+
+    async def children(self, path: str) -> list[str]:
+        check_path(path)
+        names: list[str] = await self._call("children", path)
+        return names
+
+    async def _create(self, path: str, value: bytes, ephemeral: bool, sequence: bool) -> str:
+        created: str = await self._call("create", path, value, ephemeral, sequence)
+        return created
+
+    async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> int:
+        check_path(path)
+        check_value(path, value)
+        new: int = await self._call("put", path, value, version)
+        return new
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        check_path(path)
+        await self._call("delete", path, version)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._timer.cancel()
+        if self._state is SessionState.CONNECTED:
+            # when the server cannot be told, it expires the session by itself
+            with contextlib.suppress(StoreUnavailableError, SessionExpiredError):
+                await self._call("close", "/")
+        self._closed = True
+        self._watches.clear()
+
+    def _watch_added(self, path: str) -> None:
+        self._submit("watch", path)
+
+    def _watch_removed(self, path: str) -> None:
+        self._submit("unwatch", path)
+
+    def _submit(
+        self, op: str, path: str, *args: Any, future: "asyncio.Future[Any] | None" = None
+    ) -> None:
+        session = self._session
+        self._server._submit(session, op, path, args, _Reply(self, session, future))
+
+    async def _call(self, op: str, path: str, *args: Any) -> Any:
+        deadline = self._loop.time() + self._request_timeout_s
+        await self._wait_connected(deadline)
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._calls[future] = None
+        self._submit(op, path, *args, future=future)
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await future
+        except TimeoutError:
+            raise StoreUnavailableError(
+                f"{op} {path}: no answer within {self._request_timeout_s} s"
+            ) from None
+        finally:
+            self._calls.pop(future, None)
+
+    # Session life
+
+    def _tick(self) -> None:
+        if self._closed:
+            return
+        silence = self._silence()
+        if self._state is not SessionState.EXPIRED and silence > EXPIRE_FRACTION:
+            self._give_up()
+        elif self._state is SessionState.CONNECTED and silence > SUSPECT_FRACTION:
+            self._set_state(SessionState.SUSPENDED)
+            self._fail_calls(StoreUnavailableError("the metadata service does not answer"))
+        if self._state is SessionState.EXPIRED:
+            if not self._server._is_cut(self._session):
+                self._renew()
+        else:
+            self._submit("ping", "/")
+        period = self._timeout_s / 6
+        if self._state is not SessionState.CONNECTED:
+            period = min(period, RECONNECT_S)
+        self._timer = self._loop.call_later(period, self._tick)
+
+    def _proven(self, sent: float) -> None:
+        self._proof = max(self._proof, sent)
+        if self._state is SessionState.SUSPENDED:
+            for path in self._watches:
+                self._submit("watch", path)
+            self._set_state(SessionState.CONNECTED)
+
+    def _broken(self) -> None:
+        """The connection was reset: outcomes of calls under way are unknown."""
+        if self._closed or self._state is not SessionState.CONNECTED:
+            return
+        self._set_state(SessionState.SUSPENDED)
+        self._fail_calls(StoreUnavailableError("the connection was lost"))
+        self._timer.cancel()
+        self._timer = self._loop.call_later(RECONNECT_S, self._tick)
+
+    def _give_up(self) -> None:
+        """Expire on our own, early; the server side of the old session ends by itself or when it hears of us."""
+        self._set_state(SessionState.EXPIRED)
+        self._fail_calls(SessionExpiredError("no answer for most of the session timeout"))
+
+    def _expired(self) -> None:
+        self._set_state(SessionState.EXPIRED)
+        self._fail_calls(SessionExpiredError("the session expired"))
+        self._timer.cancel()
+        self._timer = self._loop.call_later(RECONNECT_S, self._tick)
+
+    def _renew(self) -> None:
+        self._server._end(self._session)
+        self._session = self._server._open(self)
+        self._proof = self._loop.time()
+        for path in self._watches:
+            self._submit("watch", path)
+        self._set_state(SessionState.CONNECTED)
+
+    def _fail_calls(self, error: Exception) -> None:
+        calls, self._calls = self._calls, {}
+        for future in calls:
+            if not future.done():
+                future.set_exception(error)

@@ -1,0 +1,206 @@
+"""Every path of the metadata tree, as Apache Pulsar and BookKeeper lay it out (seen on 4.0.8). Pure.
+
+Arguments are plain names; where Apache encodes a name in a path, the function here does so.
+"""
+
+from urllib.parse import quote_plus, unquote_plus
+
+# Instance and cluster policies
+CLUSTERS = "/admin/clusters"
+POLICIES = "/admin/policies"
+LOCAL_POLICIES = "/admin/local-policies"
+PARTITIONED_TOPICS = "/admin/partitioned-topics"
+DYNAMIC_CONFIGURATION = "/admin/configuration"
+RESOURCE_GROUPS = "/admin/resourcegroups"
+
+# Topics, schemas, ownership
+MANAGED_LEDGERS = "/managed-ledgers"
+SCHEMAS = "/schemas"
+NAMESPACE = "/namespace"
+LOADBALANCE_BROKERS = "/loadbalance/brokers"
+LOADBALANCE_LEADER = "/loadbalance/leader"
+BROKER_TIME_AVERAGE = "/loadbalance/broker-time-average"
+BUNDLE_DATA = "/loadbalance/bundle-data"
+PRODUCER_NAME_COUNTER = "/counters/producer-name/-"
+BOOKIE_RACKS = "/bookies"
+
+# BookKeeper
+LEDGERS = "/ledgers"
+LAYOUT = "/ledgers/LAYOUT"
+INSTANCE_ID = "/ledgers/INSTANCEID"
+AVAILABLE = "/ledgers/available"
+READ_ONLY = "/ledgers/available/readonly"
+COOKIES = "/ledgers/cookies"
+ID_GENERATOR = "/ledgers/idgen"
+ID_GENERATOR_PREFIX = "/ledgers/idgen/ID-"
+LONG_ID_GENERATOR = "/ledgers/idgen-long"
+UNDERREPLICATION = "/ledgers/underreplication"
+UNDERREPLICATION_LAYOUT = "/ledgers/underreplication/LAYOUT"
+UNDERREPLICATION_LEDGERS = "/ledgers/underreplication/ledgers"
+UNDERREPLICATION_LOCKS = "/ledgers/underreplication/locks"
+UNDERREPLICATION_DISABLE = "/ledgers/underreplication/disable"
+LOST_BOOKIE_RECOVERY_DELAY = "/ledgers/underreplication/lostBookieRecoveryDelay"
+AUDITOR_LEADER = "/ledgers/underreplication/leader"
+DISABLE_HEALTH_CHECK = "/ledgers/disableHealthCheck"
+
+NOT_LEDGERS = frozenset(
+    {
+        "available",
+        "cookies",
+        "LAYOUT",
+        "INSTANCEID",
+        "underreplication",
+        "idgen",
+        "idgen-long",
+        "disableHealthCheck",
+    }
+)
+"""Children of /ledgers that are no part of the ledger tree."""
+
+LONG_LEDGER_ID = (1 << 31) - 1
+"""First ledger id of the five-level layout."""
+
+
+def cluster(name: str) -> str:
+    return f"{CLUSTERS}/{name}"
+
+
+def isolation_policies(cluster_name: str) -> str:
+    return f"{CLUSTERS}/{cluster_name}/namespaceIsolationPolicies"
+
+
+def failure_domains(cluster_name: str) -> str:
+    return f"{CLUSTERS}/{cluster_name}/failureDomain"
+
+
+def tenant(name: str) -> str:
+    return f"{POLICIES}/{name}"
+
+
+def namespace_policies(namespace: str) -> str:
+    """``namespace`` is ``tenant/name``."""
+    return f"{POLICIES}/{namespace}"
+
+
+def local_policies(namespace: str) -> str:
+    return f"{LOCAL_POLICIES}/{namespace}"
+
+
+def resource_group(name: str) -> str:
+    return f"{RESOURCE_GROUPS}/{name}"
+
+
+def encode(local_name: str) -> str:
+    """Form-encode a topic's local name, subscription or cursor name as one path part (``a/b c`` → ``a%2Fb+c``)."""
+    return quote_plus(local_name, safe="*")
+
+
+def decode(part: str) -> str:
+    """Inverse of ``encode``."""
+    return unquote_plus(part)
+
+
+def partitioned_topics(namespace: str, domain: str = "persistent") -> str:
+    return f"{PARTITIONED_TOPICS}/{namespace}/{domain}"
+
+
+def partitioned_topic(namespace: str, topic: str, domain: str = "persistent") -> str:
+    """``topic`` is the decoded local name without ``-partition-N``."""
+    return f"{PARTITIONED_TOPICS}/{namespace}/{domain}/{encode(topic)}"
+
+
+def managed_ledgers(namespace: str, domain: str = "persistent") -> str:
+    """Parent of all managed ledgers of a namespace."""
+    return f"{MANAGED_LEDGERS}/{namespace}/{domain}"
+
+
+def managed_ledger_name(namespace: str, topic: str, domain: str = "persistent") -> str:
+    """Name of a topic's managed ledger: ``tenant/ns/persistent/encoded``."""
+    return f"{namespace}/{domain}/{encode(topic)}"
+
+
+def managed_ledger(name: str) -> str:
+    """``name`` as of ``managed_ledger_name``."""
+    return f"{MANAGED_LEDGERS}/{name}"
+
+
+def cursor(managed_ledger_name: str, cursor_name: str) -> str:
+    """``cursor_name`` is the decoded subscription name."""
+    return f"{MANAGED_LEDGERS}/{managed_ledger_name}/{encode(cursor_name)}"
+
+
+def schema(schema_name: str) -> str:
+    """``schema_name`` is ``tenant/ns/encoded-topic``."""
+    return f"{SCHEMAS}/{schema_name}"
+
+
+def bundle_owners(namespace: str) -> str:
+    return f"{NAMESPACE}/{namespace}"
+
+
+def bundle_owner(namespace: str, bundle_range: str) -> str:
+    """``bundle_range`` is ``0x00000000_0x40000000``."""
+    return f"{NAMESPACE}/{namespace}/{bundle_range}"
+
+
+def broker(broker_id: str) -> str:
+    """Registration and load report of a broker; ``broker_id`` is ``host:http-port``."""
+    return f"{LOADBALANCE_BROKERS}/{broker_id}"
+
+
+def broker_time_average(broker_id: str) -> str:
+    return f"{BROKER_TIME_AVERAGE}/{broker_id}"
+
+
+def bundle_data(namespace: str, bundle_range: str) -> str:
+    return f"{BUNDLE_DATA}/{namespace}/{bundle_range}"
+
+
+def available_bookie(bookie_id: str) -> str:
+    return f"{AVAILABLE}/{bookie_id}"
+
+
+def read_only_bookie(bookie_id: str) -> str:
+    return f"{READ_ONLY}/{bookie_id}"
+
+
+def cookie(bookie_id: str) -> str:
+    return f"{COOKIES}/{bookie_id}"
+
+
+def ledger(ledger_id: int) -> str:
+    """Metadata of a ledger, in the default hierarchical layout: 2-4-4 digits below 2**31 - 1, else 3-4-4-4-4."""
+    if ledger_id < 0:
+        raise ValueError(f"ledger id {ledger_id} is negative")
+    if ledger_id < LONG_LEDGER_ID:
+        digits = f"{ledger_id:010d}"
+        return f"{LEDGERS}/{digits[:2]}/{digits[2:6]}/L{digits[6:]}"
+    digits = f"{ledger_id:019d}"
+    return f"{LEDGERS}/{digits[:3]}/{digits[3:7]}/{digits[7:11]}/{digits[11:15]}/L{digits[15:]}"
+
+
+def ledger_id(path: str) -> int | None:
+    """Ledger id of a metadata path, or None when the path is not one."""
+    parts = path.removeprefix(LEDGERS + "/").split("/")
+    if not parts[-1].startswith("L"):
+        return None
+    digits = "".join(parts[:-1]) + parts[-1][1:]
+    shapes = ([2, 4, 5], [3, 4, 4, 4, 5])
+    if [len(part) for part in parts] not in shapes or not digits.isdigit():
+        return None
+    return int(digits)
+
+
+def long_id_directory(high: int) -> str:
+    """Directory of one value of the high 32 bits of long ledger ids."""
+    return f"{LONG_ID_GENERATOR}/HOB-{high:010d}"
+
+
+def underreplicated_ledger(ledger_id: int) -> str:
+    digits = f"{ledger_id:016x}"
+    levels = "/".join(digits[i : i + 4] for i in range(0, 16, 4))
+    return f"{UNDERREPLICATION_LEDGERS}/{levels}/urL{ledger_id:010d}"
+
+
+def underreplication_lock(ledger_id: int) -> str:
+    return f"{UNDERREPLICATION_LOCKS}/urL{ledger_id:010d}"

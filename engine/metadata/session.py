@@ -1,0 +1,175 @@
+"""What the stores share: session state and its proof, listeners, persistent watches, creation of parents."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+
+from engine.base.errors import MisuseError
+from engine.metadata.store import (
+    NodeExistsError,
+    NoNodeError,
+    SessionExpiredError,
+    SessionState,
+    StoreUnavailableError,
+)
+from engine.metadata.tree import check_path, check_value, parent_of
+
+SUSPECT_FRACTION = 2 / 3
+"""Part of the session timeout without an answer after which the session counts as unproven."""
+
+EXPIRE_FRACTION = 0.9
+"""Part of the session timeout without an answer after which we give the session up, before the server does."""
+
+
+class SessionStore:
+    """Base of the metadata stores. Made inside a running event loop.
+
+    ``_proof`` is the loop time at which the last answered request was *sent*: the server has counted the session's
+    timeout from a moment not before that, so giving up at ``_proof + 0.9 timeout`` is always early enough.
+    """
+
+    def __init__(self, session_timeout_s: float, request_timeout_s: float) -> None:
+        if session_timeout_s <= 0 or request_timeout_s <= 0:
+            raise MisuseError("session_timeout_s and request_timeout_s must be positive")
+        self._loop = asyncio.get_running_loop()
+        self._timeout_s = session_timeout_s
+        self._request_timeout_s = request_timeout_s
+        self._state = SessionState.SUSPENDED
+        self._proof = self._loop.time()
+        self._closed = False
+        self._next_token = 0
+        self._listeners: dict[int, tuple[Callable[[SessionState], None], contextvars.Context]] = {}
+        self._watches: dict[str, dict[int, tuple[Callable[[str], None], contextvars.Context]]] = {}
+        self._due: dict[str, None] = {}
+        self._waiters: dict[asyncio.Future[None], None] = {}
+
+    @property
+    def state(self) -> SessionState:
+        """CONNECTED is only claimed while an answer is recent: a process that was frozen sees SUSPENDED at once."""
+        if self._state is SessionState.CONNECTED and self._silence() > SUSPECT_FRACTION:
+            return SessionState.SUSPENDED
+        return self._state
+
+    @property
+    def session_timeout_s(self) -> float:
+        """The timeout agreed with the server, seconds."""
+        return self._timeout_s
+
+    async def create(
+        self,
+        path: str,
+        value: bytes = b"",
+        *,
+        ephemeral: bool = False,
+        sequence: bool = False,
+        make_parents: bool = False,
+    ) -> str:
+        check_path(path if not sequence else path + "0")
+        check_value(path, value)
+        try:
+            return await self._create(path, value, ephemeral, sequence)
+        except NoNodeError:
+            if not make_parents:
+                raise
+        await self._make(parent_of(path))
+        return await self._create(path, value, ephemeral, sequence)
+
+    async def _make(self, path: str) -> None:
+        """Create an empty persistent node and what is missing above it."""
+        if path == "/":
+            return
+        try:
+            await self._create(path, b"", False, False)
+        except NodeExistsError:
+            return
+        except NoNodeError:
+            await self._make(parent_of(path))
+            await self._make(path)
+
+    async def _create(self, path: str, value: bytes, ephemeral: bool, sequence: bool) -> str:
+        raise NotImplementedError
+
+    def watch(self, path: str, callback: Callable[[str], None]) -> Callable[[], None]:
+        check_path(path)
+        token = self._token()
+        first = path not in self._watches
+        self._watches.setdefault(path, {})[token] = (callback, contextvars.copy_context())
+        if first:
+            self._watch_added(path)
+
+        def stop() -> None:
+            found = self._watches.get(path)
+            if found is not None and found.pop(token, None) is not None and not found:
+                del self._watches[path]
+                self._watch_removed(path)
+
+        return stop
+
+    def _watch_added(self, path: str) -> None:
+        """The first watcher of ``path`` came: tell the server."""
+
+    def _watch_removed(self, path: str) -> None:
+        """The last watcher of ``path`` went."""
+
+    def on_state(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:
+        token = self._token()
+        self._listeners[token] = (callback, contextvars.copy_context())
+
+        def stop() -> None:
+            self._listeners.pop(token, None)
+
+        return stop
+
+    def _token(self) -> int:
+        self._next_token += 1
+        return self._next_token
+
+    def _silence(self) -> float:
+        """Time since the last proof, as a part of the session timeout."""
+        return (self._loop.time() - self._proof) / self._timeout_s
+
+    def _set_state(self, state: SessionState) -> None:
+        if state is self._state:
+            return
+        self._state = state
+        for callback, context in list(self._listeners.values()):
+            self._loop.call_soon(callback, state, context=context)
+        if state is SessionState.CONNECTED:
+            for waiter in list(self._waiters):
+                if not waiter.done():
+                    waiter.set_result(None)
+            for path in list(self._watches):
+                self._changed(path)
+
+    def _changed(self, path: str) -> None:
+        """Tell the watchers of ``path``; several changes before the loop's next turn are one call."""
+        if path in self._watches and path not in self._due:
+            self._due[path] = None
+            self._loop.call_soon(self._tell, path)
+
+    def _tell(self, path: str) -> None:
+        del self._due[path]
+        for token, (callback, context) in list(self._watches.get(path, {}).items()):
+            if token in self._watches.get(path, {}):  # an earlier callback may have stopped it
+                self._loop.call_soon(callback, path, context=context)
+
+    async def _wait_connected(self, deadline: float) -> None:
+        """Return once connected. Raises SessionExpiredError, or StoreUnavailableError at ``deadline`` (loop time)."""
+        while self._state is not SessionState.CONNECTED:
+            if self._closed:
+                raise SessionExpiredError("the session was closed")
+            if self._state is SessionState.EXPIRED:
+                raise SessionExpiredError("the session expired")
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._waiters[waiter] = None
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await waiter
+            except TimeoutError:
+                raise StoreUnavailableError(
+                    f"not connected within {self._request_timeout_s} s"
+                ) from None
+            finally:
+                self._waiters.pop(waiter, None)
+        if self._closed:
+            raise SessionExpiredError("the session was closed")
