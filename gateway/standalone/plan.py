@@ -104,7 +104,7 @@ def children(
     zk_port, redis_port = options.port("ZOOKEEPER", 2181), options.port("REDIS", 16379)
     http_port, spark_port = options.port("HTTP", 8080), options.port("SPARK", 15002)
     broker_port, broker_http = options.port("BROKER", 6650), options.port("BROKER_HTTP", 8081)
-    bookie_port, bookie_http = options.port("BOOKIE", 3181), options.port("BOOKIE_HTTP", 8201)
+    bookie_port, bookie_http = options.port("BOOKIE", 3181), options.port("BOOKIE_HTTP", 8301)
     shared = {
         "MAGNETAR_DATA_DIR": str(data),
         "MAGNETAR_METADATA_URL": f"zk:{host}:{zk_port}",

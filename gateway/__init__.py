@@ -1,0 +1,1 @@
+"""The Django project: admin REST, console API, live sockets, Celery; turns HTTP into engine calls."""

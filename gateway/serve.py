@@ -1,0 +1,53 @@
+"""Serve the gateway: bring the console's own database up to date, then Daphne. ``python -m gateway.serve --port 8080``."""
+
+import argparse
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
+
+import django
+
+REQUEST_BYTES_MAX = 10 << 20
+FRAME_BYTES_MAX = 8 << 20
+
+
+def migrate() -> None:
+    """Apply migrations that the database lacks; a look at the migration table when it lacks none."""
+    from django.core.management import call_command
+    from django.db import connection
+    from django.db.migrations.executor import MigrationExecutor
+
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        call_command("migrate", interactive=False, verbosity=0)
+    connection.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8080)
+    args = parser.parse_args()
+    django.setup()
+    migrate()
+    # Daphne installs Twisted's asyncio reactor on import, so it comes after the set-up.
+    from daphne.endpoints import build_endpoint_description_strings
+    from daphne.server import Server
+
+    from gateway.asgi import application
+
+    Server(
+        application=application,
+        endpoints=build_endpoint_description_strings(host=args.host, port=args.port),
+        websocket_handshake_timeout=5,
+        ping_interval=20,
+        ping_timeout=30,
+        server_name="magnetar",
+        proxy_forwarded_address_header=None,
+        request_buffer_size=65536,
+        verbosity=1,
+    ).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The plan of an instance: ports, counts, order."""
+
+from pathlib import Path
+
+import pytest
+from gateway.standalone.plan import Child, Options, PlanError, children, control_socket
+
+HERE = Path("/nowhere")
+
+
+def plan(**settings: str) -> dict[str, Child]:
+    counts = {key: int(settings.pop(key)) for key in ("bookies", "brokers") if key in settings}
+    options = Options(data_dir=HERE, environ=settings, **counts)
+    made = children(options, java_home=HERE, classpath="", redis="redis-server", spark_home=HERE)
+    return {child.name: child for child in made}
+
+
+def test_children_have_the_names_of_the_interface_contract() -> None:
+    assert list(plan(bookies="2")) == [
+        *("zookeeper", "redis", "bookie-1", "bookie-2", "broker-1", "gateway", "worker", "spark")
+    ]
+
+
+def test_no_two_ports_are_equal_in_the_largest_instance() -> None:
+    made = plan(bookies="16", brokers="16")
+    ports = [port for child in made.values() for port in child.ports.values()]
+    assert len(ports) == len(set(ports))
+
+
+def test_offset_moves_every_default_port_and_a_named_port_wins() -> None:
+    plain = plan()
+    moved = plan(MAGNETAR_PORT_OFFSET="1000", MAGNETAR_HTTP_PORT="8888")
+    assert moved["broker-1"].ports["pulsar"] == plain["broker-1"].ports["pulsar"] + 1000
+    assert moved["gateway"].ports["http"] == 8888
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({"MAGNETAR_BROKER_PORT": "none"}, "MAGNETAR_BROKER_PORT must be a whole number from 1"),
+        ({"MAGNETAR_HTTP_PORT": "65536"}, "MAGNETAR_HTTP_PORT must be a whole number from 1"),
+        ({"MAGNETAR_PORT_OFFSET": "60000"}, "MAGNETAR_PORT_OFFSET 60000 puts"),
+        ({"bookies": "0"}, "--bookies must be from 1 to 16"),
+        ({"brokers": "17"}, "--brokers must be from 1 to 16"),
+    ],
+)
+def test_a_value_out_of_range_is_refused_by_name(settings: dict[str, str], names: str) -> None:
+    with pytest.raises(PlanError, match=names):
+        plan(**settings)
+
+
+def test_quorums_follow_the_number_of_bookies() -> None:
+    env = plan(bookies="3")["broker-1"].env
+    quorum = [
+        env[f"MAGNETAR_MANAGED_LEDGER_DEFAULT_{name}"]
+        for name in ("ENSEMBLE_SIZE", "WRITE_QUORUM", "ACK_QUORUM")
+    ]
+    assert quorum == ["3", "3", "2"]
+
+
+def test_spark_is_not_ours_when_a_cluster_is_named() -> None:
+    assert "spark" not in plan(SPARK_REMOTE="sc://spark.example:15002")
+
+
+def test_control_socket_path_fits_the_limit_of_unix_sockets() -> None:
+    assert len(str(control_socket(Path("/x" * 200)))) < 100

@@ -1,0 +1,102 @@
+"""The supervisor over real, tiny child processes."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from gateway.standalone.control import ask
+from gateway.standalone.plan import Child, Ready
+from gateway.standalone.supervisor import Running, State, Supervisor
+
+SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
+STUBBORN = (
+    sys.executable,
+    "-c",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)",
+)
+
+
+def child(name: str, argv: tuple[str, ...] = SLEEPER, **rest: object) -> Child:
+    return Child(name, argv, {}, Ready("alive"), **rest)  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def running(tmp_path: Path, spec: Child, lines: list[str]) -> AsyncIterator[Running]:
+    one = Running(spec, tmp_path, lines.append, "127.0.0.1")
+    one.start()
+    try:
+        await asyncio.wait_for(one.ready.wait(), 10)
+        yield one
+    finally:
+        await one.stop()
+
+
+async def test_a_killed_child_is_named_and_started_again(tmp_path: Path) -> None:
+    lines: list[str] = []
+    async with running(tmp_path, child("bookie-1"), lines) as one:
+        first = one.describe()["pid"]
+        one.kill()
+        while one.describe()["pid"] in (first, None) or not one.ready.is_set():
+            await asyncio.sleep(0.01)
+        assert one.restarts == 1
+        assert "bookie-1 ended (signal 9)" in lines[0]
+
+
+async def test_a_stopped_child_stays_down_until_started(tmp_path: Path) -> None:
+    async with running(tmp_path, child("redis"), []) as one:
+        pid = one.describe()["pid"]
+        await one.stop()
+        assert one.state is State.STOPPED
+        assert one.describe()["pid"] is None
+        assert not Path(f"/proc/{pid}").exists()
+        one.start()
+        await asyncio.wait_for(one.ready.wait(), 10)
+        assert one.describe()["pid"] not in (None, pid)
+
+
+async def test_a_child_that_ignores_sigterm_is_killed_after_its_time(tmp_path: Path) -> None:
+    lines: list[str] = []
+    async with running(tmp_path, child("broker-1", STUBBORN, stop_timeout_s=0.5), lines) as one:
+        await asyncio.sleep(0.3)  # until it has installed its handler; earlier it just dies, which is fine too
+        await one.stop()
+        assert one.describe()["pid"] is None
+
+
+async def test_control_socket_answers_status_and_names_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+    supervisor = Supervisor(
+        [child("zookeeper"), child("worker", needs=("zookeeper",))],
+        log_dir=tmp_path,
+        host="127.0.0.1",
+        control_socket=path,
+        say=lambda text: None,
+    )
+    ready = asyncio.Event()
+
+    def banner(took_s: float) -> str:
+        ready.set()
+        return ""
+
+    serving = asyncio.get_running_loop().create_task(supervisor.run(banner))
+    try:
+        await asyncio.wait_for(ready.wait(), 10)
+        status = await asyncio.to_thread(ask, path, "status")
+        assert [(c["name"], c["state"]) for c in status["children"]] == [
+            ("zookeeper", "running"),
+            ("worker", "running"),
+        ]
+        unknown = await asyncio.to_thread(ask, path, "stop", "nobody")
+        assert unknown["error"] == "no child named 'nobody'; there are: zookeeper, worker"
+        odd = await asyncio.to_thread(ask, path, "explode", "worker")
+        assert odd["error"].startswith("unknown verb 'explode'")
+        stopped = await asyncio.to_thread(ask, path, "stop", "worker")
+        assert stopped["children"][0]["state"] == "stopped"
+        again = await asyncio.to_thread(ask, path, "kill", "worker")
+        assert "is not running" in again["error"]
+    finally:
+        os.kill(os.getpid(), 15)
+        assert await asyncio.wait_for(serving, 20) == 0
+    assert not path.exists()
