@@ -1,0 +1,60 @@
+"""Runs of analyses, kept in the console's database: the truth about a run, whatever Celery or Spark think of it."""
+
+import secrets
+from typing import Any
+
+from django.db import models
+
+
+class RunState(models.TextChoices):
+    """queued → running → one of the last three; nothing leaves those."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+FINAL = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
+
+
+def new_run_id() -> str:
+    return secrets.token_hex(8)
+
+
+class JobRun(models.Model):
+    """One run. Times are milliseconds since the epoch.
+
+    Rows change only by compare-and-set on (attempt, state), so that a late message of a lost worker changes nothing.
+    ``lease_until_ms``: while running, the worker that holds the run renews this; when it lapses, the worker is lost.
+    """
+
+    id = models.CharField(primary_key=True, max_length=16, default=new_run_id, editable=False)
+    analysis = models.CharField(max_length=64)
+    title = models.CharField(max_length=200)
+    topic = models.CharField(max_length=1024, blank=True, default="", db_index=True)
+    parameters = models.JSONField()
+    state = models.CharField(max_length=16, choices=RunState.choices, default=RunState.QUEUED)
+    stage = models.CharField(max_length=200, default="waiting for a worker")
+    done = models.PositiveBigIntegerField(default=0)
+    total = models.PositiveBigIntegerField(default=0)
+    attempt = models.PositiveIntegerField(default=1)
+    cancel_requested = models.BooleanField(default=False)
+    lease_until_ms = models.BigIntegerField(default=0)
+    created_at = models.BigIntegerField()
+    started_at = models.BigIntegerField(null=True)
+    finished_at = models.BigIntegerField(null=True)
+    created_by = models.CharField(max_length=150, blank=True, default="")
+    error = models.TextField(blank=True, default="")
+    result: models.JSONField[Any, Any] = models.JSONField(null=True)
+    downloads: models.JSONField[Any, Any] = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ("-created_at", "-id")
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(state__in=RunState.values), name="run_state_is_known"
+            ),
+        )
+        indexes = (models.Index(fields=("state", "lease_until_ms")),)

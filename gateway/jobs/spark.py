@@ -1,0 +1,120 @@
+"""The worker's Spark Connect session: made once per process, kept warm, made again when the server was restarted."""
+
+import os
+import threading
+import uuid
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from gateway.jobs.models import JobRun
+
+START_TIMEOUT_S = 90.0
+USER = "magnetar"
+_lock = threading.Lock()
+_session: Any = None
+
+
+class SparkUnavailableError(Exception):
+    """The Spark server cannot be reached; the message names the hop."""
+
+
+def session_id() -> str:
+    """One server-side session for all workers of an instance, so that any worker can interrupt a lost worker's job."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"magnetar:{settings.ENVIRONMENT.data_dir}"))
+
+
+def session() -> Any:
+    """The session, its data source registered. Starts the supervised server if there is one. Raises SparkUnavailableError."""
+    global _session
+    with _lock:
+        if _session is not None and _answers(_session):
+            return _session
+        _session = _connect()
+        return _session
+
+
+def _answers(spark: Any) -> bool:
+    from pyspark.errors import PySparkException
+
+    try:
+        return bool(spark.sql("select 1").count() == 1)
+    except (PySparkException, OSError, RuntimeError, ValueError):
+        return False
+    except Exception as error:  # grpc's errors share no base with pyspark's
+        if type(error).__module__.startswith("grpc"):
+            return False
+        raise
+
+
+def _connect() -> Any:
+    remote = os.environ.get("SPARK_REMOTE", "")
+    if not remote:
+        raise SparkUnavailableError(
+            "no Spark: set SPARK_REMOTE to a Spark Connect URL (sc://host:port)"
+        )
+    _start_supervised_server()
+    from pyspark.sql.connect.session import SparkSession
+    from spark_jobs.pulsar_source.source import PulsarDataSource
+
+    url = f"{remote}/;user_id={USER};session_id={session_id()}"
+    try:
+        spark = SparkSession.builder.remote(url).create()
+        spark.dataSource.register(PulsarDataSource)
+        spark.sql("select 1").count()
+    except Exception as error:
+        raise SparkUnavailableError(f"Spark at {remote} does not answer: {error}") from error
+    return spark
+
+
+def _start_supervised_server() -> None:
+    socket_path = os.environ.get("MAGNETAR_CONTROL_SOCKET")
+    if not socket_path or not Path(socket_path).exists():
+        return
+    from gateway.standalone.control import NotRunningError, ask
+
+    try:
+        answer = ask(Path(socket_path), "start", "spark", timeout_s=START_TIMEOUT_S)
+    except NotRunningError as error:
+        raise SparkUnavailableError(f"the supervisor did not start Spark: {error}") from error
+    if "error" in answer and "no child named" not in answer["error"]:
+        raise SparkUnavailableError(f"the supervisor did not start Spark: {answer['error']}")
+
+
+def tag(run: JobRun) -> str:
+    return f"run-{run.id}-{run.attempt}"
+
+
+def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
+    """Run the analysis of ``run``; files go to ``staged``. Returns the result of docs/formats/analysis-result.md."""
+    from spark_jobs.jobs import JOBS
+
+    progress("starting Spark", 0, 0)
+    spark = session()
+    for earlier in range(1, run.attempt):
+        spark.interruptTag(f"run-{run.id}-{earlier}")  # what a lost worker left running
+    spark.addTag(tag(run))
+    try:
+        context = {"metadata.url": os.environ.get("MAGNETAR_METADATA_URL", "zk:127.0.0.1:2181")}
+        result: dict[str, Any] = JOBS[run.analysis](
+            spark, run.parameters, context, progress=progress, output_dir=staged
+        )
+        return result
+    finally:
+        spark.removeTag(tag(run))
+
+
+def interrupt(run: JobRun) -> None:
+    """Stop the Spark operations of a run; harmless when there are none."""
+    if _session is not None:
+        _session.interruptTag(tag(run))
+
+
+def explain(error: BaseException) -> str:
+    """One paragraph for people: the first lines of the message, no stack of the JVM's."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    kept = [
+        line for line in lines if not line.lstrip().startswith(("at ", "JVM stacktrace", "File "))
+    ]
+    return f"{type(error).__name__}: {' '.join(kept[:4])}"

@@ -1,0 +1,148 @@
+"""A real instance for tests: ``manage.py standalone run`` as a child process on free ports, data in a temporary folder."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from gateway.standalone.control import NotRunningError, ask
+from gateway.standalone.plan import control_socket
+
+ROOT = Path(__file__).resolve().parent.parent
+PORTS = ("ZOOKEEPER", "REDIS", "HTTP", "SPARK", "BROKER", "BROKER_HTTP", "BOOKIE", "BOOKIE_HTTP")
+
+
+def free_ports(count: int, gap: int = 1) -> list[int]:
+    """Ports nobody listens on now, each with ``gap - 1`` free ones behind it."""
+    found: list[int] = []
+    held: list[socket.socket] = []
+    while len(found) < count:
+        probe = socket.socket()
+        held.append(probe)
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        if all(abs(port - other) >= gap for other in found):
+            found.append(port)
+    for probe in held:
+        probe.close()
+    return found
+
+
+class Instance:
+    """A running instance. ``url`` for Pulsar clients, ``http`` for everything else."""
+
+    def __init__(self, data_dir: Path, bookies: int = 1, brokers: int = 1, **env: str) -> None:
+        self.data_dir = data_dir
+        self.bookies = bookies
+        self.brokers = brokers
+        self.ports = dict(zip(PORTS, free_ports(len(PORTS), gap=200), strict=True))
+        self.env = env
+        self.process: subprocess.Popen[bytes] | None = None
+        self.ready_after_s = 0.0
+
+    @property
+    def url(self) -> str:
+        return f"pulsar://127.0.0.1:{self.ports['BROKER']}"
+
+    @property
+    def http(self) -> str:
+        return f"http://127.0.0.1:{self.ports['HTTP']}"
+
+    def start(self, timeout_s: float = 90.0) -> None:
+        """Start and wait until it says it is healthy. Raises with the logs' ends when it does not."""
+        env = {key: value for key, value in os.environ.items() if not key.startswith("MAGNETAR_")}
+        env |= {f"MAGNETAR_{name}_PORT": str(port) for name, port in self.ports.items()}
+        env |= {"MAGNETAR_DATA_DIR": str(self.data_dir), **self.env}
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "manage.py", "standalone", "run"]
+        command += ["--bookies", str(self.bookies), "--brokers", str(self.brokers)]
+        began = time.monotonic()
+        with (self.data_dir / "supervisor.log").open("ab") as log:
+            self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log)
+        while not self.healthy():
+            if self.process.poll() is not None or time.monotonic() - began > timeout_s:
+                logs = self.logs()
+                self.stop()
+                raise RuntimeError(f"the instance did not become healthy:\n{logs}")
+            time.sleep(0.05)
+        self.ready_after_s = time.monotonic() - began
+
+    def healthy(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.http}/admin/v2/brokers/health", timeout=5) as reply:
+                return bool(reply.read() == b"ok")
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(10)
+                raise
+
+    def control(self, verb: str, name: str = "") -> dict[str, Any]:
+        """``status``, ``stop``, ``kill`` or ``start`` a child."""
+        answer = ask(control_socket(self.data_dir), verb, name)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer
+
+    def child(self, name: str) -> dict[str, Any]:
+        children = self.control("status")["children"]
+        return next(child for child in children if child["name"] == name)
+
+    def wait_running(self, name: str, timeout_s: float = 60.0) -> None:
+        """Until a child is ready again."""
+        until = time.monotonic() + timeout_s
+        while time.monotonic() < until:
+            try:
+                if self.child(name)["state"] == "running":
+                    return
+            except NotRunningError:
+                pass
+            time.sleep(0.05)
+        raise TimeoutError(f"{name} is not running after {timeout_s} s:\n{self.logs()}")
+
+    def logs(self, tail: int = 3000) -> str:
+        files = [self.data_dir / "supervisor.log", *sorted((self.data_dir / "logs").glob("*.log"))]
+        return "\n".join(f"== {f.name}\n{f.read_text(errors='replace')[-tail:]}" for f in files if f.exists())
+
+    def rest(self, method: str, path: str, body: Any = None, timeout_s: float = 20.0) -> tuple[int, Any]:
+        """Call the gateway; status and decoded body (text when it is not JSON)."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"} if data is not None else {}
+        request = urllib.request.Request(self.http + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=timeout_s) as reply:
+                status, raw = reply.status, reply.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                status, raw = error.code, error.read()
+        try:
+            return status, json.loads(raw) if raw else None
+        except ValueError:
+            return status, raw.decode(errors="replace")
+
+
+@contextmanager
+def running_instance(data_dir: Path, **options: Any) -> Iterator[Instance]:
+    """An instance for the length of a ``with`` block."""
+    instance = Instance(data_dir, **options)
+    instance.start()
+    try:
+        yield instance
+    finally:
+        instance.stop()
