@@ -2,9 +2,9 @@
 
 ``OPERATIONS`` maps each operation's name to the dataclass of its arguments. The broker serves them at
 ``POST /rpc/<name>`` (a JSON object of arguments in, ``{"result": …}`` out); ``engine.admin.client`` calls them;
-``Operations`` is what the broker implements. Results are JSON values in the shapes of Pulsar's Admin REST API unless said
-otherwise. Refusals raise AdminError with Pulsar's HTTP status and text. Topic arguments are full names; 64-bit ids are
-JSON numbers here.
+``Operations`` is what the broker implements. Results are JSON values in the shapes of Pulsar's Admin REST API unless
+said otherwise. Refusals raise AdminError with Pulsar's HTTP status and text. Topic arguments are full names; 64-bit ids
+are JSON numbers here.
 """
 
 import typing

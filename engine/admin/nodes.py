@@ -1,0 +1,70 @@
+"""Steps shared by metadata changes: reads that tell "missing", writes that refuse with Pulsar's status and text."""
+
+from collections.abc import Callable
+
+from engine.admin import documents
+from engine.admin.documents import Document
+from engine.base.errors import AdminError
+from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
+from engine.metadata.update import update
+
+
+async def children(store: MetadataStore, path: str) -> list[str]:
+    """Names of children, sorted; none when the node is missing."""
+    try:
+        return await store.children(path)
+    except NoNodeError:
+        return []
+
+
+async def find_node(store: MetadataStore, path: str) -> Document | None:
+    """The stored document, None when the node is missing."""
+    try:
+        value, _ = await store.get(path)
+    except NoNodeError:
+        return None
+    return documents.decode(value)
+
+
+async def read_node(store: MetadataStore, path: str, status: int, reason: str) -> Document:
+    """The stored document; AdminError of ``status`` when the node is missing."""
+    found = await find_node(store, path)
+    if found is None:
+        raise AdminError(status, reason)
+    return found
+
+
+async def create_node(store: MetadataStore, path: str, value: bytes, exists: str) -> None:
+    """Create with parents; AdminError 409 when it exists."""
+    try:
+        await store.create(path, value, make_parents=True)
+    except NodeExistsError as error:
+        raise AdminError(409, exists) from error
+
+
+async def change_node(
+    store: MetadataStore, path: str, change: Callable[[bytes], bytes], missing: str
+) -> bytes:
+    """Compare-and-set; AdminError 404 when the node is missing. Returns what is stored."""
+    try:
+        return await update(store, path, change)
+    except NoNodeError as error:
+        raise AdminError(404, missing) from error
+
+
+async def delete_tree(store: MetadataStore, path: str) -> None:
+    """Remove a node and all below it; what is gone already is fine."""
+    for child in await children(store, path):
+        await delete_tree(store, f"{path}/{child}")
+    try:
+        await store.delete(path)
+    except NoNodeError:
+        return
+
+
+async def delete_if_empty(store: MetadataStore, path: str) -> None:
+    """Remove a node without children; anything else is fine too."""
+    try:
+        await store.delete(path)
+    except (NoNodeError, NotEmptyError):
+        return

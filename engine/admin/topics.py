@@ -1,0 +1,246 @@
+"""Topics as metadata: which exist, and changes of partitioned ones; no broker needed.
+
+A topic exists when its managed ledger's node does; a partitioned topic is a record of its own, whose partitions are
+topics. Raises AdminError with Pulsar's statuses and texts. Cancelled: a change may or may not have happened.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.admin import documents
+from engine.admin.changes import get_policies
+from engine.admin.documents import PARTITIONS_MAX, Document
+from engine.admin.nodes import change_node, children, create_node, find_node
+from engine.base.errors import AdminError, InvalidNameError
+from engine.base.names import (
+    DOMAINS,
+    PARTITION_SUFFIX,
+    PERSISTENT,
+    BundleName,
+    NamespaceName,
+    TopicName,
+    decode_name,
+)
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError
+
+SYSTEM_PREFIX = "__"
+NO_PARTITIONS: Document = {"partitions": 0, "deleted": False}
+
+
+def partitioned_path(topic: TopicName) -> str:
+    """Node of a partitioned topic's record."""
+    return paths.partitioned_topic(str(topic.namespace), topic.local, topic.domain)
+
+
+def ledger_path(topic: TopicName) -> str:
+    """Node of a topic's managed ledger; only persistent topics have one."""
+    return paths.managed_ledger(topic.managed_ledger_name)
+
+
+async def list_topics(
+    store: MetadataStore,
+    namespace: NamespaceName,
+    *,
+    bundle: str | None = None,
+    include_system: bool = False,
+) -> list[TopicName]:
+    """Persistent topics and partitions of a namespace, sorted; 404 without it. ``bundle``: only those of this range
+    (none when no such range can be)."""
+    await get_policies(store, namespace)
+    found = [
+        namespace.topic(decode_name(part))
+        for part in await children(store, paths.managed_ledgers(str(namespace)))
+    ]
+    if bundle is not None:
+        try:
+            wanted = BundleName.parse(namespace, bundle)
+        except InvalidNameError:
+            return []
+        found = [topic for topic in found if wanted.holds(topic.bundle_hash)]
+    if not include_system:
+        found = [topic for topic in found if not topic.local.startswith(SYSTEM_PREFIX)]
+    return sorted(found, key=str)
+
+
+async def list_partitioned(
+    store: MetadataStore, namespace: NamespaceName, domain: str = PERSISTENT
+) -> list[TopicName]:
+    """Partitioned topics of a namespace, sorted; 404 without it."""
+    await get_policies(store, namespace)
+    parts = await children(store, paths.partitioned_topics(str(namespace), domain))
+    topics = (namespace.topic(decode_name(part), domain) for part in parts)
+    return sorted((topic for topic in topics if not topic.local.startswith(SYSTEM_PREFIX)), key=str)
+
+
+async def find_partitions(store: MetadataStore, topic: TopicName) -> Document | None:
+    """PartitionedTopicMetadata ``{partitions, deleted, properties?}``; None when the topic is not partitioned."""
+    return await find_node(store, partitioned_path(topic))
+
+
+async def topic_exists(store: MetadataStore, topic: TopicName) -> bool:
+    """Whether a persistent topic (or partition) of this very name exists."""
+    return topic.persistent and await store.exists(ledger_path(topic)) is not None
+
+
+async def get_partitions(store: MetadataStore, topic: TopicName) -> Document:
+    """As the REST route: metadata, 0 partitions for a plain topic, 404 for neither."""
+    await _namespace(store, topic)
+    found = await find_partitions(store, topic)
+    if found is not None:
+        return found
+    if await topic_exists(store, topic):
+        return dict(NO_PARTITIONS)
+    raise AdminError(404, f"Topic {topic} not found")
+
+
+async def create_partitioned(
+    store: MetadataStore,
+    topic: TopicName,
+    partitions: int,
+    properties: Mapping[str, str] | None = None,
+    *,
+    create_partitions: bool = True,
+) -> None:
+    """409 when a topic of that name exists, 406 for a count outside 1..PARTITIONS_MAX, 412 for a partition's name.
+
+    ``create_partitions`` makes the partitions themselves at once, so that they are listed before first use.
+    """
+    _check_parent(topic)
+    await _namespace(store, topic)
+    check_count(partitions)
+    if await topic_exists(store, topic):
+        raise AdminError(409, "This topic already exists")
+    record: Document = {"partitions": partitions, "deleted": False}
+    if properties:
+        record["properties"] = dict(properties)
+    value = documents.encode(record)
+    await create_node(store, partitioned_path(topic), value, "This topic already exists")
+    if create_partitions:
+        await create_missing_partitions(store, topic, 0, partitions)
+
+
+async def grow_partitioned(store: MetadataStore, topic: TopicName, partitions: int) -> None:
+    """409 when not partitioned, 422 for fewer than now, 406 above the limit."""
+    _check_parent(topic)
+    await _namespace(store, topic)
+    check_count(partitions)
+    before = 0
+
+    def change(value: bytes) -> bytes:
+        nonlocal before
+        record = documents.decode(value)
+        before = int(record["partitions"])
+        if partitions < before:
+            raise AdminError(
+                422,
+                f"Desired partitions {partitions} can't be less than the current partitions {before}.",
+            )
+        record["partitions"] = partitions
+        return documents.encode(record)
+
+    try:
+        await change_node(store, partitioned_path(topic), change, "missing")
+    except AdminError as error:
+        if error.status != 404:
+            raise
+        raise AdminError(409, f"Topic {topic} is not the partitioned topic.") from error
+    await create_missing_partitions(store, topic, before, partitions)
+
+
+async def create_missing_partitions(
+    store: MetadataStore, topic: TopicName, first: int, stop: int
+) -> None:
+    """Make partitions ``first..stop-1`` exist: an empty node, filled by the broker that opens it first."""
+    if not topic.persistent:
+        return
+    for index in range(first, stop):
+        try:
+            await store.create(ledger_path(topic.partition_at(index)), make_parents=True)
+        except NodeExistsError:
+            continue
+
+
+async def delete_partitioned(store: MetadataStore, topic: TopicName) -> int:
+    """Remove the record (its partitions are topics, deleted before through their brokers); the count it had.
+
+    404 when nothing of that name exists, 409 for a plain topic, 412 while a partition still exists.
+    """
+    _check_parent(topic)
+    record = await require_partitioned(store, topic)
+    count = int(record["partitions"])
+    for index in range(count):
+        if await topic_exists(store, topic.partition_at(index)):
+            raise AdminError(412, f"Topic partition {topic.partition_at(index)} still exists")
+    try:
+        await store.delete(partitioned_path(topic))
+    except NoNodeError as error:
+        raise AdminError(404, f"Partitioned Topic {topic} not found") from error
+    return count
+
+
+async def require_partitioned(store: MetadataStore, topic: TopicName) -> Document:
+    """Metadata of a partitioned topic to be deleted; 404 for nothing, 409 for a plain topic."""
+    await _namespace(store, topic)
+    record = await find_partitions(store, topic)
+    if record is not None:
+        return record
+    if await topic_exists(store, topic):
+        raise AdminError(
+            409,
+            f"{topic} is a non-partitioned topic. Instead of calling delete-partitioned-topic please call delete.",
+        )
+    raise AdminError(404, f"Topic {topic} not found")
+
+
+async def check_new_topic(store: MetadataStore, topic: TopicName) -> None:
+    """Whether a plain topic may be created under this name: 404 without its namespace, 409 when it exists or is a
+    partitioned topic, 412 for a partition's name that fits no partitioned topic."""
+    await _namespace(store, topic)
+    if await topic_exists(store, topic) or await find_partitions(store, topic) is not None:
+        raise AdminError(409, "This topic already exists")
+    if topic.partition >= 0:
+        parent = topic.partitioned
+        record = await find_partitions(store, parent)
+        if record is None:
+            raise AdminError(
+                412,
+                f'Can\'t create topic {topic.local} with "{PARTITION_SUFFIX}" followed by numeric value '
+                f"if there isn't a partitioned topic {parent.local} created.",
+            )
+        if topic.partition >= int(record["partitions"]):
+            raise AdminError(
+                412,
+                f'Can\'t create topic {topic.local} with "{PARTITION_SUFFIX}" followed by a number '
+                f"smaller than number of partition of partitioned topic {parent.local}",
+            )
+
+
+async def count_topics(store: MetadataStore, namespace: NamespaceName) -> int:
+    """Topics and partitions of a namespace, both domains' records included."""
+    count = len(await children(store, paths.managed_ledgers(str(namespace))))
+    for domain in DOMAINS:
+        count += len(await children(store, paths.partitioned_topics(str(namespace), domain)))
+    return count
+
+
+def check_count(partitions: Any) -> None:
+    """Raises AdminError 406 for a partition count outside 1..PARTITIONS_MAX."""
+    if partitions <= 0:
+        raise AdminError(406, "Number of partitions should be more than 0")
+    if partitions > PARTITIONS_MAX:
+        raise AdminError(
+            406, f"Number of partitions should be less than or equal to {PARTITIONS_MAX}"
+        )
+
+
+def _check_parent(topic: TopicName) -> None:
+    if PARTITION_SUFFIX in topic.local:
+        raise AdminError(412, "Partitioned Topic Name should not contain '-partition-'")
+
+
+async def _namespace(store: MetadataStore, topic: TopicName) -> None:
+    try:
+        await get_policies(store, topic.namespace)
+    except AdminError as error:
+        raise AdminError(404, "Namespace not found") from error
