@@ -5,13 +5,14 @@ LedgerMetadataFormat in protobuf binary, 2 the same message as protobuf text, 1 
 by hand because the order and presence of fields are part of what other clients compare and parse.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
 
 from engine.ledger.digest import DigestType
 from engine.ledger.errors import MetadataFormatError
+from engine.metadata.protobinary import put_bytes, put_int, take_fields, take_varint, varint
 from engine.metadata.prototext import parse_text
 
 HEADER = b"BookieMetadataFormatVersion\t"
@@ -99,30 +100,30 @@ def encode(metadata: LedgerMetadata) -> bytes:
     """Bytes of version 3."""
     metadata.check()
     out = bytearray()
-    _put(out, 1, metadata.write_quorum)
-    _put(out, 2, metadata.ensemble_size)
-    _put(out, 3, metadata.length)
-    _put(out, 4, metadata.last_entry)
-    _put(out, 5, metadata.state)
+    put_int(out, 1, metadata.write_quorum)
+    put_int(out, 2, metadata.ensemble_size)
+    put_int(out, 3, metadata.length)
+    put_int(out, 4, metadata.last_entry)
+    put_int(out, 5, metadata.state)
     for segment in metadata.segments:
         body = bytearray()
         for bookie in segment.bookies:
-            _put_bytes(body, 1, bookie.encode())
-        _put(body, 2, segment.first)
-        _put_bytes(out, 6, bytes(body))
+            put_bytes(body, 1, bookie.encode())
+        put_int(body, 2, segment.first)
+        put_bytes(out, 6, bytes(body))
     if metadata.digest is not None:  # type and password are both there or both missing
-        _put(out, 7, metadata.digest)
-        _put_bytes(out, 8, metadata.password or b"")
-    _put(out, 9, metadata.ack_quorum)
+        put_int(out, 7, metadata.digest)
+        put_bytes(out, 8, metadata.password or b"")
+    put_int(out, 9, metadata.ack_quorum)
     if metadata.ctime_ms is not None:
-        _put(out, 10, metadata.ctime_ms)
+        put_int(out, 10, metadata.ctime_ms)
     for key, value in metadata.custom.items():
         body = bytearray()
-        _put_bytes(body, 1, key.encode())
-        _put_bytes(body, 2, value)
-        _put_bytes(out, 11, bytes(body))
-    _put(out, 12, metadata.ctoken)
-    return HEADER + b"3\n" + _varint(len(out)) + bytes(out)
+        put_bytes(body, 1, key.encode())
+        put_bytes(body, 2, value)
+        put_bytes(out, 11, bytes(body))
+    put_int(out, 12, metadata.ctoken)
+    return HEADER + b"3\n" + varint(len(out)) + bytes(out)
 
 
 def decode(data: bytes) -> LedgerMetadata:
@@ -136,7 +137,7 @@ def decode(data: bytes) -> LedgerMetadata:
             return _decode_lines(body.decode()).check()
         if version == b"2":
             return _from_fields(parse_text(body.decode(), nested=("segment", "customMetadata")))
-        size, start = _take_varint(body, 0)
+        size, start = take_varint(body, 0)
         if start + size != len(body):
             raise MetadataFormatError(f"body: {len(body) - start} bytes instead of {size}")
         return _from_fields(_binary_fields(body[start:]))
@@ -153,16 +154,16 @@ _NAMES = {
 
 def _binary_fields(body: bytes) -> Fields:
     fields: Fields = {}
-    for number, value in _take_fields(body):
+    for number, value in take_fields(body):
         name = _NAMES.get(number)
         if name == "segment" and isinstance(value, bytes):
             inner: Fields = {"ensembleMember": [], "firstEntryId": []}
-            for n, v in _take_fields(value):
+            for n, v in take_fields(value):
                 inner["ensembleMember" if n == 1 else "firstEntryId"].append(v)
             fields.setdefault(name, []).append(inner)
         elif name == "customMetadata" and isinstance(value, bytes):
             inner = {"key": [], "value": []}
-            for n, v in _take_fields(value):
+            for n, v in take_fields(value):
                 inner["key" if n == 1 else "value"].append(v)
             fields.setdefault(name, []).append(inner)
         elif name is not None:
@@ -240,52 +241,3 @@ def _bytes(value: object) -> bytes:
 
 def _enum(value: object, kind: type[IntEnum]) -> int:
     return kind[value].value if isinstance(value, str) else int(value)  # type: ignore[call-overload]
-
-
-def _varint(n: int) -> bytes:
-    n &= (1 << 64) - 1
-    out = bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    out.append(n)
-    return bytes(out)
-
-
-def _put(out: bytearray, number: int, value: int) -> None:
-    out += _varint(number << 3) + _varint(value)
-
-
-def _put_bytes(out: bytearray, number: int, value: bytes) -> None:
-    out += _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _take_varint(buf: bytes, pos: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = buf[pos]
-        pos += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, pos
-        if shift > 63:
-            raise ValueError("varint longer than 64 bits")
-
-
-def _take_fields(buf: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field number and value; integers as signed 64 bits."""
-    pos = 0
-    while pos < len(buf):
-        tag, pos = _take_varint(buf, pos)
-        if tag & 7 == 0:
-            value, pos = _take_varint(buf, pos)
-            yield tag >> 3, value - (1 << 64) if value >> 63 else value
-        elif tag & 7 == 2:
-            size, pos = _take_varint(buf, pos)
-            if pos + size > len(buf):
-                raise ValueError(f"field {tag >> 3} runs over the end")
-            yield tag >> 3, buf[pos : pos + size]
-            pos += size
-        else:
-            raise ValueError(f"field {tag >> 3} has wire type {tag & 7}")
