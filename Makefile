@@ -54,5 +54,10 @@ lock: dev
 	done; \
 	$$uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header -q -c requirements.lock requirements-dev.in -o requirements-dev.lock
 
+# Generated from our .proto files; committed, so that only a change of protocol needs the compiler.
+proto:
+	$(VENV)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. \
+	  engine/wire/pulsar.proto engine/wire/bookkeeper.proto engine/wire/mledger.proto
+
 clean:
 	rm -rf .venv .tools frontend/node_modules frontend/dist data
