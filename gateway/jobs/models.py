@@ -47,8 +47,8 @@ class JobRun(models.Model):
     finished_at = models.BigIntegerField(null=True)
     created_by = models.CharField(max_length=150, blank=True, default="")
     error = models.TextField(blank=True, default="")
-    result: models.JSONField[Any, Any] = models.JSONField(null=True)
-    downloads: models.JSONField[Any, Any] = models.JSONField(default=list)
+    result: "models.JSONField[Any, Any]" = models.JSONField(null=True)
+    downloads: "models.JSONField[Any, Any]" = models.JSONField(default=list)
 
     class Meta:
         ordering = ("-created_at", "-id")

@@ -1,0 +1,41 @@
+"""What the console itself remembers. Messaging metadata lives in the metadata store alone."""
+
+from django.db import models
+
+
+class AuditEntry(models.Model):
+    """One attempted change. Written before the change with no status, completed before its answer leaves, so an
+    entry without status is a change whose outcome nobody saw."""
+
+    at_ms = models.BigIntegerField(help_text="milliseconds since the epoch, when the call arrived")
+    actor = models.CharField(max_length=255, help_text="user name, or 'anonymous'")
+    address = models.CharField(max_length=64, help_text="where the call came from")
+    method = models.CharField(max_length=8)
+    target = models.CharField(max_length=4096, help_text="the path as it was sent")
+    status = models.PositiveSmallIntegerField(null=True, help_text="HTTP status of the answer")
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["target"], name="audit_target")]
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.method} {self.target} → {self.status}"
+
+
+class SavedView(models.Model):
+    """A list's search parameters under a name, to come back to or to share."""
+
+    owner = models.CharField(max_length=255)
+    name = models.CharField(max_length=120)
+    resource = models.CharField(max_length=32, help_text="which list: topics, runs, audit")
+    query = models.JSONField(help_text="the list's search parameters, an object of strings")
+    created_at_ms = models.BigIntegerField()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "resource", "name"], name="one_view_per_name")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.owner}: {self.name}"

@@ -1,0 +1,281 @@
+"""What the console reads, in the shapes of the contract. GETs and the live feed share these."""
+
+import asyncio
+from typing import Any
+
+from django.conf import settings
+
+from engine.base.errors import AdminError
+from engine.base.names import TopicName
+from gateway.rest.errors import BadInputError
+from gateway.services import catalog, rows
+from gateway.services.collector import HISTORY_COLUMNS, INTERVAL_S, Snapshot, collector, now_ms
+from gateway.services.drain import Backlogs, forecast
+from gateway.services.engine_link import Engine
+
+LIMIT_DEFAULT = 100
+LIMIT_MAX = 1_000
+OFFSET_MAX = 1 << 31
+TOP_BACKLOGS = 10
+ATTENTION_MAX = 20
+Body = dict[str, Any]
+
+
+def window(params: dict[str, str], limit_max: int = LIMIT_MAX) -> tuple[int, int]:
+    """``offset`` and ``limit`` of a list request. Raises BadInputError."""
+    return (
+        _number(params, "offset", 0, 0, OFFSET_MAX),
+        _number(params, "limit", min(LIMIT_DEFAULT, limit_max), 1, limit_max),
+    )
+
+
+def _number(params: dict[str, str], name: str, default: int, low: int, high: int) -> int:
+    text = params.get(name, "")
+    if text == "":
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        value = low - 1
+    if not low <= value <= high:
+        raise BadInputError(name, f"must be a whole number from {low} to {high}")
+    return value
+
+
+async def topics(params: dict[str, str], *, limit_max: int = LIMIT_MAX) -> Body:
+    """A window of the topics list. ``params`` as in the contract. Raises BadInputError."""
+    offset, limit = window(params, limit_max)
+    sort = params.get("sort") or "-backlog"
+    if sort.removeprefix("-") not in rows.FIELDS:
+        raise BadInputError(
+            "sort", f"must be one of {', '.join(rows.FIELDS)}, '-' in front to turn round"
+        )
+    domain = params.get("domain", "")
+    if domain not in ("", "persistent", "non-persistent"):
+        raise BadInputError("domain", "must be persistent or non-persistent")
+    snapshot = await collector().snapshot()
+    key = (params.get("q", ""), params.get("tenant", ""), params.get("namespace", ""), domain, sort)
+    chosen = snapshot.selections.get(key)
+    if chosen is None:
+        chosen = rows.select(
+            snapshot.rows, q=key[0], tenant=key[1], namespace=key[2], domain=domain, sort=sort
+        )
+        if len(snapshot.selections) < 64:
+            snapshot.selections[key] = chosen
+    return {
+        "at": snapshot.at,
+        "total": len(chosen),
+        "offset": offset,
+        "limit": limit,
+        "rows": chosen[offset : offset + limit],
+    }
+
+
+async def overview(params: dict[str, str]) -> Body:
+    """The first page: what needs attention, totals, the biggest backlogs, brokers and bookies."""
+    snapshot = await collector().snapshot()
+    by_backlog = (await topics({"sort": "-backlog", "limit": str(TOP_BACKLOGS)}))["rows"]
+    return {
+        "at": snapshot.at,
+        "cluster": settings.ENVIRONMENT.cluster_name,
+        "totals": snapshot.totals,
+        "attention": attention(snapshot),
+        "top_backlogs": [row for row in by_backlog if row["backlog"] > 0],
+        "brokers": snapshot.brokers,
+        "bookies": snapshot.bookies,
+    }
+
+
+def attention(snapshot: Snapshot) -> list[Body]:
+    """What somebody should look at, errors first."""
+    found: list[Body] = []
+
+    def add(severity: str, title: str, detail: str, link: str) -> None:
+        found.append({"severity": severity, "title": title, "detail": detail, "link": link})
+
+    cluster = f"/c/{settings.ENVIRONMENT.cluster_name}"
+    if not snapshot.brokers:
+        add("error", "No broker is registered", "Clients cannot connect; start a broker", "/")
+    for broker in snapshot.brokers:
+        if broker["state"] != "up":
+            add(
+                "error",
+                f"Broker {broker['id']} does not answer",
+                "Its topics' numbers are stale",
+                "/",
+            )
+    writable = [bookie for bookie in snapshot.bookies if bookie["state"] == "writable"]
+    if not writable:
+        add("error", "No bookie is writable", "Publishing to persistent topics fails", "/")
+    for bookie in snapshot.bookies:
+        if bookie["state"] == "down":
+            add(
+                "error",
+                f"Bookie {bookie['id']} is down",
+                "It registered before and is gone now",
+                "/",
+            )
+        elif bookie["state"] == "read-only":
+            add("warning", f"Bookie {bookie['id']} is read-only", "Its disk may be full", "/")
+    for row in snapshot.rows:
+        if len(found) >= ATTENTION_MAX:
+            break
+        if row["backlog"] > 0 and row["consumers"] == 0:
+            link = f"{cluster}/topics?q={row['topic']}"
+            add("warning", f"{row['name']} has no consumer", f"{row['backlog']} entries wait", link)
+    return found
+
+
+async def history(params: dict[str, str]) -> Body:
+    """The last quarter of an hour of the cluster's totals, one point a second."""
+    keeper = collector()
+    snapshot = await keeper.snapshot()
+    points = [list(point) for point in keeper.history]
+    step_ms = int(INTERVAL_S * 1000)
+    return {"at": snapshot.at, "step_ms": step_ms, "columns": HISTORY_COLUMNS, "points": points}
+
+
+async def environment(engine: Engine) -> Body:
+    """Where we are; without the user, whom only the request knows."""
+    known = settings.ENVIRONMENT
+    clusters = await catalog.children(engine.store, "/admin/clusters")
+    return {
+        "cluster": known.cluster_name,
+        "clusters": [name for name in clusters if name != "global"] or [known.cluster_name],
+        "version": settings.VERSION,
+        "broker_url": f"pulsar://127.0.0.1:{known.broker_port}",
+        "http_url": f"http://127.0.0.1:{known.http_port}",
+        "now": now_ms(),
+    }
+
+
+_backlogs = Backlogs()
+
+
+async def topic(engine: Engine, name: TopicName) -> Body:
+    """One topic with its producers, subscriptions and ledgers; partitions are summed. Raises AdminError 404."""
+    partitions = await catalog.partition_count(engine.store, name)
+    members = [name.partition_at(i) for i in range(partitions)] if partitions else [name]
+    found = await catalog.each(members, lambda member: _member(engine, member, partitions > 0))
+    parts = [(stats, internal) for stats, internal in found if stats is not None]
+    at = now_ms()
+    row = rows.idle_row(name, partitions, at)
+    producers: list[Body] = []
+    merged: dict[str, Body] = {}
+    ledgers: list[Body] = []
+    owners: set[str] = set()
+    for stats, internal in parts:
+        _add_to_row(row, stats)
+        owners.add(str(stats.get("ownerBroker") or ""))
+        producers.extend(_producer(item) for item in stats.get("publishers", []))
+        ledgers.extend(_ledgers(internal))
+        cursors = internal.get("cursors", {})
+        for title, sub in stats.get("subscriptions", {}).items():
+            _add_subscription(merged, title, sub, cursors.get(title, {}))
+    row["subscriptions"] = len(merged)
+    for title, sub in merged.items():
+        arriving = float(row["msg_rate_in"])
+        sub["net_rate"] = round(
+            _backlogs.net_rate(
+                str(name), title, at, sub["backlog"], arriving - sub["msg_rate_out"]
+            ),
+            3,
+        )
+        sub["drain"] = forecast(sub["backlog"], sub["net_rate"])
+    return {
+        "at": at,
+        "row": row,
+        "owner": owners.pop() if len(owners) == 1 else "",
+        "ledgers": ledgers,
+        "producers": producers,
+        "subscriptions": [merged[title] for title in sorted(merged)],
+    }
+
+
+async def _member(engine: Engine, name: TopicName, is_partition: bool) -> tuple[Body | None, Body]:
+    """Stats and internal stats of a plain topic or partition; a partition nobody created yet is left out."""
+    try:
+        stats, internal = await asyncio.gather(
+            engine.admin.topic_stats(name, earliest_time_in_backlog=True),
+            engine.admin.internal_stats(name),
+        )
+    except AdminError as error:
+        if is_partition and error.status == 404:
+            return None, {}
+        raise
+    return stats, internal
+
+
+def _add_to_row(row: Body, stats: Body) -> None:
+    subscriptions = stats.get("subscriptions", {}).values()
+    row["producers"] += len(stats.get("publishers", []))
+    row["consumers"] += sum(len(sub.get("consumers", [])) for sub in subscriptions)
+    row["backlog"] += sum(int(sub.get("msgBacklog", 0)) for sub in subscriptions)
+    row["storage_bytes"] += int(stats.get("storageSize", 0))
+    row["msg_rate_in"] += float(stats.get("msgRateIn", 0.0))
+    row["msg_rate_out"] += float(stats.get("msgRateOut", 0.0))
+    row["bytes_rate_in"] += float(stats.get("msgThroughputIn", 0.0))
+    row["bytes_rate_out"] += float(stats.get("msgThroughputOut", 0.0))
+
+
+def _producer(item: Body) -> Body:
+    return {
+        "id": str(item.get("producerId", "")),
+        "name": item.get("producerName", ""),
+        "address": item.get("address", ""),
+        "msg_rate_in": float(item.get("msgRateIn", 0.0)),
+        "bytes_rate_in": float(item.get("msgThroughputIn", 0.0)),
+        "client_version": item.get("clientVersion") or "",
+        "connected_since": item.get("connectedSince") or "",
+    }
+
+
+def _ledgers(internal: Body) -> list[Body]:
+    """The last ledger of a topic that takes messages is its open one, whose own numbers are kept elsewhere."""
+    found = internal.get("ledgers", [])
+    is_open = internal.get("state") == "LedgerOpened"
+    shown: list[Body] = []
+    for place, item in enumerate(found):
+        state = "offloaded" if item.get("offloaded") else "closed"
+        entries, size = int(item.get("entries", 0)), int(item.get("size", 0))
+        if is_open and place == len(found) - 1:
+            state = "open"
+            entries = int(internal.get("currentLedgerEntries", entries))
+            size = int(internal.get("currentLedgerSize", size))
+        shown.append(
+            {"id": str(item["ledgerId"]), "entries": entries, "bytes": size, "state": state}
+        )
+    return shown
+
+
+def _add_subscription(merged: dict[str, Body], title: str, sub: Body, cursor: Body) -> None:
+    """Add one topic's or partition's subscription to the row of its name; positions make sense for one alone."""
+    row = merged.get(title)
+    is_first = row is None
+    if row is None:
+        row = merged[title] = {
+            "name": title, "type": "", "durable": True, "backlog": 0, "msg_rate_out": 0.0, "msg_rate_redeliver": 0.0,
+            "unacked": 0, "consumers": [], "mark_delete": "", "read_position": "",
+        }  # fmt: skip
+    row["type"] = row["type"] or sub.get("type") or ""
+    row["durable"] = bool(sub.get("isDurable", sub.get("durable", True)))
+    row["backlog"] += int(sub.get("msgBacklog", 0))
+    row["msg_rate_out"] += float(sub.get("msgRateOut", 0.0))
+    row["msg_rate_redeliver"] += float(sub.get("msgRateRedeliver", 0.0))
+    row["unacked"] += int(sub.get("unackedMessages", 0))
+    row["mark_delete"] = cursor.get("markDeletePosition", "") if is_first else ""
+    row["read_position"] = cursor.get("readPosition", "") if is_first else ""
+    oldest = int(sub.get("earliestMsgPublishTimeInBacklog", 0))
+    if oldest > 0:
+        row["oldest_unacked_ms"] = min(oldest, row.get("oldest_unacked_ms", oldest))
+    row["consumers"].extend(
+        {
+            "name": item.get("consumerName", ""),
+            "address": item.get("address", ""),
+            "msg_rate_out": float(item.get("msgRateOut", 0.0)),
+            "permits": int(item.get("availablePermits", 0)),
+            "unacked": int(item.get("unackedMessages", 0)),
+            "connected_since": item.get("connectedSince") or "",
+        }
+        for item in sub.get("consumers", [])
+    )

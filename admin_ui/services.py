@@ -1,0 +1,125 @@
+"""What the console changes: positions of subscriptions, and saved views."""
+
+import shlex
+from typing import Any, Literal
+from urllib.parse import quote
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from admin_ui.models import SavedView
+from engine.base.errors import AdminError
+from engine.base.names import TopicName
+from gateway.services import catalog
+from gateway.services.collector import now_ms
+from gateway.services.engine_link import Engine
+
+Change = Literal["skip-all", "skip", "reset"]
+VIEWS_PER_OWNER_MAX = 500
+
+
+async def preview(
+    engine: Engine,
+    topic: TopicName,
+    subscription: str,
+    change: Change,
+    *,
+    count: int | None = None,
+    timestamp: int | None = None,
+) -> dict[str, Any]:
+    """``{affected, from, to}`` of a change that is not made. Of a partitioned topic the sum; positions are then None."""
+
+    async def one(member: TopicName) -> dict[str, Any]:
+        return await engine.admin.preview_change(
+            member, subscription, change, count=count, timestamp_ms=timestamp
+        )
+
+    found = await catalog.each(await _members(engine, topic, change), one)
+    if len(found) == 1:
+        return {key: found[0].get(key) for key in ("affected", "from", "to")}
+    return {"affected": sum(item["affected"] for item in found), "from": None, "to": None}
+
+
+async def apply(
+    engine: Engine,
+    topic: TopicName,
+    subscription: str,
+    change: Change,
+    *,
+    count: int | None = None,
+    timestamp: int | None = None,
+) -> None:
+    """Move the subscription's position, on every partition. Raises AdminError."""
+
+    async def one(member: TopicName) -> None:
+        if change == "skip-all":
+            await engine.admin.clear_backlog(member, subscription)
+        elif change == "skip":
+            assert count is not None
+            await engine.admin.skip_messages(member, subscription, count)
+        else:
+            await engine.admin.reset_cursor(member, subscription, timestamp_ms=timestamp)
+
+    await catalog.each(await _members(engine, topic, change), one)
+
+
+async def _members(engine: Engine, topic: TopicName, change: Change) -> list[TopicName]:
+    partitions = await catalog.partition_count(engine.store, topic)
+    if partitions == 0:
+        return [topic]
+    if change == "skip":
+        # As Pulsar: which messages "the next n" are is only defined within one partition.
+        raise AdminError(405, "Skip messages on a partitioned topic is not allowed")
+    return [topic.partition_at(index) for index in range(partitions)]
+
+
+def commands(
+    topic: TopicName,
+    subscription: str,
+    change: Change,
+    *,
+    count: int | None = None,
+    timestamp: int | None = None,
+) -> dict[str, str]:
+    """The same change as shell commands, ready to paste."""
+    suffix = {"skip-all": "skip_all", "skip": f"skip/{count}", "reset": f"resetcursor/{timestamp}"}
+    # Pulsar's server decodes a subscription's name twice, so a name holding '%' must be encoded twice.
+    encoded = quote(quote(subscription, safe="") if "%" in subscription else subscription, safe="")
+    url = (
+        f"http://127.0.0.1:{settings.ENVIRONMENT.http_port}/admin/v2/{topic.domain}/{topic.namespace}"
+        f"/{quote(topic.local, safe='')}/subscription/{encoded}/{suffix[change]}"
+    )
+    command = {
+        "skip-all": ["clear-backlog"],
+        "skip": ["skip", "--count", str(count)],
+        "reset": ["reset-cursor", "--messageId", "earliest"],
+    }[change]
+    if change == "reset":
+        # pulsar-admin takes a span before now: the reset is by age in seconds, rounded up so as to lose nothing.
+        age_s = max(0, -(-(now_ms() - (timestamp or 0)) // 1000))
+        command = ["reset-cursor", "--time", f"{age_s}s"]
+    words = ["pulsar-admin", "topics", command[0], "--subscription", subscription, *command[1:]]
+    return {
+        "curl": shlex.join(["curl", "-X", "POST", url]),
+        "pulsar_admin": shlex.join([*words, str(topic)]),
+    }
+
+
+def save_view(*, owner: str, name: str, resource: str, query: dict[str, str]) -> SavedView:
+    """Keep a list's search parameters under a name. Raises AdminError 409 for a name taken, 422 for too many."""
+    with transaction.atomic():
+        if SavedView.objects.filter(owner=owner).count() >= VIEWS_PER_OWNER_MAX:
+            raise AdminError(422, f"At most {VIEWS_PER_OWNER_MAX} views can be saved")
+        try:
+            return SavedView.objects.create(
+                owner=owner, name=name, resource=resource, query=query, created_at_ms=now_ms()
+            )
+        except IntegrityError:
+            raise AdminError(409, f"A view named {name} exists already") from None
+
+
+def delete_view(*, owner: str, view_id: int) -> None:
+    """Forget a saved view of this owner. Raises AdminError 404."""
+    deleted, _ = SavedView.objects.filter(owner=owner, pk=view_id).delete()
+    if not deleted:
+        raise AdminError(404, "No such view")

@@ -1,0 +1,25 @@
+"""The page: one HTML file for every route of the console; the front end's own router does the rest."""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+
+NOT_BUILT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Magnetar</title></head>
+<body><h1>The console is not built yet</h1>
+<p>The gateway runs, and its REST interfaces answer. Build the console with <code>make run</code>, or
+<code>npm --prefix frontend ci &amp;&amp; npm --prefix frontend run build</code>, then reload this page.</p></body></html>
+"""
+
+
+def page(request: HttpRequest) -> HttpResponse:
+    """``frontend/dist/index.html``, never cached because it names the hashed files of the present build; when there is
+    no build, a page that says how to make one (503)."""
+    if request.method not in ("GET", "HEAD"):
+        return HttpResponseNotAllowed(["GET", "HEAD"])
+    index = settings.FRONT_END_DIR / "index.html"
+    try:
+        text, status = index.read_text(), 200
+    except FileNotFoundError:
+        text, status = NOT_BUILT, 503
+    answer = HttpResponse(text, status=status)
+    answer.headers["Cache-Control"] = "no-cache"
+    return answer

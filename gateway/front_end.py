@@ -1,0 +1,49 @@
+"""The built console's files (``frontend/dist``), served with whitenoise's caching and compression rules."""
+
+from functools import cache
+from pathlib import Path
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from whitenoise.base import WhiteNoise
+
+from gateway.both_ways import Answer, middleware
+
+HASHED_DIR = "/assets/"
+"""Vite names the files in it after their content, so browsers may keep them for ever."""
+
+
+@cache
+def _site(directory: str) -> WhiteNoise:
+    site = WhiteNoise(
+        application=None,
+        max_age=0,
+        allow_all_origins=False,
+        immutable_file_test=lambda path, url: url.startswith(HASHED_DIR),
+    )
+    if Path(directory).is_dir():
+        site.add_files(directory)
+    return site
+
+
+def _serve(request: HttpRequest) -> Answer | None:
+    if request.method not in ("GET", "HEAD"):
+        return None
+    found = _site(str(settings.FRONT_END_DIR)).files.get(request.path_info)
+    # The page itself goes through its view, which knows whether the front end was built.
+    if found is None or request.path_info.endswith(".html"):
+        return None
+    response = found.get_response(request.method, request.META)
+    # The console's files are small and in the page cache: one read, no thread.
+    body = b""
+    if response.file is not None:
+        with response.file:
+            body = response.file.read()
+    answer = HttpResponse(body, status=int(response.status))
+    del answer.headers["Content-Type"]
+    for name, value in response.headers:
+        answer.headers[name] = value
+    return answer
+
+
+static_files = middleware(before=_serve)

@@ -1,0 +1,127 @@
+"""From exception to answer: the one table. Every error body is ``{"reason": …}``; a failure of ours adds the request
+id that is also in the log, never a trace."""
+
+import asyncio
+import concurrent.futures
+import logging
+import uuid
+from typing import Any
+
+from django.core.exceptions import DisallowedHost, RequestDataTooBig
+from django.db import DatabaseError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from rest_framework import exceptions
+
+from engine.base.errors import AdminError, InvalidNameError, MagnetarError
+from engine.metadata.store import (
+    BadVersionError,
+    NodeExistsError,
+    NoNodeError,
+    SessionExpiredError,
+    StoreUnavailableError,
+)
+from gateway.rest import container
+
+log = logging.getLogger(__name__)
+
+
+class BadInputError(Exception):
+    """A part of the request has the wrong form. ``field`` names it, ``reason`` says what is expected."""
+
+    status = 400
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = f"{field}: {reason}"
+
+
+class UnbuiltError(Exception):
+    """A documented call that this version does not offer."""
+
+
+# First match wins. The reason None means: the exception's own text.
+TABLE: list[tuple[type[BaseException], int, str | None]] = [
+    (BadInputError, 400, None),
+    (InvalidNameError, 412, None),
+    (UnbuiltError, 501, None),
+    (NoNodeError, 404, "The object does not exist (any more)"),
+    (NodeExistsError, 409, "The object exists already"),
+    (BadVersionError, 409, "Concurrent modification; read again and retry"),
+    (StoreUnavailableError, 503, "The metadata store does not answer; try again"),
+    (SessionExpiredError, 503, "The metadata store's session was lost; try again"),
+    (concurrent.futures.TimeoutError, 503, "No answer in time from the owning broker; try again"),
+    (asyncio.TimeoutError, 503, "No answer in time from the owning broker; try again"),
+    (ConnectionError, 503, "The owning broker cannot be reached; try again"),
+    (RequestDataTooBig, 413, "The request body is larger than 1 MiB"),
+    (DisallowedHost, 400, "Host header is not one this gateway answers to"),
+    (DatabaseError, 503, "The console's database does not answer; try again"),
+    (exceptions.NotAuthenticated, 401, "Authentication required"),
+    (exceptions.AuthenticationFailed, 401, "Authentication required"),
+    (exceptions.PermissionDenied, 403, None),
+    (exceptions.ParseError, 400, None),
+]
+
+
+def handle(error: Exception, context: dict[str, Any]) -> HttpResponse:
+    """Django REST framework's exception hook. ``context["request"]`` is the request that failed."""
+    request: HttpRequest = context["request"]
+    if isinstance(error, Http404):
+        return container.page(request, 404)
+    if isinstance(error, exceptions.MethodNotAllowed):
+        answer = container.empty(405)
+        answer.headers["Allow"] = ", ".join(context["view"].allowed_methods)
+        return answer
+    if isinstance(error, exceptions.UnsupportedMediaType):
+        return container.empty(415)
+    if isinstance(error, exceptions.NotAcceptable):
+        return container.page(request, 406)
+    status, reason = describe(error)
+    return answer_error(request, status, reason, error)
+
+
+def describe(error: BaseException) -> tuple[int, str]:
+    """HTTP status and reason of an exception; 500 without details for what nobody foresaw."""
+    if isinstance(error, AdminError):
+        return error.status, error.reason
+    for kind, status, reason in TABLE:
+        if isinstance(error, kind):
+            return status, reason or str(error)
+    if isinstance(error, MagnetarError) and error.retriable:
+        return 503, str(error)
+    return 500, "An unexpected error occurred in the gateway"
+
+
+def answer_error(
+    request: HttpRequest, status: int, reason: str, error: BaseException | None = None
+) -> HttpResponse:
+    """The JSON answer; what is our failure (5xx but 501) is logged once, under the id that the body carries."""
+    body: dict[str, str] = {"reason": reason}
+    if isinstance(error, BadInputError):
+        body["field"] = error.field
+    if status >= 500 and status != 501:
+        request_id = uuid.uuid4().hex[:16]
+        body["request_id"] = request_id
+        log.log(
+            logging.ERROR if status == 500 else logging.WARNING,
+            "request failed status=%s request_id=%s method=%s path=%s error=%r",
+            status,
+            request_id,
+            request.method,
+            request.path,
+            error,
+            exc_info=error if status == 500 else None,
+        )
+    return JsonResponse(body, status=status)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's handler for what failed outside a REST view; Django has logged the trace."""
+    return answer_error(request, 500, "An unexpected error occurred in the gateway")
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler for unknown paths."""
+    if request.path_info.startswith("/api/"):
+        return JsonResponse({"reason": f"No such path: {request.path_info}"}, status=404)
+    return container.page(request, 404)

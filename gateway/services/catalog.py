@@ -1,0 +1,86 @@
+"""Every topic of the cluster by name, from the metadata store: tenants, namespaces, managed ledgers, partitioned topics."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+from engine.base.names import PARTITION_SUFFIX, TopicName
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore, NoNodeError
+
+IN_FLIGHT_MAX = 64
+PARTITION_COUNTS_MAX = 100_000
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+async def children(store: MetadataStore, path: str) -> list[str]:
+    """Children of ``path``, none when it does not exist."""
+    try:
+        return await store.children(path)
+    except NoNodeError:
+        return []
+
+
+async def each(items: Iterable[T], work: Callable[[T], Awaitable[R]]) -> list[R]:
+    """``work`` on every item, at most ``IN_FLIGHT_MAX`` at a time; results in order."""
+    gate = asyncio.Semaphore(IN_FLIGHT_MAX)
+
+    async def one(item: T) -> R:
+        async with gate:
+            return await work(item)
+
+    return list(await asyncio.gather(*(one(item) for item in items)))
+
+
+async def namespaces(store: MetadataStore) -> list[str]:
+    """All ``tenant/namespace``, sorted."""
+    tenants = await children(store, paths.POLICIES)
+    found = await each(tenants, lambda tenant: children(store, paths.tenant(tenant)))
+    return [
+        f"{tenant}/{name}" for tenant, names in zip(tenants, found, strict=True) for name in names
+    ]
+
+
+async def partition_count(store: MetadataStore, topic: TopicName) -> int:
+    """Partitions of a partitioned topic, 0 when ``topic`` is none."""
+    path = paths.partitioned_topic(str(topic.namespace), topic.local, topic.domain)
+    try:
+        value, _ = await store.get(path)
+    except NoNodeError:
+        return 0
+    return int(json.loads(value).get("partitions", 0))
+
+
+async def topics(store: MetadataStore) -> dict[str, int]:
+    """Parents and plain topics by full name, with their number of partitions (0: plain). Partitions of a known parent
+    are left out; system topics (``__`` in front) too."""
+    found: dict[str, int] = {}
+    for namespace, (parents, plain) in await each(
+        await namespaces(store), lambda ns: _of(store, ns)
+    ):
+        found.update(parents)
+        for name in plain:
+            base, mark, index = name.rpartition(PARTITION_SUFFIX)
+            is_partition = bool(mark) and index.isdecimal() and base in parents
+            if not is_partition and not name.startswith(f"persistent://{namespace}/__"):
+                found[name] = 0
+    return found
+
+
+async def _of(store: MetadataStore, namespace: str) -> tuple[str, tuple[dict[str, int], list[str]]]:
+    parents: dict[str, int] = {}
+    for domain in ("persistent", "non-persistent"):
+        encoded = await children(store, paths.partitioned_topics(namespace, domain))
+        names = [
+            TopicName.parse(f"{domain}://{namespace}/{paths.decode(part)}") for part in encoded
+        ]
+        counts = await each(names, lambda name: partition_count(store, name))
+        parents.update({str(name): count for name, count in zip(names, counts, strict=True)})
+    ledgers = await children(store, paths.managed_ledgers(namespace))
+    return namespace, (
+        parents,
+        [f"persistent://{namespace}/{paths.decode(part)}" for part in ledgers],
+    )

@@ -1,0 +1,134 @@
+"""One metadata session and one admin client per process, on an event loop in a thread of its own.
+
+Synchronous callers (REST views) use ``run``, asynchronous ones (sockets) ``arun``; both raise what the work raised, or
+TimeoutError. Django's threads never wait for each other here: a slow broker delays only the calls that need it.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, TypeVar
+
+from django.conf import settings
+
+from engine.admin.client import AdminClient
+from engine.auth.internal import load_token
+from engine.base.entropy import RandomEntropy
+from engine.metadata.store import MetadataStore
+
+CALL_TIMEOUT_S = 15.0
+CONNECT_TIMEOUT_S = 5.0
+SESSION_TIMEOUT_S = 10.0
+
+T = TypeVar("T")
+
+
+class Engine(NamedTuple):
+    """What work gets: the metadata store and the client of the brokers' admin RPC. Use only on the link's loop."""
+
+    store: MetadataStore
+    admin: AdminClient
+
+
+Work = Callable[[Engine], Awaitable[T]]
+
+
+class EngineLink:
+    """``connect`` opens the engine; it runs on the link's loop at the first call and again after it failed."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Engine]]) -> None:
+        self._connect = connect
+        self._engine: Engine | None = None
+        self._connecting = asyncio.Lock()
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name="engine-link", daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    async def engine(self) -> Engine:
+        """The open engine; only on the link's loop. Raises StoreUnavailableError. Cancel-safe."""
+        if self._engine is None:
+            async with self._connecting:
+                if self._engine is None:
+                    self._engine = await self._connect()
+        return self._engine
+
+    async def _perform(self, work: Work[T], timeout_s: float) -> T:
+        async with asyncio.timeout(timeout_s):
+            return await work(await self.engine())
+
+    def run(self, work: Work[T], *, timeout_s: float = CALL_TIMEOUT_S) -> T:
+        """Run ``work(engine)`` and wait for it. A change that timed out may or may not have happened."""
+        return asyncio.run_coroutine_threadsafe(self._perform(work, timeout_s), self.loop).result()
+
+    async def arun(self, work: Work[T], *, timeout_s: float = CALL_TIMEOUT_S) -> T:
+        """As ``run``, from a coroutine on any loop. Cancelling it cancels the work."""
+        future = asyncio.run_coroutine_threadsafe(self._perform(work, timeout_s), self.loop)
+        return await asyncio.wrap_future(future)
+
+    def start(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run ``work()`` on the link's loop for the life of the process; it must catch its own errors."""
+
+        async def forever() -> None:
+            await work()
+
+        asyncio.run_coroutine_threadsafe(forever(), self.loop)
+
+    def close(self) -> None:
+        """End the session and the thread; for tests and orderly exits."""
+        asyncio.run_coroutine_threadsafe(self._close(), self.loop).result(CONNECT_TIMEOUT_S)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(CONNECT_TIMEOUT_S)
+        self.loop.close()
+
+    async def _close(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        if self._engine is not None:
+            await self._engine.admin.close()
+            await self._engine.store.close()
+            self._engine = None
+
+
+async def connect_as_configured() -> Engine:
+    """The engine that the settings name."""
+    from engine.metadata import (
+        zookeeper,
+    )  # kazoo costs start-up time that other commands need not pay
+
+    environment = settings.ENVIRONMENT
+    hosts, _, chroot = environment.metadata_url.removeprefix("zk:").partition("/")
+    token = load_token(environment.data_dir, environment.internal_token, RandomEntropy())
+    store = await zookeeper.connect(
+        hosts,
+        session_timeout_s=SESSION_TIMEOUT_S,
+        chroot=f"/{chroot}" if chroot else "",
+        connect_timeout_s=CONNECT_TIMEOUT_S,
+    )
+    return Engine(store, AdminClient(store, token, timeout_s=CALL_TIMEOUT_S))
+
+
+_lock = threading.Lock()
+_installed: tuple[int, EngineLink] | None = None
+
+
+def link() -> EngineLink:
+    """This process's link, made at first use. A forked child gets its own: threads do not survive a fork."""
+    global _installed
+    with _lock:
+        if _installed is None or _installed[0] != os.getpid():
+            _installed = (os.getpid(), EngineLink(connect_as_configured))
+        return _installed[1]
+
+
+def install(other: EngineLink | None) -> None:
+    """Replace this process's link (tests bring an engine of their own); None makes the next use connect anew."""
+    global _installed
+    with _lock:
+        _installed = (os.getpid(), other) if other is not None else None

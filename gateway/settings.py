@@ -1,0 +1,128 @@
+"""Django settings, one file, everything from ``MAGNETAR_*`` variables (gateway.environment)."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+from django.utils.functional import SimpleLazyObject
+
+from gateway import secret_key
+from gateway.environment import Environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+ENVIRONMENT = Environment.load(BASE_DIR)
+
+VERSION = "0.1.0"
+DEBUG = False
+# Read at first use, so that importing the settings (type checker, tests) writes no file.
+SECRET_KEY = cast(
+    str,
+    SimpleLazyObject(
+        lambda: ENVIRONMENT.secret_key or secret_key.read_or_create(ENVIRONMENT.data_dir)
+    ),
+)
+ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts)
+AUTHENTICATION_ENABLED = ENVIRONMENT.authentication_enabled
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "rest_framework",
+    "drf_spectacular",
+    "gateway",
+    "admin_ui",
+]
+if find_spec("gateway.jobs") is not None:
+    INSTALLED_APPS.append("gateway.jobs")
+
+# All of these work in asynchronous and synchronous mode, so a request costs one thread hop: the one into its view.
+MIDDLEWARE = [
+    "gateway.paths.raw_path",
+    "gateway.security.headers",
+    "gateway.security.allowed_host",
+    "gateway.security.same_origin",
+    "gateway.front_end.static_files",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "admin_ui.audit.record_changes",
+]
+ROOT_URLCONF = "gateway.urls"
+ASGI_APPLICATION = "gateway.asgi.application"
+TEMPLATES: list[dict[str, Any]] = []
+APPEND_SLASH = False  # a redirect would lose the body of a PUT
+
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": ENVIRONMENT.data_dir / "console.sqlite3",
+        "OPTIONS": {
+            # Writers wait for each other instead of failing, and an audit entry is on disk when it is committed.
+            "timeout": 10,
+            "transaction_mode": "IMMEDIATE",
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+        },
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+if ENVIRONMENT.redis_url:
+    CHANNEL_LAYERS: dict[str, Any] = {
+        "default": {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            # redis-py 8 times a socket out after 5 s by default, which would end idle subscriptions.
+            "CONFIG": {"hosts": [{"address": ENVIRONMENT.redis_url, "socket_timeout": None}]},
+        }
+    }
+else:
+    CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+CELERY_BROKER_URL = ENVIRONMENT.redis_url or "memory://"
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["gateway.rest.permissions.Declared"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "gateway.rest.negotiation.AcceptsJson",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "gateway.rest.errors.handle",
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Magnetar console API",
+    "DESCRIPTION": "What the console uses. Times are integer milliseconds since the epoch, rates are per second,"
+    " 64-bit ids are strings.",
+    "VERSION": VERSION,
+    "SERVE_INCLUDE_SCHEMA": False,
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "PREPROCESSING_HOOKS": ["admin_ui.openapi.console_endpoints_only"],
+    "ENUM_NAME_OVERRIDES": {},
+}
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Strict"
+CSRF_COOKIE_SAMESITE = "Strict"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1 << 20
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+FRONT_END_DIR = BASE_DIR / "frontend" / "dist"
+STATIC_URL = "/static/"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"()": "gateway.logs.LineFormatter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {
+        # Django repeats every 4xx and 5xx answer; ours are logged once where they arise.
+        "django.request": {"level": "CRITICAL"},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+        "daphne.http_protocol": {"level": "WARNING"},
+        "kazoo": {"level": "WARNING"},
+    },
+}
