@@ -51,6 +51,11 @@ class SessionStore:
         return self._state
 
     @property
+    def session_proven(self) -> bool:
+        alive = self._state is not SessionState.EXPIRED and not self._closed
+        return alive and self._silence() <= EXPIRE_FRACTION
+
+    @property
     def session_timeout_s(self) -> float:
         """The timeout agreed with the server, seconds."""
         return self._timeout_s

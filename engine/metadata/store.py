@@ -66,6 +66,12 @@ class MetadataStore(Protocol):
         """Id of the present session; compare with ``Stat.ephemeral_owner``."""
         ...
 
+    @property
+    def session_proven(self) -> bool:
+        """Whether the service cannot have ended this session yet, judged by the clock at this moment: what its
+        ephemeral nodes stand for still holds. True for a while when SUSPENDED; false before anyone sees them gone."""
+        ...
+
     async def get(self, path: str) -> tuple[bytes, Stat]:
         """Raises NoNodeError."""
         ...

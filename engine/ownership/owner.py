@@ -1,0 +1,309 @@
+"""Ownership of bundles: who serves which topics, held as ephemeral nodes of this broker's session.
+
+``/namespace/<tenant>/<ns>/<range>`` holds the owner's addresses (Apache Pulsar's layout). A broker owns a bundle from
+the moment its node is created until it is released, its session ends, or someone removes the node. It stops
+acknowledging before the session can end (``MetadataStore.session_proven``), so two owners never acknowledge at once;
+what an old owner still sends to bookies is refused by the fence the next owner puts on each ledger.
+"""
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from engine.base.errors import MagnetarError
+from engine.base.log import bound
+from engine.base.names import BundleName, NamespaceName, TopicName
+from engine.base.tasks import TaskScope
+from engine.metadata import paths
+from engine.metadata.store import (
+    BadVersionError,
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+    SessionState,
+    StoreUnavailableError,
+)
+from engine.ownership.bundles import Bundles, encode_local_policies
+from engine.ownership.registration import claim
+
+NAMESPACES_KNOWN_MAX = 10_000
+
+
+class NoNamespaceError(MagnetarError):
+    """The namespace does not exist, or has no bundles."""
+
+
+class OwnerRecord(NamedTuple):
+    """Addresses of a bundle's owner."""
+
+    native_url: str
+    http_url: str
+
+    def encode(self) -> bytes:
+        """Stored form, in Pulsar's key order."""
+        value = {
+            "nativeUrl": self.native_url,
+            "httpUrl": self.http_url,
+            "disabled": False,
+            "advertisedListeners": {},
+        }
+        return json.dumps(value, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, value: bytes) -> "OwnerRecord":
+        """Raises ValueError when it is no JSON object."""
+        found: Any = json.loads(value)
+        if not isinstance(found, dict):
+            raise ValueError("bundle owner is no JSON object")
+        return cls(str(found.get("nativeUrl") or ""), str(found.get("httpUrl") or ""))
+
+
+class BundleOwnership:
+    """The bundles of one broker. Made inside a running loop.
+
+    ``on_lost(bundles)`` is called synchronously as soon as bundles are no longer ours without having been released:
+    their topics must stop acknowledging now and be closed.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        record: OwnerRecord,
+        on_lost: Callable[[list[BundleName]], None],
+    ) -> None:
+        self._store = store
+        self._record = record
+        self._on_lost = on_lost
+        self._owned: dict[BundleName, Callable[[], None]] = {}  # → how to stop its watch
+        self._leaving: dict[BundleName, None] = {}
+        self._locks: dict[BundleName, asyncio.Lock] = {}
+        self._namespaces: OrderedDict[NamespaceName, tuple[Bundles, Callable[[], None]]] = (
+            OrderedDict()
+        )
+        self._tasks = TaskScope("ownership")
+        self._stop_listening = store.on_state(self._on_state)
+        self._log = bound(__name__, url=record.native_url)
+
+    # What is known at once
+
+    def serves(self, topic: TopicName) -> bool:
+        """Whether this broker owns the topic's bundle and may acknowledge for it at this moment."""
+        known = self._namespaces.get(topic.namespace)
+        if known is None:
+            return False
+        bundle = known[0].of_topic(topic)
+        return bundle in self._owned and bundle not in self._leaving and self._proven()
+
+    def owns(self, bundle: BundleName) -> bool:
+        """Whether this broker holds ``bundle``, being released or not."""
+        return bundle in self._owned and self._proven()
+
+    def is_leaving(self, bundle: BundleName) -> bool:
+        """Whether ``bundle`` is being released."""
+        return bundle in self._leaving
+
+    def owned(self) -> list[BundleName]:
+        """Bundles held, sorted by name."""
+        return sorted(self._owned, key=str)
+
+    def _proven(self) -> bool:
+        return self._store.session_proven
+
+    # Bundles of namespaces
+
+    async def bundles(self, namespace: NamespaceName) -> Bundles:
+        """Bundles of a namespace, from cache while nothing changed. Raises NoNamespaceError. Cancel-safe."""
+        known = self._namespaces.get(namespace)
+        if known is not None:
+            self._namespaces.move_to_end(namespace)
+            return known[0]
+        path = paths.local_policies(str(namespace))
+        stop = self._store.watch(path, lambda _: self._forget(namespace))
+        try:
+            found = await self._read_bundles(namespace, path)
+        except BaseException:
+            stop()
+            raise
+        if namespace in self._namespaces:  # another caller was quicker
+            stop()
+            return self._namespaces[namespace][0]
+        self._namespaces[namespace] = (found, stop)
+        self._trim()
+        return found
+
+    def _trim(self) -> None:
+        """Bound the cache, keeping namespaces of which bundles are held here."""
+        held = {bundle.namespace for bundle in self._owned}
+        while len(self._namespaces) > NAMESPACES_KNOWN_MAX + len(held):
+            oldest = next(name for name in self._namespaces if name not in held)
+            self._forget(oldest)
+
+    def _forget(self, namespace: NamespaceName) -> None:
+        """Local policies changed. Held bundles stay cached: their boundaries change only when we split them."""
+        if any(bundle.namespace == namespace for bundle in self._owned):
+            self._tasks.spawn(f"recheck {namespace}", self._recheck(namespace))
+            return
+        known = self._namespaces.pop(namespace, None)
+        if known is not None:
+            known[1]()
+
+    async def _recheck(self, namespace: NamespaceName) -> None:
+        """Take up new boundaries of a namespace we serve; bundles that are none any more are lost."""
+        path = paths.local_policies(str(namespace))
+        try:
+            value, _ = await self._store.get(path)
+            fresh = Bundles.decode(namespace, value)
+        except NoNodeError:
+            fresh = None
+        known = self._namespaces.get(namespace)
+        if fresh is not None and known is not None and fresh != known[0]:
+            self._namespaces[namespace] = (fresh, known[1])
+        present = set(fresh) if fresh is not None else set()
+        gone = [
+            bundle
+            for bundle in self.owned()
+            if bundle.namespace == namespace and bundle not in present
+        ]
+        for bundle in gone:
+            await self._remove_node(bundle)
+        self._lose(gone, "its boundaries are gone")
+        if fresh is None:
+            self._forget(namespace)
+
+    async def _read_bundles(self, namespace: NamespaceName, path: str) -> Bundles:
+        try:
+            value, _ = await self._store.get(path)
+            found = Bundles.decode(namespace, value)
+        except NoNodeError:
+            found = None
+        policies = await self._policies(namespace)
+        if found is not None:
+            return found
+        if policies is None:
+            raise NoNamespaceError(f"Namespace {namespace} has no bundles")
+        try:
+            await self._store.create(path, encode_local_policies(policies), make_parents=True)
+        except NodeExistsError:
+            value, _ = await self._store.get(path)
+            return Bundles.decode(namespace, value) or policies
+        return policies
+
+    async def _policies(self, namespace: NamespaceName) -> Bundles | None:
+        try:
+            value, _ = await self._store.get(paths.namespace_policies(str(namespace)))
+        except NoNodeError as error:
+            raise NoNamespaceError(f"Namespace {namespace} does not exist") from error
+        return Bundles.decode(namespace, value)
+
+    # Taking and giving up
+
+    async def owner(self, bundle: BundleName) -> OwnerRecord | None:
+        """Who holds ``bundle`` now; None when nobody does. Cancel-safe."""
+        if self.owns(bundle):
+            return self._record
+        try:
+            value, stat = await self._store.get(_path(bundle))
+        except NoNodeError:
+            return None
+        if stat.ephemeral_owner != self._store.session_id and value == self._record.encode():
+            return None  # left by an earlier life of this broker
+        return OwnerRecord.decode(value)
+
+    async def acquire(self, bundle: BundleName) -> bool:
+        """Take ``bundle``; False when another broker holds it. Raises StoreUnavailableError when the session is in
+        doubt or ``bundle`` is being released. Cancelled: it may have been taken; the next call finds out."""
+        async with self._lock(bundle):
+            if bundle in self._leaving:
+                raise StoreUnavailableError(f"bundle {bundle} is being unloaded")
+            if self.owns(bundle):
+                return True
+            session = self._store.session_id
+            if not await claim(self._store, _path(bundle), self._record.encode()):
+                return False
+            if session != self._store.session_id or not self._proven():
+                raise StoreUnavailableError(f"session changed while taking {bundle}")
+            if bundle not in self._owned:
+                self._owned[bundle] = self._store.watch(
+                    _path(bundle), lambda _: self._on_node(bundle)
+                )
+                self._log.info("bundle taken bundle=%s", bundle)
+            return True
+
+    async def release(
+        self, bundle: BundleName, unload: Callable[[BundleName], Any] | None = None
+    ) -> None:
+        """Give ``bundle`` up: from now on it is not served, ``await unload(bundle)`` closes its topics, then its node
+        goes. Nothing when it is not held. Cancelled: it is still held."""
+        async with self._lock(bundle):
+            if bundle not in self._owned:
+                return
+            self._leaving[bundle] = None
+            try:
+                if unload is not None:
+                    await unload(bundle)
+                await self._remove_node(bundle)
+                stop = self._owned.pop(bundle, None)
+                if stop is not None:
+                    stop()
+                self._log.info("bundle released bundle=%s", bundle)
+            finally:
+                self._leaving.pop(bundle, None)
+
+    def _lock(self, bundle: BundleName) -> asyncio.Lock:
+        lock = self._locks.get(bundle)
+        if lock is None:
+            lock = self._locks[bundle] = asyncio.Lock()
+        return lock
+
+    async def _remove_node(self, bundle: BundleName) -> None:
+        try:
+            _, stat = await self._store.get(_path(bundle))
+            if stat.ephemeral_owner == self._store.session_id:
+                await self._store.delete(_path(bundle), stat.version)
+        except (NoNodeError, BadVersionError):
+            return
+
+    # Losing
+
+    def _on_state(self, state: SessionState) -> None:
+        if state is SessionState.EXPIRED:
+            self._lose(self.owned(), "the session ended")
+
+    def _on_node(self, bundle: BundleName) -> None:
+        """The owner node changed, or a reconnect may have hidden a change: see whether it is still ours."""
+        if bundle in self._owned and not self._tasks.closed:
+            self._tasks.spawn(f"check {bundle}", self._check(bundle))
+
+    async def _check(self, bundle: BundleName) -> None:
+        try:
+            _, stat = await self._store.get(_path(bundle))
+            ours = stat.ephemeral_owner == self._store.session_id
+        except NoNodeError:
+            ours = False
+        except StoreUnavailableError:
+            return  # the session decides
+        if not ours and bundle not in self._leaving:
+            self._lose([bundle], "its node was removed")
+
+    def _lose(self, bundles: list[BundleName], why: str) -> None:
+        lost = [bundle for bundle in bundles if bundle in self._owned]
+        for bundle in lost:
+            self._owned.pop(bundle)()
+            self._log.warning("bundle lost bundle=%s why=%s", bundle, why.replace(" ", "-"))
+        if lost:
+            self._on_lost(lost)
+
+    async def close(self) -> None:
+        """Stop watching; bundles still held go with the session."""
+        self._stop_listening()
+        for stop in self._owned.values():
+            stop()
+        for _, stop in self._namespaces.values():
+            stop()
+        await self._tasks.close()
+
+
+def _path(bundle: BundleName) -> str:
+    return paths.bundle_owner(str(bundle.namespace), bundle.range)

@@ -1,0 +1,165 @@
+"""A broker's entry in the list of live brokers, kept for as long as its session lives and renewed with the next one.
+
+The ephemeral node ``/loadbalance/brokers/<host:http-port>`` holds Pulsar's load report of a broker, as JSON;
+``adminRpcUrl`` is ours beside it. Who creates ``/loadbalance/leader`` is the leader, on which nothing depends so far.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from engine.base.log import bound
+from engine.metadata import paths
+from engine.metadata.store import (
+    BadVersionError,
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+    StoreUnavailableError,
+)
+
+ATTEMPTS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRecord:
+    """How a broker is reached. ``id``: ``host:http-port``; URLs without a slash at the end."""
+
+    id: str
+    service_url: str
+    web_url: str
+    started_ms: int
+    version: str
+
+    def encode(self) -> bytes:
+        """Stored form: an idle broker's load report in Pulsar's key order."""
+        nothing = {"usage": 0.0, "limit": 0.0}
+        report: dict[str, Any] = {
+            "webServiceUrl": self.web_url,
+            "pulsarServiceUrl": self.service_url,
+            "persistentTopicsEnabled": True,
+            "nonPersistentTopicsEnabled": False,
+            **dict.fromkeys(
+                ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"), nothing
+            ),
+            "msgThroughputIn": 0.0,
+            "msgThroughputOut": 0.0,
+            "msgRateIn": 0.0,
+            "msgRateOut": 0.0,
+            "lastUpdate": self.started_ms,
+            "lastStats": {},
+            "numTopics": 0,
+            "numBundles": 0,
+            "numConsumers": 0,
+            "numProducers": 0,
+            "bundles": [],
+            "lastBundleGains": [],
+            "lastBundleLosses": [],
+            "brokerVersionString": self.version,
+            "protocols": {},
+            "advertisedListeners": {},
+            "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager",
+            "startTimestamp": self.started_ms,
+            "maxResourceUsage": 0.0,
+            "loadReportType": "LocalBrokerData",
+            "adminRpcUrl": self.web_url,
+        }
+        return json.dumps(report, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, broker_id: str, value: bytes) -> "BrokerRecord":
+        """From a stored report, Apache's too. Raises ValueError when it is no JSON object."""
+        report = json.loads(value)
+        if not isinstance(report, dict):
+            raise ValueError(f"report of broker {broker_id} is no JSON object")
+        return cls(
+            broker_id,
+            str(report.get("pulsarServiceUrl") or ""),
+            str(report.get("adminRpcUrl") or report.get("webServiceUrl") or ""),
+            int(report.get("startTimestamp") or 0),
+            str(report.get("brokerVersionString") or ""),
+        )
+
+
+async def claim(store: MetadataStore, path: str, value: bytes, mine: bytes | None = None) -> bool:
+    """Create the ephemeral ``path`` for this session; False when another owner holds it.
+
+    A node left by an earlier life of this very process (its value is ``mine``, default ``value``, under an older
+    session) is replaced at once instead of waiting for that session to end: we listen on its address, so it is gone.
+    Raises StoreUnavailableError when the node keeps changing. Cancelled: the node may exist.
+    """
+    own = value if mine is None else mine
+    for _ in range(ATTEMPTS_MAX):
+        try:
+            await store.create(path, value, ephemeral=True, make_parents=True)
+            return True
+        except NodeExistsError:
+            pass
+        try:
+            found, stat = await store.get(path)
+            if stat.ephemeral_owner == store.session_id:
+                return True
+            if found != own:
+                return False
+            await store.delete(path, stat.version)
+        except (NoNodeError, BadVersionError):
+            continue
+    raise StoreUnavailableError(f"{path} keeps changing")
+
+
+class Registration:
+    """Keeps one broker listed. ``renew`` after start and after each new session."""
+
+    def __init__(self, store: MetadataStore, record: BrokerRecord) -> None:
+        self._store = store
+        self.record = record
+        self._log = bound(__name__, broker=record.id)
+
+    async def renew(self) -> None:
+        """List this broker under the present session, and stand for leader. Raises the store's errors."""
+        path = paths.broker(self.record.id)
+        found = await self._present(path)
+        if not await claim(self._store, path, self.record.encode(), mine=found):
+            raise StoreUnavailableError(f"{path} is held by another session")
+        await self.stand()
+        self._log.info("broker registered")
+
+    async def _present(self, path: str) -> bytes | None:
+        """What an earlier life of ours wrote: the id is ours, so whatever is there."""
+        try:
+            value, _ = await self._store.get(path)
+        except NoNodeError:
+            return None
+        return value
+
+    async def stand(self) -> None:
+        """Be the leader when there is none. Raises the store's errors."""
+        value = {"brokerId": self.record.id, "serviceUrl": self.record.web_url}
+        encoded = json.dumps(value, separators=(",", ":")).encode()
+        await claim(self._store, paths.LOADBALANCE_LEADER, encoded)
+
+    async def withdraw(self) -> None:
+        """Leave the list, so that nobody is sent here while draining."""
+        for path in (paths.broker(self.record.id), paths.LOADBALANCE_LEADER):
+            try:
+                _, stat = await self._store.get(path)
+                if stat.ephemeral_owner == self._store.session_id:
+                    await self._store.delete(path, stat.version)
+            except (NoNodeError, BadVersionError):
+                continue
+
+
+async def live_brokers(store: MetadataStore) -> dict[str, BrokerRecord]:
+    """Registered brokers by id, in order of id."""
+    try:
+        ids = await store.children(paths.LOADBALANCE_BROKERS)
+    except NoNodeError:
+        return {}
+    out: dict[str, BrokerRecord] = {}
+    for broker_id in ids:
+        try:
+            value, _ = await store.get(paths.broker(broker_id))
+        except NoNodeError:
+            continue
+        out[broker_id] = BrokerRecord.decode(broker_id, value)
+    return out
