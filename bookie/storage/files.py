@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 IOV_MAX = 1024  # pwritev takes at most this many parts on Linux
@@ -22,7 +22,7 @@ class File(Protocol):
         ...
 
     def pwritev(self, parts: Sequence[bytes | memoryview | bytearray], offset: int) -> int:
-        """Write all of ``parts`` at ``offset``; returns the bytes written. Raises OSError; then the range is undefined."""
+        """Write all of ``parts`` at ``offset``; returns the bytes written. Raises OSError: the range is undefined."""
         ...
 
     def size(self) -> int: ...
@@ -83,7 +83,9 @@ class Index(Protocol):
         """Keys in [start, stop) in order."""
         ...
 
-    def write(self, puts: Sequence[tuple[bytes, bytes]], deletes: Sequence[bytes] = ()) -> None: ...
+    def write(self, puts: Sequence[tuple[bytes, bytes]], deletes: Sequence[bytes] = ()) -> None:
+        """Deletes first, then puts, as one step for readers."""
+        ...
 
     def flush(self) -> None: ...
 
@@ -149,3 +151,99 @@ class SystemFile:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+class SystemDisk:
+    """The operating system's file tree; indexes are RocksDB databases."""
+
+    def open(self, path: str, *, create: bool = False, direct: bool = False) -> SystemFile:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        if direct:
+            flags |= os.O_DIRECT
+        return SystemFile(os.open(path, flags, 0o644))
+
+    def listdir(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def makedirs(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def remove(self, path: str) -> None:
+        os.remove(path)
+
+    def sync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def free_bytes(self, path: str) -> int:
+        stat = os.statvfs(path)
+        return stat.f_bavail * stat.f_frsize
+
+    def total_bytes(self, path: str) -> int:
+        stat = os.statvfs(path)
+        return stat.f_blocks * stat.f_frsize
+
+    def open_index(self, path: str) -> "RocksIndex":
+        return RocksIndex(path)
+
+
+class RocksIndex:
+    """RocksDB without write-ahead log: what was not flushed is lost in a crash. Safe to use from several threads."""
+
+    def __init__(self, path: str) -> None:
+        import rocksdict  # loaded late: tests and tools that read no index do without
+
+        options = rocksdict.Options(raw_mode=True)
+        options.create_if_missing(True)
+        options.set_write_buffer_size(8 << 20)
+        options.set_max_write_buffer_number(3)
+        options.set_max_open_files(256)
+        options.set_keep_log_file_num(2)
+        table = rocksdict.BlockBasedOptions()
+        table.set_block_cache(rocksdict.Cache(16 << 20))
+        options.set_block_based_table_factory(table)
+        self._rocks: Any = rocksdict
+        self._db: Any = rocksdict.Rdict(path, options)
+        self._unlogged = self._rocks.WriteOptions()
+        self._unlogged.disable_wal = True
+
+    def get(self, key: bytes) -> bytes | None:
+        value: bytes | None = self._db.get(key)
+        return value
+
+    def floor(self, key: bytes) -> tuple[bytes, bytes] | None:
+        rows = self._db.iter()
+        rows.seek_for_prev(key)
+        return (rows.key(), rows.value()) if rows.valid() else None
+
+    def scan(self, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
+        rows = self._db.iter()
+        rows.seek(start)
+        out = []
+        while rows.valid() and (key := rows.key()) < stop:
+            out.append((key, rows.value()))
+            rows.next()
+        return out
+
+    def write(self, puts: Sequence[tuple[bytes, bytes]], deletes: Sequence[bytes] = ()) -> None:
+        batch = self._rocks.WriteBatch(raw_mode=True)
+        for key in deletes:
+            batch.delete(key)
+        for key, value in puts:
+            batch.put(key, value)
+        self._db.write(batch, self._unlogged)
+
+    def flush(self) -> None:
+        self._db.flush(True)
+
+    def close(self) -> None:
+        self._db.close()

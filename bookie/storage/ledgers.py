@@ -1,0 +1,172 @@
+"""Ledgers of this bookie: who may add, what is fenced, which entry is last. Decisions only: runs on the event loop
+(and in recovery), touches no disk. What changed is handed to the flush as records."""
+
+from bookie.storage.codes import Code
+from bookie.storage.index import DELETED, FENCED, LIMBO, LedgerRecord
+from bookie.storage.runs import Run
+from bookie.storage.write_cache import Generation, WriteCache
+
+
+class Ledger:
+    """One ledger. ``fence_durable``: the fence is in a synced journal group or the index.
+
+    ``limbo``: this bookie may have lost entries of it, so it must not say that one does not exist.
+    """
+
+    __slots__ = (
+        "deleted_ms",
+        "fence_durable",
+        "fenced",
+        "last",
+        "ledger_id",
+        "limbo",
+        "master_key",
+    )
+
+    def __init__(self, ledger_id: int, master_key: bytes) -> None:
+        self.ledger_id = ledger_id
+        self.master_key = master_key
+        self.last = -1
+        self.fenced = False
+        self.fence_durable = False
+        self.limbo = False
+        self.deleted_ms = 0
+
+    def record(self) -> LedgerRecord:
+        flags = FENCED * self.fenced | LIMBO * self.limbo | DELETED * bool(self.deleted_ms)
+        return LedgerRecord(self.ledger_id, flags, self.last, self.deleted_ms, self.master_key)
+
+
+class Ledgers:
+    """All ledgers and the write cache before them."""
+
+    def __init__(self, cache: WriteCache, records: list[LedgerRecord], limbo: bool = False) -> None:
+        self.cache = cache
+        self.limbo = limbo
+        """Ledgers unknown here may have existed: do not deny them."""
+        self._ledgers: dict[int, Ledger] = {}
+        self._changed: dict[int, Ledger] = {}
+        for record in records:
+            ledger = Ledger(record.ledger_id, record.master_key)
+            ledger.last = record.last
+            ledger.fenced = ledger.fence_durable = bool(record.flags & FENCED)
+            ledger.limbo = bool(record.flags & LIMBO)
+            ledger.deleted_ms = record.deleted_ms
+            self._ledgers[record.ledger_id] = ledger
+
+    def __len__(self) -> int:
+        return len(self._ledgers)
+
+    def get(self, ledger_id: int) -> Ledger | None:
+        return self._ledgers.get(ledger_id)
+
+    def live_ids(self) -> list[int]:
+        """Ids of ledgers not deleted, ascending."""
+        return sorted(
+            ledger.ledger_id for ledger in self._ledgers.values() if not ledger.deleted_ms
+        )
+
+    def add(self, run: Run, *, recovery: bool = False) -> Code:
+        """Take a run into the cache, or say why not. The caller journals it only after OK: were it the other way
+        round, the journal could be trimmed before a flush has seen the entries."""
+        ledger = self._ledgers.get(run.ledger_id)
+        if ledger is None:
+            ledger = self._create(run.ledger_id, run.master_key)
+        elif ledger.deleted_ms:
+            return Code.FENCED
+        elif ledger.master_key != run.master_key:
+            return Code.UNAUTHORIZED
+        elif ledger.fenced and not recovery:
+            return Code.FENCED
+        self.cache.add(run)
+        last = run.below - 1
+        if last > ledger.last:
+            ledger.last = last
+        if run.ledger_id not in self._changed:
+            self._changed[run.ledger_id] = ledger
+        return Code.OK
+
+    def fence(self, ledger_id: int, master_key: bytes) -> Code:
+        """Refuse normal adds from now on. OK: the caller journals the fence unless ``fence_durable`` and answers only
+        when it is durable."""
+        ledger = self._ledgers.get(ledger_id)
+        if ledger is None:
+            ledger = self._create(ledger_id, master_key)
+        elif ledger.deleted_ms:
+            return Code.NO_LEDGER
+        elif ledger.master_key != master_key:
+            return Code.UNAUTHORIZED
+        if not ledger.fenced:
+            ledger.fenced = True
+            self._changed[ledger_id] = ledger
+        return Code.OK
+
+    def replay_adds(self, run: Run) -> None:
+        """A run from the journal: it was accepted then, so only deletion is asked now."""
+        ledger = self._ledgers.get(run.ledger_id)
+        if ledger is None or not ledger.deleted_ms:
+            self.add(run if ledger is None else _with_key(run, ledger.master_key), recovery=True)
+
+    def replay_fence(self, ledger_id: int, master_key: bytes) -> None:
+        """A fence from the journal; also of a ledger that nothing else is known of."""
+        ledger = self._ledgers.get(ledger_id)
+        if ledger is None or not ledger.deleted_ms:
+            self.fence(ledger_id, master_key if ledger is None else ledger.master_key)
+            self._ledgers[ledger_id].fence_durable = True
+
+    def enter_limbo(self) -> None:
+        """Entries may have been lost: deny nothing, and let nobody but a recovery add to what is known."""
+        self.limbo = True
+        for ledger in self._ledgers.values():
+            ledger.limbo = ledger.fenced = ledger.fence_durable = True
+            self._changed[ledger.ledger_id] = ledger
+
+    def _create(self, ledger_id: int, master_key: bytes) -> Ledger:
+        ledger = self._ledgers[ledger_id] = Ledger(ledger_id, master_key)
+        self._changed[ledger_id] = ledger
+        return ledger
+
+    def absent(self, ledger_id: int) -> Code:
+        """The answer for an entry that is not stored: NO_ENTRY and NO_LEDGER are promises, so IO in limbo."""
+        ledger = self._ledgers.get(ledger_id)
+        if ledger is None:
+            return Code.IO if self.limbo else Code.NO_LEDGER
+        if ledger.deleted_ms:
+            return Code.NO_LEDGER
+        return Code.IO if ledger.limbo else Code.NO_ENTRY
+
+    def delete(self, ledger_id: int, now_ms: int) -> LedgerRecord | None:
+        """Mark a ledger deleted; its tombstone, or None when there is nothing to delete."""
+        ledger = self._ledgers.get(ledger_id)
+        if ledger is None or ledger.deleted_ms:
+            return None
+        ledger.deleted_ms = now_ms
+        self._changed.pop(ledger_id, None)
+        self.cache.forget(ledger_id)
+        return ledger.record()
+
+    def forget_deleted(self, before_ms: int) -> list[int]:
+        """Drop tombstones older than ``before_ms``; their ids, ascending."""
+        old = sorted(
+            ledger.ledger_id
+            for ledger in self._ledgers.values()
+            if 0 < ledger.deleted_ms < before_ms
+        )
+        for ledger_id in old:
+            del self._ledgers[ledger_id]
+        return old
+
+    @property
+    def changed(self) -> bool:
+        """Whether a flush has anything to do."""
+        return bool(self._changed) or bool(self.cache.active.ledgers)
+
+    def swap(self) -> tuple[Generation, list[LedgerRecord]]:
+        """Begin a new generation: what is to be flushed. Sample the journal's mark before, without an await between."""
+        changed, self._changed = self._changed, {}
+        return self.cache.swap(), [ledger.record() for ledger in changed.values()]
+
+
+def _with_key(run: Run, master_key: bytes) -> Run:
+    run.master_key = master_key
+    return run

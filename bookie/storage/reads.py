@@ -1,0 +1,137 @@
+"""Reading stored entries: from the index and entry logs in a lane of its own, so that a read never waits for a write.
+
+Requests that arrive while the lane works are taken together by the next job.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from bookie.storage.codes import Code
+from bookie.storage.entry_log import EntryLogReader
+from bookie.storage.errors import DamagedError
+from bookie.storage.files import Lane
+from bookie.storage.index import BookieIndex
+
+JOB_READS_MAX = 64
+BATCH_ENTRY_OVERHEAD = 4
+"""Bytes that each entry costs beside itself in a range's budget."""
+
+
+class Request(NamedTuple):
+    """Entries from ``first`` on: at most ``entries_max`` (0: unbounded) and ``bytes_max``, but the first always.
+
+    ``done(argument, code, entries)`` is called on the loop; ``code`` is about the first entry.
+    """
+
+    ledger_id: int
+    first: int
+    entries_max: int
+    bytes_max: int
+    done: Callable[[Any, Code, list[bytes]], None]
+    argument: Any
+
+
+class StoredEntries:
+    """Synchronous lookups over index and logs."""
+
+    def __init__(
+        self,
+        index: BookieIndex,
+        reader: EntryLogReader,
+        on_damage: Callable[[Exception], None],
+    ) -> None:
+        self._index = index
+        self._reader = reader
+        self._on_damage = on_damage
+
+    def read(self, ledger_id: int, entry_id: int) -> tuple[Code, bytes]:
+        """OK with the entry as it was received; NO_ENTRY only when the index has no such entry; IO when it has, but the
+        log does not give it back intact."""
+        found = self._index.find(ledger_id, entry_id)
+        if found is None:
+            return Code.NO_ENTRY, b""
+        try:
+            block = self._reader.read(found[1])
+            entry = block.entry(entry_id) if block.ledger_id == ledger_id else None
+            if entry is None:
+                raise DamagedError(
+                    f"entry {ledger_id}:{entry_id} is not where the index says: log {found[1].log_id} "
+                    f"offset {found[1].offset}"
+                )
+        except (DamagedError, OSError) as error:
+            self._on_damage(error)
+            return Code.IO, b""
+        return Code.OK, entry
+
+    def read_range(
+        self, ledger_id: int, first: int, entries_max: int, bytes_max: int
+    ) -> tuple[Code, list[bytes]]:
+        """Consecutive entries up to the first that is missing, unreadable or over budget."""
+        code, entry = self.read(ledger_id, first)
+        if code != Code.OK:
+            return code, []
+        entries = [entry]
+        budget = bytes_max - len(entry) - BATCH_ENTRY_OVERHEAD
+        while entries_max <= 0 or len(entries) < entries_max:
+            code, entry = self.read(ledger_id, first + len(entries))
+            budget -= len(entry) + BATCH_ENTRY_OVERHEAD
+            if code != Code.OK or budget < 0:
+                break
+            entries.append(entry)
+        return Code.OK, entries
+
+    def answer(self, requests: list[Request]) -> list[tuple[Code, list[bytes]]]:
+        return [
+            self.read_range(
+                request.ledger_id, request.first, request.entries_max, request.bytes_max
+            )
+            for request in requests
+        ]
+
+
+class ReadQueue:
+    """Loop side: queues requests for the read lane. The caller bounds ``pending``."""
+
+    def __init__(
+        self, entries: StoredEntries, lane: Lane, on_error: Callable[[BaseException], None]
+    ) -> None:
+        self._entries = entries
+        self._lane = lane
+        self._on_error = on_error
+        self._requests: list[Request] = []
+        self._busy = False
+        self.pending = 0
+
+    def put(self, request: Request) -> None:
+        self._requests.append(request)
+        self.pending += 1
+        if not self._busy:
+            self._busy = True
+            asyncio.get_running_loop().call_soon(self._start)
+
+    def _start(self) -> None:
+        requests = self._requests[:JOB_READS_MAX]
+        del self._requests[:JOB_READS_MAX]
+        answered = self._lane.run(partial(self._entries.answer, requests))
+        answered.add_done_callback(partial(self._answered, requests))
+
+    def _answered(
+        self, requests: list[Request], answered: "asyncio.Future[list[tuple[Code, list[bytes]]]]"
+    ) -> None:
+        self.pending -= len(requests)
+        if answered.cancelled():
+            return
+        error = answered.exception()
+        if self._requests:
+            self._start()
+        else:
+            self._busy = False
+        if error is not None:
+            self._on_error(error)
+            answers: list[tuple[Code, list[bytes]]] = [(Code.IO, [])] * len(requests)
+        else:
+            answers = answered.result()
+        for request, (code, entries) in zip(requests, answers, strict=True):
+            request.done(request.argument, code, entries)

@@ -1,0 +1,337 @@
+"""A disk in memory that keeps two halves of everything: what programs see, and what survives a crash.
+
+Written bytes become durable by ``fdatasync``, names by ``sync_dir``, index writes by ``flush``. ``crash`` drops the rest:
+each unsynced sector and each name survives or not as ``keep`` decides (nothing by default). Faults are a plan: a
+function that is asked before each operation and may raise an OSError, ``Crashed``, or return a number of bytes after
+which a write stops.
+"""
+
+import asyncio
+import errno
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+SECTOR = 512
+T = TypeVar("T")
+
+Keep = Callable[[], bool]
+Plan = Callable[[str, str], int | None]
+"""Asked with operation (open, pread, pwritev, truncate, fdatasync, rename, remove, sync_dir, index_write, index_flush) and
+path. May raise; for pwritev a number cuts the write short, and ``Crashed`` follows."""
+
+
+class Crashed(BaseException):
+    """The machine stopped here. Not an Exception: nothing may handle it and go on."""
+
+
+class _Inode:
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.durable = bytearray()
+        self.dirty: dict[int, None] = {}
+        self.size_dirty = False
+
+    def touch(self, start: int, stop: int) -> None:
+        for sector in range(start // SECTOR, (stop + SECTOR - 1) // SECTOR):
+            self.dirty[sector] = None
+
+    def _settle(self, sector: int) -> None:
+        start = sector * SECTOR
+        part = self.data[start : start + SECTOR]
+        if len(self.durable) < start + len(part):
+            self.durable.extend(bytes(start + len(part) - len(self.durable)))
+        self.durable[start : start + len(part)] = part
+
+    def sync(self) -> None:
+        for sector in self.dirty:
+            self._settle(sector)
+        del self.durable[len(self.data) :]
+        if len(self.durable) < len(self.data):
+            self.durable.extend(bytes(len(self.data) - len(self.durable)))
+        self.dirty.clear()
+
+    def crash(self, keep: Keep) -> None:
+        for sector in sorted(self.dirty):
+            if keep():
+                self._settle(sector)
+        self.dirty.clear()
+        self.data = bytearray(self.durable)
+
+
+class FaultFile:
+    """An open file of a FaultDisk."""
+
+    def __init__(self, disk: "FaultDisk", path: str, inode: _Inode) -> None:
+        self._disk = disk
+        self._path = path
+        self._inode = inode
+        self._open = True
+
+    def pread(self, size: int, offset: int) -> bytes:
+        self._disk.ask("pread", self._path)
+        assert self._open, f"read of closed file {self._path}"
+        return bytes(self._inode.data[offset : offset + size])
+
+    def pwritev(self, parts: Sequence[bytes | memoryview | bytearray], offset: int) -> int:
+        assert self._open, f"write to closed file {self._path}"
+        cut = self._disk.ask("pwritev", self._path)
+        data = b"".join(parts)
+        whole = len(data)
+        if cut is not None:
+            data = data[:cut]
+        inode = self._inode
+        grown = max(0, offset + len(data) - len(inode.data))
+        if grown > self._disk.free_bytes(self._path):
+            raise OSError(errno.ENOSPC, "No space left on device", self._path)
+        if len(inode.data) < offset:
+            inode.touch(len(inode.data), offset)
+            inode.data.extend(bytes(offset - len(inode.data)))
+        inode.data[offset : offset + len(data)] = data
+        inode.touch(offset, offset + len(data))
+        if len(data) < whole:
+            raise Crashed(f"write cut at {len(data)} of {whole} bytes of {self._path}")
+        return whole
+
+    def size(self) -> int:
+        return len(self._inode.data)
+
+    def truncate(self, size: int) -> None:
+        self._disk.ask("truncate", self._path)
+        inode = self._inode
+        if size < len(inode.data):
+            del inode.data[size:]
+            inode.dirty = {sector: None for sector in inode.dirty if sector * SECTOR < size}
+        else:
+            inode.data.extend(bytes(size - len(inode.data)))
+
+    def fdatasync(self) -> None:
+        self._disk.ask("fdatasync", self._path)
+        assert self._open, f"sync of closed file {self._path}"
+        self._inode.sync()
+
+    def close(self) -> None:
+        self._open = False
+
+
+class FaultIndex:
+    """Sorted keys in memory. Unflushed writes survive a crash as a prefix: RocksDB writes its memtables in order."""
+
+    def __init__(self, disk: "FaultDisk", path: str, store: "_IndexStore") -> None:
+        self._disk = disk
+        self._path = path
+        self._store = store
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._store.now.get(key)
+
+    def floor(self, key: bytes) -> tuple[bytes, bytes] | None:
+        best = max((k for k in self._store.now if k <= key), default=None)
+        return None if best is None else (best, self._store.now[best])
+
+    def scan(self, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
+        return sorted((k, v) for k, v in self._store.now.items() if start <= k < stop)
+
+    def write(self, puts: Sequence[tuple[bytes, bytes]], deletes: Sequence[bytes] = ()) -> None:
+        self._disk.ask("index_write", self._path)
+        batch = (list(puts), list(deletes))
+        _apply(self._store.now, batch)
+        self._store.unflushed.append(batch)
+
+    def flush(self) -> None:
+        self._disk.ask("index_flush", self._path)
+        self._store.durable = dict(self._store.now)
+        self._store.unflushed.clear()
+
+    def close(self) -> None:
+        self._disk.opened_indexes.pop(self._path, None)
+
+
+_Batch = tuple[list[tuple[bytes, bytes]], list[bytes]]
+
+
+def _apply(rows: dict[bytes, bytes], batch: _Batch) -> None:
+    puts, deletes = batch
+    for key in deletes:
+        rows.pop(key, None)
+    rows.update(puts)
+
+
+class _IndexStore:
+    def __init__(self) -> None:
+        self.now: dict[bytes, bytes] = {}
+        self.durable: dict[bytes, bytes] = {}
+        self.unflushed: list[_Batch] = []
+
+    def crash(self, keep: Keep) -> None:
+        for batch in self.unflushed:
+            if not keep():
+                break
+            _apply(self.durable, batch)
+        self.unflushed.clear()
+        self.now = dict(self.durable)
+
+
+class FaultDisk:
+    """Implements ``bookie.storage.files.Disk``. ``capacity_bytes`` bounds the sizes of all files together."""
+
+    def __init__(self, capacity_bytes: int = 1 << 40) -> None:
+        self.capacity_bytes = capacity_bytes
+        self.plan: Plan | None = None
+        self.operations = 0
+        self.opened_indexes: dict[str, None] = {}
+        self._files: dict[str, _Inode] = {}
+        self._durable_files: dict[str, _Inode] = {}
+        self._dirs: dict[str, None] = {"/": None}
+        self._indexes: dict[str, _IndexStore] = {}
+
+    def ask(self, operation: str, path: str) -> int | None:
+        """Count an operation and consult the plan."""
+        self.operations += 1
+        return self.plan(operation, path) if self.plan is not None else None
+
+    def crash(self, keep: Keep = lambda: False) -> None:
+        """Lose what was not synced; forget the plan. Everything opened before must not be used again."""
+        self.plan = None
+        self.opened_indexes.clear()
+        names = dict(self._durable_files)
+        for path in sorted(set(self._files) ^ set(names)):
+            if keep():  # this creation or removal had reached the disk
+                if path in self._files:
+                    names[path] = self._files[path]
+                else:
+                    del names[path]
+        for path, inode in self._files.items():
+            if path in names and names[path] is not inode and keep():
+                names[path] = inode  # so had this rename
+        for inode in {id(inode): inode for inode in names.values()}.values():
+            inode.crash(keep)
+        self._files = dict(names)
+        self._durable_files = names
+        for store in self._indexes.values():
+            store.crash(keep)
+
+    def open(self, path: str, *, create: bool = False, direct: bool = False) -> FaultFile:
+        self.ask("open", path)
+        inode = self._files.get(path)
+        if inode is None:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+            self._need_dir(path.rpartition("/")[0])
+            inode = self._files[path] = _Inode()
+        return FaultFile(self, path, inode)
+
+    def listdir(self, path: str) -> list[str]:
+        self._need_dir(path)
+        prefix = path.rstrip("/") + "/"
+        names = {
+            name[len(prefix) :].partition("/")[0]: None
+            for name in [*self._files, *self._dirs, *self._indexes]
+            if name.startswith(prefix) and name != prefix
+        }
+        return sorted(names)
+
+    def exists(self, path: str) -> bool:
+        return path in self._files or path in self._dirs or path in self._indexes
+
+    def makedirs(self, path: str) -> None:
+        while path and path not in self._dirs:
+            self._dirs[path] = None  # durable at once: nothing here depends on when a directory appears
+            path = path.rpartition("/")[0]
+
+    def rename(self, old: str, new: str) -> None:
+        self.ask("rename", new)
+        self._files[new] = self._files.pop(old)
+
+    def remove(self, path: str) -> None:
+        self.ask("remove", path)
+        if path not in self._files:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        del self._files[path]
+
+    def sync_dir(self, path: str) -> None:
+        self.ask("sync_dir", path)
+        prefix = path.rstrip("/") + "/"
+
+        def here(name: str) -> bool:
+            return name.startswith(prefix) and "/" not in name[len(prefix) :]
+
+        self._durable_files = {
+            name: inode for name, inode in self._durable_files.items() if not here(name)
+        }
+        self._durable_files.update(
+            {name: inode for name, inode in self._files.items() if here(name)}
+        )
+
+    def free_bytes(self, path: str) -> int:
+        return max(0, self.capacity_bytes - sum(len(inode.data) for inode in self._files.values()))
+
+    def total_bytes(self, path: str) -> int:
+        return self.capacity_bytes
+
+    def open_index(self, path: str) -> FaultIndex:
+        self.ask("open", path)
+        assert path not in self.opened_indexes, f"index {path} is open already"
+        self.opened_indexes[path] = None
+        return FaultIndex(self, path, self._indexes.setdefault(path, _IndexStore()))
+
+    def damage(self, path: str, offset: int, flip: int = 1) -> None:
+        """Bit rot: flip bits of one byte, durably."""
+        inode = self._files[path]
+        inode.data[offset] ^= flip
+        if offset < len(inode.durable):
+            inode.durable[offset] ^= flip
+
+    def drop_index(self, path: str) -> None:
+        """The index is lost."""
+        self._indexes[path] = _IndexStore()
+
+    def _need_dir(self, path: str) -> None:
+        if path not in self._dirs:
+            raise FileNotFoundError(errno.ENOENT, "No such directory", path)
+
+
+class InlineLane:
+    """A lane that works at once, or ``delay_s()`` of loop time later; in order. ``Crashed`` is kept for the driver."""
+
+    def __init__(self, delay_s: Callable[[], float] | None = None) -> None:
+        self._delay_s = delay_s
+        self._queue: list[Callable[[], None]] = []
+        self.crashed: Crashed | None = None
+
+    def run(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def act() -> None:
+            if future.cancelled() or self.crashed is not None:
+                return
+            try:
+                result = work()
+            except Crashed as crash:
+                self.crashed = crash
+            except Exception as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self._queue.append(act)
+        if len(self._queue) == 1:
+            self._next(loop)
+        return future
+
+    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._delay_s is None:
+            loop.call_soon(self._act, loop)
+        else:
+            loop.call_later(self._delay_s(), self._act, loop)
+
+    def _act(self, loop: asyncio.AbstractEventLoop) -> None:
+        act = self._queue[0]
+        act()
+        self._queue.pop(0)
+        if self._queue:
+            self._next(loop)
+
+    def close(self) -> None:
+        while self._queue:
+            self._queue.pop(0)()
