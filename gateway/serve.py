@@ -7,9 +7,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
 import django
 
-REQUEST_BYTES_MAX = 10 << 20
-FRAME_BYTES_MAX = 8 << 20
-
 
 def migrate() -> None:
     """Apply migrations that the database lacks; a look at the migration table when it lacks none."""
@@ -21,6 +18,33 @@ def migrate() -> None:
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         call_command("migrate", interactive=False, verbosity=0)
     connection.close()
+
+
+def say_why_refused() -> None:
+    """Refuse WebSocket handshakes with the application's HTTP status and text.
+
+    ASGI lets an application only close an unaccepted socket, which Daphne makes 403 whatever the cause. Pulsar answers
+    400, 404, 409 and so on, so a close code of 4400..4599 becomes the HTTP status 400..599.
+    """
+    from autobahn.twisted.websocket import ConnectionDeny
+    from daphne.ws_protocol import WebSocketProtocol
+
+    handle = WebSocketProtocol.handle_reply
+
+    def handle_reply(self: WebSocketProtocol, message: dict[str, object]) -> None:
+        code = message.get("code")
+        refused = message.get("type") == "websocket.close" and self.state == self.STATE_CONNECTING
+        if not refused or not isinstance(code, int) or not 4400 <= code <= 4599:
+            handle(self, message)
+            return
+        # header lines hold no line breaks, and ASCII only
+        reason = " ".join(str(message.get("reason", "")).split())[:500]
+        text = reason.encode("ascii", "replace").decode() or "Refused"
+        self.handshake_deferred.errback(ConnectionDeny(code=code - 4000, reason=text))
+        del self.handshake_deferred
+        self.server.protocol_disconnected(self)
+
+    WebSocketProtocol.handle_reply = handle_reply
 
 
 def main() -> None:
@@ -36,6 +60,7 @@ def main() -> None:
 
     from gateway.asgi import application
 
+    say_why_refused()
     Server(
         application=application,
         endpoints=build_endpoint_description_strings(host=args.host, port=args.port),

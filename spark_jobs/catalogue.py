@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """``parameters_schema`` is a JSON Schema (draft 2020-12) of an object with string, integer or boolean properties."""
+    """``parameters_schema``: JSON Schema (draft 2020-12) of an object of string, integer or boolean properties."""
 
     id: str
     title: str

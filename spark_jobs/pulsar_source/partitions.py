@@ -10,7 +10,7 @@ from spark_jobs.pulsar_source.options import PARTITIONS_MAX
 
 @dataclass(frozen=True)
 class LedgerRange(InputPartition):  # type: ignore[misc]
-    """Entries ``first..last`` (both included) of a ledger of partition ``partition`` (-1: the topic is not partitioned)."""
+    """Entries ``first..last`` (both included) of a ledger; ``partition`` of the topic, -1 when it has none."""
 
     ledger_id: int
     first: int

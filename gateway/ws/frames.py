@@ -1,0 +1,221 @@
+"""Pulsar's WebSocket API as values: query parameters and JSON frames in, typed parameters and JSON frames out. Pure."""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl
+
+QUEUE_MAX = 1000
+COMPRESSIONS = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
+SUBSCRIPTION_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
+ROUTINGS = ("SinglePartition", "RoundRobinPartition", "CustomPartition")
+NOT_BUILT = ("encryptionKeys", "cryptoFailureAction")
+
+# send-error:N
+JSON_ERROR = 3
+ENCODING_ERROR = 7
+UNKNOWN_ERROR = 8
+
+
+class RefusedError(Exception):
+    """The handshake is refused with an HTTP status and a text."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+class FrameError(Exception):
+    """A frame cannot be used. ``code`` is the N of ``send-error:N``, ``context`` is the sender's, to match answers."""
+
+    def __init__(self, code: int, text: str, context: str | None = None) -> None:
+        super().__init__(text)
+        self.code = code
+        self.context = context
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Query parameters by name; what is out of range is refused with 400 naming the parameter."""
+
+    values: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, query_string: bytes) -> "Query":
+        try:
+            pairs = parse_qsl(
+                query_string.decode("ascii"), keep_blank_values=True, max_num_fields=100
+            )
+        except (UnicodeDecodeError, ValueError) as error:
+            raise RefusedError(400, f"Invalid query params: {error}") from error
+        query = cls(dict(pairs))
+        for name in NOT_BUILT:
+            if name in query.values:
+                raise RefusedError(501, f"{name} is not built yet")
+        return query
+
+    def text(self, name: str) -> str | None:
+        return self.values.get(name) or None
+
+    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        value = self.values.get(name, default)
+        if value not in choices:
+            raise RefusedError(400, f"Invalid query params: Invalid {name} {value}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        return self.values.get(name, "").lower() == "true"
+
+    def number(self, name: str, default: int, low: int, high: int) -> int:
+        text = self.values.get(name)
+        if text is None:
+            return default
+        try:
+            value = int(text)
+        except ValueError:
+            raise RefusedError(400, f'Invalid query params: For input string: "{text}"') from None
+        if not low <= value <= high:
+            raise RefusedError(400, f"Invalid query params: {name} must be from {low} to {high}")
+        return value
+
+
+@dataclass(slots=True)
+class Outgoing:
+    """A message a client wants published."""
+
+    content: bytes
+    context: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    key: str | None = None
+    event_ms: int | None = None
+    deliver_at_ms: int | None = None
+    deliver_after_ms: int | None = None
+    clusters: list[str] | None = None
+
+
+def parse_object(text: str) -> dict[str, Any]:
+    """A JSON object. Raises FrameError 3."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FrameError(JSON_ERROR, f"not a JSON object: {error}") from error
+    if not isinstance(body, dict):
+        raise FrameError(JSON_ERROR, "not a JSON object")
+    return body
+
+
+def parse_message(text: str) -> Outgoing:
+    """A producer's frame. Unknown keys are ignored, as Pulsar does. Raises FrameError."""
+    body = parse_object(text)
+    context = body.get("context")
+    if isinstance(context, dict | list):
+        raise FrameError(JSON_ERROR, "context: expected a string")
+    if context is not None:
+        context = context if isinstance(context, str) else json.dumps(context)
+    properties = _strings(body.get("properties"), "properties")
+    key = body.get("key")
+    if key is not None and not isinstance(key, str):
+        raise FrameError(JSON_ERROR, "key: expected a string")
+    clusters = body.get("replicationClusters")
+    if clusters is not None and not (
+        isinstance(clusters, list) and all(isinstance(name, str) for name in clusters)
+    ):
+        raise FrameError(JSON_ERROR, "replicationClusters: expected an array of strings")
+    payload = body.get("payload")
+    if not isinstance(payload, str):
+        raise FrameError(ENCODING_ERROR, "payload: a base64 string is required", context)
+    try:
+        content = base64.b64decode(payload, validate=True)
+    except (binascii.Error, ValueError) as error:
+        text = f"Invalid Base64 message-payload error={error}"
+        raise FrameError(ENCODING_ERROR, text, context) from error
+    return Outgoing(
+        content,
+        context,
+        properties,
+        key,
+        _event_ms(body.get("eventTime"), context),
+        _positive(body.get("deliverAt"), "deliverAt"),
+        _positive(body.get("deliverAfterMs"), "deliverAfterMs"),
+        clusters or None,
+    )
+
+
+def _strings(value: Any, name: str) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+        raise FrameError(JSON_ERROR, f"{name}: expected an object of strings")
+    return value
+
+
+def _positive(value: Any, name: str) -> int | None:
+    if value is None or value == 0:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 62:
+        raise FrameError(JSON_ERROR, f"{name}: expected a positive number of milliseconds")
+    return value
+
+
+def _event_ms(value: Any, context: str | None) -> int | None:
+    if value is None:
+        return None
+    try:
+        at = datetime.fromisoformat(value)
+        if at.tzinfo is None:
+            raise ValueError("no offset")
+        return int(at.timestamp() * 1000)
+    except (TypeError, ValueError, OverflowError) as error:
+        text = f"eventTime: {value!r} is not an ISO-8601 time with an offset"
+        raise FrameError(ENCODING_ERROR, text, context) from error
+
+
+def sent(message_id: bytes, context: str | None) -> str:
+    """The answer to a message that was stored."""
+    body = {"result": "ok", "messageId": base64.b64encode(message_id).decode(), "context": context}
+    return _compact({**body, "errorCode": 0, "schemaVersion": 0})
+
+
+def not_sent(code: int, text: str, context: str | None) -> str:
+    """The answer to a message that was not."""
+    body = {"result": f"send-error:{code}", "errorMsg": text, "context": context}
+    return _compact({**body, "errorCode": 0, "schemaVersion": 0})
+
+
+def delivered(
+    message_id: str,
+    content: bytes,
+    properties: Mapping[str, str],
+    publish_ms: int,
+    redelivery_count: int,
+    event_ms: int,
+    key: str | None,
+) -> str:
+    """A message for a consumer or reader."""
+    body = {
+        "messageId": message_id,
+        "payload": base64.b64encode(content).decode(),
+        "properties": dict(properties),
+        "publishTime": iso(publish_ms),
+        "redeliveryCount": redelivery_count,
+        "eventTime": iso(event_ms) if event_ms else None,
+        "key": key or None,
+    }
+    return _compact(body)
+
+
+def iso(ms: int) -> str:
+    """UTC with milliseconds, trailing zeros dropped, as Pulsar prints it."""
+    at = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    fraction = f".{ms % 1000:03d}".rstrip("0").rstrip(".")
+    return f"{at}{fraction}Z"
+
+
+def _compact(body: Mapping[str, Any]) -> str:
+    """JSON without blanks, nulls left out."""
+    return json.dumps({k: v for k, v in body.items() if v is not None}, separators=(",", ":"))

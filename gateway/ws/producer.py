@@ -1,0 +1,94 @@
+"""``/ws/v2/producer/…``: JSON messages in, receipts out. Sends are pipelined; answers come as the broker confirms."""
+
+import asyncio
+from typing import Any
+
+import pulsar
+import pulsar.asyncio
+
+from gateway.ws import frames, sockets
+from gateway.ws.frames import Outgoing, Query
+
+IN_FLIGHT_MAX = 1000
+ROUTING = {
+    "SinglePartition": pulsar.PartitionsRoutingMode.UseSinglePartition,
+    "RoundRobinPartition": pulsar.PartitionsRoutingMode.RoundRobinDistribution,
+    "CustomPartition": pulsar.PartitionsRoutingMode.UseSinglePartition,
+}
+COMPRESSION = {
+    "NONE": pulsar.CompressionType.NONE,
+    "LZ4": pulsar.CompressionType.LZ4,
+    "ZLIB": pulsar.CompressionType.ZLib,
+    "ZSTD": pulsar.CompressionType.ZSTD,
+    "SNAPPY": pulsar.CompressionType.SNAPPY,
+}
+
+
+async def application(scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send) -> None:
+    """The endpoint."""
+    await sockets.serve(receive, send, lambda: _open(scope), _talk)
+
+
+async def _open(scope: sockets.Scope) -> pulsar.asyncio.Producer:
+    query = Query.parse(scope["query_string"])
+    sequence = query.number("initialSequenceId", -1, -1, (1 << 62) - 1)
+    routing = query.choice("messageRoutingMode", frames.ROUTINGS, "SinglePartition")
+    query.choice("hashingScheme", ("JavaStringHash", "Murmur3_32Hash"), "JavaStringHash")
+    batching = query.flag("batchingEnabled")
+    options: dict[str, Any] = {}
+    if sequence >= 0:
+        options["initial_sequence_id"] = sequence
+    if batching:
+        options["batching_max_messages"] = query.number("batchingMaxMessages", 1000, 1, 100_000)
+        options["batching_max_publish_delay_ms"] = query.number(
+            "batchingMaxPublishDelay", 10, 1, 60_000
+        )
+        options["max_pending_messages"] = query.number("maxPendingMessages", 1000, 1, 100_000)
+    return await sockets.client().create_producer(
+        sockets.topic_of(scope),
+        producer_name=query.text("producerName"),
+        send_timeout_millis=query.number("sendTimeoutMillis", 30_000, 0, 3_600_000),
+        message_routing_mode=ROUTING[routing],
+        batching_enabled=batching,
+        compression_type=COMPRESSION[query.choice("compressionType", frames.COMPRESSIONS, "NONE")],
+        **options,
+    )
+
+
+async def _talk(socket: sockets.Socket, producer: pulsar.asyncio.Producer) -> None:
+    free = asyncio.Semaphore(IN_FLIGHT_MAX)
+    async with asyncio.TaskGroup() as group:
+        while (text := await socket.next_text()) is not None:
+            try:
+                message = frames.parse_message(text)
+            except frames.FrameError as error:
+                await socket.send_text(frames.not_sent(error.code, str(error), error.context))
+                continue
+            await free.acquire()  # a full pipeline stops reading the socket
+            group.create_task(_publish(socket, producer, message, free))
+
+
+async def _publish(
+    socket: sockets.Socket,
+    producer: pulsar.asyncio.Producer,
+    message: Outgoing,
+    free: asyncio.Semaphore,
+) -> None:
+    try:
+        message_id = await producer.send(
+            message.content,
+            properties=message.properties,
+            partition_key=message.key,
+            event_timestamp=message.event_ms,
+            replication_clusters=message.clusters,
+            deliver_at=message.deliver_at_ms,
+            deliver_after=pulsar.timedelta(milliseconds=message.deliver_after_ms)
+            if message.deliver_after_ms
+            else None,
+        )
+        answer = frames.sent(message_id.serialize(), message.context)
+    except pulsar.asyncio.PulsarException as error:
+        answer = frames.not_sent(frames.UNKNOWN_ERROR, str(error), message.context)
+    finally:
+        free.release()
+    await socket.send_text(answer)

@@ -1,0 +1,159 @@
+"""What the three data-plane endpoints share: the client, refusals, and one loop around a socket's life.
+
+They are plain ASGI callables under Channels' router and authentication: a Channels consumer starts a task and hops
+to a thread for every frame.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import unquote
+
+import _pulsar
+import pulsar.asyncio
+from django.conf import settings
+
+from engine.base.errors import InvalidNameError
+from engine.base.names import TopicName
+from gateway.ws.frames import RefusedError
+
+log = logging.getLogger(__name__)
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+FRAME_MAX = 1 << 20
+IDLE_S = 300
+OPERATION_TIMEOUT_S = 10
+CLOSE_BASE = 4000  # a refusal's HTTP status travels as close code 4000 + status (gateway.serve makes it HTTP again)
+
+STATUS = {
+    "ProducerBusy": 409,
+    "ConsumerBusy": 409,
+    "TopicNotFound": 404,
+    "AuthenticationError": 401,
+    "AuthorizationError": 403,
+    "InvalidTopicName": 400,
+    "InvalidConfiguration": 400,
+    "TooManyLookupRequestException": 429,
+    "ProducerBlockedQuotaExceededError": 429,
+    "ProducerBlockedQuotaExceededException": 429,
+    "ServiceUnitNotReady": 503,
+    "Timeout": 504,
+    "ConnectError": 503,
+}
+
+_clients: dict[asyncio.AbstractEventLoop, pulsar.asyncio.Client] = {}
+
+
+def client() -> pulsar.asyncio.Client:
+    """The process' client of the brokers, one per event loop."""
+    loop = asyncio.get_running_loop()
+    found = _clients.get(loop)
+    if found is None:
+        found = _clients[loop] = pulsar.asyncio.Client(
+            f"pulsar://127.0.0.1:{settings.ENVIRONMENT.broker_port}",
+            operation_timeout_seconds=OPERATION_TIMEOUT_S,
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+        )
+    return found
+
+
+def refusal(error: pulsar.asyncio.PulsarException) -> RefusedError:
+    """The client's error as an HTTP refusal."""
+    name = error.error().name
+    return RefusedError(STATUS.get(name, 500), f"Failed to create producer/consumer: {error}")
+
+
+def topic_of(scope: Scope) -> str:
+    """The full topic name of the path. Raises RefusedError."""
+    parts = scope["url_route"]["kwargs"]
+    name = f"{parts['domain']}://{parts['tenant']}/{parts['namespace']}/{unquote(parts['topic'])}"
+    try:
+        return str(TopicName.parse(name))
+    except InvalidNameError as error:
+        raise RefusedError(400, str(error)) from error
+
+
+class Socket:
+    """One accepted WebSocket: text frames in, text frames out."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self.closed = False
+
+    async def send_text(self, text: str) -> None:
+        """Send a frame; silently nothing once the peer is gone (its loop ends by the disconnect)."""
+        if not self.closed:
+            try:
+                await self._send({"type": "websocket.send", "text": text})
+            except Exception as error:  # the server raises its own class when the peer is gone
+                if type(error).__name__ not in ("Disconnected", "ClientDisconnected"):
+                    raise
+                self.closed = True
+
+    async def close(self, code: int, reason: str = "") -> None:
+        if not self.closed:
+            self.closed = True
+            await self._send({"type": "websocket.close", "code": code, "reason": reason})
+
+    async def next_text(self) -> str | None:
+        """The next text frame, binary ones skipped; None when the socket ended, was idle too long or sent too much."""
+        while not self.closed:
+            try:
+                event = await asyncio.wait_for(self._receive(), IDLE_S)
+            except TimeoutError:
+                await self.close(1001, f"idle for {IDLE_S} s")
+                return None
+            if event["type"] == "websocket.disconnect":
+                self.closed = True
+                return None
+            text = event.get("text")
+            if text is None:
+                continue
+            if len(text) > FRAME_MAX:
+                size = f"[{len(text)}] is too large for configured max of [{FRAME_MAX}]"
+                await self.close(1009, f"Resulting message size {size}")
+                return None
+            return str(text)
+        return None
+
+
+async def serve(
+    receive: Receive,
+    send: Send,
+    open_peer: Callable[[], Awaitable[Any]],
+    talk: Callable[[Socket, Any], Awaitable[None]],
+) -> None:
+    """Open the peer (producer, consumer, reader), accept, talk, close the peer whatever happens."""
+    await receive()  # websocket.connect
+    try:
+        peer = await open_peer()
+    except RefusedError as error:
+        await _refuse(send, error)
+        return
+    except pulsar.asyncio.PulsarException as error:
+        await _refuse(send, refusal(error))
+        return
+    except (ValueError, TypeError) as error:  # the client's own checks of parameters
+        await _refuse(send, RefusedError(400, f"Invalid query params: {error}"))
+        return
+    try:
+        await send({"type": "websocket.accept"})
+        await talk(Socket(receive, send), peer)
+    finally:
+        await asyncio.shield(_close(peer))
+
+
+async def _refuse(send: Send, error: RefusedError) -> None:
+    await send({"type": "websocket.close", "code": CLOSE_BASE + error.status, "reason": error.text})
+
+
+async def _close(peer: Any) -> None:
+    try:
+        await peer.close()
+    except pulsar.asyncio.PulsarException as error:
+        if error.error() != _pulsar.Result.AlreadyClosed:
+            log.warning("closing %s: %s", type(peer).__name__, error)
