@@ -1,0 +1,89 @@
+"""What the data path needs of the broker's control side: ownership, namespaces, topic metadata. Protocols and values only."""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol
+
+from engine.base.names import NamespaceName, TopicName
+
+
+class TopicMode(IntEnum):
+    """Which topics of a namespace are asked for (wire numbers)."""
+
+    PERSISTENT = 0
+    NON_PERSISTENT = 1
+    ALL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LookupResult:
+    """Where a topic is served. ``redirect``: ask that broker instead, passing on ``authoritative``."""
+
+    broker_url: str
+    broker_url_tls: str = ""
+    authoritative: bool = True
+    redirect: bool = False
+    proxy_through_service_url: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPolicies:
+    """What the data path must know of a topic's policies, read once when it is loaded.
+
+    ``ensemble``, ``write_quorum``, ``ack_quorum``: replication of its ledgers; None: the broker's defaults.
+    ``retention_minutes``, ``retention_mb``: keep acknowledged data that long and that much; -1 is for ever, 0 not.
+    """
+
+    ensemble: int | None = None
+    write_quorum: int | None = None
+    ack_quorum: int | None = None
+    retention_minutes: int = 0
+    retention_mb: int = 0
+    auto_subscription: bool = True
+
+
+class Ownership(Protocol):
+    """Who serves a topic. Every method raises BrokerError."""
+
+    async def lookup(
+        self, topic: TopicName, *, authoritative: bool, listener: str
+    ) -> LookupResult:
+        """The owner, chosen now when there is none. TopicNotFound without the namespace; cancel-safe."""
+        ...
+
+    def check_owned(self, topic: TopicName) -> None:
+        """Nothing when this broker owns the topic's bundle and may serve it now; else ServiceNotReady
+        (``errors.not_served``, or a text with "is being unloaded")."""
+        ...
+
+
+class Namespaces(Protocol):
+    """Namespaces and topics as metadata. Every method raises BrokerError; all are cancel-safe."""
+
+    async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
+        """Partitions of the topic, 0 when it is not partitioned. ``allow_create`` creates a missing topic when the
+        default type is partitioned; without it a missing topic is TopicNotFound with empty text."""
+        ...
+
+    async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode) -> list[str]:
+        """Full names, partitions one by one, without partitioned parents and system topics; [] without namespace."""
+        ...
+
+    async def ensure_topic(self, topic: TopicName, *, create: bool) -> None:
+        """Nothing when the topic exists or may be created by opening it; else TopicNotFound ("Topic … does not
+        exist"). ``create`` is the client's wish; the namespace's policy must agree."""
+        ...
+
+    async def policies(self, topic: TopicName) -> TopicPolicies:
+        """Policies in force for the topic."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerIdentity:
+    """How this broker names itself."""
+
+    cluster: str
+    broker_id: str
+    version: str = "Pulsar Server4.0.8"
+    extra: dict[str, str] = field(default_factory=dict)
