@@ -1,0 +1,1 @@
+"""Topics as chains of ledgers with cursors over them. Start at ``factory`` and ``ledger``."""

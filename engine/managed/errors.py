@@ -1,0 +1,51 @@
+"""Errors of managed ledgers."""
+
+from engine.base.errors import MagnetarError, MisuseError
+
+
+class ManagedLedgerError(MagnetarError):
+    """Root of the family."""
+
+
+class ManagedLedgerFencedError(ManagedLedgerError):
+    """Somebody else opened the managed ledger: this object is dead for good. Unload the topic and look it up again."""
+
+
+class ManagedLedgerClosedError(ManagedLedgerError):
+    """The managed ledger was closed here. Open it again."""
+
+    retriable = True
+
+
+class ManagedLedgerTerminatedError(ManagedLedgerError):
+    """The topic is sealed: it takes no more entries."""
+
+
+class ManagedLedgerNotFoundError(ManagedLedgerError):
+    """There is no managed ledger of this name."""
+
+
+class CursorNotFoundError(ManagedLedgerError):
+    """There is no cursor of this name."""
+
+
+class AppendFailedError(ManagedLedgerError):
+    """An append was refused or its outcome is unknown; the publisher sends again over a fresh producer."""
+
+    retriable = True
+
+
+class AppendQueueFullError(AppendFailedError):
+    """More appends wait for a new ledger than the bound allows."""
+
+
+class InvalidPositionError(ManagedLedgerError):
+    """A position lies behind the last entry."""
+
+
+class RecordFormatError(ManagedLedgerError):
+    """A stored record cannot be read; the message names record and field."""
+
+
+class CursorMisuseError(MisuseError):
+    """A cursor was used in a way its rules forbid, such as two reads at once."""

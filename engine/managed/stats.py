@@ -1,0 +1,92 @@
+"""Typed snapshots of managed ledgers and cursors, for statistics, internal statistics and Spark's planning. Pure."""
+
+from dataclasses import dataclass, field
+
+from engine.base.ids import Position
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerInfo:
+    """One ledger of a topic. ``entries`` and ``size`` (bytes) of the open one are those confirmed so far.
+
+    ``timestamp_ms``: wall time of its close, 0 while open.
+    """
+
+    ledger_id: int
+    entries: int
+    size: int
+    timestamp_ms: int
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CursorInfo:
+    """A cursor as stored; ``cursor_ledger_id`` is -1 when its state is in the metadata store."""
+
+    name: str
+    cursor_ledger_id: int
+    mark_delete: Position
+    last_active_ms: int
+    cursor_properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedLedgerInfo:
+    """What is stored of a managed ledger, read without opening it. Ledgers in order of writing."""
+
+    name: str
+    ledgers: tuple[LedgerInfo, ...]
+    cursors: tuple[CursorInfo, ...]
+    properties: dict[str, str]
+    terminated: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class CursorStats:
+    """A cursor now. Backlog counts entries, as Pulsar's does; a batch is one entry.
+
+    ``acknowledged_ranges``: ``(first, last)`` positions, inclusive, behind the mark-delete position;
+    at most 1,000 of the ``acknowledged_range_count`` ones. ``state``: Open, NoLedger or Closed.
+    """
+
+    name: str
+    durable: bool
+    mark_delete: Position
+    read_position: Position
+    persisted_mark_delete: Position
+    backlog_entries: int
+    acknowledged_range_count: int
+    acknowledged_ranges: tuple[tuple[Position, Position], ...]
+    acknowledged_entries: int
+    cursor_ledger_id: int
+    cursor_ledger_last_entry: int
+    last_ledger_switch_ms: int
+    last_active_ms: int
+    state: str
+    properties: dict[str, int]
+    cursor_properties: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedLedgerStats:
+    """A managed ledger now. Sizes in bytes of what clients sent; ``state`` in Pulsar's words.
+
+    ``entries_added`` and ``bytes_added`` count confirmed entries since this object was opened.
+    ``state``: LedgerOpened, ClosedLedger, CreatingLedger, Terminated, Fenced or Closed.
+    """
+
+    name: str
+    entries: int
+    size: int
+    entries_added: int
+    bytes_added: int
+    current_ledger_id: int
+    current_ledger_entries: int
+    current_ledger_size: int
+    last_ledger_created_ms: int
+    pending_entries: int
+    cache_bytes: int
+    last_confirmed: Position
+    state: str
+    ledgers: tuple[LedgerInfo, ...]
+    cursors: tuple[CursorStats, ...]
