@@ -1,0 +1,422 @@
+"""Hot-path byte work on runs of frames: cut, check and build whole runs in one call. Pure.
+
+Everything here takes ``bytes`` and positions and gives ints, lists and ``bytes``; nothing is paid per entry but slices,
+one or two struct calls and the checksum. A frame that is not of the one shape a kernel knows stops it with ``OTHER``,
+and the caller takes the protobuf path for that frame. Hostile bytes never raise and are never read past ``end``.
+
+Pulsar frames (docs/formats/pulsar-frames.md); all integers big-endian::
+
+    u32 total | u32 command size | BaseCommand | [0x0e01 u32 crc32c] u32 metadata size | MessageMetadata | payload
+
+A SEND's BaseCommand is ``08 06 | 32 n | body``; its body's first two fields (producer id, sequence id) are the same
+bytes in the receipt, so they are copied, not parsed. The BookKeeper side lives in ``bookie_kernels``.
+"""
+
+from struct import Struct
+
+from crc32c import crc32c
+
+from engine.base.ids import Position
+from engine.base.slices import Slice
+from engine.wire.bookie_kernels import (
+    BAD_CHECKSUM,
+    LARGE_ENTRY_BYTES,
+    NEED,
+    OTHER,
+    TOO_LARGE,
+    AddRun,
+    build_add_replies,
+    build_adds,
+    take_add_replies,
+    take_adds,
+    take_read_replies,
+)
+from engine.wire.varints import LOW14, read_varint, skip_field, varint
+
+__all__ = [
+    "BAD_CHECKSUM",
+    "LARGE_ENTRY_BYTES",
+    "NEED",
+    "OTHER",
+    "TOO_LARGE",
+    "AddRun",
+    "SendRun",
+    "batch_sizes",
+    "build_add_replies",
+    "build_adds",
+    "build_messages",
+    "build_receipts",
+    "head_sequences",
+    "take_acks",
+    "take_add_replies",
+    "take_adds",
+    "take_read_replies",
+    "take_sends",
+]
+
+CHECKSUM_MAGIC = 0x0E01
+BROKER_METADATA_MAGIC = 0x0E02
+
+_TOTAL = Struct(">I")
+_SIZES = Struct(">II")
+_MAGIC = Struct(">HI")
+_HEAD = Struct(">IIHBB")  # total, command size, type field, command's tag, command's length
+_INT64_END = 1 << 63
+_SEND_TYPE = b"\x08\x06\x32"
+_SHAPE_BYTES = 4  # 08 06 32 n
+_ENTRY_BYTES_MIN = 6  # checksum magic and crc, or the metadata size and two bytes of metadata
+
+
+class SendRun(Slice):
+    """Consecutive SENDs of one producer, cut from one buffer.
+
+    ``heads[i]``: producer id and sequence id fields of SEND ``i`` as received, then, when the SEND had one, its highest
+    highest sequence id as field 4: the beginning of the receipt's body.
+    """
+
+    __slots__ = ("heads",)
+
+    def __init__(
+        self,
+        buf: bytes,
+        spans: list[int],
+        size: int,
+        heads: list[bytes],
+        counts: list[int] | None = None,
+    ) -> None:
+        super().__init__(buf, spans, size, counts)
+        self.heads = heads
+
+    @property
+    def first_sequence(self) -> int:
+        """Sequence id of the first SEND. Decoded on access; ``head_sequences`` gives those of all."""
+        return _sequences(self.heads[0])[0]
+
+    @property
+    def last_sequence(self) -> int:
+        """The larger of sequence id and highest sequence id of the last SEND."""
+        return max(_sequences(self.heads[-1]))
+
+    def tail(self, start: int) -> "SendRun":
+        """The SENDs from index ``start`` on (``start < count``), not yet placed in a ledger."""
+        rest = super().tail(start)
+        return SendRun(rest.buf, rest.spans, rest.size, self.heads[start:], rest.counts)
+
+
+def _sequences(head: bytes) -> tuple[int, int]:
+    """(sequence id, highest sequence id or the sequence id) of a head."""
+    stop = len(head)
+    _, pos = read_varint(head, 1, stop)
+    sequence, pos = read_varint(head, pos + 1, stop)
+    return (sequence, read_varint(head, pos + 1, stop)[0]) if pos < stop else (sequence, sequence)
+
+
+def head_sequences(heads: list[bytes]) -> list[tuple[int, int]]:
+    """(sequence id, highest sequence id or the sequence id) by entry; for deduplication of a run that has gaps."""
+    return [_sequences(head) for head in heads]
+
+
+# For a sequence id of n bytes: which bits say "goes on", and how they must stand (set in all bytes but the last).
+_GOES_ON = [int.from_bytes(b"\x80" * n, "little") for n in range(11)]
+_ENDS_LAST = [int.from_bytes(b"\x80" * (n - 1), "little") if n else -1 for n in range(11)]
+
+
+def take_sends(
+    buf: bytes, pos: int, end: int, producer_id: int, frame_max: int
+) -> tuple[int, int, SendRun | None]:
+    """Cut the run of SEND frames of ``producer_id`` that starts at ``pos``.
+
+    Returns (position behind the run, why it ended, the run or None when it is empty). ``frame_max`` bounds a frame's
+    ``total``. Checksums are verified where present; SENDs of another producer, or with fields other than the message
+    count and the highest sequence id, end the run with OTHER.
+    """
+    heads: list[bytes] = []
+    spans: list[int] = []
+    counts: list[int] | None = None
+    add_head, add_span = heads.append, spans.append
+    unpack_total, unpack_magic = _TOTAL.unpack_from, _MAGIC.unpack_from
+    ids = b"\x08" + varint(producer_id) + b"\x10"
+    shape_stop = 8 + _SHAPE_BYTES + len(ids)
+    # The bytes from the command size up to the sequence id: equal for all SENDs of a run whose commands are as long.
+    known = b""
+    command_size = sequence_size = goes_on = ends_last = checked = 0
+    size = 0
+    while pos + shape_stop < end:
+        total = unpack_total(buf, pos)[0]
+        stop = pos + 4 + total
+        if stop > end or total > frame_max:
+            break
+        if buf[pos + 4 : pos + shape_stop] != known:
+            command_size = _SIZES.unpack_from(buf, pos)[1]
+            sequence_size = command_size - _SHAPE_BYTES - len(ids)
+            if not 0 < sequence_size <= 127 - len(ids) or buf[pos + 8 : pos + shape_stop] != (
+                _SEND_TYPE + bytes((command_size - _SHAPE_BYTES,)) + ids
+            ):
+                break
+            known = buf[pos + 4 : pos + shape_stop]
+            checked = sequence_size if sequence_size <= 10 else 0
+            goes_on, ends_last = _GOES_ON[checked], _ENDS_LAST[checked]
+        start = pos + 8 + command_size
+        if start + _ENTRY_BYTES_MIN > stop:
+            break
+        head = buf[pos + 12 : start]
+        if int.from_bytes(buf[pos + shape_stop : start], "little") & goes_on != ends_last:
+            found = _batch_fields(buf, pos + shape_stop, start)
+            if found is None:
+                break
+            sequence_stop, messages, highest = found
+            head = buf[pos + 12 : sequence_stop] + highest
+            if messages != 1 and counts is None:
+                counts = [1] * len(heads)
+            if counts is not None:
+                counts.append(messages)
+        elif counts is not None:
+            counts.append(1)
+        magic, checksum = unpack_magic(buf, start)
+        if magic == CHECKSUM_MAGIC and crc32c(buf[start + 6 : stop]) != checksum:
+            if counts is not None:
+                counts = counts[: len(heads)]
+            return pos, BAD_CHECKSUM, _send_run(buf, spans, size, heads, counts)
+        add_head(head)
+        add_span(start)
+        add_span(stop)
+        size += stop - start
+        pos = stop
+    return pos, _why(buf, pos, end, frame_max), _send_run(buf, spans, size, heads, counts)
+
+
+def _send_run(
+    buf: bytes, spans: list[int], size: int, heads: list[bytes], counts: list[int] | None
+) -> SendRun | None:
+    return SendRun(buf, spans, size, heads, counts) if heads else None
+
+
+def _why(buf: bytes, pos: int, end: int, frame_max: int) -> int:
+    """Why a kernel stopped before the frame at ``pos``, seen from the frame alone."""
+    if pos + 4 > end:
+        return NEED
+    total = _TOTAL.unpack_from(buf, pos)[0]
+    if total > frame_max:
+        return TOO_LARGE
+    return NEED if pos + 4 + total > end else OTHER
+
+
+def _batch_fields(buf: bytes, pos: int, stop: int) -> tuple[int, int, bytes] | None:
+    """Sequence id, then optionally message count and highest sequence id, in this order and nothing else.
+
+    Returns (end of the sequence id, messages, the highest sequence id as the receipt's field 4 or empty).
+    """
+    _, pos = read_varint(buf, pos, stop)
+    if pos < 0:
+        return None
+    sequence_stop, messages, highest = pos, 1, b""
+    if pos < stop and buf[pos] == 0x18:
+        messages, pos = read_varint(buf, pos + 1, stop)
+        if pos < 0 or not 0 < messages < 1 << 31:
+            return None
+    if pos < stop and buf[pos] == 0x30:
+        after = read_varint(buf, pos + 1, stop)[1]
+        if after < 0:
+            return None
+        highest = b"\x20" + buf[pos + 1 : after]
+        pos = after
+    return (sequence_stop, messages, highest) if pos == stop else None
+
+
+def build_receipts(
+    ledger_id: int, first_entry: int, heads: list[bytes], start: int, stop: int
+) -> bytes:
+    """SEND_RECEIPT frames for ``heads[start:stop]``; ``first_entry`` is the entry id of ``heads[start]``."""
+    parts: list[bytes] = []
+    add = parts.append
+    pack = _HEAD.pack
+    ledger = b"\x08" + varint(ledger_id) + b"\x10"
+    entry = first_entry
+    high, high_of = b"", -1
+    # (bytes before and behind the head) by (length of head, length of message id): a run has one to three.
+    frames: dict[tuple[int, int], tuple[bytes, bytes]] = {}
+    for head in heads[start:stop]:
+        if entry < 16384:
+            number = varint(entry)
+        else:
+            if entry >> 14 != high_of:
+                high_of = entry >> 14
+                high = varint(high_of)
+            number = LOW14[entry & 16383] + high
+        key = (len(head), len(number))
+        around = frames.get(key)
+        if around is None:
+            id_size = len(ledger) + len(number)
+            n = len(head) + 2 + id_size
+            around = frames[key] = (
+                pack(n + 8, n + 4, 0x0807, 0x3A, n),
+                b"\x1a" + bytes((id_size,)) + ledger,
+            )
+        add(around[0] + head + around[1] + number)
+        entry += 1
+    return b"".join(parts)
+
+
+def build_messages(
+    consumer_id: int,
+    run: Slice,
+    start: int,
+    stop: int,
+    redelivery_counts: list[int] | None = None,
+    consumer_epoch: int | None = None,
+    partition: int = -1,
+) -> list[bytes | memoryview]:
+    """MESSAGE frames for entries ``start..stop`` of a slice that has its place in a ledger.
+
+    ``redelivery_counts[i]`` belongs to entry ``start + i``. Small entries come as one joined piece, those above
+    LARGE_ENTRY_BYTES on average as heads and views of the slice's buffer, which must not be joined again.
+    """
+    if stop <= start:
+        return []
+    buf, spans = run.buf, run.spans
+    large = spans[2 * stop - 1] - spans[2 * start] > LARGE_ENTRY_BYTES * (stop - start)
+    source: bytes | memoryview = memoryview(buf) if large else buf
+    parts: list[bytes | memoryview] = []
+    add = parts.append
+    pack = _HEAD.pack
+    consumer = b"\x08" + varint(consumer_id) + b"\x12"
+    ledger = b"\x08" + varint(run.ledger_id) + b"\x10"
+    behind_id = b"\x18" + varint(partition) if partition >= 0 else b""
+    behind = b"\x28" + varint(consumer_epoch) if consumer_epoch is not None else b""
+    entry = run.first + start
+    high, high_of = b"", -1
+    entry_start = 2 * start
+    for i in range(stop - start):
+        if entry < 16384:
+            number = varint(entry)
+        else:
+            if entry >> 14 != high_of:
+                high_of = entry >> 14
+                high = varint(high_of)
+            number = LOW14[entry & 16383] + high
+        message_id = ledger + number + behind_id
+        body = consumer + bytes((len(message_id),)) + message_id
+        if redelivery_counts is not None and redelivery_counts[i]:
+            body += b"\x18" + varint(redelivery_counts[i])
+        body += behind
+        a, b = spans[entry_start], spans[entry_start + 1]
+        n = len(body)
+        add(pack(n + 8 + b - a, n + 4, 0x0809, 0x4A, n) + body)
+        add(source[a:b])
+        entry_start += 2
+        entry += 1
+    return parts if large else [b"".join(parts)]
+
+
+def take_acks(buf: bytes, pos: int, end: int) -> tuple[int, int, int, list[Position]]:
+    """Cut the run of plain individual ACK frames of one consumer.
+
+    Plain: message ids of ledger and entry alone (any number), no request id, transaction, batch index or error.
+    Returns (position behind the run, why it ended: NEED or OTHER, consumer id, positions).
+    """
+    positions: list[Position] = []
+    add = positions.append
+    make = tuple.__new__
+    unpack_total = _TOTAL.unpack_from
+    consumer = ledger = -1
+    known, known_size, entry_at = b"", 0, 0
+    while pos + 4 < end:
+        total = unpack_total(buf, pos)[0]
+        stop = pos + 4 + total
+        if stop > end:
+            break
+        if total == known_size and buf[pos + 8 : pos + entry_at] == known:
+            entry, after = read_varint(buf, pos + entry_at, stop)
+            if after == stop and entry < _INT64_END:
+                add(make(Position, (ledger, entry)))
+                pos = stop
+                continue
+        found = _plain_ack(buf, pos, stop)
+        if found is None or (positions and found[0] != consumer):
+            break
+        consumer, ids, entry_at = found
+        positions += ids
+        if len(ids) == 1:
+            ledger = ids[0].ledger_id
+            entry_at -= pos
+            known, known_size = buf[pos + 8 : pos + entry_at], total
+        pos = stop
+    return pos, _why(buf, pos, end, 1 << 32), consumer, positions
+
+
+def _plain_ack(buf: bytes, pos: int, stop: int) -> tuple[int, list[Position], int] | None:
+    """(consumer id, positions, where the last entry id starts) of one whole plain individual ACK frame."""
+    if stop - pos < 21 or _SIZES.unpack_from(buf, pos)[1] != stop - pos - 8:
+        return None
+    if buf[pos + 8 : pos + 11] != b"\x08\x0a\x52":
+        return None
+    size, pos = read_varint(buf, pos + 11, stop)
+    if pos < 0 or pos + size != stop or buf[pos] != 0x08:
+        return None
+    consumer, pos = read_varint(buf, pos + 1, stop)
+    if pos < 0 or buf[pos : pos + 2] != b"\x10\x00":
+        return None
+    pos += 2
+    positions: list[Position] = []
+    entry_at = -1
+    while pos < stop:
+        id_stop = pos + 2 + buf[pos + 1] if pos + 1 < stop else stop + 1
+        if buf[pos] != 0x1A or id_stop > stop or buf[pos + 1] > 127 or buf[pos + 2] != 0x08:
+            return None
+        ledger, pos = read_varint(buf, pos + 3, id_stop)
+        if pos < 0 or pos >= id_stop or buf[pos] != 0x10:
+            return None
+        entry_at = pos + 1
+        entry, pos = read_varint(buf, entry_at, id_stop)
+        # Ids of "before the first" and "after the last" are beyond int64: the slow path knows them.
+        if pos != id_stop or ledger >> 63 or entry >> 63:
+            return None
+        positions.append(Position(ledger, entry))
+    return (consumer, positions, entry_at) if positions else None
+
+
+def batch_sizes(buf: bytes, spans: list[int]) -> list[int] | None:
+    """Messages by entry (num_messages_in_batch, 1 when absent or unreadable); None when all are single."""
+    sizes: list[int] | None = None
+    for i in range(0, len(spans), 2):
+        start, stop = spans[i], spans[i + 1]
+        found = _metadata_span(buf, start, stop)
+        # Most metadata does not even hold the tag's byte, which one search at C speed shows.
+        if found is None or buf.find(b"\x58", found[0], found[1]) < 0:
+            continue
+        count = _messages_in_batch(buf, found[0], found[1])
+        if count > 1:
+            if sizes is None:
+                sizes = [1] * (len(spans) >> 1)
+            sizes[i >> 1] = count
+    return sizes
+
+
+def _metadata_span(buf: bytes, pos: int, stop: int) -> tuple[int, int] | None:
+    """Where an entry's MessageMetadata lies, behind broker metadata and checksum; None when the entry is cut off."""
+    if pos + 10 <= stop:
+        magic, size = _MAGIC.unpack_from(buf, pos)
+        if magic == BROKER_METADATA_MAGIC:
+            pos += 6 + size
+    if pos + 10 <= stop and buf[pos] == 0x0E and buf[pos + 1] == 0x01:
+        pos += 6
+    if pos + 4 > stop:
+        return None
+    start = pos + 4
+    metadata_stop = start + _TOTAL.unpack_from(buf, pos)[0]
+    return (start, metadata_stop) if metadata_stop <= stop else None
+
+
+def _messages_in_batch(buf: bytes, pos: int, stop: int) -> int:
+    count = 1
+    while pos < stop:
+        tag, pos = read_varint(buf, pos, stop)
+        if pos < 0:
+            return 1
+        if tag == 0x58:
+            count, pos = read_varint(buf, pos, stop)
+        else:
+            pos = skip_field(buf, pos, stop, tag & 7)
+        if pos < 0:
+            return 1
+    return count if 0 < count < 1 << 31 else 1

@@ -1,0 +1,62 @@
+"""Protobuf base-128 integers, shared by the kernels. Pure."""
+
+UINT64_MAX = (1 << 64) - 1
+
+LOW14 = tuple(bytes((i & 127 | 128, i >> 7 | 128)) for i in range(1 << 14))
+"""The two low groups of a varint that goes on: ``LOW14[n & 16383] + varint(n >> 14)`` is n >= 16384 in one addition."""
+
+_SHORT = tuple(bytes((i,)) for i in range(128)) + tuple(
+    bytes((i & 127 | 128, i >> 7)) for i in range(128, 1 << 14)
+)
+
+
+def varint(n: int) -> bytes:
+    """``n`` as a varint; negative numbers as protobuf writes them, in ten bytes."""
+    if 0 <= n < 16384:
+        return _SHORT[n]
+    n &= UINT64_MAX
+    out = b""
+    while n >= 16384:
+        out += LOW14[n & 16383]
+        n >>= 14
+    return out + _SHORT[n]
+
+
+def read_varint(buf: bytes, pos: int, stop: int) -> tuple[int, int]:
+    """(value, position behind it); position -1 when the number is cut off by ``stop`` or longer than ten bytes.
+
+    Values are unsigned, cut to 64 bits as protobuf does.
+    """
+    result = shift = 0
+    limit = stop if stop - pos < 10 else pos + 10
+    while pos < limit:
+        byte = buf[pos]
+        pos += 1
+        if byte < 128:
+            return (result | byte << shift) & UINT64_MAX, pos
+        result |= (byte & 127) << shift
+        shift += 7
+    return 0, -1
+
+
+def skip_field(buf: bytes, pos: int, stop: int, wire_type: int) -> int:
+    """Position behind a field's value whose tag has been read; -1 when it is malformed or does not fit."""
+    if wire_type == 0:
+        return read_varint(buf, pos, stop)[1]
+    if wire_type == 2:
+        size, pos = read_varint(buf, pos, stop)
+        if pos < 0:
+            return -1
+        pos += size
+    elif wire_type == 1:
+        pos += 8
+    elif wire_type == 5:
+        pos += 4
+    else:
+        return -1
+    return pos if pos <= stop else -1
+
+
+def signed64(n: int) -> int:
+    """The int64 that an unsigned varint value stands for."""
+    return n - (1 << 64) if n >> 63 else n
