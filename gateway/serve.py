@@ -1,4 +1,4 @@
-"""Serve the gateway: bring the console's own database up to date, then Daphne. ``python -m gateway.serve --port 8080``."""
+"""Serve the gateway: bring the console's database up to date, then Daphne. ``python -m gateway.serve --port 8080``."""
 
 import argparse
 import os

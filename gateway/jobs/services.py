@@ -1,4 +1,4 @@
-"""What can be done with runs. Keyword-only functions, free of HTTP and Celery types; every change is a compare-and-set."""
+"""What can be done with runs: keyword-only functions, free of HTTP and Celery types. Changes are compare-and-set."""
 
 import shutil
 import time

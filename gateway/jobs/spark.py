@@ -26,7 +26,7 @@ def session_id() -> str:
 
 
 def session() -> Any:
-    """The session, its data source registered. Starts the supervised server if there is one. Raises SparkUnavailableError."""
+    """The session, data source registered; starts the supervised server if any. Raises SparkUnavailableError."""
     global _session
     with _lock:
         if _session is not None and _answers(_session):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from gateway.standalone.plan import Child, Options, PlanError, children, control_socket
 
 HERE = Path("/nowhere")

@@ -60,7 +60,9 @@ async def test_a_stopped_child_stays_down_until_started(tmp_path: Path) -> None:
 async def test_a_child_that_ignores_sigterm_is_killed_after_its_time(tmp_path: Path) -> None:
     lines: list[str] = []
     async with running(tmp_path, child("broker-1", STUBBORN, stop_timeout_s=0.5), lines) as one:
-        await asyncio.sleep(0.3)  # until it has installed its handler; earlier it just dies, which is fine too
+        await asyncio.sleep(
+            0.3
+        )  # until it has installed its handler; earlier it just dies, which is fine too
         await one.stop()
         assert one.describe()["pid"] is None
 

@@ -1,0 +1,113 @@
+"""WebSocket frames against sessions recorded with Apache Pulsar 4.0.8."""
+
+import base64
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.ws import frames
+
+CAPTURE = Path(__file__).parents[3] / "golden" / "captures" / "websocket.jsonl"
+
+
+def session(name: str) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in CAPTURE.read_text().splitlines()]
+    return [row for row in rows if row.get("session") == name and "frame" in row]
+
+
+def exchanges(name: str) -> list[tuple[str, dict[str, Any]]]:
+    """Pairs of a client's frame and the answer that follows it."""
+    rows = session(name)
+    return [
+        (asked["frame"], json.loads(answer["frame"]))
+        for asked, answer in itertools.pairwise(rows)
+        if asked["dir"] == "C>S" and answer["dir"] == "S>C"
+    ]
+
+
+def test_every_recorded_producer_frame_is_taken_or_refused_as_pulsar_did() -> None:
+    seen = 0
+    for text, answer in exchanges("producer"):
+        seen += 1
+        try:
+            message = frames.parse_message(text)
+        except frames.FrameError as error:
+            assert answer["result"] == f"send-error:{error.code}", text
+            assert answer.get("context") == error.context, text
+        else:
+            assert answer["result"] == "ok", text
+            assert answer.get("context") == message.context, text
+    assert seen >= 10
+
+
+def test_receipts_have_the_recorded_bytes() -> None:
+    answer = next(row for row in session("producer") if row["dir"] == "S>C")["frame"]
+    message_id = base64.b64decode(json.loads(answer)["messageId"])
+    assert frames.sent(message_id, "ctx1") == answer
+
+
+def test_a_delivered_message_has_the_recorded_form() -> None:
+    recorded = json.loads(next(r for r in session("consumer_push") if r["dir"] == "S>C")["frame"])
+    made = json.loads(
+        frames.delivered(recorded["messageId"], b"x", {}, 1_700_000_000_770, 0, 0, None)
+    )
+    assert set(made) <= set(recorded) | {"publishTime"}
+    assert made["publishTime"] == "2023-11-14T22:13:20.77Z"
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "text"),
+    [
+        ("compressionType=BOGUS", 400, "Invalid query params: Invalid compressionType BOGUS"),
+        ("sendTimeoutMillis=abc", 400, 'Invalid query params: For input string: "abc"'),
+        ("sendTimeoutMillis=-1", 400, "sendTimeoutMillis must be from 0 to 10"),
+        ("encryptionKeys=k", 501, "encryptionKeys is not built yet"),
+    ],
+)
+def test_a_bad_query_parameter_is_refused_by_name(query: str, status: int, text: str) -> None:
+    with pytest.raises(frames.RefusedError, match=text) as caught:
+        parsed = frames.Query.parse(query.encode())
+        parsed.choice("compressionType", frames.COMPRESSIONS, "NONE")
+        parsed.number("sendTimeoutMillis", 5, 0, 10)
+    assert caught.value.status == status
+
+
+@given(st.text(max_size=200) | st.binary(max_size=100).map(lambda b: b.decode("latin1")))
+def test_any_text_is_a_message_or_a_frame_error(text: str) -> None:
+    try:
+        frames.parse_message(text)
+    except frames.FrameError as error:
+        assert error.code in (frames.JSON_ERROR, frames.ENCODING_ERROR)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            [
+                "payload",
+                "key",
+                "context",
+                "eventTime",
+                "deliverAt",
+                "properties",
+                "replicationClusters",
+            ]
+        ),
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.text(max_size=20)
+        | st.lists(st.text(max_size=3), max_size=2),
+    )
+)
+def test_any_object_is_a_message_or_a_frame_error(body: dict[str, Any]) -> None:
+    try:
+        message = frames.parse_message(json.dumps(body))
+    except frames.FrameError:
+        return
+    assert isinstance(message.content, bytes)

@@ -1,0 +1,52 @@
+"""Planning: every entry is read exactly once, by ranges of bounded size."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_jobs.pulsar_source.options import PARTITIONS_MAX, OptionError, parse
+from spark_jobs.pulsar_source.partitions import newest, plan
+
+LEDGERS = st.lists(st.integers(0, 5_000), max_size=8).map(
+    lambda sizes: [(i * 3, size) for i, size in enumerate(sizes)]
+)
+
+
+@given(LEDGERS, st.integers(1, 2_000))
+def test_every_entry_is_in_exactly_one_range(ledgers: list[tuple[int, int]], step: int) -> None:
+    ranges = plan(ledgers, step)
+    read = [(r.ledger_id, e) for r in ranges for e in range(r.first, r.last + 1)]
+    assert read == [(ledger, e) for ledger, size in ledgers for e in range(size)]
+    assert len(ranges) <= PARTITIONS_MAX + len(ledgers)
+
+
+@given(LEDGERS, st.integers(1, 2_000), st.integers(1, 6_000))
+def test_newest_keeps_the_last_entries_in_order(
+    ledgers: list[tuple[int, int]], step: int, last: int
+) -> None:
+    everything = [(ledger, e) for ledger, size in ledgers for e in range(size)]
+    kept = newest(plan(ledgers, step), last)
+    assert [(r.ledger_id, e) for r in kept for e in range(r.first, r.last + 1)] == everything[
+        -last:
+    ]
+
+
+def test_newest_zero_means_everything() -> None:
+    ranges = plan([(1, 10)], 3)
+    assert newest(ranges, 0) == ranges
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"topic": "hello", "metadata.url": "zk:h:1"}, "option topic must be a full name"),
+        ({"topic": "persistent://a/b/c"}, "option metadata.url must be zk:"),
+        (
+            {"topic": "persistent://a/b/c", "metadata.url": "zk:h:1", "entriesPerPartition": "0"},
+            "option entriesperpartition must be a whole number from 1",
+        ),
+    ],
+)
+def test_a_bad_option_is_refused_by_name(options: dict[str, str], names: str) -> None:
+    with pytest.raises(OptionError, match=names):
+        parse(options)
