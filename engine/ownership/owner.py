@@ -82,6 +82,7 @@ class BundleOwnership:
         self._namespaces: OrderedDict[NamespaceName, tuple[Bundles, Callable[[], None]]] = (
             OrderedDict()
         )
+        self._reading: dict[NamespaceName, bool] = {}  # gone when it changed since the read began
         self._tasks = TaskScope("ownership")
         self._stop_listening = store.on_state(self._on_state)
         self._log = bound(__name__, url=record.native_url)
@@ -90,11 +91,13 @@ class BundleOwnership:
 
     def serves(self, topic: TopicName) -> bool:
         """Whether this broker owns the topic's bundle and may acknowledge for it at this moment."""
-        known = self._namespaces.get(topic.namespace)
-        if known is None:
-            return False
-        bundle = known[0].of_topic(topic)
+        bundle = self.known_bundle(topic)
         return bundle in self._owned and bundle not in self._leaving and self._proven()
+
+    def known_bundle(self, topic: TopicName) -> BundleName | None:
+        """The topic's bundle, when its namespace's boundaries are known here."""
+        known = self._namespaces.get(topic.namespace)
+        return known[0].of_topic(topic) if known is not None else None
 
     def owns(self, bundle: BundleName) -> bool:
         """Whether this broker holds ``bundle``, being released or not."""
@@ -120,15 +123,16 @@ class BundleOwnership:
             self._namespaces.move_to_end(namespace)
             return known[0]
         path = paths.local_policies(str(namespace))
+        self._reading[namespace] = True
         stop = self._store.watch(path, lambda _: self._forget(namespace))
         try:
             found = await self._read_bundles(namespace, path)
         except BaseException:
             stop()
             raise
-        if namespace in self._namespaces:  # another caller was quicker
-            stop()
-            return self._namespaces[namespace][0]
+        if not self._reading.pop(namespace, False) or namespace in self._namespaces:
+            stop()  # changed while being read, or another caller was quicker
+            return found
         self._namespaces[namespace] = (found, stop)
         self._trim()
         return found
@@ -142,6 +146,7 @@ class BundleOwnership:
 
     def _forget(self, namespace: NamespaceName) -> None:
         """Local policies changed. Held bundles stay cached: their boundaries change only when we split them."""
+        self._reading.pop(namespace, None)
         if any(bundle.namespace == namespace for bundle in self._owned):
             self._tasks.spawn(f"recheck {namespace}", self._recheck(namespace))
             return

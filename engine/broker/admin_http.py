@@ -1,0 +1,99 @@
+"""The broker's private HTTP port: ``POST /rpc/<operation>`` for administration, ``/metrics``, ``/ready``.
+
+RPC callers show the instance's internal token. Arguments are a JSON object; answers are ``{"result": …}``, refusals
+their HTTP status and ``{"reason": …}``; 307 with ``{"location": url}`` names the broker to ask instead.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from engine.admin.api import OPERATIONS, Operations, parse_arguments
+from engine.auth.internal import TOKEN_HEADER, token_matches
+from engine.base.errors import AdminError, MagnetarError
+from engine.broker.errors import BrokerError, ServerErrorCode
+from engine.metadata.store import SessionExpiredError, StoreUnavailableError
+from engine.net.http import Request, Response, json_response
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_STATUS_OF_CODE = {
+    ServerErrorCode.TOPIC_NOT_FOUND: 404,
+    ServerErrorCode.SUBSCRIPTION_NOT_FOUND: 404,
+    ServerErrorCode.CONSUMER_NOT_FOUND: 404,
+    ServerErrorCode.CONSUMER_BUSY: 412,
+    ServerErrorCode.PRODUCER_BUSY: 412,
+    ServerErrorCode.INVALID_TOPIC_NAME: 412,
+    ServerErrorCode.NOT_ALLOWED: 405,
+    ServerErrorCode.TOPIC_TERMINATED: 405,
+    ServerErrorCode.SERVICE_NOT_READY: 503,
+    ServerErrorCode.TOO_MANY_REQUESTS: 503,
+}
+
+
+class MovedError(MagnetarError):
+    """Another broker owns what the operation is about; ``location`` is its private HTTP address."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(f"ask {location}")
+        self.location = location
+
+
+class AdminPages:
+    """Handler of the private port. ``ready`` says whether the broker serves clients."""
+
+    def __init__(
+        self,
+        operations: Operations,
+        token: str,
+        *,
+        ready: Callable[[], bool],
+        metrics: Callable[[], bytes],
+    ) -> None:
+        self._operations = operations
+        self._token = token
+        self._ready = ready
+        self._metrics = metrics
+
+    async def __call__(self, request: Request) -> Response:
+        if request.path.startswith("/rpc/"):
+            return await self._rpc(request)
+        if request.path in ("/metrics", "/metrics/"):
+            return _get(request) or Response(200, self._metrics(), METRICS_TYPE)
+        if request.path == "/ready":
+            if self._ready():
+                return _get(request) or Response(200, b"ok", "text/plain")
+            return Response(503, b"not ready", "text/plain")
+        return json_response(404, {"reason": "No such page"})
+
+    async def _rpc(self, request: Request) -> Response:
+        if not token_matches(self._token, request.headers.get(TOKEN_HEADER.lower())):
+            return json_response(401, {"reason": "Internal token required"})
+        name = request.path.removeprefix("/rpc/")
+        kind = OPERATIONS.get(name)
+        if kind is None:
+            return json_response(404, {"reason": f"Unknown operation {name[:80]}"})
+        if request.method != "POST":
+            return json_response(405, {"reason": "Operations are called by POST"})
+        try:
+            given = json.loads(request.body) if request.body else {}
+        except ValueError:
+            return json_response(400, {"reason": "arguments: not valid JSON"})
+        operation: Callable[[Any], Awaitable[Any]] = getattr(self._operations, name)
+        try:
+            return json_response(200, {"result": await operation(parse_arguments(kind, given))})
+        except MovedError as error:
+            return json_response(307, {"location": error.location})
+        except AdminError as error:
+            return json_response(error.status, {"reason": error.reason})
+        except BrokerError as error:
+            return json_response(_STATUS_OF_CODE.get(error.code, 500), {"reason": str(error)})
+        except (StoreUnavailableError, SessionExpiredError) as error:
+            return json_response(503, {"reason": f"The metadata store does not answer: {error}"})
+
+
+def _get(request: Request) -> Response | None:
+    """None for a GET, else the refusal."""
+    if request.method == "GET":
+        return None
+    return json_response(405, {"reason": "Only GET is served here"})

@@ -1,0 +1,81 @@
+"""Which broker serves a topic, and whether it is this one. Implements ``engine.broker.ports.Ownership``."""
+
+from typing import NamedTuple
+
+from engine.base.names import BundleName, TopicName
+from engine.broker.errors import ServiceNotReady, TopicNotFound, not_served
+from engine.broker.ports import LookupResult
+from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
+from engine.ownership.assign import choose
+from engine.ownership.owner import BundleOwnership, NoNamespaceError, OwnerRecord
+from engine.ownership.registration import BrokerRecord, live_brokers
+
+NO_NAMESPACE = "Namespace not found"
+ATTEMPTS_MAX = 3
+
+
+class Place(NamedTuple):
+    """Where a bundle is. ``here``: owned by this broker. ``chosen``: it has no owner, that broker should take it."""
+
+    owner: OwnerRecord
+    here: bool
+    chosen: bool = False
+
+
+class Placement:
+    """Finds and takes owners for one broker."""
+
+    def __init__(
+        self, store: MetadataStore, ownership: BundleOwnership, record: BrokerRecord
+    ) -> None:
+        self._store = store
+        self._ownership = ownership
+        self._record = record
+
+    async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
+        """See Ownership. Only the one listener of this broker exists, so ``listener`` makes no difference."""
+        place = await self.place(topic, authoritative=authoritative)
+        return LookupResult(
+            broker_url=place.owner.native_url,
+            authoritative=True,
+            redirect=place.chosen,
+            proxy_through_service_url=place.here,
+        )
+
+    async def place(self, topic: TopicName, *, authoritative: bool) -> Place:
+        """Owner of the topic's bundle, this broker taking it when it has none and is the one to (or is told to:
+        ``authoritative``). Raises TopicNotFound or ServiceNotReady; cancel-safe."""
+        try:
+            bundle = (await self._ownership.bundles(topic.namespace)).of_topic(topic)
+            return await self._place(bundle, authoritative)
+        except NoNamespaceError as error:
+            raise TopicNotFound(NO_NAMESPACE) from error
+        except (StoreUnavailableError, SessionExpiredError) as error:
+            raise ServiceNotReady(f"The owner cannot be found now: {error}") from error
+
+    async def _place(self, bundle: BundleName, authoritative: bool) -> Place:
+        mine = OwnerRecord(self._record.service_url, self._record.web_url)
+        for _ in range(ATTEMPTS_MAX):
+            if self._ownership.is_leaving(bundle):
+                raise ServiceNotReady(f"Namespace bundle {bundle} is being unloaded")
+            owner = await self._ownership.owner(bundle)
+            if owner is not None:
+                return Place(owner, here=self._ownership.owns(bundle))
+            if not authoritative:
+                brokers = await live_brokers(self._store)
+                chosen = choose(bundle, brokers)
+                if chosen is not None and chosen != self._record.id:
+                    other = brokers[chosen]
+                    return Place(OwnerRecord(other.service_url, other.web_url), False, chosen=True)
+            if await self._ownership.acquire(bundle):
+                return Place(mine, here=True)
+        raise ServiceNotReady(f"Owner of bundle {bundle} keeps changing")
+
+    def check_owned(self, topic: TopicName) -> None:
+        """See Ownership: no waiting, judged by what is known at this moment."""
+        if self._ownership.serves(topic):
+            return
+        bundle = self._ownership.known_bundle(topic)
+        if bundle is not None and self._ownership.is_leaving(bundle):
+            raise ServiceNotReady(f"Namespace bundle {bundle} is being unloaded")
+        raise not_served(bundle or topic.namespace, topic, self._record.id)
