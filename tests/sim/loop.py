@@ -60,10 +60,16 @@ class SimFuture(_Counted, asyncio.Future):  # type: ignore[type-arg]
 class SimTask(_Counted, asyncio.Task):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._number()
+        context = kwargs.get("context")
+        self.node: Node = NODE.get() if context is None else context.get(NODE, WORLD)
         super().__init__(*args, **kwargs)
         self._log_destroy_pending = False
 
     __hash__ = _Counted.__hash__
+
+
+def _sim_task(loop: Any, coro: Any, context: Any = None) -> SimTask:
+    return SimTask(coro, loop=loop, context=context)
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -81,7 +87,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.failures: list[dict[str, Any]] = []
         self._graveyard: list[asyncio.Task[Any]] = []
         self._clock_resolution = 1e-9
-        self.set_task_factory(lambda loop, coro, context=None: SimTask(coro, loop=loop, context=context))
+        self.set_task_factory(_sim_task)
         self.set_exception_handler(lambda loop, context: self.failures.append(context))
 
     def time(self) -> float:
@@ -116,7 +122,9 @@ class SimLoop(asyncio.BaseEventLoop):
             heapq.heappop(scheduled)._scheduled = False  # type: ignore[attr-defined]
         if not ready and not self._stopping:  # type: ignore[attr-defined]
             if not scheduled:
-                raise Deadlock(f"seed {self.seed}: nothing is runnable at {self.now:.3f} s and no timer is set")
+                raise Deadlock(
+                    f"seed {self.seed}: nothing is runnable at {self.now:.3f} s and no timer is set"
+                )
             self.now = max(self.now, scheduled[0]._when)  # type: ignore[attr-defined]
             if self.now > self.deadline:
                 raise TimeoutError(f"seed {self.seed}: still running at {self.now:.0f} simulated s")
@@ -157,7 +165,9 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # -- nodes
 
-    def spawn(self, node: Node, work: Coroutine[Any, Any, Any], name: str = "") -> asyncio.Task[Any]:
+    def spawn(
+        self, node: Node, work: Coroutine[Any, Any, Any], name: str = ""
+    ) -> asyncio.Task[Any]:
         """Run ``work`` as ``node``; its tasks and timers inherit the node."""
         context = contextvars.copy_context()
         context.run(NODE.set, node)
@@ -170,7 +180,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._graveyard += [
             task
             for task in asyncio.all_tasks(self)
-            if task.get_context().get(NODE, WORLD) is node  # type: ignore[attr-defined]
+            if isinstance(task, SimTask) and task.node is node
         ]
         self.note("kill", node.name)
 

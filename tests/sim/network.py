@@ -1,4 +1,4 @@
-"""In-memory network of the simulator: listeners by (node name, port), pipes with delay, segmentation, cuts and resets."""
+"""In-memory network of the simulator: listeners by (node name, port); pipes with delay, segmentation, cuts, resets."""
 
 import asyncio
 import contextvars
@@ -20,7 +20,9 @@ class World:
 
     def __init__(self, loop: SimLoop) -> None:
         self.loop = loop
-        self.listeners: dict[tuple[str, int], tuple[Node, ProtocolFactory, contextvars.Context]] = {}
+        self.listeners: dict[
+            tuple[str, int], tuple[Node, ProtocolFactory, contextvars.Context]
+        ] = {}
         self.pipes: list[Pipe] = []
         self.cuts: dict[tuple[str, str], None] = {}
         self.slow: dict[str, float] = {}
@@ -41,7 +43,9 @@ class World:
 
     def kill(self, node: Node, silent: bool) -> None:
         """A dead process' listeners go; its peers see a reset, or nothing at all when ``silent`` (power loss)."""
-        self.listeners = {key: value for key, value in self.listeners.items() if value[0] is not node}
+        self.listeners = {
+            key: value for key, value in self.listeners.items() if value[0] is not node
+        }
         for pipe in [pipe for pipe in self.pipes if pipe.node is node and not pipe.dead]:
             pipe.dead = True
             if not silent:
@@ -138,7 +142,9 @@ class Pipe(asyncio.Transport):
             return
         data = bytes(data)
         rng = self.world.loop.rng
-        split = rng.randrange(len(data) + 1) if rng.random() < self.world.segment_chance else len(data)
+        split = (
+            rng.randrange(len(data) + 1) if rng.random() < self.world.segment_chance else len(data)
+        )
         for part in (data[:split], data[split:]):
             if part:
                 self._in_flight += len(part)

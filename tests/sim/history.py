@@ -1,0 +1,51 @@
+"""What clients saw, in simulated time. The only evidence the checkers use besides the disks."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from engine.base.ids import Position
+
+
+class Sent(NamedTuple):
+    """A producer's attempt; ``number`` counts per producer from 0 and is unique in the payload."""
+
+    at: float
+    producer: str
+    number: int
+
+
+class Receipt(NamedTuple):
+    at: float
+    producer: str
+    number: int
+    position: Position
+
+
+class Delivery(NamedTuple):
+    at: float
+    subscription: str
+    consumer: str
+    producer: str
+    number: int
+    position: Position
+
+
+class AckConfirmed(NamedTuple):
+    """The broker confirmed an acknowledgement (ack receipt)."""
+
+    at: float
+    subscription: str
+    producer: str
+    number: int
+
+
+@dataclass
+class History:
+    """Events of one run, each list in the order of time."""
+
+    sent: list[Sent] = field(default_factory=list)
+    receipts: list[Receipt] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    acks: list[AckConfirmed] = field(default_factory=list)
+    subscriptions: dict[str, str] = field(default_factory=dict)
+    """Name to kind (``exclusive`` or ``shared``); all start at the earliest message."""

@@ -1,0 +1,71 @@
+"""Checkers must see what is wrong and stay silent about what is right."""
+
+import pytest
+
+from engine.base.ids import Position
+from tests.sim import checkers
+from tests.sim.history import AckConfirmed, Delivery, History, Receipt, Sent
+
+
+def good() -> History:
+    history = History(subscriptions={"e": "exclusive"})
+    for n in range(3):
+        history.sent.append(Sent(n, "p", n))
+        history.receipts.append(Receipt(n + 0.1, "p", n, Position(7, n)))
+        history.deliveries.append(Delivery(n + 0.2, "e", "c", "p", n, Position(7, n)))
+        history.acks.append(AckConfirmed(n + 0.3, "e", "p", n))
+    return history
+
+
+def findings(history: History) -> dict[str, list[str]]:
+    checks = {**checkers.SAFETY, **checkers.LIVENESS}
+    return {name: found for name, check in checks.items() if (found := check(history))}
+
+
+def test_a_right_history_has_no_findings() -> None:
+    assert findings(good()) == {}
+
+
+def lost(history: History) -> None:
+    history.deliveries.pop()
+    history.acks.pop()
+
+
+def phantom(history: History) -> None:
+    history.deliveries.append(Delivery(9, "e", "c", "p", 99, Position(7, 99)))
+
+
+def swapped_receipts(history: History) -> None:
+    history.receipts[1], history.receipts[2] = history.receipts[2], history.receipts[1]
+
+
+def reused_position(history: History) -> None:
+    history.sent.append(Sent(4, "q", 0))
+    history.receipts.append(Receipt(4, "q", 0, Position(7, 1)))
+    history.deliveries.append(Delivery(4.1, "e", "c", "q", 0, Position(7, 1)))
+
+
+def out_of_order(history: History) -> None:
+    history.deliveries[1], history.deliveries[2] = history.deliveries[2], history.deliveries[1]
+    history.acks.clear()
+
+
+def back_from_the_dead(history: History) -> None:
+    history.deliveries.append(Delivery(9, "e", "c", "p", 0, Position(7, 0)))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "finder"),
+    [
+        (lost, "everything_confirmed_is_delivered"),
+        (phantom, "no_phantoms"),
+        (swapped_receipts, "receipts_in_order"),
+        (reused_position, "one_message_per_position"),
+        (out_of_order, "first_deliveries_in_order"),
+        (back_from_the_dead, "confirmed_acks_hold"),
+    ],
+)
+def test_each_fault_is_found_by_its_checker(spoil, finder: str) -> None:  # type: ignore[no-untyped-def]
+    history = good()
+    spoil(history)
+    assert finder in findings(history)
