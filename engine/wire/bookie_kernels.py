@@ -1,4 +1,4 @@
-"""Hot-path byte work on runs of BookKeeper V2 frames, both ends: broker builds adds and cuts replies, bookie the reverse.
+"""Hot-path byte work on runs of BookKeeper V2 frames: the broker builds adds and cuts replies, the bookie the reverse.
 
 Pure; import these through ``engine.wire.kernels``. All integers big-endian, ids signed 64 bit::
 

@@ -1,0 +1,288 @@
+"""BookKeeper V2 frames one at a time, built and parsed: everything but runs of adds and replies (see ``kernels``). Pure.
+
+Requests and replies start ``u32 length | u32 version << 24 | opcode << 16 | flags``; ids are signed 64 bit, big-endian::
+
+    read         ledger | entry [| master key 20]      the key is there exactly when DO_FENCING is set
+    read reply   i32 rc | ledger | entry [| stored entry]
+    batch read   ledger | first entry | request id | i32 count | i64 bytes [| master key 20]
+    auth         protobuf AuthMessage, both ways
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from struct import Struct
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from engine.base.errors import PeerError
+from engine.wire import bookkeeper_pb2 as pb
+
+VERSION = 2
+ADD, READ, AUTH, BATCH_READ = 1, 2, 3, 7
+DO_FENCING, RECOVERY_ADD, HIGH_PRIORITY = 1, 2, 4
+HEAD_BYTES: Final = 8
+"""Length and header word; enough to tell which frame comes."""
+MASTER_KEY_BYTES = 20
+LAST_ENTRY = -1
+"""As the entry id of a read: the last entry the bookie holds."""
+FRAME_BYTES_MAX = 5_253_120
+"""Length limit of a frame, as Pulsar configures its bookies."""
+AUTH_DISABLED = "AuthDisabledPlugin"
+"""Plugin name by which a bookie without authentication answers AUTH; clients take it as success."""
+
+
+class ResultCode(IntEnum):
+    """Results on the V2 wire."""
+
+    EOK = 0
+    ENOLEDGER = 1
+    ENOENTRY = 2
+    EBADREQ = 100
+    EIO = 101
+    EUA = 102
+    EBADVERSION = 103
+    EFENCED = 104
+    EREADONLY = 105
+    ETOOMANYREQUESTS = 106
+    EUNKNOWNLEDGERSTATE = 107
+    """Never sent over V2 (Java clients drop the connection on it): answer EIO."""
+
+
+EOK = ResultCode.EOK
+ENOLEDGER = ResultCode.ENOLEDGER
+ENOENTRY = ResultCode.ENOENTRY
+EBADREQ = ResultCode.EBADREQ
+EIO = ResultCode.EIO
+EUA = ResultCode.EUA
+EBADVERSION = ResultCode.EBADVERSION
+EFENCED = ResultCode.EFENCED
+EREADONLY = ResultCode.EREADONLY
+ETOOMANYREQUESTS = ResultCode.ETOOMANYREQUESTS
+EUNKNOWNLEDGERSTATE = ResultCode.EUNKNOWNLEDGERSTATE
+
+_HEAD = Struct(">II")
+_READ = Struct(">IIqq")
+_BATCH_READ = Struct(">IIqqqiq")
+_ADD = Struct(">II20sqq")
+_REPLY = Struct(">IIiqq")
+_BATCH_REPLY = Struct(">IIiqqq")
+_LENGTH = Struct(">I")
+_ADD_BYTES_MIN = HEAD_BYTES + MASTER_KEY_BYTES + 32
+
+
+class BookieFrameError(PeerError):
+    """A V2 frame that cannot be what its header says; the connection must end."""
+
+
+@dataclass(slots=True)
+class AddRequest:
+    """``entry`` is what the bookie stores: 32-byte header, digest, payload."""
+
+    version: int
+    flags: int
+    ledger_id: int
+    entry_id: int
+    master_key: bytes
+    entry: bytes
+
+
+@dataclass(slots=True)
+class ReadRequest:
+    """``entry_id`` LAST_ENTRY asks for the last; ``master_key`` is None unless the read fences."""
+
+    version: int
+    flags: int
+    ledger_id: int
+    entry_id: int
+    master_key: bytes | None
+
+
+@dataclass(slots=True)
+class BatchReadRequest:
+    """``count_max`` <= 0: no bound on entries; ``bytes_max`` bounds the reply."""
+
+    version: int
+    flags: int
+    ledger_id: int
+    first_entry: int
+    request_id: int
+    count_max: int
+    bytes_max: int
+    master_key: bytes | None
+
+
+@dataclass(slots=True)
+class AuthRequest:
+    """Also the reply's form: a plugin's name and its payload."""
+
+    version: int
+    plugin: str
+    payload: bytes
+
+
+Request = AddRequest | ReadRequest | BatchReadRequest | AuthRequest
+
+
+def header(opcode: int, flags: int = 0, version: int = VERSION) -> int:
+    """The second word of a frame."""
+    return version << 24 | opcode << 16 | flags
+
+
+def is_v3(buf: bytes, pos: int) -> bool:
+    """Whether the frame at ``pos`` (at least five bytes) is a protobuf V3 request rather than V2."""
+    return buf[pos + 4] == 0x0A
+
+
+def add_request(
+    ledger_id: int, entry_id: int, master_key: bytes, entry: bytes, flags: int = 0
+) -> bytes:
+    """An add of a stored entry as it is (header and digest included): recovery and re-replication."""
+    size = 4 + MASTER_KEY_BYTES + len(entry)
+    if entry[:16] != _REPLY.pack(0, 0, 0, ledger_id, entry_id)[12:]:
+        raise ValueError(f"entry does not carry the ids {ledger_id}:{entry_id}")
+    return _HEAD.pack(size, header(ADD, flags)) + master_key + entry
+
+
+def read_request(
+    ledger_id: int, entry_id: int, *, flags: int = 0, master_key: bytes | None = None
+) -> bytes:
+    """A read; with DO_FENCING in ``flags`` the 20-byte ``master_key`` is required, else it is not sent."""
+    if not flags & DO_FENCING:
+        return _READ.pack(20, header(READ, flags), ledger_id, entry_id)
+    if master_key is None or len(master_key) != MASTER_KEY_BYTES:
+        raise ValueError("a fencing read needs the 20-byte master key")
+    return _READ.pack(40, header(READ, flags), ledger_id, entry_id) + master_key
+
+
+def read_last_request(ledger_id: int) -> bytes:
+    """Asks for the last entry held, whose header tells the last confirmed entry."""
+    return read_request(ledger_id, LAST_ENTRY)
+
+
+def fence_request(ledger_id: int, master_key: bytes) -> bytes:
+    """Fences the ledger, then reads its last entry."""
+    return read_request(ledger_id, LAST_ENTRY, flags=DO_FENCING, master_key=master_key)
+
+
+def batch_read_request(
+    ledger_id: int, first_entry: int, request_id: int, count_max: int, bytes_max: int
+) -> bytes:
+    """A read of consecutive entries from ``first_entry`` on."""
+    word = header(BATCH_READ)
+    return _BATCH_READ.pack(40, word, ledger_id, first_entry, request_id, count_max, bytes_max)
+
+
+def auth_message(plugin: str, payload: bytes = b"", version: int = VERSION) -> bytes:
+    """An AUTH request or reply."""
+    body = pb.AuthMessage(authPluginName=plugin, payload=payload).SerializeToString()
+    return _HEAD.pack(4 + len(body), header(AUTH, 0, version)) + body
+
+
+def add_reply(rc: int, ledger_id: int, entry_id: int, version: int = VERSION) -> bytes:
+    """The answer to one add."""
+    return _REPLY.pack(24, header(ADD, 0, version), rc, ledger_id, entry_id)
+
+
+def read_reply(
+    rc: int, ledger_id: int, entry_id: int, entry: bytes = b"", version: int = VERSION
+) -> bytes:
+    """The answer to a read: the id as asked for and, when ``rc`` is EOK, the stored entry."""
+    body = entry if rc == 0 else b""
+    return _REPLY.pack(24 + len(body), header(READ, 0, version), rc, ledger_id, entry_id) + body
+
+
+def batch_read_reply(
+    rc: int,
+    ledger_id: int,
+    first_entry: int,
+    request_id: int,
+    entries: list[bytes],
+    version: int = VERSION,
+) -> bytes:
+    """The answer to a batch read; without entries unless ``rc`` is EOK."""
+    body = b"".join([_LENGTH.pack(len(e)) + e for e in entries]) if rc == 0 else b""
+    word = header(BATCH_READ, 0, version)
+    return _BATCH_REPLY.pack(32 + len(body), word, rc, ledger_id, first_entry, request_id) + body
+
+
+def parse_request(buf: bytes, pos: int, stop: int) -> Request:
+    """The request in the whole V2 frame ``buf[pos:stop]``. Raises BookieFrameError when the connection must be closed.
+
+    Versions 1 and higher are parsed alike (a version other than 1 or 2 is answered EBADVERSION by the caller);
+    version 0 has no flags and is refused.
+    """
+    if stop - pos < HEAD_BYTES:
+        raise BookieFrameError(f"frame of {stop - pos} bytes has no header")
+    _, word = _HEAD.unpack_from(buf, pos)
+    version, opcode, flags = word >> 24, word >> 16 & 0xFF, word & 0xFFFF
+    if version == 0:
+        raise BookieFrameError("protocol version 0 is not served")
+    if opcode == ADD:
+        if stop - pos < _ADD_BYTES_MIN:
+            raise BookieFrameError(f"add of {stop - pos} bytes, at least {_ADD_BYTES_MIN}")
+        _, _, key, ledger_id, entry_id = _ADD.unpack_from(buf, pos)
+        return AddRequest(version, flags, ledger_id, entry_id, key, buf[pos + 28 : stop])
+    if opcode == READ:
+        rest = _key(buf, pos, stop, _READ.size, flags)
+        _, _, ledger_id, entry_id = _READ.unpack_from(buf, pos)
+        return ReadRequest(version, flags, ledger_id, entry_id, rest)
+    if opcode == BATCH_READ:
+        rest = _key(buf, pos, stop, _BATCH_READ.size, flags)
+        _, _, ledger_id, first, request_id, count, size = _BATCH_READ.unpack_from(buf, pos)
+        return BatchReadRequest(version, flags, ledger_id, first, request_id, count, size, rest)
+    if opcode == AUTH:
+        plugin, payload = parse_auth(buf, pos, stop)
+        return AuthRequest(version, plugin, payload)
+    raise BookieFrameError(f"opcode {opcode} is not served")
+
+
+def _key(buf: bytes, pos: int, stop: int, fixed: int, flags: int) -> bytes | None:
+    """The master key behind a read's fixed part, when the read fences; checks the length."""
+    if stop - pos < fixed:
+        raise BookieFrameError(f"read of {stop - pos} bytes, at least {fixed}")
+    if not flags & DO_FENCING:
+        return None
+    if stop - pos < fixed + MASTER_KEY_BYTES:
+        raise BookieFrameError("fencing read without its master key")
+    return buf[pos + fixed : pos + fixed + MASTER_KEY_BYTES]
+
+
+def parse_auth(buf: bytes, pos: int, stop: int) -> tuple[str, bytes]:
+    """(plugin name, payload) of an AUTH frame of either direction. Raises BookieFrameError."""
+    try:
+        message = pb.AuthMessage.FromString(buf[pos + HEAD_BYTES : stop])
+    except DecodeError as error:
+        raise BookieFrameError("AUTH frame does not hold an AuthMessage") from error
+    if not message.IsInitialized():
+        raise BookieFrameError("AuthMessage lacks its plugin name")
+    return message.authPluginName, message.payload
+
+
+@dataclass(slots=True)
+class BatchReadReply:
+    """``spans`` is flat: entry ``first_entry + i`` is ``buf[spans[2 * i]:spans[2 * i + 1]]``."""
+
+    rc: int
+    ledger_id: int
+    first_entry: int
+    request_id: int
+    spans: list[int]
+
+
+def parse_batch_read_reply(buf: bytes, pos: int, stop: int) -> BatchReadReply:
+    """From the whole frame ``buf[pos:stop]``. Raises BookieFrameError."""
+    if stop - pos < _BATCH_REPLY.size:
+        raise BookieFrameError(f"batch read reply of {stop - pos} bytes")
+    _, _, rc, ledger_id, first, request_id = _BATCH_REPLY.unpack_from(buf, pos)
+    spans: list[int] = []
+    at = pos + _BATCH_REPLY.size
+    while at < stop:
+        if at + 4 > stop:
+            raise BookieFrameError("batch read reply ends inside an entry's length")
+        entry_stop = at + 4 + _LENGTH.unpack_from(buf, at)[0]
+        if entry_stop > stop:
+            raise BookieFrameError("batch read reply ends inside an entry")
+        spans += (at + 4, entry_stop)
+        at = entry_stop
+    return BatchReadReply(rc, ledger_id, first, request_id, spans)

@@ -1,0 +1,61 @@
+"""Frames of the Pulsar binary protocol: length prefix, command, optional payload. Pure; layout in docs/formats/pulsar-frames.md."""
+
+from struct import Struct
+
+from engine.base.errors import PeerError
+
+MESSAGE_BYTES_MAX = 5 * 1024 * 1024
+"""Default ``maxMessageSize``, told to clients in CONNECTED."""
+FRAME_OVERHEAD = 10 * 1024
+FRAME_BYTES_MAX = MESSAGE_BYTES_MAX + FRAME_OVERHEAD
+"""Default bound of a frame's length field: the largest message and room for its command and metadata."""
+LENGTH_BYTES = 4
+
+_SIZES = Struct(">II")
+_LENGTH = Struct(">I")
+
+
+class FrameError(PeerError):
+    """A frame breaks the framing rules; nothing behind it can be trusted, so the connection must end."""
+
+
+class FrameTooLargeError(FrameError):
+    """A length field above the limit. Raised before anything of that size is kept."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"frame of {size} bytes is above the limit of {limit}")
+        self.size = size
+        self.limit = limit
+
+
+def frame(command: bytes) -> bytes:
+    """A frame of a serialized BaseCommand without payload."""
+    size = len(command)
+    return _SIZES.pack(size + 4, size) + command
+
+
+def payload_frame(command: bytes, entry: bytes) -> bytes:
+    """A frame of a serialized SEND or MESSAGE with the entry (checksum, metadata, payload) behind it."""
+    size = len(command)
+    return _SIZES.pack(size + 4 + len(entry), size) + command + entry
+
+
+def whole_frame(buf: bytes, pos: int, end: int, frame_max: int) -> int:
+    """Where the frame at ``pos`` ends, or -1 while bytes are missing. Raises FrameTooLargeError."""
+    if end - pos < LENGTH_BYTES:
+        return -1
+    size = _LENGTH.unpack_from(buf, pos)[0]
+    if size > frame_max:
+        raise FrameTooLargeError(size, frame_max)
+    stop: int = pos + LENGTH_BYTES + size
+    return stop if stop <= end else -1
+
+
+def command_span(buf: bytes, pos: int, stop: int) -> tuple[int, int]:
+    """(start, end) of the command in the whole frame ``buf[pos:stop]``; the payload, if any, is behind. Raises FrameError."""
+    if stop - pos < 8:
+        raise FrameError(f"frame of {stop - pos - LENGTH_BYTES} bytes has no room for a command")
+    size = _SIZES.unpack_from(buf, pos)[1]
+    if pos + 8 + size > stop:
+        raise FrameError(f"command of {size} bytes in a frame of {stop - pos - LENGTH_BYTES}")
+    return pos + 8, pos + 8 + size
