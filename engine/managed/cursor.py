@@ -106,7 +106,7 @@ class Cursor:
         raise NotImplementedError
 
     async def skip(self, entries: int) -> None:
-        """Acknowledge the first ``entries`` unacknowledged entries; durable before it returns. Counts entries, as Pulsar."""
+        """Acknowledge the first ``entries`` unacknowledged entries (not messages, as Pulsar); durable after."""
         raise NotImplementedError
 
     async def clear(self) -> None:

@@ -1,0 +1,74 @@
+"""A bound on bytes and items in flight, with marks that say when to pause and when to go on."""
+
+from collections.abc import Callable
+
+from engine.base.errors import MisuseError
+
+
+class Budget:
+    """Counts what is held; nothing is refused here, the owner asks ``fits`` or heeds the marks.
+
+    ``on_high`` is called once when either count reaches its high mark, ``on_low`` once when both have fallen to their
+    low marks again; both synchronously from ``take`` and ``give``. ``low`` is a fraction of the maxima.
+    """
+
+    __slots__ = (
+        "_bytes_low",
+        "_items_low",
+        "_on_high",
+        "_on_low",
+        "bytes",
+        "bytes_max",
+        "high",
+        "items",
+        "items_max",
+    )
+
+    def __init__(
+        self,
+        bytes_max: int,
+        items_max: int = 1 << 62,
+        *,
+        low: float = 0.5,
+        on_high: Callable[[], None] | None = None,
+        on_low: Callable[[], None] | None = None,
+    ) -> None:
+        if bytes_max < 1 or items_max < 1 or not 0 <= low <= 1:
+            raise MisuseError(
+                f"a budget needs maxima >= 1 and 0 <= low <= 1, not {bytes_max}, {items_max}, {low}"
+            )
+        self.bytes_max = bytes_max
+        self.items_max = items_max
+        self.bytes = 0
+        self.items = 0
+        self.high = False
+        self._bytes_low = int(bytes_max * low)
+        self._items_low = int(items_max * low)
+        self._on_high = on_high
+        self._on_low = on_low
+
+    def fits(self, size: int, items: int = 1) -> bool:
+        """Whether so much more stays within both maxima. Something always fits into an empty budget."""
+        if not self.items and not self.bytes:
+            return True
+        return self.bytes + size <= self.bytes_max and self.items + items <= self.items_max
+
+    def take(self, size: int, items: int = 1) -> None:
+        """Count ``size`` bytes and ``items`` items as held."""
+        self.bytes += size
+        self.items += items
+        if not self.high and (self.bytes >= self.bytes_max or self.items >= self.items_max):
+            self.high = True
+            if self._on_high is not None:
+                self._on_high()
+
+    def give(self, size: int, items: int = 1) -> None:
+        """Give back what was taken. Raises MisuseError when it is more than is held."""
+        self.bytes -= size
+        self.items -= items
+        if self.bytes < 0 or self.items < 0:
+            raise MisuseError(f"budget gave back too much: {self.bytes} bytes, {self.items} items")
+        if self.high and self.bytes <= self._bytes_low and self.items <= self._items_low:
+            self.high = False
+            if self._on_low is not None:
+                self._on_low()

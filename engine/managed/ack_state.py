@@ -1,0 +1,123 @@
+"""What a cursor acknowledged, over ordinals (``positions``). Pure.
+
+``mark``: every entry below it is acknowledged, it is not. ``holes``: acknowledged entries behind it, never touching
+``mark``. ``batches``: ordinal -> bits of the messages of a batch that are *not* acknowledged (Pulsar's ack set), for
+entries at or behind ``mark`` that are in no hole. State is never dropped to save room.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from engine.base.ranges import RangeSet
+
+WORD = (1 << 64) - 1
+
+
+def bits_of(words: Sequence[int]) -> int:
+    """Words of 64 bits, signed or not, lowest first, as one integer."""
+    bits = 0
+    for i, word in enumerate(words):
+        bits |= (word & WORD) << (64 * i)
+    return bits
+
+
+def words_of(bits: int) -> list[int]:
+    """Inverse of ``bits_of``: signed words, no trailing zero ones, as Java's BitSet gives."""
+    words = []
+    while bits:
+        word = bits & WORD
+        words.append(word - (1 << 64) if word >> 63 else word)
+        bits >>= 64
+    return words
+
+
+class AckState:
+    """Acknowledgements of one cursor. Ordinals outside of what exists must be kept away by the caller."""
+
+    __slots__ = ("batches", "holes", "mark")
+
+    def __init__(
+        self,
+        mark: int = 0,
+        holes: Iterable[tuple[int, int]] = (),
+        batches: dict[int, int] | None = None,
+    ) -> None:
+        self.mark = mark
+        self.holes = RangeSet(holes)
+        self.batches: dict[int, int] = {}
+        self.holes.discard_below(mark)
+        for ordinal, bits in (batches or {}).items():
+            if not self.is_acknowledged(ordinal):
+                self.batches[ordinal] = bits
+        self._advance()
+
+    def acknowledge(self, start: int, stop: int) -> bool:
+        """Entries ``start <= x < stop``; True when that changed anything."""
+        start = max(start, self.mark)
+        if stop <= start:
+            return False
+        if start == self.mark:
+            self.mark = stop
+            self.holes.discard_below(stop)
+            self._forget_batches(start, stop)
+            self._advance()
+            return True
+        if not self.holes.add(start, stop):
+            return False
+        self._forget_batches(start, stop)
+        return True
+
+    def acknowledge_batch(self, ordinal: int, bits: int) -> bool:
+        """Keep as unacknowledged only messages of ``bits``; True when that changed anything."""
+        if self.is_acknowledged(ordinal):
+            return False
+        if ordinal in self.batches:
+            before = self.batches[ordinal]
+            bits &= before
+            if bits == before:
+                return False
+        if not bits:
+            return self.acknowledge(ordinal, ordinal + 1)
+        self.batches[ordinal] = bits
+        return True
+
+    def reset(self, mark: int) -> None:
+        """Everything below ``mark`` is acknowledged, nothing from it on."""
+        self.mark = mark
+        self.holes.clear()
+        self.batches.clear()
+
+    def is_acknowledged(self, ordinal: int) -> bool:
+        return ordinal < self.mark or ordinal in self.holes
+
+    def pending(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Intervals of unacknowledged entries (wholly or partly) in ``[start, stop)``."""
+        return self.holes.gaps(max(start, self.mark), stop)
+
+    def backlog(self, end: int) -> int:
+        """Unacknowledged entries below ``end``, the ordinal behind the last one."""
+        return max(end - self.mark - self.holes.total, 0)
+
+    def nth_pending(self, count: int, end: int) -> int:
+        """Ordinal behind the first ``count`` unacknowledged entries; ``end`` when there are fewer."""
+        for start, stop in self.holes.gaps(self.mark, end):
+            if stop - start >= count:
+                return start + count
+            count -= stop - start
+        return end
+
+    def _advance(self) -> None:
+        mark = self.holes.first_missing(self.mark)
+        if mark != self.mark:
+            self.mark = mark
+            self.holes.discard_below(mark)
+
+    def _forget_batches(self, start: int, stop: int) -> None:
+        batches = self.batches
+        if not batches:
+            return
+        if stop - start <= len(batches):
+            for ordinal in range(start, stop):
+                batches.pop(ordinal, None)
+        else:
+            for ordinal in [x for x in batches if start <= x < stop]:
+                del batches[ordinal]

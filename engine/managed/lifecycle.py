@@ -1,0 +1,63 @@
+"""When a ledger is full, and which consumed ledgers may go. Pure."""
+
+from collections.abc import Sequence
+
+from engine.managed.positions import LedgerEntry
+from engine.managed.settings import LedgerConfig
+
+
+def is_full(entries: int, size: int, age_s: float, config: LedgerConfig) -> bool:
+    """Whether the open ledger is to be closed and followed by another."""
+    if age_s < config.ledger_age_min_s:
+        return False
+    return (
+        entries >= config.ledger_entries_max
+        or size >= config.ledger_bytes_max
+        or age_s >= config.ledger_age_max_s
+    )
+
+
+def next_check_s(age_s: float, config: LedgerConfig) -> float:
+    """Seconds until age alone may fill a ledger: the least age first, then the greatest. At least 0.001."""
+    for bound in (config.ledger_age_min_s, config.ledger_age_max_s):
+        if age_s < bound:
+            return max(bound - age_s, 0.001)
+    return 0.001
+
+
+def trimmable(
+    ledgers: Sequence[LedgerEntry],
+    base: int,
+    consumed: int | None,
+    now_ms: int,
+    config: LedgerConfig,
+) -> int:
+    """How many ledgers at the front may be deleted. The last one, which takes entries, never is.
+
+    ``base``: ordinal of the first ledger's first entry. ``consumed``: the lowest *persisted* mark of the durable
+    cursors (everything below that ordinal is acknowledged for good); None without durable cursors, when all closed
+    ledgers count. Either limit of retention alone lets a ledger go, as in Pulsar: 0 at once, -1 never.
+    Retention keeps consumed ledgers while they are young enough and the kept bytes stay within its size.
+    """
+    candidates = 0
+    stop = base
+    for ledger in ledgers[:-1]:
+        stop += ledger.entries
+        if consumed is not None and stop > consumed:
+            break
+        candidates += 1
+    kept = sum(ledger.size for ledger in ledgers)
+    count = 0
+    for ledger in ledgers[:candidates]:
+        if ledger.entries and not _is_let_go(ledger, kept, now_ms, config):
+            break
+        kept -= ledger.size
+        count += 1
+    return count
+
+
+def _is_let_go(ledger: LedgerEntry, kept: int, now_ms: int, config: LedgerConfig) -> bool:
+    age_s = (now_ms - ledger.timestamp_ms) / 1000
+    expired = config.retention_s == 0 or 0 < config.retention_s < age_s
+    over_quota = 0 <= config.retention_bytes <= kept - ledger.size
+    return expired or over_quota

@@ -1,0 +1,142 @@
+"""The ledgers of a topic as one line of entries. Pure.
+
+Every entry has an *ordinal*: its place in the line, counted from 0 at the first ledger kept when the list was made.
+Ordinals run on across ledgers, so that "next", "how many between" and "acknowledged without a gap" are arithmetic;
+empty ledgers take no room. They live as long as this object; what is stored are positions. Ordinals of trimmed ledgers
+are never given again: ``base`` is the first that still exists.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from engine.base.errors import MisuseError
+from engine.base.ids import Position
+
+
+@dataclass(slots=True)
+class LedgerEntry:
+    """One ledger of the list: confirmed ``entries``, their ``size`` in bytes, wall time of the close (0: open).
+
+    ``extra`` holds the stored record's other fields (offload context, properties), kept as they came.
+    """
+
+    ledger_id: int
+    entries: int = 0
+    size: int = 0
+    timestamp_ms: int = 0
+    extra: bytes = b""
+
+
+class LedgerLine:
+    """Ledgers in order of writing; only the last may grow. Ids rise strictly."""
+
+    __slots__ = ("_bases", "_ids", "_index", "end", "ledgers")
+
+    def __init__(self, ledgers: list[LedgerEntry] | None = None) -> None:
+        self.ledgers: list[LedgerEntry] = []
+        self.end = 0
+        self._ids: list[int] = []
+        self._bases: list[int] = []
+        self._index: dict[int, int] = {}  # ledger id -> ordinal of its entry 0
+        for ledger in ledgers or ():
+            self.push(ledger)
+
+    @property
+    def base(self) -> int:
+        """Ordinal of the first entry that still exists (or would)."""
+        return self._bases[0] if self._bases else self.end
+
+    @property
+    def last(self) -> LedgerEntry:
+        """The ledger written last. IndexError when there is none."""
+        return self.ledgers[-1]
+
+    def push(self, ledger: LedgerEntry) -> None:
+        """A further ledger behind the others."""
+        if self._ids and ledger.ledger_id <= self._ids[-1]:
+            raise MisuseError(f"ledger {ledger.ledger_id} cannot follow ledger {self._ids[-1]}")
+        self.ledgers.append(ledger)
+        self._ids.append(ledger.ledger_id)
+        self._bases.append(self.end)
+        self._index[ledger.ledger_id] = self.end
+        self.end += ledger.entries
+
+    def grow(self, entries: int, size: int) -> None:
+        """The last ledger has ``entries`` more entries with ``size`` bytes."""
+        last = self.ledgers[-1]
+        last.entries += entries
+        last.size += size
+        self.end += entries
+
+    def drop_last(self) -> LedgerEntry:
+        """Take the last ledger away, which must be empty: it was never part of the line."""
+        if self.ledgers[-1].entries:
+            raise MisuseError(f"ledger {self._ids[-1]} holds entries")
+        ledger = self.ledgers.pop()
+        del self._index[self._ids.pop()]
+        self._bases.pop()
+        return ledger
+
+    def drop_first(self, count: int) -> list[LedgerEntry]:
+        """Take the first ``count`` ledgers away (trimmed)."""
+        gone = self.ledgers[:count]
+        for ledger in gone:
+            del self._index[ledger.ledger_id]
+        del self.ledgers[:count], self._ids[:count], self._bases[:count]
+        return gone
+
+    def first_ordinal(self, ledger_id: int) -> int | None:
+        """Ordinal of entry 0 of a ledger, None when it is not in the line."""
+        return self._index.get(ledger_id)
+
+    def find(self, ordinal: int) -> tuple[LedgerEntry, int]:
+        """Ledger and ordinal of its entry 0 that an ordinal in ``base <= ordinal <= end`` falls into.
+
+        ``end`` belongs to the last ledger. IndexError when there is no ledger.
+        """
+        i = max(bisect_right(self._bases, ordinal) - 1, 0)
+        return self.ledgers[i], self._bases[i]
+
+    def ordinal(self, position: Position) -> int:
+        """Ordinal of the first entry at or behind ``position``; between ``base`` and ``end``."""
+        ledger_id, entry_id = position
+        base = self._index.get(ledger_id)
+        if base is not None:
+            if entry_id <= 0:
+                return base
+            i = bisect_right(self._ids, ledger_id) - 1
+            return base + min(entry_id, self.ledgers[i].entries)
+        i = bisect_right(self._ids, ledger_id)
+        return self._bases[i] if i < len(self._bases) else self.end
+
+    def ordinal_after(self, position: Position) -> int:
+        """Ordinal of the first entry behind ``position``."""
+        return self.ordinal(Position(position[0], position[1] + 1))
+
+    def exact(self, ledger_id: int, entry_id: int) -> int:
+        """Ordinal of an existing entry, -1 when there is none at this position."""
+        base = self._index.get(ledger_id)
+        if base is None or entry_id < 0:
+            return -1
+        if ledger_id == self._ids[-1]:
+            return base + entry_id if base + entry_id < self.end else -1
+        i = bisect_right(self._ids, ledger_id) - 1
+        return base + entry_id if entry_id < self.ledgers[i].entries else -1
+
+    def position(self, ordinal: int) -> Position:
+        """Position of an ordinal; ``end`` is where the next entry of the last ledger goes."""
+        if not self.ledgers:
+            return Position(-1, -1)
+        ledger, base = self.find(min(max(ordinal, self.base), self.end))
+        return Position(ledger.ledger_id, min(max(ordinal, base), self.end) - base)
+
+    def before(self, ordinal: int) -> Position:
+        """Position of the entry before an ordinal: the mark-delete position when it is the first unacknowledged.
+
+        ``(first ledger, -1)`` when no entry lies before it.
+        """
+        if not self.ledgers:
+            return Position(-1, -1)
+        if ordinal <= self.base:
+            return Position(self._ids[0], -1)
+        return self.position(ordinal - 1)
