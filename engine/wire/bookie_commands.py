@@ -1,6 +1,6 @@
-"""BookKeeper V2 frames one at a time, built and parsed: everything but runs of adds and replies (see ``kernels``). Pure.
+"""BookKeeper V2 frames one at a time, built and parsed; runs of adds and replies are in ``kernels``. Pure.
 
-Requests and replies start ``u32 length | u32 version << 24 | opcode << 16 | flags``; ids are signed 64 bit, big-endian::
+All start ``u32 length | u32 version << 24 | opcode << 16 | flags``; ids are signed 64 bit, big-endian::
 
     read         ledger | entry [| master key 20]      the key is there exactly when DO_FENCING is set
     read reply   i32 rc | ledger | entry [| stored entry]

@@ -1,4 +1,4 @@
-"""Frames of the Pulsar binary protocol: length prefix, command, optional payload. Pure; layout in docs/formats/pulsar-frames.md."""
+"""Frames of the Pulsar binary protocol: length, command, optional payload. Pure; layout in docs/formats/pulsar-frames.md."""
 
 from struct import Struct
 
@@ -52,7 +52,7 @@ def whole_frame(buf: bytes, pos: int, end: int, frame_max: int) -> int:
 
 
 def command_span(buf: bytes, pos: int, stop: int) -> tuple[int, int]:
-    """(start, end) of the command in the whole frame ``buf[pos:stop]``; the payload, if any, is behind. Raises FrameError."""
+    """(start, end) of the command in the whole frame ``buf[pos:stop]``; a payload is behind. Raises FrameError."""
     if stop - pos < 8:
         raise FrameError(f"frame of {stop - pos - LENGTH_BYTES} bytes has no room for a command")
     size = _SIZES.unpack_from(buf, pos)[1]
