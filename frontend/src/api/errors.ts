@@ -1,0 +1,61 @@
+export type Hop = "browser → gateway" | "gateway" | "gateway → broker" | "request";
+
+/** A failed call, in the words a person needs: where it failed, what to quote, and what to do next. */
+export class ApiError extends Error {
+  readonly hop: Hop;
+  readonly status: number | null;
+  readonly requestId: string | null;
+  readonly field: string | null;
+  readonly call: string;
+
+  constructor(about: {
+    reason: string;
+    hop: Hop;
+    status: number | null;
+    requestId: string | null;
+    field: string | null;
+    call: string;
+  }) {
+    super(about.reason);
+    this.name = "ApiError";
+    this.hop = about.hop;
+    this.status = about.status;
+    this.requestId = about.requestId;
+    this.field = about.field;
+    this.call = about.call;
+  }
+
+  get nextStep(): string {
+    if (this.status === null)
+      return "Check that the gateway runs and that this address is right, then retry.";
+    if (this.status === 401) return "Sign in again, then retry.";
+    if (this.status === 403) return "Ask an administrator for the permission this call needs.";
+    if (this.status === 404) return "It may have been deleted or renamed; look for it in the topic list.";
+    if (this.status === 409) return "It changed meanwhile. Reload, look again, then repeat the action.";
+    if (this.status === 429) return "Too many calls at once. Wait a few seconds, then retry.";
+    if (this.status === 501) return "This build does not offer it yet.";
+    if (this.status === 502 || this.status === 503 || this.status === 504)
+      return "A broker did not answer. Look at the brokers on the overview, then retry.";
+    if (this.status >= 500) return "Look for the request id in the gateway's log, then retry.";
+    return "Correct the request, then send it again.";
+  }
+}
+
+export function hopOf(status: number): Hop {
+  if (status === 502 || status === 503 || status === 504) return "gateway → broker";
+  return status >= 500 ? "gateway" : "request";
+}
+
+/** Any thrown value as an ApiError; what isn't one is a fault of the console itself. */
+export function asApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  return new ApiError({
+    reason,
+    hop: "browser → gateway",
+    status: null,
+    requestId: null,
+    field: null,
+    call: "console",
+  });
+}

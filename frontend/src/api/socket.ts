@@ -1,0 +1,158 @@
+// The one socket: subscriptions that survive reconnects. A GET answers the same data, so a lost socket
+// loses freshness only; whoever shows data polls while `status` isn't "open".
+
+export type Channel = "overview" | "topics" | "topic" | "run";
+export type SocketStatus = "connecting" | "open" | "lost";
+export type Params = Record<string, string | number | undefined>;
+
+export interface Handlers {
+  data: (data: unknown, at: number) => void;
+  error?: (reason: string) => void;
+}
+
+/** The part of a browser's WebSocket that is used here. */
+export interface Wire {
+  send(text: string): void;
+  close(): void;
+  onopen: (() => void) | null;
+  onclose: (() => void) | null;
+  onmessage: ((event: { data: unknown }) => void) | null;
+}
+
+export const BACKOFF_FIRST_MS = 250;
+export const BACKOFF_MAX_MS = 8_000;
+export const PING_EVERY_MS = 10_000;
+export const SILENCE_MAX_MS = 25_000;
+
+interface Subscription {
+  channel: Channel;
+  params: Params;
+  handlers: Handlers;
+}
+
+export class LiveSocket {
+  status: SocketStatus = "connecting";
+  /** Local time of the last message of any kind. While open, data counts as current as of this moment. */
+  heardAt = 0;
+  private wire: Wire | null = null;
+  private failures = 0;
+  private nextId = 1;
+  private started = false;
+  private retry: ReturnType<typeof setTimeout> | undefined;
+  private beat: ReturnType<typeof setInterval> | undefined;
+  private readonly subscriptions = new Map<string, Subscription>();
+  private readonly watchers = new Set<() => void>();
+
+  constructor(
+    private readonly connect: () => Wire,
+    private readonly chance: () => number = Math.random,
+  ) {}
+
+  start(): void {
+    if (this.started) return;
+    this.started = true;
+    this.open();
+  }
+
+  stop(): void {
+    this.started = false;
+    clearTimeout(this.retry);
+    this.drop();
+  }
+
+  subscribe(channel: Channel, params: Params, handlers: Handlers): () => void {
+    const id = `s${this.nextId++}`;
+    this.subscriptions.set(id, { channel, params, handlers });
+    this.send({ op: "subscribe", id, channel, params });
+    return () => {
+      if (this.subscriptions.delete(id)) this.send({ op: "unsubscribe", id });
+    };
+  }
+
+  watch = (watcher: () => void): (() => void) => {
+    this.watchers.add(watcher);
+    return () => this.watchers.delete(watcher);
+  };
+
+  private open(): void {
+    const wire = this.connect();
+    this.wire = wire;
+    wire.onopen = () => {
+      this.failures = 0;
+      this.heard();
+      this.become("open");
+      for (const [id, { channel, params }] of this.subscriptions)
+        this.send({ op: "subscribe", id, channel, params });
+      this.beat = setInterval(() => this.heartbeat(), PING_EVERY_MS);
+    };
+    wire.onmessage = (event) => this.receive(event.data);
+    wire.onclose = () => this.lost();
+  }
+
+  private heartbeat(): void {
+    if (Date.now() - this.heardAt > SILENCE_MAX_MS) this.lost();
+    else this.send({ op: "ping" });
+  }
+
+  /** The wire is gone or silent: let go of it and try again, later each time, never all browsers at once. */
+  private lost(): void {
+    this.drop();
+    if (!this.started) return;
+    this.become("lost");
+    const ceiling = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** this.failures);
+    this.failures = Math.min(this.failures + 1, 16);
+    this.retry = setTimeout(() => this.open(), ceiling * (0.5 + this.chance() / 2));
+  }
+
+  private drop(): void {
+    clearInterval(this.beat);
+    const wire = this.wire;
+    this.wire = null;
+    if (!wire) return;
+    wire.onopen = wire.onclose = wire.onmessage = null;
+    wire.close();
+  }
+
+  private send(message: object): void {
+    if (this.status === "open") this.wire?.send(JSON.stringify(message));
+  }
+
+  private receive(text: unknown): void {
+    this.heard();
+    const message = parse(text);
+    const handlers = message && this.subscriptions.get(message.id)?.handlers;
+    if (!message || !handlers) return; // A pong, or data that was on its way when we unsubscribed.
+    if (message.error) handlers.error?.(message.error.reason);
+    else handlers.data(message.data, message.at);
+  }
+
+  private heard(): void {
+    this.heardAt = Date.now();
+  }
+
+  private become(status: SocketStatus): void {
+    if (this.status === status) return;
+    this.status = status;
+    for (const watcher of this.watchers) watcher();
+  }
+}
+
+interface ServerMessage {
+  id: string;
+  at: number;
+  data?: unknown;
+  error?: { reason: string };
+}
+
+function parse(text: unknown): ServerMessage | null {
+  if (typeof text !== "string") return null;
+  const message: unknown = JSON.parse(text);
+  return typeof message === "object" && message !== null && "id" in message
+    ? (message as ServerMessage)
+    : null;
+}
+
+export const liveSocket = new LiveSocket(() => {
+  const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+  return new WebSocket(`${scheme}//${location.host}/api/v1/live`) as unknown as Wire;
+});

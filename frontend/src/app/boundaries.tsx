@@ -1,0 +1,67 @@
+import { Button } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { type ErrorComponentProps, Link, Outlet, useParams } from "@tanstack/react-router";
+import { environmentQuery } from "../api/queries";
+import { Page, PageHead, Panel } from "../ui/panel";
+import { Empty, Loading, Notice } from "../ui/states";
+import { useTitle } from "../ui/use-title";
+
+export function RoutePending() {
+  return (
+    <Page>
+      <Loading label="Loading the page" rows={6} />
+    </Page>
+  );
+}
+
+export function NotFound() {
+  useTitle("Not found");
+  return (
+    <Page>
+      <PageHead title="Nothing lives at this address" />
+      <Panel title="Where to go from here">
+        <p>
+          The link may be incomplete, or from a newer console. Start at the <Link to="/">overview</Link>, or
+          press Ctrl K and type part of a topic's name.
+        </p>
+      </Panel>
+    </Page>
+  );
+}
+
+/** A fault of the console itself, e.g. a page whose code could not be loaded after an upgrade. */
+export function RouteError({ error }: ErrorComponentProps) {
+  useTitle("Error");
+  return (
+    <Page>
+      <PageHead title="This page failed" />
+      <Notice tone="error">
+        <p>{error instanceof Error ? error.message : "An unknown fault of the console."}</p>
+        <p>If the server was upgraded meanwhile, reloading helps.</p>
+      </Notice>
+      <div>
+        <Button onClick={() => location.reload()}>Reload</Button>
+      </div>
+    </Page>
+  );
+}
+
+/** Pages of a cluster this gateway doesn't serve would only show errors: say so once instead. */
+export function ClusterGate() {
+  const { cluster } = useParams({ from: "/c/$cluster" });
+  const environment = useQuery(environmentQuery).data;
+  if (!environment || environment.clusters.includes(cluster) || environment.cluster === cluster)
+    return <Outlet />;
+  return (
+    <Page>
+      <PageHead title={`No cluster named ${cluster}`} />
+      <Panel title="Clusters of this gateway">
+        <Empty title={`This gateway serves ${environment.clusters.join(", ") || environment.cluster}`}>
+          <Link to="/c/$cluster/topics" params={{ cluster: environment.cluster }}>
+            Topics of {environment.cluster}
+          </Link>
+        </Empty>
+      </Panel>
+    </Page>
+  );
+}

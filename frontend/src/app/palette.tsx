@@ -1,0 +1,110 @@
+import { createSpotlight, Spotlight } from "@mantine/spotlight";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { topicsQuery } from "../api/queries";
+import type { TopicRow } from "../api/types";
+import { plural, short } from "../lib/format";
+import { AnalysesIcon, OverviewIcon, SearchIcon, TopicsIcon } from "../ui/icons";
+import { topicSearchOf, useCluster } from "../ui/topic-link";
+import styles from "./palette.module.css";
+
+const [store, spotlight] = createSpotlight();
+const SHOWN = 8;
+
+export const openPalette = spotlight.open;
+
+/** Ctrl K: part of a topic's name, or of a place, then Enter. */
+export function Palette() {
+  const [query, setQuery] = useState("");
+  const navigate = useNavigate();
+  const cluster = useCluster();
+  const text = query.trim();
+  const topics = useQuery({
+    ...topicsQuery({ q: text, sort: "-backlog" }, 0, SHOWN),
+    enabled: text !== "",
+    placeholderData: keepPreviousData,
+  });
+  const places = [
+    { label: "Overview", icon: <OverviewIcon />, go: () => navigate({ to: "/" }) },
+    {
+      label: "Topics",
+      icon: <TopicsIcon />,
+      go: () => navigate({ to: "/c/$cluster/topics", params: { cluster } }),
+    },
+    { label: "Analyses", icon: <AnalysesIcon />, go: () => navigate({ to: "/analyses" }) },
+  ].filter((place) => place.label.toLowerCase().includes(text.toLowerCase()));
+  const rows = text === "" ? [] : (topics.data?.rows ?? []);
+  const total = topics.data?.total ?? 0;
+
+  const openTopic = (row: TopicRow) =>
+    navigate({
+      to: "/c/$cluster/t/$tenant/$namespace/$topic/overview",
+      params: { cluster, tenant: row.tenant, namespace: row.namespace, topic: row.topic },
+      search: topicSearchOf(row),
+    });
+
+  return (
+    <Spotlight.Root
+      store={store}
+      query={query}
+      onQueryChange={setQuery}
+      shortcut={["mod + K", "/"]}
+      clearQueryOnClose
+      overlayProps={{ backgroundOpacity: 0.35 }}
+    >
+      <Spotlight.Search
+        placeholder="Part of a topic's name, or a place"
+        aria-label="Open a topic or a place"
+        leftSection={<SearchIcon />}
+      />
+      <Spotlight.ActionsList>
+        {rows.map((row) => (
+          <Item key={row.name} onPick={() => openTopic(row)} icon={<TopicsIcon />}>
+            <span className={styles.name}>
+              <span className="topic-scope">
+                {row.tenant}/{row.namespace}/
+              </span>
+              {row.topic}
+            </span>
+            <span className={styles.note}>
+              {row.domain === "non-persistent" ? "non-persistent" : `backlog ${short(row.backlog)}`}
+            </span>
+          </Item>
+        ))}
+        {rows.length > 0 && total > rows.length && (
+          <Item
+            icon={<SearchIcon />}
+            onPick={() => navigate({ to: "/c/$cluster/topics", params: { cluster }, search: { q: text } })}
+          >
+            <span className={styles.name}>Show all {plural(total, "matching topic")}</span>
+          </Item>
+        )}
+        {places.map((place) => (
+          <Item key={place.label} onPick={place.go} icon={place.icon}>
+            <span className={styles.name}>{place.label}</span>
+            <span className={styles.note}>page</span>
+          </Item>
+        ))}
+        {rows.length === 0 && places.length === 0 && (
+          <Spotlight.Empty>
+            {topics.isError
+              ? `The search failed: ${topics.error.message}`
+              : topics.isFetching
+                ? "Searching…"
+                : "No topic has this in its name"}
+          </Spotlight.Empty>
+        )}
+      </Spotlight.ActionsList>
+    </Spotlight.Root>
+  );
+}
+
+function Item({ icon, onPick, children }: { icon: ReactNode; onPick: () => void; children: ReactNode }) {
+  return (
+    <Spotlight.Action onClick={onPick} className={styles.item}>
+      {icon}
+      {children}
+    </Spotlight.Action>
+  );
+}

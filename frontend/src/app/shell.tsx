@@ -1,0 +1,182 @@
+import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link, Outlet, useRouterState } from "@tanstack/react-router";
+import { useEffect, useRef } from "react";
+import { POLL_MS, useSocketStatus } from "../api/live";
+import { environmentQuery } from "../api/queries";
+import { Badge } from "../ui/badge";
+import { Copy } from "../ui/copy";
+import { AnalysesIcon, Mark, MoonIcon, OverviewIcon, SearchIcon, SunIcon, TopicsIcon } from "../ui/icons";
+import { ErrorNotice } from "../ui/states";
+import { useCluster } from "../ui/topic-link";
+import { openPalette, Palette } from "./palette";
+import styles from "./shell.module.css";
+
+export function Shell() {
+  const main = useRef<HTMLElement>(null);
+  useFocusOnNavigation(main);
+  const environment = useQuery(environmentQuery);
+  return (
+    <div className={styles.shell}>
+      <a className={styles.skip} href="#main" onClick={() => main.current?.focus()}>
+        Skip to content
+      </a>
+      <header className={styles.header}>
+        <Link to="/" className={styles.brand} aria-label="Magnetar, overview">
+          <Mark />
+          <span>Magnetar</span>
+        </Link>
+        <span className={styles.cluster} title="Cluster">
+          {environment.data?.cluster ?? "…"}
+        </span>
+        <button
+          type="button"
+          className={styles.search}
+          onClick={openPalette}
+          aria-label="Open a topic (Ctrl K)"
+        >
+          <SearchIcon />
+          <span className={styles.searchText}>Open a topic…</span>
+          <kbd aria-hidden="true">Ctrl K</kbd>
+        </button>
+        <div className={styles.tools}>
+          <Connection />
+          <SchemeToggle />
+        </div>
+      </header>
+      <nav className={styles.nav} aria-label="Main">
+        <NavLinks />
+        <Addresses />
+      </nav>
+      <main id="main" ref={main} tabIndex={-1} className={styles.main}>
+        {environment.error && !environment.data && (
+          <div className={styles.banner}>
+            <ErrorNotice
+              error={environment.error}
+              title="The console cannot reach its gateway"
+              onRetry={() => environment.refetch()}
+            />
+          </div>
+        )}
+        <Outlet />
+      </main>
+      <Palette />
+    </div>
+  );
+}
+
+function NavLinks() {
+  const cluster = useCluster();
+  return (
+    <ul className={styles.links}>
+      <li>
+        <Link to="/" activeOptions={{ exact: true }} activeProps={{ "aria-current": "page" }}>
+          <OverviewIcon />
+          Overview
+        </Link>
+      </li>
+      <li>
+        <TopicsNav cluster={cluster} />
+      </li>
+      <li>
+        <Link
+          to="/analyses"
+          activeProps={{ "aria-current": "page" }}
+          activeOptions={{ includeSearch: false }}
+        >
+          <AnalysesIcon />
+          Analyses
+        </Link>
+      </li>
+    </ul>
+  );
+}
+
+/** Topics stays marked on the pages of single topics too: they are part of that place. */
+function TopicsNav({ cluster }: { cluster: string }) {
+  const within = useRouterState({ select: (state) => state.location.pathname.startsWith("/c/") });
+  return (
+    <Link to="/c/$cluster/topics" params={{ cluster }} aria-current={within ? "page" : undefined}>
+      <TopicsIcon />
+      Topics
+    </Link>
+  );
+}
+
+/** What a client needs to connect, ready to copy. */
+function Addresses() {
+  const environment = useQuery(environmentQuery).data;
+  if (!environment) return null;
+  const addresses = [
+    { label: "Broker", value: environment.broker_url },
+    { label: "HTTP", value: environment.http_url },
+  ];
+  return (
+    <dl className={styles.addresses}>
+      {addresses.map(({ label, value }) => (
+        <div key={label}>
+          <dt>
+            {label}
+            <Copy value={value} what={`${label} address`} />
+          </dt>
+          <dd className="mono" title={value}>
+            {value}
+          </dd>
+        </div>
+      ))}
+      <div>
+        <dt>Version</dt>
+        <dd className="mono">{environment.version}</dd>
+      </div>
+    </dl>
+  );
+}
+
+function Connection() {
+  const status = useSocketStatus();
+  const [tone, text, why] =
+    status === "open"
+      ? (["ok", "Live", "Numbers are pushed as they change"] as const)
+      : status === "connecting"
+        ? (["neutral", "Connecting", "Opening the live connection"] as const)
+        : ([
+            "warn",
+            "Reconnecting",
+            `Live connection lost; numbers refresh every ${POLL_MS / 1000} s meanwhile`,
+          ] as const);
+  return (
+    <Tooltip label={why}>
+      <span role="status">
+        <Badge tone={tone} dot>
+          {text}
+        </Badge>
+      </span>
+    </Tooltip>
+  );
+}
+
+function SchemeToggle() {
+  const { setColorScheme } = useMantineColorScheme();
+  const scheme = useComputedColorScheme("light");
+  const next = scheme === "dark" ? "light" : "dark";
+  return (
+    <Tooltip label={`Switch to ${next}`}>
+      <ActionIcon onClick={() => setColorScheme(next)} aria-label={`Switch to ${next} colours`}>
+        {scheme === "dark" ? <SunIcon /> : <MoonIcon />}
+      </ActionIcon>
+    </Tooltip>
+  );
+}
+
+/** On another page the focus starts at its content, as after a full page load; tabs and filters keep it. */
+function useFocusOnNavigation(main: { current: HTMLElement | null }): void {
+  const place = useRouterState({
+    select: (state) => state.location.pathname.replace(/\/(overview|subscriptions)$/, ""),
+  });
+  const before = useRef(place);
+  useEffect(() => {
+    if (before.current === place) return;
+    before.current = place;
+    main.current?.focus({ preventScroll: true });
+  }, [place, main]);
+}

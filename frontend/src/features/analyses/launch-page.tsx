@@ -1,0 +1,131 @@
+import { Button } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { type FormEvent, useMemo, useRef, useState } from "react";
+import { ApiError } from "../../api/errors";
+import { analysesQuery, runQuery, startRun } from "../../api/queries";
+import type { Analysis } from "../../api/types";
+import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
+import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
+import { useTitle } from "../../ui/use-title";
+import styles from "./analyses.module.css";
+import { type FormValues, fieldsOf, initialValues, toParameters, validate } from "./schema-fields";
+import { SchemaForm } from "./schema-form";
+
+const route = getRouteApi("/analyses/$template/new");
+
+export function LaunchPage() {
+  const { template } = route.useParams();
+  const { topic, from } = route.useSearch();
+  const catalogue = useQuery(analysesQuery);
+  const earlier = useQuery({ ...runQuery(from ?? ""), enabled: from !== undefined });
+  const analysis = catalogue.data?.find((each) => each.id === template);
+  const title = analysis?.title ?? template;
+  useTitle(`New: ${title}`);
+  const given = useMemo(
+    () => ({
+      ...(earlier.data?.analysis === template ? earlier.data.parameters : {}),
+      ...(topic ? { topic } : {}),
+    }),
+    [earlier.data, template, topic],
+  );
+  const ready = catalogue.data && (from === undefined || !earlier.isPending);
+  return (
+    <Page>
+      <PageHead
+        crumbs={
+          <Crumb>
+            <Link to="/analyses" search={{ topic }}>
+              Analyses
+            </Link>
+          </Crumb>
+        }
+        title={title}
+      />
+      {catalogue.error && (
+        <ErrorNotice
+          error={catalogue.error}
+          title="The form could not be read"
+          onRetry={() => catalogue.refetch()}
+        />
+      )}
+      {earlier.error && (
+        <ErrorNotice
+          error={earlier.error}
+          title="The run to repeat could not be read; the form has its defaults"
+        />
+      )}
+      {!ready && !catalogue.error && <Loading label="Loading the form" rows={5} />}
+      {ready && !analysis && (
+        <Panel title="Unknown analysis">
+          <Empty title={`There is no analysis named ${template}`}>
+            <Link to="/analyses">See the catalogue</Link>
+          </Empty>
+        </Panel>
+      )}
+      {ready && analysis && <Form key={`${analysis.id} ${from}`} analysis={analysis} given={given} />}
+    </Page>
+  );
+}
+
+function Form({ analysis, given }: { analysis: Analysis; given: Record<string, unknown> }) {
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const form = useRef<HTMLFormElement>(null);
+  const fields = useMemo(() => fieldsOf(analysis.parameters_schema), [analysis]);
+  const [values, setValues] = useState<FormValues>(() => initialValues(fields, given));
+  const [tried, setTried] = useState(false);
+  const launch = useMutation({
+    mutationFn: () => startRun(analysis.id, toParameters(fields, values)),
+    onSuccess: (run) => {
+      client.setQueryData(runQuery(run.id).queryKey, run);
+      navigate({ to: "/analyses/runs/$id", params: { id: run.id } });
+    },
+  });
+  const problems = validate(fields, values);
+  const refused = launch.error instanceof ApiError && launch.error.field ? launch.error : null;
+  const refusedField = refused && fields.find((field) => refused.field?.split(".").includes(field.name));
+  const shown = {
+    ...(tried ? problems : {}),
+    ...(refused && refusedField && !launch.isPending ? { [refusedField.name]: refused.message } : {}),
+  };
+
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    setTried(true);
+    const [first] = Object.keys(problems);
+    if (first) form.current?.querySelector<HTMLElement>(`[name="${CSS.escape(first)}"]`)?.focus();
+    else if (!launch.isPending) launch.mutate();
+  };
+
+  return (
+    <Panel title="Parameters">
+      <form ref={form} onSubmit={submit} noValidate className={styles.form}>
+        <p className={styles.about}>{analysis.description}</p>
+        <SchemaForm
+          fields={fields}
+          values={values}
+          problems={shown}
+          disabled={launch.isPending}
+          onChange={(name, value) => {
+            setValues((before) => ({ ...before, [name]: value }));
+            if (refused) launch.reset();
+          }}
+        />
+        {tried && Object.keys(problems).length > 0 && (
+          <Notice tone="error">
+            <p role="alert">Correct the marked fields, then start again.</p>
+          </Notice>
+        )}
+        {launch.error && !refusedField && (
+          <ErrorNotice error={launch.error} title="The run was not started" />
+        )}
+        <div>
+          <Button type="submit" size="sm" loading={launch.isPending}>
+            Start
+          </Button>
+        </div>
+      </form>
+    </Panel>
+  );
+}

@@ -1,0 +1,228 @@
+import { Button } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
+import { useServerNow } from "../../api/clock";
+import { useLive, usePolling } from "../../api/live";
+import { cancelRun, runQuery } from "../../api/queries";
+import type { Run } from "../../api/types";
+import { bytes, dateTime, duration } from "../../lib/format";
+import { Badge } from "../../ui/badge";
+import { Copy } from "../../ui/copy";
+import { DownloadIcon } from "../../ui/icons";
+import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
+import { ErrorNotice, Loading, Notice } from "../../ui/states";
+import { useTitle } from "../../ui/use-title";
+import styles from "./analyses.module.css";
+import { elapsedOf, isOver, toneOfRun, topicOf, useMonotonicShare } from "./run-state";
+import { TopicName } from "./topic-name";
+
+const RunResultView = lazy(() =>
+  import("./run-result").then((module) => ({ default: module.RunResultView })),
+);
+const route = getRouteApi("/analyses/runs/$id");
+
+export function RunPage() {
+  const { id } = route.useParams();
+  const query = runQuery(id);
+  const polling = usePolling();
+  const run = useQuery({
+    ...query,
+    refetchInterval: ({ state }) => (state.data && isOver(state.data) ? false : polling),
+  });
+  useLive("run", { id }, query.queryKey, { enabled: !run.data || !isOver(run.data) });
+  useTitle(run.data ? `${run.data.title || run.data.analysis}, ${run.data.state}` : "Run");
+  return (
+    <Page>
+      {run.data ? (
+        <Content run={run.data} />
+      ) : (
+        <>
+          <PageHead crumbs={<AnalysesCrumb />} title="Run" />
+          {run.isPending && <Loading label="Loading the run" rows={6} />}
+        </>
+      )}
+      {run.error && (
+        <ErrorNotice error={run.error} title="The run could not be read" onRetry={() => run.refetch()} />
+      )}
+    </Page>
+  );
+}
+
+function AnalysesCrumb({ topic }: { topic?: string | undefined }) {
+  return (
+    <Crumb>
+      <Link to="/analyses" search={{ topic }}>
+        Analyses
+      </Link>
+    </Crumb>
+  );
+}
+
+function Content({ run }: { run: Run }) {
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const over = isOver(run);
+  const topic = topicOf(run);
+  const cancel = useMutation({
+    mutationFn: () => cancelRun(run.id),
+    onSuccess: (after) => {
+      client.setQueryData(runQuery(run.id).queryKey, after);
+      notifications.show({ message: "Cancelling: Spark has been told to stop this run's tasks." });
+    },
+  });
+  return (
+    <>
+      <PageHead
+        crumbs={<AnalysesCrumb topic={topic ?? undefined} />}
+        title={run.title || run.analysis}
+        badges={
+          <Badge tone={toneOfRun(run.state)} dot>
+            {run.state}
+          </Badge>
+        }
+        actions={
+          <>
+            {!over && (
+              <Button
+                variant="default"
+                loading={cancel.isPending}
+                disabled={run.state === "cancelling"}
+                onClick={() => cancel.mutate()}
+              >
+                Cancel run
+              </Button>
+            )}
+            {over && (
+              <Button
+                variant="default"
+                onClick={() =>
+                  navigate({
+                    to: "/analyses/$template/new",
+                    params: { template: run.analysis },
+                    search: { from: run.id, topic: undefined },
+                  })
+                }
+              >
+                Run again…
+              </Button>
+            )}
+          </>
+        }
+      >
+        {topic && (
+          <p className={styles.scope}>
+            <TopicName name={topic} />
+          </p>
+        )}
+      </PageHead>
+      {cancel.error && <ErrorNotice error={cancel.error} title="The run could not be cancelled" />}
+      {run.state !== "succeeded" && <Progress run={run} over={over} />}
+      {run.error && (
+        <Notice tone="error">
+          <p>
+            <b>The run failed.</b> The same parameters can be tried again with “Run again”.
+          </p>
+          <pre className={styles.trace}>{run.error}</pre>
+        </Notice>
+      )}
+      {run.result && (
+        <Suspense fallback={<Loading label="Loading the plots" rows={6} />}>
+          <RunResultView result={run.result} />
+        </Suspense>
+      )}
+      <About run={run} />
+    </>
+  );
+}
+
+/** The bar only ever moves forward; before Spark has planned tasks it says so instead of inventing a share. */
+function Progress({ run, over }: { run: Run; over: boolean }) {
+  const share = useMonotonicShare(run);
+  const now = useServerNow();
+  const elapsed = elapsedOf(run, now);
+  const percent = share === null ? null : Math.floor(share * 100);
+  const label = run.stage ?? (run.state === "queued" ? "Waiting for a worker" : run.state);
+  return (
+    <Panel
+      title="Progress"
+      note={elapsed === null ? `created ${dateTime(run.created_at)}` : duration(elapsed)}
+    >
+      <div className={styles.progressHead}>
+        <span>{over && run.state !== "succeeded" ? `Stopped during: ${label}` : label}</span>
+        <span>
+          {run.progress && run.progress.total > 0 && `${run.progress.done} of ${run.progress.total} tasks`}
+          {percent !== null && <b> {percent} %</b>}
+        </span>
+      </div>
+      <div
+        className={styles.bar}
+        role="progressbar"
+        aria-label="Progress of the run"
+        aria-valuemin={0}
+        aria-valuemax={100}
+        {...(percent === null ? { "aria-valuetext": label } : { "aria-valuenow": percent })}
+      >
+        <span
+          className={share === null && !over ? styles.unknown : styles.done}
+          style={{ width: share === null ? (over ? "0%" : "100%") : `${share * 100}%` }}
+        />
+      </div>
+    </Panel>
+  );
+}
+
+function About({ run }: { run: Run }) {
+  const facts: [string, React.ReactNode][] = [
+    ["Created", dateTime(run.created_at)],
+    ["Started", run.started_at === null ? "—" : dateTime(run.started_at)],
+    ["Finished", run.finished_at === null ? "—" : dateTime(run.finished_at)],
+  ];
+  return (
+    <div className={styles.about2}>
+      <Panel title="Parameters as sent">
+        <dl className={styles.facts}>
+          {Object.entries(run.parameters).map(([name, value]) => (
+            <div key={name}>
+              <dt className="mono">{name}</dt>
+              <dd className="mono">{typeof value === "string" ? value : JSON.stringify(value)}</dd>
+            </div>
+          ))}
+        </dl>
+      </Panel>
+      <Panel title="Run">
+        <dl className={styles.facts}>
+          <div>
+            <dt>Id</dt>
+            <dd className="mono">
+              {run.id}
+              <Copy value={run.id} what="run id" />
+            </dd>
+          </div>
+          {facts.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+      </Panel>
+      {run.downloads.length > 0 && (
+        <Panel title="Downloads">
+          <ul className={styles.downloads}>
+            {run.downloads.map((download) => (
+              <li key={download.name}>
+                <a href={download.href} download={download.name}>
+                  <DownloadIcon size={14} />
+                  {download.name}
+                </a>
+                <span>{bytes(download.bytes)}</span>
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,139 @@
+import { useMemo } from "react";
+import type { Cell, ResultTable, RunResult, Series } from "../../api/types";
+import { bytes, count, dateTime, plural, time, withUnit } from "../../lib/format";
+import { BarList } from "../../ui/bar-list";
+import { Chart } from "../../ui/chart";
+import { Panel } from "../../ui/panel";
+import { Empty } from "../../ui/states";
+import { Stats } from "../../ui/stats";
+import { Table } from "../../ui/table";
+import styles from "./analyses.module.css";
+
+/** A finished run's result: numbers, then plots, then tables. Everything comes from the fixed result schema. */
+export function RunResultView({ result }: { result: RunResult }) {
+  if (result.schema_version !== 1)
+    return (
+      <Panel title="Result">
+        <Empty title={`This console cannot show results of schema version ${result.schema_version}`}>
+          The downloads below hold the data.
+        </Empty>
+      </Panel>
+    );
+  const { input } = result;
+  return (
+    <>
+      <p className={styles.input}>
+        Read {plural(input.messages, "message")} in {plural(input.entries, "entry", "entries")} of{" "}
+        {plural(input.ledgers, "ledger")}, {bytes(input.bytes)}
+      </p>
+      {result.summary.length > 0 && (
+        <Stats
+          label="Summary of the result"
+          stats={result.summary.map((item) => ({
+            label: item.label,
+            value: withUnit(item.value, item.unit),
+          }))}
+        />
+      )}
+      <div className={styles.plots}>
+        {result.series.map((series) => (
+          <Panel key={series.key} title={series.title} flush={isRanked(series)}>
+            <Plot series={series} />
+          </Panel>
+        ))}
+        {result.tables.map((table) => (
+          <Panel key={table.key} title={table.title} note={plural(table.rows.length, "row")} flush>
+            <ResultRows table={table} />
+          </Panel>
+        ))}
+      </div>
+    </>
+  );
+}
+
+/** Bars of named things are read as a ranked list; only ordered axes are drawn. */
+function isRanked(series: Series): boolean {
+  return series.kind === "bar" && series.x.type === "category";
+}
+
+function Plot({ series }: { series: Series }) {
+  const { x, y, kind, points } = series;
+  const data = useMemo(() => axesOf(series), [series]);
+  if (points.length === 0) return <Empty title="No points" />;
+  const yText = (value: number) => withUnit(value, y.unit);
+  if (isRanked(series))
+    return (
+      <BarList
+        caption={series.title}
+        xLabel={x.label}
+        yLabel={y.label}
+        yText={yText}
+        items={points.map(([label, value]) => ({ label: label === null ? "(none)" : String(label), value }))}
+      />
+    );
+  const line = kind === "line";
+  return (
+    <Chart
+      title={series.title}
+      kind={line && x.type !== "category" ? "line" : "bars"}
+      time={line && x.type === "time"}
+      xs={data.xs}
+      xLabel={x.label}
+      xText={data.xText}
+      yText={yText}
+      height={200}
+      series={[{ label: y.label, values: data.ys }]}
+    />
+  );
+}
+
+/** Points as the chart wants them. Time axes become seconds; categories become their place in the list. */
+export function axesOf({ x, kind, points }: Series): {
+  xs: number[];
+  ys: (number | null)[];
+  xText: (x: number) => string;
+} {
+  const ys = points.map(([, value]) => value);
+  if (x.type === "category") {
+    return { xs: points.map((_, index) => index), ys, xText: (index) => String(points[index]?.[0] ?? "") };
+  }
+  const raw = points.map(([value]) => Number(value));
+  if (x.type === "time") {
+    const sameDay = new Date(raw[0] ?? 0).toDateString() === new Date(raw.at(-1) ?? 0).toDateString();
+    const text = sameDay ? time : dateTime;
+    return { xs: raw.map((at) => at / 1000), ys, xText: (at) => text(at * 1000) };
+  }
+  return { xs: raw, ys, xText: (value) => withUnit(value, kind === "histogram" || x.unit ? x.unit : null) };
+}
+
+function ResultRows({ table }: { table: ResultTable }) {
+  const rows = table.rows;
+  return (
+    <Table<Cell[]>
+      caption={table.title}
+      maxHeight={380}
+      rows={rows}
+      rowKey={(_, index) => index}
+      empty={<Empty title="No rows" />}
+      columns={table.columns.map((column, index) => ({
+        key: column.key,
+        header: column.label,
+        numeric: isNumeric(column.type),
+        cell: (row) => <CellText value={row[index] ?? null} type={column.type} />,
+      }))}
+    />
+  );
+}
+
+function isNumeric(type: string): boolean {
+  return ["integer", "number", "int", "float", "bytes", "ratio", "percent", "count"].includes(type);
+}
+
+function CellText({ value, type }: { value: Cell; type: string }) {
+  if (typeof value === "string")
+    return <span className={type === "id" || type === "key" ? "mono" : undefined}>{value}</span>;
+  if (typeof value === "number" && (type === "time" || type === "epoch_ms")) return dateTime(value);
+  if (typeof value === "number" && (type === "integer" || type === "int" || type === "count"))
+    return count(value);
+  return withUnit(value, type === "bytes" || type === "ratio" || type === "percent" ? type : null);
+}

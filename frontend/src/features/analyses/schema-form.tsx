@@ -1,0 +1,129 @@
+import { Checkbox, NativeSelect, Textarea, TextInput } from "@mantine/core";
+import styles from "./analyses.module.css";
+import type { Field, FormValue, FormValues } from "./schema-fields";
+
+/** The controls of a JSON Schema's fields. It only shows and reports; the page around it holds the values. */
+export function SchemaForm({
+  fields,
+  values,
+  problems,
+  onChange,
+  disabled = false,
+}: {
+  fields: Field[];
+  values: FormValues;
+  problems: Record<string, string>;
+  onChange: (name: string, value: FormValue) => void;
+  disabled?: boolean;
+}) {
+  return (
+    <div className={styles.fields}>
+      {fields.map((field) => (
+        <Control
+          key={field.name}
+          field={field}
+          value={values[field.name] ?? ""}
+          problem={problems[field.name]}
+          disabled={disabled}
+          onChange={(value) => onChange(field.name, value)}
+        />
+      ))}
+    </div>
+  );
+}
+
+interface ControlProps {
+  field: Field;
+  value: FormValue;
+  problem: string | undefined;
+  disabled: boolean;
+  onChange: (value: FormValue) => void;
+}
+
+function Control({ field, value, problem, disabled, onChange }: ControlProps) {
+  const common = {
+    name: field.name,
+    label: field.label,
+    description: describe(field),
+    required: field.required && !field.nullable,
+    error: problem,
+    disabled,
+  };
+  if (field.kind === "boolean") {
+    const { required: _, ...rest } = common;
+    return (
+      <Checkbox
+        {...rest}
+        checked={value === true}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />
+    );
+  }
+  const text = String(value);
+  switch (field.kind) {
+    case "choice":
+      return (
+        <NativeSelect
+          {...common}
+          value={text}
+          data={[...(common.required ? [] : [{ value: "", label: "Default" }]), ...field.choices]}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        />
+      );
+    case "list":
+    case "json":
+      return (
+        <Textarea
+          {...common}
+          autosize
+          minRows={2}
+          maxRows={8}
+          spellCheck={false}
+          value={text}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        />
+      );
+    case "time":
+      return (
+        <TextInput
+          {...common}
+          type="datetime-local"
+          step={1}
+          value={text}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        />
+      );
+    default:
+      return (
+        <TextInput
+          {...common}
+          {...(field.kind === "text" ? {} : { inputMode: "decimal" as const, className: styles.short })}
+          spellCheck={false}
+          autoComplete="off"
+          value={text}
+          onChange={(event) => onChange(event.currentTarget.value)}
+        />
+      );
+  }
+}
+
+/** The schema's description and limits, so that nobody has to guess them by failing. */
+function describe(field: Field): string | undefined {
+  const { minimum, maximum } = field.schema;
+  const limits =
+    minimum !== undefined && maximum !== undefined
+      ? `${minimum} to ${maximum}`
+      : minimum !== undefined
+        ? `at least ${minimum}`
+        : maximum !== undefined
+          ? `at most ${maximum}`
+          : field.kind === "list"
+            ? "one per line"
+            : field.kind === "json"
+              ? "as JSON"
+              : field.kind === "time"
+                ? "in this browser's time zone"
+                : null;
+  const parts = [field.description?.replace(/\.$/, ""), limits].filter(Boolean);
+  return parts.length ? `${parts.join("; ")}.` : undefined;
+}

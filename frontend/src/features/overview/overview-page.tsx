@@ -1,0 +1,279 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { lazy, Suspense, useMemo } from "react";
+import { useLive, usePolling } from "../../api/live";
+import { overviewQuery } from "../../api/queries";
+import type { Attention, Overview, TopicRow } from "../../api/types";
+import { byteRate, bytes, count, plural, rate, short, time } from "../../lib/format";
+import { Badge, toneOfState } from "../../ui/badge";
+import { Freshness } from "../../ui/freshness";
+import { CheckIcon, ErrorIcon, WarningIcon } from "../../ui/icons";
+import { Meter } from "../../ui/meter";
+import { Columns, Page, PageHead, Panel } from "../../ui/panel";
+import { Empty, ErrorNotice, Loading } from "../../ui/states";
+import { Stats } from "../../ui/stats";
+import { Table } from "../../ui/table";
+import { TopicLink } from "../../ui/topic-link";
+import { columnsOf, useHistory } from "../../ui/use-history";
+import { useTitle } from "../../ui/use-title";
+import styles from "./overview.module.css";
+
+const Chart = lazy(() => import("../../ui/chart").then((module) => ({ default: module.Chart })));
+
+export function OverviewPage() {
+  useTitle("Overview");
+  useLive("overview", {}, overviewQuery.queryKey);
+  const overview = useQuery({ ...overviewQuery, refetchInterval: usePolling() });
+  return (
+    <Page>
+      <PageHead title="Overview" freshness={overview.data && <Freshness at={overview.data.at} />} />
+      {overview.error && (
+        <ErrorNotice
+          error={overview.error}
+          title="The overview could not be read"
+          onRetry={() => overview.refetch()}
+        />
+      )}
+      {overview.data ? (
+        <Content overview={overview.data} />
+      ) : (
+        overview.isPending && <Loading label="Loading the overview" rows={8} />
+      )}
+    </Page>
+  );
+}
+
+function Content({ overview }: { overview: Overview }) {
+  const { totals } = overview;
+  const history = useHistory(`overview/${overview.cluster}`, overview.at, [
+    totals.msg_rate_in,
+    totals.msg_rate_out,
+    totals.backlog,
+  ]);
+  return (
+    <>
+      <NeedsAttention items={overview.attention} />
+      <Stats
+        label="Totals of the cluster"
+        stats={[
+          {
+            label: "Messages in",
+            value: rate(totals.msg_rate_in),
+            unit: "/s",
+            detail: byteRate(totals.bytes_rate_in),
+            trend: { points: history, column: 0 },
+          },
+          {
+            label: "Messages out",
+            value: rate(totals.msg_rate_out),
+            unit: "/s",
+            detail: byteRate(totals.bytes_rate_out),
+            trend: { points: history, column: 1 },
+          },
+          {
+            label: "Backlog",
+            value: short(totals.backlog),
+            detail: `of ${plural(totals.subscriptions, "subscription")}`,
+            trend: { points: history, column: 2 },
+          },
+          { label: "Stored", value: bytes(totals.storage_bytes), detail: "before replication" },
+          { label: "Topics", value: count(totals.topics), detail: plural(overview.brokers.length, "broker") },
+          {
+            label: "Clients",
+            value: count(totals.producers + totals.consumers),
+            detail: `${plural(totals.producers, "producer")}, ${plural(totals.consumers, "consumer")}`,
+          },
+        ]}
+      />
+      <Columns>
+        <TopBacklogs overview={overview} />
+        <Panel title="Messages per second" note="since this page was opened">
+          <RateChart points={history} />
+        </Panel>
+      </Columns>
+      <Columns even>
+        <Brokers overview={overview} />
+        <Bookies overview={overview} />
+      </Columns>
+    </>
+  );
+}
+
+function NeedsAttention({ items }: { items: Attention[] }) {
+  if (items.length === 0)
+    return (
+      <section className={styles.calm} aria-label="Needs attention">
+        <CheckIcon /> Nothing needs attention.
+      </section>
+    );
+  const errors = items.filter((item) => item.severity === "error").length;
+  return (
+    <Panel
+      title="Needs attention"
+      note={[
+        errors && plural(errors, "error"),
+        items.length - errors && plural(items.length - errors, "warning"),
+      ]
+        .filter(Boolean)
+        .join(", ")}
+      flush
+    >
+      <ul className={styles.attention}>
+        {items.map((item) => (
+          <li
+            key={`${item.title} ${item.link}`}
+            className={item.severity === "error" ? styles.error : styles.warning}
+          >
+            {item.severity === "error" ? <ErrorIcon /> : <WarningIcon />}
+            <span className="visually-hidden">{item.severity}: </span>
+            <span className={styles.what}>
+              {item.link?.startsWith("/") ? (
+                <Link to={item.link as "/"}>{item.title}</Link>
+              ) : (
+                <b>{item.title}</b>
+              )}
+              <span>{item.detail}</span>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+function TopBacklogs({ overview }: { overview: Overview }) {
+  const rows = overview.top_backlogs;
+  const top = rows.reduce((most, row) => Math.max(most, row.backlog), 1);
+  return (
+    <Panel
+      title="Largest backlogs"
+      flush
+      actions={
+        <Link to="/c/$cluster/topics" params={{ cluster: overview.cluster }} className={styles.more}>
+          All topics
+        </Link>
+      }
+    >
+      <Table<TopicRow>
+        caption="Topics with the largest backlogs"
+        rows={rows}
+        rowKey={(row) => row.name}
+        empty={
+          <Empty title="No topic has a backlog">
+            {overview.totals.topics === 0
+              ? "Publish to any topic and it appears here."
+              : "Consumers keep up everywhere."}
+          </Empty>
+        }
+        columns={[
+          {
+            key: "topic",
+            header: "Topic",
+            grow: true,
+            cell: (row) => <TopicLink topic={row} tab="subscriptions" />,
+          },
+          { key: "bar", header: "", cell: (row) => <Meter share={row.backlog / top} /> },
+          { key: "backlog", header: "Backlog", numeric: true, cell: (row) => <b>{count(row.backlog)}</b> },
+          { key: "in", header: "In/s", numeric: true, cell: (row) => rate(row.msg_rate_in) },
+          { key: "out", header: "Out/s", numeric: true, cell: (row) => rate(row.msg_rate_out) },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function RateChart({ points }: { points: ReturnType<typeof useHistory> }) {
+  const { xs, ys } = useMemo(() => columnsOf(points, 0, 1), [points]);
+  return (
+    <Suspense fallback={<div style={{ height: 248 }} />}>
+      <Chart
+        title="Messages per second"
+        kind="line"
+        time
+        height={220}
+        xs={xs}
+        xLabel="Time"
+        xText={(x) => time(x * 1000)}
+        yText={(y) => rate(y)}
+        series={[
+          { label: "in", values: ys[0] ?? [] },
+          { label: "out", values: ys[1] ?? [] },
+        ]}
+      />
+    </Suspense>
+  );
+}
+
+function Brokers({ overview }: { overview: Overview }) {
+  return (
+    <Panel title="Brokers" note={count(overview.brokers.length)} flush>
+      <Table
+        caption="Brokers"
+        rows={overview.brokers}
+        rowKey={(broker) => broker.id}
+        empty={<Empty title="No broker is registered">Topics cannot be served until one starts.</Empty>}
+        columns={[
+          {
+            key: "id",
+            header: "Broker",
+            grow: true,
+            cell: (broker) => (
+              <span className="mono" title={broker.url}>
+                {broker.id}
+              </span>
+            ),
+          },
+          { key: "state", header: "State", cell: (broker) => <State text={broker.state} /> },
+          { key: "topics", header: "Topics", numeric: true, cell: (broker) => count(broker.topics) },
+          { key: "in", header: "In/s", numeric: true, cell: (broker) => rate(broker.msg_rate_in) },
+          { key: "out", header: "Out/s", numeric: true, cell: (broker) => rate(broker.msg_rate_out) },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function Bookies({ overview }: { overview: Overview }) {
+  return (
+    <Panel title="Bookies" note={count(overview.bookies.length)} flush>
+      <Table
+        caption="Bookies"
+        rows={overview.bookies}
+        rowKey={(bookie) => bookie.id}
+        empty={<Empty title="No bookie is registered">Nothing can be stored until one starts.</Empty>}
+        columns={[
+          {
+            key: "id",
+            header: "Bookie",
+            grow: true,
+            cell: (bookie) => <span className="mono">{bookie.id}</span>,
+          },
+          { key: "state", header: "State", cell: (bookie) => <State text={bookie.state} /> },
+          {
+            key: "bar",
+            header: "",
+            cell: (bookie) => {
+              const used = bookie.total_bytes > 0 ? 1 - bookie.free_bytes / bookie.total_bytes : 0;
+              return <Meter share={used} tone={used > 0.95 ? "bad" : used > 0.85 ? "warn" : "bar"} />;
+            },
+          },
+          {
+            key: "disk",
+            header: "Disk free",
+            numeric: true,
+            cell: (bookie) =>
+              bookie.total_bytes > 0 ? `${bytes(bookie.free_bytes)} of ${bytes(bookie.total_bytes)}` : "—",
+          },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function State({ text }: { text: string }) {
+  return (
+    <Badge tone={toneOfState(text)} dot>
+      {text}
+    </Badge>
+  );
+}

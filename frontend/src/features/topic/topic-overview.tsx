@@ -1,0 +1,173 @@
+import { useMemo } from "react";
+import { useServerNow } from "../../api/clock";
+import type { TopicDetail } from "../../api/types";
+import { age, byteRate, bytes, count, dateTime, plural, rate, short, time } from "../../lib/format";
+import { Badge } from "../../ui/badge";
+import { Chart } from "../../ui/chart";
+import { Columns, Panel } from "../../ui/panel";
+import { Empty } from "../../ui/states";
+import { Stats } from "../../ui/stats";
+import { Table } from "../../ui/table";
+import { columnsOf, useHistory } from "../../ui/use-history";
+import { useTopic, useTopicId } from "./use-topic";
+
+export function TopicOverview() {
+  const topic = useTopic(useTopicId()).data;
+  return topic ? <Content topic={topic} /> : null;
+}
+
+function Content({ topic }: { topic: TopicDetail }) {
+  const { row } = topic;
+  const history = useHistory(`topic/${row.name}`, topic.at, [
+    row.msg_rate_in,
+    row.msg_rate_out,
+    row.bytes_rate_in,
+    row.bytes_rate_out,
+    row.backlog,
+  ]);
+  const { xs, ys } = useMemo(() => columnsOf(history, 0, 1, 2, 3, 4), [history]);
+  const messages = useMemo(() => pair(ys[0], ys[1]), [ys]);
+  const volume = useMemo(() => pair(ys[2], ys[3]), [ys]);
+  const backlog = useMemo(() => [{ label: "backlog", values: ys[4] ?? [] }], [ys]);
+  const common = {
+    kind: "line" as const,
+    time: true,
+    xs,
+    xLabel: "Time",
+    xText: (x: number) => time(x * 1000),
+    height: 170,
+  };
+  const entries = topic.ledgers.reduce((sum, ledger) => sum + ledger.entries, 0);
+  return (
+    <>
+      <Stats
+        label="Numbers of the topic"
+        stats={[
+          {
+            label: "Messages in",
+            value: rate(row.msg_rate_in),
+            unit: "/s",
+            detail: byteRate(row.bytes_rate_in),
+          },
+          {
+            label: "Messages out",
+            value: rate(row.msg_rate_out),
+            unit: "/s",
+            detail: byteRate(row.bytes_rate_out),
+          },
+          {
+            label: "Backlog",
+            value: short(row.backlog),
+            detail: plural(topic.subscriptions.length, "subscription"),
+          },
+          {
+            label: "Stored",
+            value: bytes(row.storage_bytes),
+            detail: plural(topic.ledgers.length, "ledger"),
+          },
+          { label: "Producers", value: count(row.producers) },
+          { label: "Consumers", value: count(row.consumers) },
+        ]}
+      />
+      <Columns even>
+        <Panel title="Messages per second" note="since this page was opened">
+          <Chart {...common} title="Messages per second" series={messages} yText={rate} />
+        </Panel>
+        <Panel title="Bytes per second">
+          <Chart {...common} title="Bytes per second" series={volume} yText={byteRate} />
+        </Panel>
+      </Columns>
+      <Columns even>
+        <Panel title="Backlog">
+          <Chart {...common} title="Backlog in messages" series={backlog} yText={short} />
+        </Panel>
+        <Panel
+          title="Ledgers"
+          note={`${plural(topic.ledgers.length, "ledger")}, ${plural(entries, "entry", "entries")}`}
+          flush
+        >
+          <Table
+            caption="Ledgers of the topic, oldest first"
+            maxHeight={218}
+            rows={topic.ledgers}
+            rowKey={(ledger) => ledger.id}
+            empty={<Empty title="Nothing stored">Only persistent topics keep ledgers.</Empty>}
+            columns={[
+              {
+                key: "id",
+                header: "Ledger",
+                grow: true,
+                cell: (ledger) => <span className="mono">{ledger.id}</span>,
+              },
+              {
+                key: "state",
+                header: "State",
+                cell: (ledger) => (
+                  <Badge tone={ledger.state.toLowerCase() === "open" ? "accent" : "neutral"}>
+                    {ledger.state.toLowerCase()}
+                  </Badge>
+                ),
+              },
+              { key: "entries", header: "Entries", numeric: true, cell: (ledger) => count(ledger.entries) },
+              { key: "bytes", header: "Size", numeric: true, cell: (ledger) => bytes(ledger.bytes) },
+            ]}
+          />
+        </Panel>
+      </Columns>
+      <Producers topic={topic} />
+    </>
+  );
+}
+
+function pair(incoming: number[] | undefined, outgoing: number[] | undefined) {
+  return [
+    { label: "in", values: incoming ?? [] },
+    { label: "out", values: outgoing ?? [] },
+  ];
+}
+
+function Producers({ topic }: { topic: TopicDetail }) {
+  const now = useServerNow();
+  return (
+    <Panel title="Producers" note={count(topic.producers.length)} flush>
+      <Table
+        caption="Producers of the topic"
+        maxHeight={420}
+        rows={topic.producers}
+        rowKey={(producer) => producer.id}
+        empty={<Empty title="No producer is connected" />}
+        columns={[
+          { key: "name", header: "Name", grow: true, cell: (producer) => <b>{producer.name}</b> },
+          {
+            key: "address",
+            header: "Address",
+            cell: (producer) => <span className="mono">{producer.address}</span>,
+          },
+          { key: "version", header: "Client", cell: (producer) => producer.client_version || "—" },
+          {
+            key: "since",
+            header: "Connected",
+            cell: (producer) =>
+              producer.connected_since === null ? (
+                "—"
+              ) : (
+                <span title={dateTime(producer.connected_since)}>{age(producer.connected_since, now)}</span>
+              ),
+          },
+          {
+            key: "rate",
+            header: "Messages/s",
+            numeric: true,
+            cell: (producer) => rate(producer.msg_rate_in),
+          },
+          {
+            key: "bytes",
+            header: "Bytes",
+            numeric: true,
+            cell: (producer) => byteRate(producer.bytes_rate_in),
+          },
+        ]}
+      />
+    </Panel>
+  );
+}

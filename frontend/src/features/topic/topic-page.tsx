@@ -1,0 +1,140 @@
+import { Button } from "@mantine/core";
+import { Link, Outlet, useNavigate, useParams } from "@tanstack/react-router";
+import type { TopicDetail } from "../../api/types";
+import { count, plural } from "../../lib/format";
+import { Badge } from "../../ui/badge";
+import { Copy } from "../../ui/copy";
+import { Freshness } from "../../ui/freshness";
+import { AnalysesIcon } from "../../ui/icons";
+import { Crumb, Page, PageHead } from "../../ui/panel";
+import { ErrorNotice, Loading, Notice } from "../../ui/states";
+import { topicSearchOf } from "../../ui/topic-link";
+import { useTitle } from "../../ui/use-title";
+import { describeDrain } from "./drain";
+import styles from "./topic.module.css";
+import { nameOf, useLiveTopic, useTopic, useTopicId } from "./use-topic";
+
+export function TopicPage() {
+  const id = useTopicId();
+  const { cluster } = useParams({ from: "/c/$cluster/t/$tenant/$namespace/$topic" });
+  useTitle(id.topic);
+  useLiveTopic(id);
+  const topic = useTopic(id);
+  const navigate = useNavigate();
+  const name = nameOf(id);
+  const params = { cluster, tenant: id.tenant, namespace: id.namespace, topic: id.topic };
+  const search = topicSearchOf(id);
+  return (
+    <Page>
+      <PageHead
+        crumbs={
+          <>
+            <Crumb>
+              <Link to="/c/$cluster/topics" params={{ cluster }}>
+                Topics
+              </Link>
+            </Crumb>
+            <Crumb>
+              <Link to="/c/$cluster/topics" params={{ cluster }} search={{ tenant: id.tenant }}>
+                {id.tenant}
+              </Link>
+            </Crumb>
+            <Crumb>
+              <Link
+                to="/c/$cluster/topics"
+                params={{ cluster }}
+                search={{ tenant: id.tenant, namespace: id.namespace }}
+              >
+                {id.namespace}
+              </Link>
+            </Crumb>
+          </>
+        }
+        title={
+          <>
+            {id.topic}
+            <Copy value={name} what="the full topic name" />
+          </>
+        }
+        badges={topic.data && <Badges topic={topic.data} />}
+        freshness={topic.data && <Freshness at={topic.data.at} />}
+        actions={
+          <Button
+            leftSection={<AnalysesIcon />}
+            onClick={() => navigate({ to: "/analyses", search: { topic: name } })}
+            disabled={id.domain !== "persistent"}
+            title={id.domain === "persistent" ? undefined : "Only stored messages can be analysed"}
+          >
+            Analyse
+          </Button>
+        }
+      />
+      {topic.data && <Strip topic={topic.data} />}
+      <nav aria-label="Views of the topic" className={styles.tabs}>
+        <Link
+          to="/c/$cluster/t/$tenant/$namespace/$topic/overview"
+          params={params}
+          search={search}
+          replace
+          activeProps={{ "aria-current": "page" }}
+        >
+          Overview
+        </Link>
+        <Link
+          to="/c/$cluster/t/$tenant/$namespace/$topic/subscriptions"
+          params={params}
+          search={search}
+          replace
+          activeProps={{ "aria-current": "page" }}
+        >
+          Subscriptions {topic.data && <span>{count(topic.data.subscriptions.length)}</span>}
+        </Link>
+      </nav>
+      {topic.error && (
+        <ErrorNotice
+          error={topic.error}
+          title={topic.data ? "The topic could not be refreshed" : `${name} could not be read`}
+          onRetry={() => topic.refetch()}
+        />
+      )}
+      {topic.data ? <Outlet /> : topic.isPending && <Loading label="Loading the topic" rows={8} />}
+    </Page>
+  );
+}
+
+function Badges({ topic }: { topic: TopicDetail }) {
+  return (
+    <>
+      <Badge>{topic.row.domain}</Badge>
+      {topic.row.partitions > 0 && <Badge>{plural(topic.row.partitions, "partition")}</Badge>}
+      {topic.owner ? (
+        <Badge>owned by {topic.owner}</Badge>
+      ) : (
+        topic.row.partitions === 0 && <Badge tone="warn">no owner</Badge>
+      )}
+    </>
+  );
+}
+
+/** The subscriptions that will not empty by themselves, before any number. */
+function Strip({ topic }: { topic: TopicDetail }) {
+  const stuck = topic.subscriptions.filter(
+    ({ drain }) => drain.state === "growing" || drain.state === "stalled",
+  );
+  if (stuck.length === 0) return null;
+  const shown = stuck.slice(0, 3);
+  return (
+    <Notice tone="warning">
+      {shown.map((subscription) => {
+        const { label, detail } = describeDrain(subscription);
+        return (
+          <p key={subscription.name}>
+            <b>{subscription.name}</b>: {label.toLowerCase()}, {plural(subscription.backlog, "message")}{" "}
+            behind ({detail})
+          </p>
+        );
+      })}
+      {stuck.length > shown.length && <p>and {plural(stuck.length - shown.length, "more subscription")}</p>}
+    </Notice>
+  );
+}

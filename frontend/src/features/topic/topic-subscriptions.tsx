@@ -1,0 +1,167 @@
+import { ActionIcon, Menu } from "@mantine/core";
+import { lazy, Suspense, useState } from "react";
+import { useServerNow } from "../../api/clock";
+import type { CursorAction, SubscriptionRow } from "../../api/types";
+import { age, count, dateTime, plural, rate, signedRate } from "../../lib/format";
+import { Badge } from "../../ui/badge";
+import { Copy } from "../../ui/copy";
+import { ChevronIcon, MoreIcon } from "../../ui/icons";
+import { Panel } from "../../ui/panel";
+import { Empty } from "../../ui/states";
+import { Table } from "../../ui/table";
+import { describeDrain } from "./drain";
+import styles from "./topic.module.css";
+import { useTopic, useTopicId } from "./use-topic";
+
+const CursorDialog = lazy(() =>
+  import("./cursor-dialog").then((module) => ({ default: module.CursorDialog })),
+);
+
+export function TopicSubscriptions() {
+  const id = useTopicId();
+  const topic = useTopic(id).data;
+  const [change, setChange] = useState<{ subscription: string; action: CursorAction } | null>(null);
+  if (!topic) return null;
+  if (topic.subscriptions.length === 0)
+    return (
+      <Panel title="Subscriptions" flush>
+        <Empty title="No subscription">
+          Nothing reads this topic. A subscription is made when its first consumer connects.
+        </Empty>
+      </Panel>
+    );
+  return (
+    <div className={styles.list}>
+      {topic.subscriptions.map((subscription) => (
+        <Subscription
+          key={subscription.name}
+          subscription={subscription}
+          onChange={(action) => setChange({ subscription: subscription.name, action })}
+        />
+      ))}
+      {change && (
+        <Suspense fallback={null}>
+          <CursorDialog id={id} {...change} onClose={() => setChange(null)} />
+        </Suspense>
+      )}
+    </div>
+  );
+}
+
+function Subscription({
+  subscription,
+  onChange,
+}: {
+  subscription: SubscriptionRow;
+  onChange: (action: CursorAction) => void;
+}) {
+  const now = useServerNow();
+  const drain = describeDrain(subscription);
+  const oldest = subscription.oldest_unacked_ms;
+  return (
+    <section className={styles.sub} aria-label={`Subscription ${subscription.name}`}>
+      <div className={styles.subHead}>
+        <h2>{subscription.name}</h2>
+        <Copy value={subscription.name} what={`the name ${subscription.name}`} />
+        <Badge>{subscription.type}</Badge>
+        {!subscription.durable && <Badge>not durable</Badge>}
+        <Badge tone={drain.tone} dot>
+          {drain.label}
+        </Badge>
+        <Menu position="bottom-end" withinPortal>
+          <Menu.Target>
+            <ActionIcon aria-label={`Actions on ${subscription.name}`}>
+              <MoreIcon />
+            </ActionIcon>
+          </Menu.Target>
+          <Menu.Dropdown>
+            <Menu.Item onClick={() => onChange("reset")}>Reset to a time…</Menu.Item>
+            <Menu.Item onClick={() => onChange("skip")}>Skip messages…</Menu.Item>
+            <Menu.Item onClick={() => onChange("skip-all")}>Skip all…</Menu.Item>
+          </Menu.Dropdown>
+        </Menu>
+      </div>
+      <dl className={styles.numbers}>
+        <Fact label="Backlog" value={count(subscription.backlog)} detail={drain.detail} />
+        <Fact
+          label="Out"
+          value={`${rate(subscription.msg_rate_out)}/s`}
+          detail={`net ${signedRate(subscription.net_rate)}/s`}
+        />
+        <Fact label="Redelivered" value={`${rate(subscription.msg_rate_redeliver)}/s`} />
+        <Fact label="Unacknowledged" value={count(subscription.unacked)} />
+        <Fact
+          label="Oldest unacknowledged"
+          value={typeof oldest === "number" ? age(oldest, now) : "—"}
+          title={typeof oldest === "number" ? dateTime(oldest) : undefined}
+        />
+        <Fact
+          label="Acknowledged up to"
+          value={<span className="mono">{subscription.mark_delete ?? "—"}</span>}
+        />
+        <Fact label="Reads next" value={<span className="mono">{subscription.read_position ?? "—"}</span>} />
+      </dl>
+      <Consumers subscription={subscription} now={now} />
+    </section>
+  );
+}
+
+function Fact({
+  label,
+  value,
+  detail,
+  title,
+}: {
+  label: string;
+  value: React.ReactNode;
+  detail?: string;
+  title?: string | undefined;
+}) {
+  return (
+    <div title={title}>
+      <dt>{label}</dt>
+      <dd>
+        {value} {detail && <small>{detail}</small>}
+      </dd>
+    </div>
+  );
+}
+
+function Consumers({ subscription, now }: { subscription: SubscriptionRow; now: number }) {
+  const { consumers, name } = subscription;
+  if (consumers.length === 0) return <p className={styles.quiet}>No consumer is connected.</p>;
+  return (
+    <details className={styles.consumers} open={consumers.length <= 5}>
+      <summary>
+        <ChevronIcon size={12} /> {plural(consumers.length, "consumer")}
+      </summary>
+      <Table
+        caption={`Consumers of ${name}`}
+        maxHeight={320}
+        rows={consumers}
+        rowKey={(consumer, index) => `${consumer.name} ${consumer.address} ${index}`}
+        columns={[
+          { key: "name", header: "Name", grow: true, cell: (consumer) => <b>{consumer.name}</b> },
+          {
+            key: "address",
+            header: "Address",
+            cell: (consumer) => <span className="mono">{consumer.address}</span>,
+          },
+          {
+            key: "since",
+            header: "Connected",
+            cell: (consumer) =>
+              consumer.connected_since === null ? (
+                "—"
+              ) : (
+                <span title={dateTime(consumer.connected_since)}>{age(consumer.connected_since, now)}</span>
+              ),
+          },
+          { key: "permits", header: "Permits", numeric: true, cell: (consumer) => count(consumer.permits) },
+          { key: "unacked", header: "Unacked", numeric: true, cell: (consumer) => count(consumer.unacked) },
+          { key: "rate", header: "Out/s", numeric: true, cell: (consumer) => rate(consumer.msg_rate_out) },
+        ]}
+      />
+    </details>
+  );
+}

@@ -1,0 +1,137 @@
+// Numbers and times for people. Everything goes through Intl in one fixed locale, so that a shared link
+// shows the same text to everyone.
+
+const LOCALE = "en";
+const whole = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 0 });
+const compact = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumSignificantDigits: 3 });
+const small = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 2 });
+const three = new Intl.NumberFormat(LOCALE, { maximumSignificantDigits: 3 });
+const clock = new Intl.DateTimeFormat(LOCALE, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hour12: false,
+});
+const moment = new Intl.DateTimeFormat(LOCALE, {
+  year: "numeric",
+  month: "short",
+  day: "2-digit",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hour12: false,
+});
+
+const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+/** 1234567 → "1,234,567" */
+export function count(value: number): string {
+  return whole.format(value);
+}
+
+/** 1234567 → "1.23M"; below ten thousand every digit is shown. */
+export function short(value: number): string {
+  return Math.abs(value) < 10_000
+    ? (Number.isInteger(value) ? whole : small).format(value)
+    : compact.format(value);
+}
+
+/** Rate per second: small ones keep their fraction, so that a trickle never reads as nothing. */
+export function rate(value: number): string {
+  if (value === 0) return "0";
+  if (Math.abs(value) < 0.01) return value < 0 ? ">−0.01" : "<0.01";
+  const text = Math.abs(value) < 10_000 ? three.format(value) : compact.format(value);
+  return text.replace("-", "−");
+}
+
+/** A rate with its sign, for differences: "+12.5" or "−3". */
+export function signedRate(value: number): string {
+  return value > 0 ? `+${rate(value)}` : rate(value);
+}
+
+/** 1536 → "1.5 KiB" */
+export function bytes(value: number): string {
+  let unit = 0;
+  let amount = value;
+  while (Math.abs(amount) >= 1024 && unit < BYTE_UNITS.length - 1) {
+    amount /= 1024;
+    unit += 1;
+  }
+  return `${three.format(amount)} ${BYTE_UNITS[unit]}`;
+}
+
+export function byteRate(value: number): string {
+  return `${bytes(value)}/s`;
+}
+
+/** Seconds as the two largest units: 3725 → "1 h 2 min". */
+export function duration(seconds: number): string {
+  const total = Math.max(0, Math.round(seconds));
+  if (total < 60) return `${total} s`;
+  const steps: [number, string][] = [
+    [86_400, "d"],
+    [3_600, "h"],
+    [60, "min"],
+    [1, "s"],
+  ];
+  const first = steps.findIndex(([size]) => total >= size);
+  const [size, unit] = steps[first] ?? [1, "s"];
+  const next = steps[first + 1];
+  const rest = next ? Math.floor((total % size) / next[0]) : 0;
+  const head = `${whole.format(Math.floor(total / size))} ${unit}`;
+  return next && rest > 0 ? `${head} ${rest} ${next[1]}` : head;
+}
+
+export function time(at: number): string {
+  return clock.format(at);
+}
+
+export function dateTime(at: number): string {
+  return moment.format(at);
+}
+
+/** Age of something that happened at `at`, e.g. "now", "8 s", "3 min 20 s". */
+export function age(at: number, now: number): string {
+  const seconds = (now - at) / 1000;
+  return seconds < 1.5 ? "now" : duration(seconds);
+}
+
+export function plural(n: number, one: string, many = `${one}s`): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+/** A value of an analysis result by its unit. Text, ids among it, is shown as it came. */
+export function withUnit(value: string | number | boolean | null, unit?: string | null): string {
+  if (value === null) return "—";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "string") return unit ? `${value} ${unit}` : value;
+  switch (unit) {
+    case "bytes":
+    case "B":
+      return bytes(value);
+    case "bytes/s":
+    case "B/s":
+      return byteRate(value);
+    case "s":
+    case "seconds":
+      return value < 1
+        ? `${three.format(value * 1000)} ms`
+        : value < 60
+          ? `${three.format(value)} s`
+          : duration(value);
+    case "ms":
+      return value >= 60_000 ? duration(value / 1000) : `${three.format(value)} ms`;
+    case "epoch_ms":
+    case "time":
+      return dateTime(value);
+    case "ratio":
+      return `${three.format(value * 100)} %`;
+    case "%":
+    case "percent":
+      return `${three.format(value)} %`;
+    default: {
+      const text = Number.isInteger(value) ? whole.format(value) : three.format(value);
+      return unit ? `${text} ${unit}` : text;
+    }
+  }
+}

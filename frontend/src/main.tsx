@@ -1,0 +1,44 @@
+import { MantineProvider } from "@mantine/core";
+import { Notifications } from "@mantine/notifications";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import "./app/mantine";
+import { ApiError } from "./api/errors";
+import { liveSocket } from "./api/socket";
+import { createAppRouter } from "./app/router";
+import { cssVariables, schemeManager, theme } from "./app/theme";
+
+const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 2_000,
+      // Only what may heal by itself is tried again, and once: an error must show within seconds.
+      retry: (failures, error) =>
+        failures < 1 && !(error instanceof ApiError && error.status !== null && error.status < 500),
+      retryDelay: 400,
+    },
+  },
+});
+
+const router = createAppRouter(queries);
+liveSocket.start();
+
+const root = document.getElementById("root");
+if (!root) throw new Error("index.html has no #root");
+createRoot(root).render(
+  <StrictMode>
+    <MantineProvider
+      theme={theme}
+      cssVariablesResolver={cssVariables}
+      colorSchemeManager={schemeManager()}
+      defaultColorScheme="auto"
+    >
+      <QueryClientProvider client={queries}>
+        <Notifications position="bottom-right" autoClose={6000} />
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </MantineProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,54 @@
+import { Meter } from "./meter";
+import { Table } from "./table";
+
+/** Values of named categories, e.g. the top keys: a table whose bars can be read at a glance. */
+export function BarList({
+  caption,
+  xLabel,
+  yLabel,
+  items,
+  yText,
+}: {
+  caption: string;
+  xLabel: string;
+  yLabel: string;
+  items: { label: string; value: number | null }[];
+  yText: (value: number) => string;
+}) {
+  const top = items.reduce((most, item) => Math.max(most, item.value ?? 0), 0) || 1;
+  return (
+    <Table
+      caption={caption}
+      maxHeight={300}
+      rows={items}
+      rowKey={(_, index) => index}
+      columns={[
+        {
+          key: "x",
+          header: xLabel,
+          cell: (item) => (
+            <span
+              className="mono"
+              style={{ display: "block", maxWidth: 260, overflow: "hidden", textOverflow: "ellipsis" }}
+              title={item.label}
+            >
+              {item.label}
+            </span>
+          ),
+        },
+        {
+          key: "bar",
+          header: "",
+          grow: true,
+          cell: (item) => <Meter share={(item.value ?? 0) / top} />,
+        },
+        {
+          key: "y",
+          header: yLabel,
+          numeric: true,
+          cell: (item) => (item.value === null ? "—" : yText(item.value)),
+        },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,299 @@
+import { useMantineColorScheme } from "@mantine/core";
+import { useEffect, useId, useMemo, useRef, useState } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import styles from "./chart.module.css";
+import { TableIcon } from "./icons";
+import { Table } from "./table";
+
+export interface ChartSeries {
+  label: string;
+  values: (number | null)[];
+}
+
+export interface ChartProps {
+  title: string;
+  kind: "line" | "bars";
+  xs: number[]; // seconds since the epoch when `time`, else numbers; bars use their order and `xText`
+  xLabel: string;
+  xText: (x: number) => string;
+  time?: boolean;
+  series: ChartSeries[];
+  yText: (y: number) => string;
+  yLabel?: string;
+  height?: number;
+}
+
+const COLOURS = 4;
+
+/** The one chart: a canvas for eyes, a text summary for ears, and the same data as a table for both. */
+export function Chart(props: ChartProps) {
+  const [asTable, setAsTable] = useState(false);
+  const summaryId = useId();
+  const { title, series, xs } = props;
+  return (
+    <figure className={styles.figure} aria-labelledby={summaryId}>
+      <div className={styles.head}>
+        <ul className={styles.legend} aria-hidden="true">
+          {series.map((each, index) => (
+            <li key={each.label}>
+              <span
+                className={styles.swatch}
+                style={{ background: `var(--series-${(index % COLOURS) + 1})` }}
+              />
+              {each.label}
+              <b>{lastOf(each.values, props.yText)}</b>
+            </li>
+          ))}
+        </ul>
+        <button
+          type="button"
+          className={styles.twin}
+          aria-pressed={asTable}
+          onClick={() => setAsTable(!asTable)}
+        >
+          <TableIcon size={14} />
+          {asTable ? "Show as chart" : "Show as table"}
+          <span className="visually-hidden">: {title}</span>
+        </button>
+      </div>
+      <figcaption id={summaryId} className="visually-hidden">
+        {summarise(props)}
+      </figcaption>
+      {asTable ? (
+        <Twin {...props} />
+      ) : xs.length === 0 ? (
+        <Waiting height={props.height} />
+      ) : (
+        <Canvas {...props} />
+      )}
+    </figure>
+  );
+}
+
+function Waiting({ height = 180 }: { height?: number | undefined }) {
+  return (
+    <div className={styles.waiting} style={{ height }}>
+      No points yet
+    </div>
+  );
+}
+
+function Twin({ title, xs, xLabel, xText, series, yText, kind }: ChartProps) {
+  const rows = xs.map((x, index) => ({ x, index }));
+  if (kind === "line") rows.reverse();
+  return (
+    <Table
+      caption={title}
+      maxHeight={260}
+      rows={rows}
+      rowKey={(row) => row.index}
+      columns={[
+        { key: "x", header: xLabel, cell: (row) => xText(row.x) },
+        ...series.map((each) => ({
+          key: each.label,
+          header: each.label,
+          numeric: true,
+          cell: (row: { index: number }) => {
+            const value = each.values[row.index];
+            return value === null || value === undefined ? "—" : yText(value);
+          },
+        })),
+      ]}
+    />
+  );
+}
+
+function Canvas(props: ChartProps) {
+  const { height = 180, kind, xs, series, time = false } = props;
+  const host = useRef<HTMLDivElement>(null);
+  const tip = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  const { colorScheme } = useMantineColorScheme();
+  const data = useMemo(
+    () =>
+      [
+        kind === "bars" ? xs.map((_, index) => index) : xs,
+        ...series.map((each) => each.values),
+      ] as uPlot.AlignedData,
+    [kind, xs, series],
+  );
+  const labels = series.map((each) => each.label).join("\n");
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new look needs a new plot; data goes in below
+  useEffect(() => {
+    const box = host.current;
+    if (!box) return;
+    const look = lookOf(box);
+    const width = () => Math.max(120, Math.floor(box.clientWidth));
+    const made = new uPlot(optionsOf(latest, look, width(), height, kind, time, tip), data, box);
+    plot.current = made;
+    const observer = new ResizeObserver(() => made.setSize({ width: width(), height }));
+    observer.observe(box);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+  }, [colorScheme, kind, time, height, labels]);
+
+  useEffect(() => {
+    plot.current?.setData(data);
+  }, [data]);
+
+  return (
+    <div className={styles.canvas} aria-hidden="true">
+      <div ref={host} style={{ minHeight: height }} />
+      <div ref={tip} className={styles.tip} hidden />
+    </div>
+  );
+}
+
+interface Look {
+  text: string;
+  grid: string;
+  bar: string;
+  lines: string[];
+  font: string;
+}
+
+function lookOf(box: HTMLElement): Look {
+  const style = getComputedStyle(box);
+  const read = (name: string) => style.getPropertyValue(name).trim();
+  return {
+    text: read("--dim"),
+    grid: read("--chart-grid"),
+    bar: read("--bar"),
+    lines: Array.from({ length: COLOURS }, (_, index) => read(`--series-${index + 1}`)),
+    font: `11.5px ${style.fontFamily}`,
+  };
+}
+
+function optionsOf(
+  latest: { current: ChartProps },
+  look: Look,
+  width: number,
+  height: number,
+  kind: ChartProps["kind"],
+  time: boolean,
+  tip: { current: HTMLDivElement | null },
+): uPlot.Options {
+  const axis = {
+    stroke: look.text,
+    font: look.font,
+    ticks: { show: false },
+    grid: { stroke: look.grid, width: 1 },
+  };
+  const bars = kind === "bars";
+  const xText = (value: number) => {
+    const { xs, xText: text } = latest.current;
+    if (!bars) return text(value);
+    const x = Number.isInteger(value) ? xs[value] : undefined;
+    return x === undefined ? "" : text(x);
+  };
+  return {
+    width,
+    height,
+    legend: { show: false },
+    padding: [10, 8, 0, 0],
+    cursor: { y: false, points: { show: !bars, size: 7 }, drag: { x: false, y: false } },
+    scales: {
+      x: bars ? { time: false, range: (_u, _min, max) => [-0.6, Math.max(0.6, max + 0.6)] } : { time },
+      y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] },
+    },
+    axes: [
+      {
+        ...axis,
+        grid: { show: false },
+        size: 28,
+        space: bars ? 64 : 80,
+        ...(bars ? { incrs: [1, 2, 4, 5, 10, 20, 50, 100, 200, 500, 1000] } : {}),
+        ...(time ? {} : { values: (_u: uPlot, splits: number[]) => splits.map(xText) }),
+        ...(time ? { values: TIME_LABELS } : {}),
+      },
+      {
+        ...axis,
+        size: 62,
+        space: 34,
+        values: (_u, splits) => splits.map((value) => latest.current.yText(value)),
+      },
+    ],
+    series: [
+      {},
+      ...latest.current.series.map((each, index) => {
+        const stroke = look.lines[index % COLOURS] ?? look.text;
+        return {
+          label: each.label,
+          stroke,
+          width: bars ? 0 : 1.75,
+          points: { show: false },
+          spanGaps: false,
+          ...(bars
+            ? {
+                fill: stroke,
+                paths: uPlot.paths.bars?.({ size: [0.8, 64], radius: 0.08 }) as uPlot.Series.PathBuilder,
+              }
+            : index === 0
+              ? { fill: `${stroke}1c` }
+              : {}),
+        };
+      }),
+    ],
+    hooks: { setCursor: [(u) => showTip(u, tip.current, latest.current, xText)] },
+  };
+}
+
+const TIME_LABELS: uPlot.Axis.Values = [
+  [86_400, "{MMM} {DD}", null, null, null, null, null, null, 1],
+  [3_600, "{HH}:{mm}", "\n{MMM} {DD}", null, null, null, null, null, 1],
+  [60, "{HH}:{mm}", null, null, null, null, null, null, 1],
+  [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1],
+  [0.001, "{HH}:{mm}:{ss}.{fff}", null, null, null, null, null, null, 1],
+];
+
+function showTip(
+  u: uPlot,
+  tip: HTMLDivElement | null,
+  props: ChartProps,
+  xText: (x: number) => string,
+): void {
+  if (!tip) return;
+  const index = u.cursor.idx;
+  const left = u.cursor.left ?? -1;
+  const x = index === null || index === undefined ? undefined : u.data[0][index];
+  tip.hidden = x === undefined || left < 0;
+  if (x === undefined || index === null || index === undefined) return;
+  const values = props.series.map((each) => {
+    const value = each.values[index];
+    return `${each.label} ${value === null || value === undefined ? "—" : props.yText(value)}`;
+  });
+  tip.textContent = [xText(x), ...values].join("  ·  ");
+  const offset = u.bbox.left / devicePixelRatio + left;
+  tip.style.left = `${Math.min(Math.max(0, offset - tip.offsetWidth / 2), u.width - tip.offsetWidth)}px`;
+}
+
+function lastOf(values: (number | null)[], yText: (y: number) => string): string {
+  if (values.length < 2) return "";
+  const last = values.at(-1);
+  return last === null || last === undefined ? "" : yText(last);
+}
+
+/** The chart in one sentence per series. */
+export function summarise({ title, xs, xText, series, yText, kind }: ChartProps): string {
+  const first = xs[0];
+  const last = xs.at(-1);
+  if (first === undefined || last === undefined) return `${title}: no points yet.`;
+  const span = `${xs.length} ${kind === "bars" ? "bars" : "points"} from ${xText(first)} to ${xText(last)}`;
+  const each = series.map(({ label, values }) => {
+    const known = values.filter((value): value is number => value !== null);
+    if (known.length === 0) return `${label}: no values`;
+    let peak = 0;
+    for (let index = 0; index < values.length; index++)
+      if ((values[index] ?? -Infinity) > (values[peak] ?? -Infinity)) peak = index;
+    const low = yText(known.reduce((a, b) => Math.min(a, b)));
+    return `${label}: lowest ${low}, highest ${yText(values[peak] ?? 0)} at ${xText(xs[peak] ?? first)}, last ${yText(known.at(-1) ?? 0)}`;
+  });
+  return `${title}: ${span}. ${each.join(". ")}.`;
+}

@@ -1,0 +1,183 @@
+import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
+import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import styles from "./data-grid.module.css";
+import { clampToGrid, type GridPosition, moveInGrid } from "./grid-keys";
+
+export interface GridColumn<Row> {
+  key: string;
+  header: string;
+  width: string; // a grid track, e.g. "minmax(220px, 3fr)"
+  numeric?: boolean;
+  sort?: "ascending" | "descending" | "none";
+  onSort?: () => void;
+  cell: (row: Row) => ReactNode;
+}
+
+export interface DataGridProps<Row> {
+  label: string;
+  columns: GridColumn<Row>[];
+  total: number;
+  rowAt: (index: number) => Row | undefined; // undefined: not here yet
+  rowKey: (row: Row) => string;
+  onRange: (first: number, last: number) => void; // visible rows, inclusive
+  onOpen: (row: Row) => void;
+  busy: boolean;
+  minWidth: number;
+  resetKey: string; // when it changes the list is another one: back to its top
+}
+
+export const ROW_HEIGHT = 36;
+const OVERSCAN = 6;
+
+/**
+ * A window on a list of any length: only the rows on screen are in the document. It follows the ARIA grid
+ * pattern: one tab stop, arrows move a cell at a time, Enter opens the row or sorts by the column.
+ */
+export function DataGrid<Row>(props: DataGridProps<Row>) {
+  const { label, columns, total, rowAt, rowKey, onRange, onOpen, busy, minWidth, resetKey } = props;
+  const scroller = useRef<HTMLDivElement>(null);
+  const [active, setActive] = useState<GridPosition>({ row: 0, column: 0 });
+  const wantsFocus = useRef(false);
+  const at = clampToGrid(active, { rows: total, columns: columns.length });
+
+  const virtual = useVirtualizer({
+    count: total,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_HEIGHT,
+    overscan: OVERSCAN,
+    scrollPaddingStart: ROW_HEIGHT, // the sticky header covers this much
+    // The active row stays in the document when scrolled away, or the focus would fall to the page.
+    rangeExtractor: useCallback(
+      (range: Parameters<typeof defaultRangeExtractor>[0]) => {
+        const shown = defaultRangeExtractor(range);
+        const kept = at.row - 1;
+        if (kept < 0 || kept >= range.count || shown.includes(kept)) return shown;
+        return kept < (shown[0] ?? 0) ? [kept, ...shown] : [...shown, kept];
+      },
+      [at.row],
+    ),
+  });
+
+  const range = virtual.range;
+  const first = range?.startIndex ?? 0;
+  const last = range?.endIndex ?? 0;
+  useEffect(() => onRange(first, last), [first, last, onRange]);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another list starts at its top
+  useEffect(() => {
+    virtual.scrollToOffset(0);
+    setActive((before) => ({ row: Math.min(before.row, 1), column: before.column }));
+  }, [resetKey]);
+
+  useEffect(() => {
+    if (!wantsFocus.current) return;
+    const cell = scroller.current?.querySelector<HTMLElement>(`[data-cell="${at.row}:${at.column}"]`);
+    if (!cell) return;
+    wantsFocus.current = false;
+    cell.focus({ preventScroll: true });
+    cell.scrollIntoView?.({ block: "nearest", inline: "nearest" });
+  });
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.altKey || event.metaKey) return;
+    if (event.key === "Enter" || event.key === " ") {
+      if ((event.target as HTMLElement).closest("a, button")) return;
+      event.preventDefault();
+      if (at.row === 0) columns[at.column]?.onSort?.();
+      else {
+        const row = rowAt(at.row - 1);
+        if (row !== undefined) onOpen(row);
+      }
+      return;
+    }
+    const page = Math.floor((scroller.current?.clientHeight ?? 400) / ROW_HEIGHT) - 1;
+    const to = moveInGrid(
+      at,
+      { key: event.key, ctrl: event.ctrlKey },
+      { rows: total, columns: columns.length, page },
+    );
+    if (!to) return;
+    event.preventDefault();
+    wantsFocus.current = true;
+    if (to.row > 0) virtual.scrollToIndex(to.row - 1, { align: "auto" });
+    setActive({ ...to });
+  };
+
+  const template = useMemo(() => columns.map((column) => column.width).join(" "), [columns]);
+  const cellProps = (row: number, column: number) => ({
+    "data-cell": `${row}:${column}`,
+    tabIndex: at.row === row && at.column === column ? 0 : -1,
+    onFocus: () => {
+      if (at.row !== row || at.column !== column) setActive({ row, column });
+    },
+  });
+
+  return (
+    <div
+      ref={scroller}
+      className={styles.scroller}
+      role="grid"
+      aria-label={label}
+      aria-rowcount={total + 1}
+      aria-colcount={columns.length}
+      aria-busy={busy}
+      onKeyDown={onKeyDown}
+      tabIndex={-1}
+    >
+      <div role="rowgroup" className={styles.header} style={{ minWidth }}>
+        <div role="row" aria-rowindex={1} className={styles.row} style={{ gridTemplateColumns: template }}>
+          {columns.map((column, index) => (
+            // Enter and Space sort too, in the grid's key handler.
+            <div
+              key={column.key}
+              role="columnheader"
+              aria-colindex={index + 1}
+              aria-sort={column.sort}
+              className={`${styles.head} ${column.numeric ? styles.numeric : ""} ${column.onSort ? styles.sortable : ""}`}
+              onClick={column.onSort}
+              {...cellProps(0, index)}
+            >
+              {column.header}
+              {column.sort && column.sort !== "none" && (
+                <span className={styles.arrow} aria-hidden="true">
+                  {column.sort === "ascending" ? "↑" : "↓"}
+                </span>
+              )}
+            </div>
+          ))}
+        </div>
+      </div>
+      <div role="rowgroup" style={{ height: virtual.getTotalSize(), minWidth, position: "relative" }}>
+        {virtual.getVirtualItems().map((item) => {
+          const row = rowAt(item.index);
+          return (
+            <div
+              key={row === undefined ? item.index : rowKey(row)}
+              role="row"
+              aria-rowindex={item.index + 2}
+              className={`${styles.row} ${styles.dataRow} ${row === undefined ? styles.absent : ""}`}
+              style={{ gridTemplateColumns: template, transform: `translateY(${item.start}px)` }}
+              onClick={(event) => {
+                const target = event.target as HTMLElement;
+                if (row === undefined || target.closest("a, button") || getSelection()?.toString()) return;
+                onOpen(row);
+              }}
+            >
+              {columns.map((column, index) => (
+                <div
+                  key={column.key}
+                  role="gridcell"
+                  aria-colindex={index + 1}
+                  className={`${styles.cell} ${column.numeric ? styles.numeric : ""}`}
+                  {...cellProps(item.index + 1, index)}
+                >
+                  {row === undefined ? <span className={styles.ghost}>&nbsp;</span> : column.cell(row)}
+                </div>
+              ))}
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+}

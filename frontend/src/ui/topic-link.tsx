@@ -1,0 +1,53 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, useParams } from "@tanstack/react-router";
+import { environmentQuery } from "../api/queries";
+
+/** The cluster in the address, else the one this gateway serves. */
+export function useCluster(): string {
+  const { cluster } = useParams({ strict: false });
+  const environment = useQuery(environmentQuery);
+  return cluster ?? environment.data?.cluster ?? "standalone";
+}
+
+export interface TopicRef {
+  domain: string;
+  tenant: string;
+  namespace: string;
+  topic: string;
+}
+
+export function topicSearchOf(topic: { domain: string }): { domain: "non-persistent" | undefined } {
+  return { domain: topic.domain === "non-persistent" ? "non-persistent" : undefined };
+}
+
+/** A topic's name as the link to its page; the scope stands before it, dimmed. */
+export function TopicLink({
+  topic,
+  scope = true,
+  tab = "overview",
+  tabIndex,
+}: {
+  topic: TopicRef;
+  scope?: boolean;
+  tab?: "overview" | "subscriptions";
+  tabIndex?: number;
+}) {
+  const cluster = useCluster();
+  return (
+    <Link
+      to={`/c/$cluster/t/$tenant/$namespace/$topic/${tab}`}
+      params={{ cluster, tenant: topic.tenant, namespace: topic.namespace, topic: topic.topic }}
+      search={topicSearchOf(topic)}
+      tabIndex={tabIndex}
+      title={`${topic.domain}://${topic.tenant}/${topic.namespace}/${topic.topic}`}
+      className="topic-link"
+    >
+      {scope && (
+        <span className="topic-scope">
+          {topic.tenant}/{topic.namespace}/
+        </span>
+      )}
+      {topic.topic}
+    </Link>
+  );
+}
