@@ -1,6 +1,6 @@
 """What the data path needs of the broker's control side: ownership, namespaces, topic metadata. Protocols and values only."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
@@ -81,9 +81,10 @@ class Namespaces(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BrokerIdentity:
-    """How this broker names itself."""
+    """How this broker names itself. ``instance`` is different for every start of every broker of the cluster: it makes
+    generated producer names unique."""
 
     cluster: str
     broker_id: str
-    version: str = "Pulsar Server4.0.8"
-    extra: dict[str, str] = field(default_factory=dict)
+    instance: int
+    server_version: str = "Pulsar Server4.0.8"
