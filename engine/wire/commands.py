@@ -55,7 +55,7 @@ def command_name(kind: int) -> str:
 
 
 def command_bytes(field: str, body: Mapping[str, Any]) -> bytes:
-    """Serialized BaseCommand whose ``field`` is made from ``body``; None leaves a field out. Raises on missing fields."""
+    """Serialized BaseCommand whose ``field`` is made from ``body``; None leaves a field out."""
     kind: Any = _TYPE_OF_FIELD[field]
     values: dict[str, Any] = {field: body}
     return pb.BaseCommand(type=kind, **values).SerializeToString()
@@ -329,7 +329,7 @@ def message(
     ack_set: Sequence[int] | None = None,
     consumer_epoch: int | None = None,
 ) -> bytes:
-    """One MESSAGE frame; runs come from ``kernels.build_messages``. Bits set in ``ack_set`` are still to be delivered."""
+    """One MESSAGE frame; runs come from ``kernels.build_messages``. Bits set in ``ack_set`` are still due."""
     body = {
         "consumer_id": consumer_id,
         "message_id": message_id(position, partition=partition if partition >= 0 else None),
@@ -387,7 +387,7 @@ def close_consumer(
 
 
 def consumer_stats(request_id: int, stats: Mapping[str, Any]) -> bytes:
-    """``stats``: fields of CommandConsumerStatsResponse by name; no error field, clients take its presence as failure."""
+    """``stats``: fields of CommandConsumerStatsResponse by name, without the error (its presence means failure)."""
     return command_frame("consumerStatsResponse", request_id=request_id, **stats)
 
 
@@ -405,7 +405,7 @@ def last_message_id(
     batch_index: int = -1,
     mark_delete: Position | None = None,
 ) -> bytes:
-    """``last`` has entry -1 on an empty topic; ``batch_index`` is the last entry's message count - 1, -1 for a single one."""
+    """``last`` has entry -1 on an empty topic; ``batch_index`` is the last entry's message count - 1, -1 if single."""
     return command_frame(
         "getLastMessageIdResponse",
         last_message_id=message_id(last, partition=partition, batch_index=batch_index),

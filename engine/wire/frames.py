@@ -1,4 +1,4 @@
-"""Frames of the Pulsar binary protocol: length, command, optional payload. Pure; layout in docs/formats/pulsar-frames.md."""
+"""Frames of the Pulsar binary protocol (docs/formats/pulsar-frames.md): length, command, optional payload. Pure."""
 
 from struct import Struct
 

@@ -1,0 +1,268 @@
+"""A connection whose frames start with a 32-bit length: cuts received bytes, gathers what is sent, bounds both.
+
+Bytes come in as the event loop read them and go to ``received`` unchanged, so that slices can lie in them; only a frame
+that straddles two reads is joined, from its parts, once it is whole. Bytes go out in one write per wake-up of the loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from engine.base.errors import PeerError, WorldError
+
+log = logging.getLogger(__name__)
+
+LENGTH_BYTES = 4
+LARGE_PART_BYTES = 16 * 1024
+"""Mean size of parts above which they are handed to the transport one by one instead of joined first."""
+HIGH_WATER_BYTES = 1024 * 1024
+LOW_WATER_BYTES = 256 * 1024
+"""Unsent bytes above which a connection is ``paused``, and below which it is writable again."""
+BUFFERED_BYTES_MAX = 64 * 1024 * 1024
+"""Unsent bytes at which a connection whose peer does not read is cut: its owner did not heed ``paused``."""
+
+
+class ConnectionLostError(WorldError):
+    """The connection ended; whether what was sent last has arrived is unknown."""
+
+
+class FrameLimitError(PeerError):
+    """The peer announced a frame above the limit."""
+
+
+class SlowPeerError(PeerError):
+    """The peer does not read, and the bytes kept for it reached their bound."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection. A subclass implements ``received`` and, as needed, the other hooks.
+
+    Everything runs on the event loop; no method waits. ``frame_max`` bounds a frame's length field (bytes behind it)
+    and may be changed at any time. ``paused`` is True while the peer takes less than was sent: owners stop producing
+    then and go on in ``writable``. Beyond BUFFERED_BYTES_MAX unsent bytes the connection is cut.
+    """
+
+    def __init__(self, frame_max: int, buffered_bytes_max: int = BUFFERED_BYTES_MAX) -> None:
+        self.frame_max = frame_max
+        self.buffered_bytes_max = buffered_bytes_max
+        self.transport: asyncio.Transport | None = None
+        self.paused = False
+        self.closing = False
+        self.error: Exception | None = None
+        self._loop = asyncio.get_running_loop()
+        self._parts: list[bytes] = []
+        self._kept = 0
+        self._out: list[bytes | memoryview] = []
+        self._out_bytes = 0
+        self._flush_due = False
+        self._in_batch = False
+
+    # Hooks
+
+    def opened(self) -> None:
+        """The connection stands; ``transport`` is set."""
+
+    def received(self, buf: bytes, pos: int, end: int) -> int:
+        """Take whole frames from ``buf[pos:end]``; returns the position of the first frame that is not whole.
+
+        ``buf`` is immutable and may be kept. A PeerError raised here closes the connection.
+        """
+        raise NotImplementedError
+
+    def batch_done(self) -> None:
+        """All that one read brought has been through ``received``. Sends made up to here leave in one write."""
+
+    def writable(self) -> None:
+        """``paused`` has become False."""
+
+    def closed(self, error: Exception | None) -> None:
+        """The connection is gone, called once; ``error`` is None when either side ended it in good order."""
+
+    # Sending
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes sent here that the kernel has not taken yet."""
+        if self.transport is None:
+            return self._out_bytes
+        return self._out_bytes + self.transport.get_write_buffer_size()
+
+    @property
+    def peer_name(self) -> str:
+        """``host:port`` of the other side, empty when not connected."""
+        name = self.transport.get_extra_info("peername") if self.transport is not None else None
+        return (
+            f"{name[0]}:{name[1]}"
+            if isinstance(name, tuple) and len(name) >= 2
+            else str(name or "")
+        )
+
+    def send(self, data: bytes) -> None:
+        """Queue bytes for the next flush. Nothing happens on a closed connection."""
+        if not self.closing:
+            self._out.append(data)
+            self._sent(len(data))
+
+    def send_parts(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Queue bytes in parts, in order; large ones are never joined. Views must be of immutable bytes."""
+        if not self.closing:
+            self._out += parts
+            self._sent(sum(map(len, parts)))
+
+    def _sent(self, size: int) -> None:
+        self._out_bytes += size
+        if self._out_bytes > HIGH_WATER_BYTES:
+            self.flush()
+        elif not self._flush_due and not self._in_batch:
+            self._flush_due = True
+            self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Hand everything queued to the transport now."""
+        self._flush_due = False
+        out, transport = self._out, self.transport
+        if not out or transport is None:
+            return
+        size = self._out_bytes
+        self._out, self._out_bytes = [], 0
+        if self.closing or transport.is_closing():
+            return
+        if len(out) == 1:
+            transport.write(out[0])
+        elif size > LARGE_PART_BYTES * len(out):
+            transport.writelines(out)
+        else:
+            transport.write(b"".join(out))
+        if transport.get_write_buffer_size() > self.buffered_bytes_max:
+            self.abort(
+                SlowPeerError(f"peer leaves {transport.get_write_buffer_size()} bytes unread")
+            )
+
+    def close(self, error: Exception | None = None) -> None:
+        """Send what is queued, then end the connection; received bytes are ignored from now on."""
+        if self.closing:
+            return
+        self.flush()
+        self.closing = True
+        self.error = error
+        if self.transport is not None:
+            self.transport.close()
+
+    def abort(self, error: Exception | None = None) -> None:
+        """End the connection at once, dropping what is queued."""
+        if self.error is None:
+            self.error = error
+        self.closing = True
+        self._out, self._out_bytes = [], 0
+        if self.transport is not None:
+            self.transport.abort()
+
+    def pause_reading(self) -> None:
+        """Leave the peer's bytes in the kernel, so that it must wait. Safe to repeat."""
+        if (
+            self.transport is not None
+            and not self.transport.is_closing()
+            and self.transport.is_reading()
+        ):
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Undo ``pause_reading``. Safe to repeat."""
+        if (
+            self.transport is not None
+            and not self.transport.is_closing()
+            and not self.transport.is_reading()
+        ):
+            self.transport.resume_reading()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]
+        assert self.transport is not None
+        if self.closing:
+            self.transport.abort()
+            return
+        self.transport.set_write_buffer_limits(HIGH_WATER_BYTES, LOW_WATER_BYTES)
+        self.opened()
+        self.flush()
+
+    def data_received(self, data: bytes) -> None:
+        if self.closing:
+            return
+        self._in_batch = True
+        try:
+            self._take(data)
+            if not self.closing:
+                self.batch_done()
+        except PeerError as error:
+            self.close(error)
+        finally:
+            self._in_batch = False
+        self.flush()
+
+    def _take(self, data: bytes) -> None:
+        pos = 0
+        if self._parts:
+            pos = self._complete(data)
+            if pos < 0 or self.closing:
+                return
+        end = len(data)
+        if pos < end:
+            pos = self.received(data, pos, end)
+        if pos < end and not self.closing:
+            self._check_length(data, pos, end)
+            self._parts.append(data[pos:])
+            self._kept = end - pos
+
+    def _check_length(self, buf: bytes, pos: int, end: int) -> None:
+        if end - pos >= LENGTH_BYTES:
+            size = int.from_bytes(buf[pos : pos + LENGTH_BYTES], "big")
+            if size > self.frame_max:
+                raise FrameLimitError(
+                    f"frame of {size} bytes is above the limit of {self.frame_max}"
+                )
+
+    def _complete(self, data: bytes) -> int:
+        """Finish the frame begun in ``_parts`` with the start of ``data``: position behind it, -1 when not whole yet."""
+        taken = 0
+        first = self._parts[0]
+        if self._kept < LENGTH_BYTES:
+            taken = min(LENGTH_BYTES - self._kept, len(data))
+            first = first + data[:taken]
+            self._parts = [first]
+            self._kept += taken
+            if self._kept < LENGTH_BYTES:
+                return -1
+            self._check_length(first, 0, LENGTH_BYTES)
+        missing = LENGTH_BYTES + int.from_bytes(first[:LENGTH_BYTES], "big") - self._kept
+        if len(data) - taken < missing:
+            if taken < len(data):
+                self._parts.append(data[taken:] if taken else data)
+                self._kept += len(data) - taken
+            return -1
+        stop = taken + missing
+        self._parts.append(data[taken:stop])
+        whole = b"".join(self._parts)
+        self._parts = []
+        self._kept = 0
+        if self.received(whole, 0, len(whole)) != len(whole) and not self.closing:
+            raise PeerError(f"a whole frame of {len(whole)} bytes was left over")
+        return stop
+
+    def pause_writing(self) -> None:
+        self.paused = True
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        if not self.closing:
+            self.writable()
+
+    def eof_received(self) -> bool | None:
+        return None
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.closing = True
+        self._out, self._out_bytes = [], 0
+        self._parts = []
+        self.closed(self.error if self.error is not None else error)
