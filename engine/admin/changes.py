@@ -187,9 +187,16 @@ async def list_namespaces(store: MetadataStore, tenant: str) -> list[str]:
 async def get_policies(store: MetadataStore, name: NamespaceName) -> Document:
     """Policies; 404 when missing or being deleted."""
     policies = await find_node(store, paths.namespace_policies(str(name)))
+    if policies is None and name.cluster is not None and await _legacy(store, name):
+        return {}
     if policies is None or policies.get("deleted"):
         raise AdminError(404, "Namespace does not exist")
     return policies
+
+
+async def _legacy(store: MetadataStore, name: NamespaceName) -> bool:
+    """Namespaces of legacy names need no policies of their own, only their tenant: ``a/b`` as a local name is one."""
+    return await store.exists(paths.tenant(name.tenant)) is not None
 
 
 async def create_namespace(
@@ -291,8 +298,14 @@ async def _empty(store: MetadataStore, name: NamespaceName) -> bool:
     for domain in ("persistent", "non-persistent"):
         if await children(store, paths.partitioned_topics(str(name), domain)):
             return False
-    topics = await children(store, paths.managed_ledgers(str(name)))
-    return not any(not topic.startswith("__") for topic in topics)
+    parents = [paths.managed_ledgers(str(name))]
+    for legacy in await children(store, f"{paths.MANAGED_LEDGERS}/{name}"):
+        if legacy != "persistent":  # topics of a name with a slash lie one level deeper
+            parents.append(f"{paths.MANAGED_LEDGERS}/{name}/{legacy}/persistent")
+    for parent in parents:
+        if any(not topic.startswith("__") for topic in await children(store, parent)):
+            return False
+    return True
 
 
 # Bootstrap

@@ -70,6 +70,7 @@ class NodeSettings:
 
     def __post_init__(self) -> None:
         """Raises ValueError, in one line that names the setting and what it may be."""
+        self._metadata()
         if self.authentication_enabled:
             raise ValueError("authentication_enabled must be false: not supported yet")
         if not is_loopback(self.bind_address):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from engine.base.errors import MagnetarError
 from engine.base.log import bound
-from engine.base.names import BundleName, NamespaceName, TopicName
+from engine.base.names import HASH_TOP, BundleName, NamespaceName, TopicName
 from engine.base.tasks import TaskScope
 from engine.metadata import paths
 from engine.metadata.store import (
@@ -77,6 +77,7 @@ class BundleOwnership:
         self._record = record
         self._on_lost = on_lost
         self._owned: dict[BundleName, Callable[[], None]] = {}  # → how to stop its watch
+        self._held: dict[NamespaceName, dict[BundleName, None]] = {}  # the same by namespace
         self._leaving: dict[BundleName, None] = {}
         self._locks: dict[BundleName, asyncio.Lock] = {}
         self._namespaces: OrderedDict[NamespaceName, tuple[Bundles, Callable[[], None]]] = (
@@ -91,11 +92,20 @@ class BundleOwnership:
 
     def serves(self, topic: TopicName) -> bool:
         """Whether this broker owns the topic's bundle and may acknowledge for it at this moment."""
-        bundle = self.known_bundle(topic)
-        return bundle in self._owned and bundle not in self._leaving and self._proven()
+        bundle = self._held_bundle(topic)
+        return bundle is not None and bundle not in self._leaving and self._proven()
+
+    def _held_bundle(self, topic: TopicName) -> BundleName | None:
+        for bundle in self._held.get(topic.namespace, ()):
+            if bundle.holds(topic.bundle_hash):
+                return bundle
+        return None
 
     def known_bundle(self, topic: TopicName) -> BundleName | None:
-        """The topic's bundle, when its namespace's boundaries are known here."""
+        """The topic's bundle, when it is held here or its namespace's boundaries are known."""
+        held = self._held_bundle(topic)
+        if held is not None:
+            return held
         known = self._namespaces.get(topic.namespace)
         return known[0].of_topic(topic) if known is not None else None
 
@@ -139,15 +149,14 @@ class BundleOwnership:
 
     def _trim(self) -> None:
         """Bound the cache, keeping namespaces of which bundles are held here."""
-        held = {bundle.namespace for bundle in self._owned}
-        while len(self._namespaces) > NAMESPACES_KNOWN_MAX + len(held):
-            oldest = next(name for name in self._namespaces if name not in held)
+        while len(self._namespaces) > NAMESPACES_KNOWN_MAX + len(self._held):
+            oldest = next(name for name in self._namespaces if name not in self._held)
             self._forget(oldest)
 
     def _forget(self, namespace: NamespaceName) -> None:
         """Local policies changed. Held bundles stay cached: their boundaries change only when we split them."""
         self._reading.pop(namespace, None)
-        if any(bundle.namespace == namespace for bundle in self._owned):
+        if namespace in self._held:
             self._tasks.spawn(f"recheck {namespace}", self._recheck(namespace))
             return
         known = self._namespaces.pop(namespace, None)
@@ -199,6 +208,10 @@ class BundleOwnership:
         try:
             value, _ = await self._store.get(paths.namespace_policies(str(namespace)))
         except NoNodeError as error:
+            if namespace.cluster is not None and await self._store.exists(
+                paths.tenant(namespace.tenant)
+            ):
+                return Bundles(namespace, (0, HASH_TOP))  # legacy names need no policies
             raise NoNamespaceError(f"Namespace {namespace} does not exist") from error
         return Bundles.decode(namespace, value)
 
@@ -230,9 +243,7 @@ class BundleOwnership:
             if session != self._store.session_id or not self._proven():
                 raise StoreUnavailableError(f"session changed while taking {bundle}")
             if bundle not in self._owned:
-                self._owned[bundle] = self._store.watch(
-                    _path(bundle), lambda _: self._on_node(bundle)
-                )
+                self._hold(bundle)
                 self._log.info("bundle taken bundle=%s", bundle)
             return True
 
@@ -249,12 +260,22 @@ class BundleOwnership:
                 if unload is not None:
                     await unload(bundle)
                 await self._remove_node(bundle)
-                stop = self._owned.pop(bundle, None)
-                if stop is not None:
-                    stop()
+                if bundle in self._owned:
+                    self._drop(bundle)
                 self._log.info("bundle released bundle=%s", bundle)
             finally:
                 self._leaving.pop(bundle, None)
+
+    def _hold(self, bundle: BundleName) -> None:
+        self._owned[bundle] = self._store.watch(_path(bundle), lambda _: self._on_node(bundle))
+        self._held.setdefault(bundle.namespace, {})[bundle] = None
+
+    def _drop(self, bundle: BundleName) -> None:
+        self._owned.pop(bundle)()
+        held = self._held[bundle.namespace]
+        del held[bundle]
+        if not held:
+            del self._held[bundle.namespace]
 
     def _lock(self, bundle: BundleName) -> asyncio.Lock:
         lock = self._locks.get(bundle)
@@ -295,7 +316,7 @@ class BundleOwnership:
     def _lose(self, bundles: list[BundleName], why: str) -> None:
         lost = [bundle for bundle in bundles if bundle in self._owned]
         for bundle in lost:
-            self._owned.pop(bundle)()
+            self._drop(bundle)
             self._log.warning("bundle lost bundle=%s why=%s", bundle, why.replace(" ", "-"))
         if lost:
             self._on_lost(lost)
