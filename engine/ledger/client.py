@@ -1,0 +1,152 @@
+"""The ledger client: create, open, delete ledgers. One per process."""
+
+import contextlib
+import logging
+
+from engine.base.clock import Clock
+from engine.base.entropy import Entropy
+from engine.ledger import ids, tail
+from engine.ledger.bookies import Bookies
+from engine.ledger.errors import (
+    LedgerClosedError,
+    LedgerExistsError,
+    LedgerFencedError,
+    UnauthorizedError,
+)
+from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment, encode
+from engine.ledger.placement import Placement
+from engine.ledger.quorum import check_quorums
+from engine.ledger.reader import LedgerReader
+from engine.ledger.recovery import recover as recover_ledger
+from engine.ledger.settings import LedgerSettings
+from engine.ledger.writer import LedgerWriter, WriterListener
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError
+from engine.net.network import Network
+
+log = logging.getLogger(__name__)
+
+CREATE_ATTEMPTS = 5
+
+
+class LedgerClient:
+    """Made inside a running event loop; ``start`` is implied by the first use."""
+
+    def __init__(
+        self,
+        *,
+        store: MetadataStore,
+        network: Network,
+        clock: Clock,
+        entropy: Entropy,
+        settings: LedgerSettings | None = None,
+        placement: Placement | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._entropy = entropy
+        self._settings = settings if settings is not None else LedgerSettings()
+        self.bookies = Bookies(store, network, entropy, self._settings, placement)
+        self._writers: dict[int, LedgerWriter] = {}
+
+    async def create(
+        self,
+        ensemble: int,
+        write_quorum: int,
+        ack_quorum: int,
+        password: bytes = b"",
+        custom: dict[str, bytes] | None = None,
+        listener: WriterListener | None = None,
+    ) -> LedgerWriter:
+        """A new ledger, its writer ready. Raises MisuseError (quorums), NotEnoughBookiesError, the store's errors.
+
+        Cancelled or StoreUnavailableError: an empty ledger may have been created that nobody knows of.
+        """
+        check_quorums(ensemble, write_quorum, ack_quorum)
+        self.bookies.start()
+        members = await self.bookies.choose(ensemble)
+        metadata = LedgerMetadata(
+            ensemble_size=ensemble,
+            write_quorum=write_quorum,
+            ack_quorum=ack_quorum,
+            segments=(Segment(0, tuple(members)),),
+            password=password,
+            custom=dict(custom or {}),
+        )
+        ledger_id = await self._store_new(encode(metadata))
+        writer = LedgerWriter(
+            ledger_id,
+            metadata,
+            store=self._store,
+            bookies=self.bookies,
+            settings=self._settings,
+            password=password,
+            listener=listener,
+            on_end=self._forget,
+        )
+        self._writers[ledger_id] = writer
+        return writer
+
+    def _forget(self, ledger_id: int) -> None:
+        self._writers.pop(ledger_id, None)
+
+    async def _store_new(self, data: bytes) -> int:
+        """Write metadata under a fresh id. A taken id is never adopted: it may have another writer."""
+        for _ in range(CREATE_ATTEMPTS):
+            ledger_id = await ids.next_ledger_id(self._store)
+            try:
+                await self._store.create(paths.ledger(ledger_id), data, make_parents=True)
+            except NodeExistsError:
+                continue
+            return ledger_id
+        raise LedgerExistsError(f"{CREATE_ATTEMPTS} fresh ledger ids were all taken")
+
+    async def open(self, ledger_id: int, password: bytes = b"", *, recover: bool) -> LedgerReader:
+        """Open for reading. With ``recover`` the ledger is fenced and closed first, so that its end is settled.
+
+        Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError, ReadError (no view of the open ledger's end).
+        """
+        self.bookies.start()
+        metadata = await tail.read(self._store, ledger_id)
+        if metadata.password is not None and metadata.password != password:
+            raise UnauthorizedError(f"ledger {ledger_id}: wrong password")
+        if recover and metadata.state is not LedgerState.CLOSED:
+            ours = self._writers.get(ledger_id)
+            if ours is not None:
+                ours.abandon(LedgerFencedError("this process recovers the ledger"))
+            metadata = await recover_ledger(
+                ledger_id,
+                store=self._store,
+                bookies=self.bookies,
+                settings=self._settings,
+                password=password,
+            )
+        reader = LedgerReader(
+            ledger_id,
+            metadata,
+            store=self._store,
+            bookies=self.bookies,
+            settings=self._settings,
+            password=password,
+        )
+        if not reader.closed:
+            await reader.read_last_confirmed()
+        return reader
+
+    async def metadata(self, ledger_id: int) -> LedgerMetadata:
+        """What is stored about a ledger. Raises NoSuchLedgerError."""
+        return await tail.read(self._store, ledger_id)
+
+    async def delete(self, ledger_id: int) -> None:
+        """Forget a ledger; bookies collect its entries later. A missing one is no error."""
+        ours = self._writers.get(ledger_id)
+        if ours is not None:
+            ours.abandon(LedgerClosedError(f"ledger {ledger_id} was deleted"))
+        with contextlib.suppress(NoNodeError):
+            await self._store.delete(paths.ledger(ledger_id))
+
+    async def close(self) -> None:
+        """Drop all connections. Writers still open fail; their ledgers stay open for recovery."""
+        for writer in list(self._writers.values()):
+            writer.abandon(LedgerClosedError("the ledger client was closed"))
+        await self.bookies.close()

@@ -1,0 +1,323 @@
+"""Recovery of a ledger whose writer is gone: fence, find the last entry, make it durable again, close.
+
+1. Metadata to IN_RECOVERY by compare-and-set: the old writer can change no ensemble any more.
+2. Fence the last ensemble until every possible ack quorum holds a fenced bookie: no add can be confirmed any more.
+3. Read forward from the highest confirmed entry known, fencing with every read. An entry that somebody holds is
+   written back to its ack quorum; it is absent only when so many fenced bookies say so that it cannot have been
+   confirmed. Errors, timeouts and damaged copies say nothing.
+4. Close by compare-and-set. Somebody else's close stands.
+
+The entries are written back as they were stored, so their LAC field never rises above what the writer knew.
+"""
+
+import asyncio
+import logging
+
+from engine.ledger import tail
+from engine.ledger.bookies import Bookies
+from engine.ledger.channel import BookieChannel
+from engine.ledger.digest import Digest, DigestType, header_of, master_key
+from engine.ledger.errors import LedgerRecoveryError, UnauthorizedError
+from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
+from engine.ledger.quorum import covered, write_set
+from engine.ledger.read_op import MISSING, RangeRead
+from engine.ledger.settings import LedgerSettings
+from engine.metadata.store import MetadataStore
+from engine.wire.bookie_commands import (
+    DO_FENCING,
+    EFENCED,
+    EOK,
+    EUA,
+    HIGH_PRIORITY,
+    LAST_ENTRY,
+    RECOVERY_ADD,
+    add_request,
+)
+
+log = logging.getLogger(__name__)
+
+FENCE_URGENT = DO_FENCING | HIGH_PRIORITY
+RESEND_MAX = 3
+
+
+async def recover(
+    ledger_id: int,
+    *,
+    store: MetadataStore,
+    bookies: Bookies,
+    settings: LedgerSettings,
+    password: bytes,
+) -> LedgerMetadata:
+    """Fence and close a ledger; returns its closed metadata, at once when it is closed already.
+
+    Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError (nothing is lost; try again later). Cancelled at
+    any point it leaves the ledger IN_RECOVERY, for another recovery to finish.
+    """
+    metadata = await tail.start_recovery(store, ledger_id, settings.metadata_timeout_s)
+    if metadata.state is LedgerState.CLOSED:
+        return metadata
+    work = _Recovery(ledger_id, metadata, bookies, settings, password)
+    try:
+        async with asyncio.timeout(settings.recovery_timeout_s):
+            last, length = await work.run()
+    except TimeoutError:
+        raise LedgerRecoveryError(
+            f"ledger {ledger_id}: no verdict within {settings.recovery_timeout_s} s"
+        ) from None
+    closed = await tail.finish_recovery(
+        store, ledger_id, work.metadata, last, length, settings.metadata_timeout_s
+    )
+    log.info(
+        "ledger recovered ledger=%d last_entry=%d rewritten=%d",
+        ledger_id, closed.last_entry, work.rewritten,
+    )  # fmt: skip
+    return closed
+
+
+class _Recovery:
+    def __init__(
+        self,
+        ledger_id: int,
+        metadata: LedgerMetadata,
+        bookies: Bookies,
+        settings: LedgerSettings,
+        password: bytes,
+    ) -> None:
+        self.metadata = metadata
+        self.rewritten = 0
+        self._ledger_id = ledger_id
+        self._bookies = bookies
+        self._settings = settings
+        self._key = master_key(password)
+        self._digest = Digest(metadata.digest or DigestType.CRC32, password)
+        self._old = metadata.segments[-1]
+        self._members = list(self._old.bookies)
+        self._size = metadata.ensemble_size
+        self._quorum = metadata.write_quorum
+        self._acks = metadata.ack_quorum
+
+    async def run(self) -> tuple[int, int]:
+        """Last entry and length of the ledger."""
+        lac, length = await self._fence()
+        entry = lac + 1
+        window = 1
+        while True:
+            found = await self._read_window(entry, window)
+            if found:
+                await self._write_back(entry, found)
+                length = header_of(found[-1]).length
+                entry += len(found)
+            if len(found) < window:
+                break
+            window = min(window * 2, self._settings.recovery_window)
+        last = entry - 1
+        if last == lac and lac >= 0:
+            length = await self._length_of(lac)
+        elif last < 0:
+            length = 0
+        return last, length
+
+    async def _fence(self) -> tuple[int, int]:
+        """Fence until coverage; the highest LAC in the answers, at least the end of the segment before."""
+        ops = []
+        for bookie in self._old.bookies:
+            op = RangeRead(self._ledger_id, LAST_ENTRY, LAST_ENTRY + 1, self._digest)
+            op.ask(self._bookies.channel(bookie), (LAST_ENTRY,), DO_FENCING, self._key)
+            ops.append(op)
+        try:
+            while True:
+                self._refuse_unauthorized(ops)
+                heard = [op.codes[0] == EOK or op.codes[0] in MISSING for op in ops]
+                if covered(heard, self._quorum, self._acks):
+                    break
+                await self._wait_some(ops, "too few bookies of the last ensemble can be fenced")
+        finally:
+            for op in ops:
+                op.close()
+        lacs = [header_of(op.stored()).lac for op in ops if op.codes[0] == EOK]
+        return max([self._old.first - 1, -1, *lacs]), 0
+
+    def _refuse_unauthorized(self, ops: list[RangeRead]) -> None:
+        if any(op.codes[0] == EUA for op in ops):
+            raise UnauthorizedError(f"ledger {self._ledger_id}: wrong password")
+
+    async def _wait_some(self, ops: list[RangeRead], complaint: str) -> None:
+        waiting = [op.done for op in ops if not op.done.done()]
+        if not waiting:
+            raise LedgerRecoveryError(f"ledger {self._ledger_id}: {complaint}")
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _read_window(self, first: int, count: int) -> list[bytes]:
+        """Stored entries from ``first`` on, ``count`` at most; fewer means the next one is proven absent."""
+        asked = [self._ask_all(entry) for entry in range(first, first + count)]
+        found: list[bytes] = []
+        try:
+            for entry, ops in enumerate(asked, first):
+                stored = await self._verdict(entry, ops)
+                if stored is None:
+                    break
+                found.append(stored)
+        finally:
+            for ops in asked:
+                for op in ops:
+                    op.close()
+        return found
+
+    def _ask_all(self, entry: int) -> list[RangeRead]:
+        """Fencing reads of one entry from its whole write set, as it was when recovery began."""
+        ops = []
+        for position in write_set(entry, self._size, self._quorum):
+            op = RangeRead(self._ledger_id, entry, entry + 1, self._digest)
+            channel = self._bookies.channel(self._old.bookies[position])
+            op.ask(channel, (entry,), FENCE_URGENT, self._key)
+            ops.append(op)
+        return ops
+
+    async def _verdict(self, entry: int, ops: list[RangeRead]) -> bytes | None:
+        """The stored entry, or None when it cannot have been confirmed. Raises LedgerRecoveryError when neither."""
+        absent = self._quorum - self._acks + 1
+        while True:
+            self._refuse_unauthorized(ops)
+            for op in ops:
+                if op.codes[0] == EOK:
+                    return op.stored()
+            if sum(op.codes[0] in MISSING for op in ops) >= absent:
+                return None
+            await self._wait_some(ops, f"nobody can say whether entry {entry} exists")
+
+    async def _length_of(self, entry: int) -> int:
+        """Length up to ``entry``, from the entry itself, in whichever segment it lies."""
+        bookies = self.metadata.bookies(entry)
+        ops = []
+        for position in write_set(entry, self._size, self._quorum):
+            op = RangeRead(self._ledger_id, entry, entry + 1, self._digest)
+            op.ask(self._bookies.channel(bookies[position]), (entry,))
+            ops.append(op)
+        try:
+            while True:
+                for op in ops:
+                    if op.codes[0] == EOK:
+                        return header_of(op.stored()).length
+                await self._wait_some(ops, f"nobody gives the last entry {entry}")
+        finally:
+            for op in ops:
+                op.close()
+
+    async def _write_back(self, first: int, entries: list[bytes]) -> None:
+        """Make each entry durable on an ack quorum of its write set, replacing bookies that fail."""
+        op = _WriteBack(self, first, entries)
+        try:
+            op.send()
+            while not op.complete():
+                op.wake.clear()
+                if op.failed:
+                    self._replace(op, first)
+                await op.wake.wait()
+            self.rewritten += len(entries)
+        finally:
+            op.close()
+
+    def _replace(self, op: "_WriteBack", first: int) -> None:
+        """Seat other bookies for those that fail, if there are any; metadata tells of it when the ledger closes."""
+        positions = sorted(op.failed)
+        staying = [b for p, b in enumerate(self._members) if p not in op.failed]
+        newcomers = self._bookies.replacements(len(positions), staying)
+        if not newcomers:
+            if not op.hopeful():
+                raise LedgerRecoveryError(
+                    f"ledger {self._ledger_id}: too few bookies to write entry {first} back to"
+                )
+            return
+        for position, bookie in zip(positions, newcomers, strict=False):
+            self._members[position] = bookie
+            del op.failed[position]
+            op.restart(position)
+        self.metadata = self.metadata.with_ensemble(first, tuple(self._members))
+
+    def member(self, position: int) -> BookieChannel:
+        return self._bookies.channel(self._members[position])
+
+    def frame(self, stored: bytes) -> bytes:
+        flags = RECOVERY_ADD | HIGH_PRIORITY
+        entry_id = header_of(stored).entry_id
+        return add_request(self._ledger_id, entry_id, self._key, stored, flags)
+
+    @property
+    def ledger_id(self) -> int:
+        return self._ledger_id
+
+    def shape(self) -> tuple[int, int, int]:
+        return self._size, self._quorum, self._acks
+
+
+class _WriteBack:
+    """Recovery adds of one window; an AddSink."""
+
+    def __init__(self, recovery: _Recovery, first: int, entries: list[bytes]) -> None:
+        self.wake = asyncio.Event()
+        self.failed: dict[int, None] = {}
+        self._recovery = recovery
+        self._first = first
+        self._entries = entries
+        self._size, self._quorum, self._acks = recovery.shape()
+        self._channels: list[BookieChannel | None] = [None] * self._size
+        self._acked: list[dict[int, None]] = [{} for _ in entries]
+        self._resent = 0
+
+    def send(self) -> None:
+        for position in range(self._size):
+            self.restart(position)
+
+    def restart(self, position: int) -> None:
+        """Send to the bookie now at ``position`` what its write sets ask for."""
+        for acked in self._acked:
+            acked.pop(position, None)
+        channel = self._recovery.member(position)
+        self._channels[position] = channel
+        channel.add_writer(self._recovery.ledger_id, self)
+        for i in range(len(self._entries)):
+            self._send(position, i)
+
+    def _send(self, position: int, i: int) -> None:
+        channel = self._channels[position]
+        if channel is not None and position in write_set(self._first + i, self._size, self._quorum):
+            channel.send([self._recovery.frame(self._entries[i])])
+
+    def complete(self) -> bool:
+        return all(len(acked) >= self._acks for acked in self._acked)
+
+    def hopeful(self) -> bool:
+        """Whether the bookies that have not failed can still make every ack quorum."""
+        for i in range(len(self._entries)):
+            positions = write_set(self._first + i, self._size, self._quorum)
+            if sum(p not in self.failed for p in positions) < self._acks:
+                return False
+        return True
+
+    def add_answered(self, channel: BookieChannel, rc: int, first: int, count: int) -> None:
+        if channel not in self._channels:
+            return
+        position = self._channels.index(channel)
+        low = max(first - self._first, 0)
+        high = min(first + count - self._first, len(self._entries))
+        for i in range(low, high):
+            if rc == EOK:
+                self._acked[i][position] = None
+            elif rc == EFENCED and self._resent < RESEND_MAX * len(self._entries):
+                self._resent += 1  # the answer to the old writer's add of the same entry, if that was in this process
+                self._send(position, i)
+            else:
+                self.failed[position] = None
+        self.wake.set()
+
+    def channel_down(self, channel: BookieChannel, reason: str) -> None:
+        if channel in self._channels:
+            position = self._channels.index(channel)
+            self._channels[position] = None
+            self.failed[position] = None
+            self.wake.set()
+
+    def close(self) -> None:
+        for channel in self._channels:
+            if channel is not None:
+                channel.remove_writer(self._recovery.ledger_id, self)

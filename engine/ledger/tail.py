@@ -1,0 +1,145 @@
+"""Compare-and-set changes of ledger metadata: replace bookies, start a recovery, close. Every outcome is made certain.
+
+A write whose answer was lost is settled by reading again until the store answers, within a deadline.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from engine.ledger.errors import (
+    LedgerClosedError,
+    LedgerError,
+    LedgerFencedError,
+    NoSuchLedgerError,
+    WriteError,
+)
+from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, decode, encode
+from engine.metadata import paths
+from engine.metadata.store import (
+    BadVersionError,
+    MetadataStore,
+    NoNodeError,
+    SessionExpiredError,
+    StoreUnavailableError,
+)
+
+RETRY_S = 0.1
+
+Decide = Callable[[LedgerMetadata], LedgerMetadata | None]
+"""New metadata for what is stored now; None when it stands as wanted; raises when it must not be changed."""
+
+
+async def read(store: MetadataStore, ledger_id: int) -> LedgerMetadata:
+    """Stored metadata. Raises NoSuchLedgerError, MetadataFormatError and the store's errors."""
+    try:
+        data, _ = await store.get(paths.ledger(ledger_id))
+    except NoNodeError:
+        raise NoSuchLedgerError(f"ledger {ledger_id} does not exist") from None
+    return decode(data)
+
+
+async def change(
+    store: MetadataStore, ledger_id: int, decide: Decide, timeout_s: float
+) -> LedgerMetadata:
+    """Apply ``decide`` by compare-and-set until it is stored; returns what is stored then.
+
+    Raises what ``decide`` raises, NoSuchLedgerError, and WriteError when the store gives no certainty in ``timeout_s``.
+    """
+    path = paths.ledger(ledger_id)
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    while True:
+        try:
+            data, stat = await store.get(path)
+            stored = decode(data)
+            wanted = decide(stored)
+            if wanted is None:
+                return stored
+            await store.put(path, encode(wanted), stat.version)
+            return wanted
+        except BadVersionError:
+            continue
+        except NoNodeError:
+            raise NoSuchLedgerError(f"ledger {ledger_id} does not exist") from None
+        except (StoreUnavailableError, SessionExpiredError) as e:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise WriteError(f"metadata of ledger {ledger_id}: {e}") from e
+            await asyncio.sleep(RETRY_S)
+
+
+async def change_ensemble(
+    store: MetadataStore,
+    ledger_id: int,
+    ours: LedgerMetadata,
+    start: int,
+    ensemble: tuple[str, ...],
+    timeout_s: float,
+) -> LedgerMetadata:
+    """The writer's change: from entry ``start`` on use ``ensemble``. Raises LedgerFencedError, LedgerClosedError."""
+
+    def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
+        _refuse_unless_open(stored, ledger_id)
+        wanted = ours.with_ensemble(start, ensemble).segments[-1]
+        if stored.segments[-1] == wanted:
+            return None
+        if stored.segments[-1] != ours.segments[-1]:
+            raise LedgerFencedError(f"ledger {ledger_id}: somebody else changed its ensemble")
+        return stored.with_ensemble(start, ensemble)
+
+    return await change(store, ledger_id, decide, timeout_s)
+
+
+async def write_closed(
+    store: MetadataStore, ledger_id: int, last_entry: int, length: int, timeout_s: float
+) -> LedgerMetadata:
+    """The writer's close. An equal close counts as ours. Raises LedgerFencedError, LedgerClosedError."""
+
+    def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
+        if stored.state is LedgerState.CLOSED and (stored.last_entry, stored.length) == (
+            last_entry,
+            length,
+        ):
+            return None
+        _refuse_unless_open(stored, ledger_id)
+        return stored.closed(last_entry, length)
+
+    return await change(store, ledger_id, decide, timeout_s)
+
+
+async def start_recovery(store: MetadataStore, ledger_id: int, timeout_s: float) -> LedgerMetadata:
+    """OPEN becomes IN_RECOVERY; the other states stay."""
+
+    def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
+        return stored.recovering() if stored.state is LedgerState.OPEN else None
+
+    return await change(store, ledger_id, decide, timeout_s)
+
+
+async def finish_recovery(
+    store: MetadataStore,
+    ledger_id: int,
+    recovered: LedgerMetadata,
+    last_entry: int,
+    length: int,
+    timeout_s: float,
+) -> LedgerMetadata:
+    """IN_RECOVERY becomes CLOSED with the segments of ``recovered``; if somebody closed it first, theirs stands."""
+
+    def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
+        if stored.state is LedgerState.CLOSED:
+            return None
+        if stored.state is not LedgerState.IN_RECOVERY:
+            raise LedgerError(f"ledger {ledger_id} left recovery by itself")
+        tail = recovered.segments[-1]
+        changed = stored
+        if stored.segments[-1] != tail:
+            changed = stored.with_ensemble(tail.first, tail.bookies)
+        return changed.closed(last_entry, length)
+
+    return await change(store, ledger_id, decide, timeout_s)
+
+
+def _refuse_unless_open(stored: LedgerMetadata, ledger_id: int) -> None:
+    if stored.state is LedgerState.IN_RECOVERY:
+        raise LedgerFencedError(f"ledger {ledger_id} is being recovered")
+    if stored.state is LedgerState.CLOSED:
+        raise LedgerClosedError(f"ledger {ledger_id} was closed by somebody else")
