@@ -71,6 +71,8 @@ class BookieSettings:
             raise SettingsError("data_dir: must name a directory")
         if not 0 <= self.bookie_port <= 65535:
             raise SettingsError(f"bookie_port: {self.bookie_port} is not in 0..65535")
+        if not self.bookie_port and not self.bookie_id:
+            raise SettingsError("bookie_port: 0 needs a bookie_id, the port is in the id otherwise")
         if self.listening_host not in ("127.0.0.1", "::1", "localhost") and not (
             self.allow_open_listener
         ):

@@ -5,16 +5,23 @@ persist mark, recycle journal files. A failed flush keeps its generation and its
 never pass entries that are not in a log.
 """
 
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from bookie.storage.entry_log import EntryLogWriter
 from bookie.storage.entry_log_format import Block, blocks_of
-from bookie.storage.errors import DamagedError
-from bookie.storage.files import Disk
+from bookie.storage.errors import DamagedError, DiskFullError
+from bookie.storage.files import Disk, Lane
 from bookie.storage.index import BookieIndex, LedgerRecord, Placed
+from bookie.storage.journal import Journal, JournalWriter, as_full
 from bookie.storage.journal_format import Mark, decode_mark
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.write_cache import Generation
+
+log = logging.getLogger(__name__)
 
 MARK_NAME = "lastMark"
 
@@ -112,3 +119,97 @@ def begin_flush(ledgers: Ledgers, mark: Mark) -> Flush:
     """Swap the cache; ``mark`` must have been sampled before, with no await between."""
     generation, records = ledgers.swap()
     return Flush(generation, records, mark)
+
+
+class Checkpointer:
+    """Loop side: flushes when asked (cache full), checkpoints every ``interval_s`` or when the journal has grown.
+
+    ``lock`` is held while it works; garbage collection takes it too.
+    """
+
+    def __init__(
+        self,
+        *,
+        ledgers: Ledgers,
+        journal: Journal,
+        writer: JournalWriter,
+        flusher: Flusher,
+        lane: Lane,
+        interval_s: float,
+        on_flushed: Callable[[], None],
+        on_full: Callable[[Exception], None],
+    ) -> None:
+        self._ledgers = ledgers
+        self._journal = journal
+        self._writer = writer
+        self._flusher = flusher
+        self._lane = lane
+        self._interval_s = interval_s
+        self._on_flushed = on_flushed
+        self._on_full = on_full
+        self._due = asyncio.Event()
+        self._work: Flush | None = None
+        self.lock = asyncio.Lock()
+        self.flushes = 0
+        self.flushed_bytes = 0
+
+    @property
+    def stuck(self) -> bool:
+        """A flush met a full disk and waits for the next attempt."""
+        return self._work is not None and not self.lock.locked()
+
+    def request(self) -> None:
+        """Flush soon."""
+        self._due.set()
+
+    def journal_grew(self) -> None:
+        """Call after groups: asks for a checkpoint when the journal spans several files."""
+        if self._journal.mark.file_id > self._flusher.persisted.file_id + 1:
+            self._due.set()
+
+    async def run(self) -> None:
+        """Work until cancelled. Raises what the disk raised unless it was full."""
+        while True:
+            try:
+                async with asyncio.timeout(self._interval_s):
+                    await self._due.wait()
+                regular = False
+            except TimeoutError:
+                regular = True
+            self._due.clear()
+            await self.step(checkpoint=regular)
+
+    async def step(self, *, checkpoint: bool) -> bool:
+        """Flush what there is; with ``checkpoint`` or a long journal also persist the mark. False: the disk is full.
+
+        When cancelled the work under way goes on in its lane; cancel only to stop, then call it again.
+        """
+        async with self.lock:
+            try:
+                await self._flush()
+                grown = self._flusher.flushed.file_id > self._flusher.persisted.file_id
+                if (checkpoint or grown) and self._flusher.flushed > self._flusher.persisted:
+                    mark = await self._lane.run(self._flusher.checkpoint)
+                    await self._lane.run(partial(self._writer.recycle, mark))
+                if self._writer.wants_spare:
+                    await self._lane.run(self._writer.prepare)
+            except OSError as error:
+                full = as_full(error)
+                if not isinstance(full, DiskFullError):
+                    raise
+                log.warning("disk full while flushing, will try again reason=%s", error)
+                self._on_full(full)
+                return False
+            return True
+
+    async def _flush(self) -> None:
+        if self._work is None:
+            if not self._ledgers.changed:
+                return
+            self._work = begin_flush(self._ledgers, self._journal.mark)
+            self._on_flushed()  # the new generation has room
+        self.flushed_bytes += await self._lane.run(partial(self._flusher.flush, self._work))
+        self.flushes += 1
+        self._work = None
+        self._ledgers.cache.flushed()
+        self._on_flushed()

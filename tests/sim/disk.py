@@ -1,7 +1,7 @@
 """A disk in memory that keeps two halves of everything: what programs see, and what survives a crash.
 
-Written bytes become durable by ``fdatasync``, names by ``sync_dir``, index writes by ``flush``. ``crash`` drops the rest:
-each unsynced sector and each name survives or not as ``keep`` decides (nothing by default). Faults are a plan: a
+Written bytes become durable by ``fdatasync``, names by ``sync_dir``, index writes by ``flush``. ``crash`` drops the
+rest: each unsynced sector and each name survives or not as ``keep`` decides (nothing by default). Faults are a plan: a
 function that is asked before each operation and may raise an OSError, ``Crashed``, or return a number of bytes after
 which a write stops.
 """
@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 Keep = Callable[[], bool]
 Plan = Callable[[str, str], int | None]
-"""Asked with operation (open, pread, pwritev, truncate, fdatasync, rename, remove, sync_dir, index_write, index_flush) and
-path. May raise; for pwritev a number cuts the write short, and ``Crashed`` follows."""
+"""Asked with operation (open, pread, pwritev, truncate, fdatasync, rename, remove, sync_dir, index_write, index_flush)
+and path. May raise; for pwritev a number cuts the write short, and ``Crashed`` follows."""
 
 
 class Crashed(BaseException):
@@ -235,7 +235,9 @@ class FaultDisk:
 
     def makedirs(self, path: str) -> None:
         while path and path not in self._dirs:
-            self._dirs[path] = None  # durable at once: nothing here depends on when a directory appears
+            self._dirs[path] = (
+                None  # durable at once: nothing here depends on when a directory appears
+            )
             path = path.rpartition("/")[0]
 
     def rename(self, old: str, new: str) -> None:

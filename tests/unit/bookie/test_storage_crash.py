@@ -34,7 +34,13 @@ def fresh() -> FaultDisk:
 def opened(disk: FaultDisk, *, accept_loss: bool = False, seed: int = 1) -> Storage:
     draw = random.Random(seed)
     return open_storage(
-        disk, JOURNAL, LEDGER, IDENTITY, LIMITS, lambda: draw.getrandbits(64), accept_loss=accept_loss
+        disk,
+        JOURNAL,
+        LEDGER,
+        IDENTITY,
+        LIMITS,
+        lambda: draw.getrandbits(64),
+        accept_loss=accept_loss,
     )
 
 
@@ -130,9 +136,9 @@ class Workload:
             # A copy that was under way when the machine stopped may have replaced the answered one.
             assert got == payload or got == self.attempted[ledger, entry][-1], (ledger, entry, got)
         for ledger in self.fenced:
-            assert storage.ledgers.add(
-                next(cut_frames(frame(ledger, 10_000, b"late")))
-            ) == Code.FENCED
+            assert (
+                storage.ledgers.add(next(cut_frames(frame(ledger, 10_000, b"late")))) == Code.FENCED
+            )
 
     def settle(self, storage: Storage) -> None:
         """After a crash: what is there now is what stays."""
@@ -173,7 +179,11 @@ def test_answered_adds_and_fences_survive_a_crash_at_every_disk_operation(keeps:
 
         disk.plan = plan
         run_until_crash(disk, work, steps)
-        disk.crash({"nothing": lambda: False, "all": lambda: True}.get(keeps, lambda c=chance: c.random() < 0.5))
+        disk.crash(
+            {"nothing": lambda: False, "all": lambda: True}.get(
+                keeps, lambda c=chance: c.random() < 0.5
+            )
+        )
         storage = opened(disk, seed=at)
         work.check(storage)
 
@@ -217,7 +227,7 @@ def test_a_torn_tail_is_cut_and_never_appended_to() -> None:
 
 def journal_file(disk: FaultDisk, storage: Storage) -> str:
     storage.journal.close()
-    [path] = [f"{JOURNAL}/{name}" for name in storage.journal._in_use.values()]  # noqa: SLF001
+    [path] = [f"{JOURNAL}/{name}" for name in storage.journal._in_use.values()]
     return path
 
 
@@ -240,7 +250,7 @@ def test_accepted_loss_fences_everything_and_denies_nothing() -> None:
     for entry in range(3):
         assert add(storage, frame(1, entry, b"x" * 100)) == Code.OK
         flush(storage, checkpoint=entry == 0)
-    path = [f"{JOURNAL}/{name}" for name in storage.journal._in_use.values()][-1]  # noqa: SLF001
+    path = [f"{JOURNAL}/{name}" for name in storage.journal._in_use.values()][-1]
     disk.crash()
     disk.damage(path, 2 * 4096 + 100)
     storage = opened(disk, accept_loss=True, seed=9)
@@ -350,7 +360,10 @@ def test_a_flush_that_met_a_full_disk_is_tried_again_without_loss() -> None:
     for entry in range(3):
         add(storage, frame(1, entry, bytes(1000)))
     work = begin_flush(storage.ledgers, storage.journal.mark)
-    room, disk.capacity_bytes = disk.capacity_bytes, disk.capacity_bytes - disk.free_bytes("/") + 1500
+    room, disk.capacity_bytes = (
+        disk.capacity_bytes,
+        disk.capacity_bytes - disk.free_bytes("/") + 1500,
+    )
     with pytest.raises(OSError, match="No space"):
         storage.flusher.flush(work)
     assert read(storage, 1, 2) == bytes(1000)
@@ -371,9 +384,7 @@ def test_a_flipped_bit_in_an_entry_log_is_an_error_not_an_absence() -> None:
     [log] = [name for name in disk.listdir(LEDGER) if name.endswith(".log")]
     for offset in range(0, 600, 13):
         disk.damage(f"{LEDGER}/{log}", offset)
-        reader = StoredEntries(
-            storage.entries, opened_reader(disk), lambda _: None
-        )
+        reader = StoredEntries(storage.entries, opened_reader(disk), lambda _: None)
         code, data = reader.read(1, 0)
         padding = 24 <= offset < 64
         assert (code, data[32:]) == ((Code.OK, b"x" * 500) if padding else (Code.IO, b""))

@@ -1,0 +1,246 @@
+"""Who this bookie is and that it is there: cluster id, cookie, and the ephemeral nodes under /ledgers/available.
+
+The cookie binds the bookie's id to its disks: the same text lies in each directory and in the metadata store, and the
+bookie refuses to start when they differ, so that a bookie with lost disks cannot come back under its old id.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from bookie.settings import BookieSettings
+from bookie.storage.files import Disk
+from engine.base.clock import Clock
+from engine.base.entropy import Entropy
+from engine.base.errors import MagnetarError
+from engine.metadata import paths
+from engine.metadata.prototext import escape
+from engine.metadata.store import (
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+    SessionExpiredError,
+    SessionState,
+    StoreUnavailableError,
+)
+
+log = logging.getLogger(__name__)
+
+COOKIE_VERSION = 5
+COOKIE_NAME = "VERSION"
+RETRY_S = 1.0
+
+
+class IdentityError(MagnetarError):
+    """Disks and metadata store disagree about who this is; the message says what an operator can do."""
+
+
+def cookie_text(bookie_id: str, journal_root: str, ledger_root: str, instance_id: str) -> bytes:
+    """The cookie as BookKeeper writes it: version line, then CookieFormat in protobuf's text form."""
+    fields = [
+        ("bookieHost", bookie_id),
+        ("journalDir", journal_root),
+        ("ledgerDirs", f"1\t{ledger_root}"),
+    ]
+    if instance_id:
+        fields.append(("instanceId", instance_id))
+    lines = "".join(f"{name}: {escape(value.encode())}\n" for name, value in fields)
+    return f"{COOKIE_VERSION}\n{lines}".encode()
+
+
+def service_info(host: str, port: int) -> bytes:
+    """BookieServiceInfoFormat with the one endpoint that clients use."""
+    endpoint = (
+        _field(1, b"bookie")
+        + b"\x10"
+        + _varint(port)
+        + _field(3, host.encode())
+        + _field(4, b"bookie-rpc")
+    )
+    return _field(6, endpoint)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _field(number: int, value: bytes) -> bytes:
+    return bytes([number << 3 | 2]) + _varint(len(value)) + value
+
+
+def read_local_cookies(disk: Disk, directories: list[str]) -> list[bytes | None]:
+    """The cookie in each directory, None where there is none."""
+    found: list[bytes | None] = []
+    for directory in directories:
+        try:
+            file = disk.open(f"{directory}/{COOKIE_NAME}")
+        except FileNotFoundError:
+            found.append(None)
+            continue
+        found.append(file.pread(file.size(), 0))
+        file.close()
+    return found
+
+
+def write_local_cookies(disk: Disk, directories: list[str], cookie: bytes) -> None:
+    """Durable on return."""
+    for directory in directories:
+        file = disk.open(f"{directory}/{COOKIE_NAME}", create=True)
+        file.pwritev([cookie], 0)
+        file.truncate(len(cookie))
+        file.fdatasync()
+        file.close()
+        disk.sync_dir(directory)
+
+
+async def instance_id(store: MetadataStore, entropy: Entropy, *, initialize: bool) -> str:
+    """The cluster's id; with ``initialize`` the cluster's root nodes are created when missing."""
+    try:
+        return (await store.get(paths.INSTANCE_ID))[0].decode().strip()
+    except NoNodeError:
+        if not initialize:
+            raise IdentityError(
+                f"{paths.INSTANCE_ID} is missing: the cluster is not initialized, or this is the wrong chroot"
+            ) from None
+    text = entropy.hex(16)
+    uuid = f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:]}"
+    for path, value in (
+        (paths.INSTANCE_ID, uuid.encode()),
+        (paths.AVAILABLE, b""),
+        (paths.READ_ONLY, b""),
+    ):
+        try:
+            await store.create(path, value, make_parents=True)
+        except NodeExistsError:
+            continue  # another bookie is at it: its id counts
+    return (await store.get(paths.INSTANCE_ID))[0].decode().strip()
+
+
+async def check_cookie(
+    store: MetadataStore, bookie_id: str, cookie: bytes, local: list[bytes | None]
+) -> bool:
+    """Whether this is a new bookie: neither disks nor store know it. Raises IdentityError when they disagree."""
+    path = paths.cookie(bookie_id)
+    try:
+        stored: bytes | None = (await store.get(path))[0]
+    except NoNodeError:
+        stored = None
+    for text in local:
+        if text is not None and text != cookie:
+            raise IdentityError(
+                "the cookie on disk belongs to another bookie, directory layout or cluster:\n"
+                f"{text.decode(errors='replace')}expected:\n{cookie.decode()}"
+            )
+    if stored is not None and stored != cookie:
+        raise IdentityError(
+            f"{path} was written with other directories or for another cluster:\n{stored.decode(errors='replace')}"
+            f"expected:\n{cookie.decode()}"
+        )
+    if stored is None and any(text is not None for text in local):
+        raise IdentityError(
+            f"the disks have a cookie but {path} is missing: wrong metadata store, or this bookie was decommissioned"
+        )
+    if stored is not None and None in local:
+        raise IdentityError(
+            f"{path} exists but the disks have no cookie: data is lost. Re-replicate what {bookie_id} held, delete "
+            "that node, then start with empty directories"
+        )
+    return stored is None
+
+
+async def write_cookie(store: MetadataStore, bookie_id: str, cookie: bytes) -> None:
+    """Put a new bookie's cookie into the store; again after a start that was cut off. Raises IdentityError."""
+    path = paths.cookie(bookie_id)
+    try:
+        await store.create(path, cookie, make_parents=True)
+    except NodeExistsError:
+        if (await store.get(path))[0] != cookie:
+            raise IdentityError(f"{path} was written by another bookie just now") from None
+
+
+class Registration:
+    """Keeps the ephemeral node of the present mode there, over every session. One task runs ``keep``."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        clock: Clock,
+        settings: BookieSettings,
+        bookie_id: str,
+        port: int,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._writable = paths.available_bookie(bookie_id)
+        self._read_only = paths.read_only_bookie(bookie_id)
+        self._value = service_info(settings.host, port)
+        self._changed = asyncio.Event()
+        self.read_only = False
+        self.registered = False
+
+    def set_read_only(self, read_only: bool) -> None:
+        """Takes effect in the store as soon as ``keep`` gets to it."""
+        if read_only != self.read_only:
+            self.read_only = read_only
+            self._changed.set()
+
+    async def register(self) -> None:
+        """Create the node of the present mode, then remove the other one. Raises IdentityError when another process
+        holds our node for longer than the session timeout; store errors pass through."""
+        mine, other = self._writable, self._read_only
+        if self.read_only:
+            mine, other = other, mine
+        deadline = self._clock.monotonic_s() + 2 * self._settings.zk_timeout_s
+        while True:
+            try:
+                await self._store.create(mine, self._value, ephemeral=True, make_parents=True)
+                break
+            except NodeExistsError:
+                stat = await self._store.exists(mine)
+                if stat is not None and stat.ephemeral_owner == self._store.session_id:
+                    break
+            if self._clock.monotonic_s() > deadline:
+                raise IdentityError(f"{mine} is held by another process: two bookies with one id")
+            await asyncio.sleep(min(RETRY_S, self._settings.zk_timeout_s / 4))
+        with suppress(NoNodeError):
+            await self._store.delete(other)
+        self.registered = True
+
+    async def keep(self) -> None:
+        """Register again after every expired session and change of mode, until cancelled."""
+        stop = self._store.on_state(self._on_state)
+        try:
+            while True:
+                await self._changed.wait()
+                self._changed.clear()
+                try:
+                    await self.register()
+                except (StoreUnavailableError, SessionExpiredError) as error:
+                    log.warning("registration failed, trying again reason=%s", error)
+                    await asyncio.sleep(RETRY_S)
+                    self._changed.set()
+        finally:
+            stop()
+
+    def _on_state(self, state: SessionState) -> None:
+        if state is SessionState.EXPIRED:
+            self.registered = False
+        self._changed.set()
+
+    async def unregister(self) -> None:
+        """Remove our node so that clients stop choosing us at once. Best effort: the session's end does it too."""
+        self.registered = False
+        for path in (self._writable, self._read_only):
+            try:
+                await self._store.delete(path)
+            except NoNodeError:
+                continue
+            except (StoreUnavailableError, SessionExpiredError) as error:
+                log.warning("could not unregister path=%s reason=%s", path, error)
+                return
