@@ -1,0 +1,86 @@
+"""Ask the metadata store which entries a topic holds, and connect to its bookies. Runs on the driver and in tasks."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from engine.ledger.client import LedgerClient
+
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.base.names import TopicName
+from engine.ledger.settings import LedgerSettings
+from engine.managed.errors import ManagedLedgerNotFoundError
+from engine.managed.factory import ManagedLedgerFactory
+from engine.managed.settings import ManagedSettings
+from engine.metadata import paths, records
+from engine.metadata.store import MetadataStore, NoNodeError
+from engine.metadata.zookeeper import connect
+from engine.net.network import LoopNetwork
+from spark_jobs.pulsar_source.options import OptionError, Options
+from spark_jobs.pulsar_source.partitions import LedgerRange, newest, plan
+
+
+@asynccontextmanager
+async def connected(metadata_url: str) -> AsyncIterator[tuple[MetadataStore, LedgerClient]]:
+    """A session with the metadata store and a ledger client, closed at the end. Raises StoreUnavailableError."""
+    hosts, _, chroot = metadata_url.removeprefix("zk:").partition("/")
+    store = await connect(hosts, chroot=f"/{chroot}" if chroot else "")
+    try:
+        ledgers = LedgerClient(
+            store=store,
+            network=LoopNetwork(),
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            settings=LedgerSettings(),
+        )
+        try:
+            yield store, ledgers
+        finally:
+            await ledgers.close()
+    finally:
+        await store.close()
+
+
+def plan_topic(options: Options) -> list[LedgerRange]:
+    """The ranges to read, in topic order, partition after partition: what is confirmed now. Blocks.
+
+    Raises OptionError when there is no such topic.
+    """
+    return asyncio.run(_plan(options))
+
+
+async def _plan(options: Options) -> list[LedgerRange]:
+    topic = TopicName.parse(options.topic)
+    async with connected(options.metadata_url) as (store, ledgers):
+        factory = ManagedLedgerFactory(
+            store=store,
+            ledgers=ledgers,
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            settings=ManagedSettings(),
+        )
+        count = await _partitions(store, topic)
+        parts = [(-1, topic)] if count == 0 else [(i, topic.partition_at(i)) for i in range(count)]
+        ranges: list[LedgerRange] = []
+        for number, part in parts:
+            try:
+                info = await factory.info(part.managed_ledger_name)
+            except ManagedLedgerNotFoundError as error:
+                if count:  # a partition nobody has used yet
+                    continue
+                raise OptionError(f"option topic: there is no topic {topic}") from error
+            known = [(ledger.ledger_id, ledger.entries) for ledger in info.ledgers]
+            ranges += newest(
+                plan(known, options.entries_per_partition, number), options.last_entries
+            )
+        return ranges
+
+
+async def _partitions(store: MetadataStore, topic: TopicName) -> int:
+    """Partitions of a topic, 0 for a plain one."""
+    try:
+        value, _ = await store.get(paths.partitioned_topic(str(topic.namespace), topic.local, topic.domain))
+    except NoNodeError:
+        return 0
+    return records.PartitionedTopic.decode(value).partitions

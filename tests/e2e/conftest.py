@@ -1,0 +1,64 @@
+"""One real instance and one real browser for all browser tests."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.instance import Instance, running_instance
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    with running_instance(tmp_path_factory.mktemp("e2e")) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("no Chromium on this machine: apt install chromium")
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(
+            executable_path=found,
+            args=[
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-background-networking",
+                "--no-first-run",
+            ],
+        )
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def context(browser: Browser, instance: Instance) -> Iterator[BrowserContext]:
+    made = browser.new_context(base_url=instance.http, viewport={"width": 1440, "height": 900})
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A page that fails its test on an uncaught error or a console error of our own scripts."""
+    made = context.new_page()
+    problems: list[str] = []
+    made.on("pageerror", lambda error: problems.append(f"uncaught: {error}"))
+    made.on(
+        "console",
+        lambda line: problems.append(f"console: {line.text}") if line.type == "error" else None,
+    )
+    yield made
+    assert problems == []
+
+
+@pytest.fixture(scope="session")
+def axe_source() -> str:
+    path = Path(__file__).parents[2] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+    return path.read_text()
