@@ -72,7 +72,7 @@ class _Recorder:
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if not is_change(request):
             return await self._get_response(request)
-        user = await request.auser()  # type: ignore[attr-defined]
+        user = await request.auser()
         entry = entry_for(request, user.get_username() if user.is_authenticated else "anonymous")
         try:
             await entry.asave(force_insert=True)

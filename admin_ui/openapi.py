@@ -1,4 +1,4 @@
-"""The OpenAPI document of the console API. Only loaded when somebody asks for the document: the views stay free of it."""
+"""The OpenAPI document of the console API. Loaded only when somebody asks for it, so that the views stay free of it."""
 
 import json
 from functools import cache

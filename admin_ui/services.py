@@ -27,7 +27,7 @@ async def preview(
     count: int | None = None,
     timestamp: int | None = None,
 ) -> dict[str, Any]:
-    """``{affected, from, to}`` of a change that is not made. Of a partitioned topic the sum; positions are then None."""
+    """``{affected, from, to}`` of a change that is not made; of a partitioned topic the sum, and no positions."""
 
     async def one(member: TopicName) -> dict[str, Any]:
         return await engine.admin.preview_change(

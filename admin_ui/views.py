@@ -6,7 +6,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 NOT_BUILT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Magnetar</title></head>
 <body><h1>The console is not built yet</h1>
 <p>The gateway runs, and its REST interfaces answer. Build the console with <code>make run</code>, or
-<code>npm --prefix frontend ci &amp;&amp; npm --prefix frontend run build</code>, then reload this page.</p></body></html>
+<code>npm --prefix frontend ci &amp;&amp; npm --prefix frontend run build</code>, then reload this page.</p>
+</body></html>
 """
 
 

@@ -12,7 +12,7 @@ from django.urls import register_converter
 
 from gateway.both_ways import middleware
 
-RAW_PREFIXES = ("/admin/", "/lookup/", "/api/", "/topics/")
+RAW_PREFIXES = ("/admin/", "/lookup/", "/api/", "/topics/", "/metrics")
 
 
 def _use_raw_path(request: HttpRequest) -> None:
@@ -26,7 +26,7 @@ def _use_raw_path(request: HttpRequest) -> None:
     request.path_info = target[:-1] if target.endswith("/") and len(target) > 1 else target
 
 
-raw_path = middleware(before=_use_raw_path)  # type: ignore[arg-type]
+raw_path = middleware(before=_use_raw_path)
 
 
 def decode_segment(text: str) -> str:
@@ -63,7 +63,10 @@ class Number:
     regex = "-?[0-9]{1,19}"
 
     def to_python(self, value: str) -> int:
-        return int(value)
+        number = int(value)
+        if not -(1 << 63) <= number < 1 << 63:
+            raise ValueError("not a 64-bit integer")
+        return number
 
     def to_url(self, value: int) -> str:
         return str(value)

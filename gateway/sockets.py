@@ -26,4 +26,5 @@ def router() -> URLRouter:
     routes: list[Any] = [path("api/v1/live", LiveFeed.as_asgi())]
     if find_spec("gateway.ws") is not None and find_spec("gateway.ws.routing") is not None:
         routes.extend(import_module("gateway.ws.routing").websocket_urlpatterns)
-    return URLRouter([*routes, re_path("^.*$", unknown)])
+    routes.append(re_path("^.*$", unknown))  # type: ignore[arg-type]
+    return URLRouter(routes)

@@ -42,7 +42,6 @@ class UnbuiltError(Exception):
 
 # First match wins. The reason None means: the exception's own text.
 TABLE: list[tuple[type[BaseException], int, str | None]] = [
-    (BadInputError, 400, None),
     (InvalidNameError, 412, None),
     (UnbuiltError, 501, None),
     (NoNodeError, 404, "The object does not exist (any more)"),
@@ -84,9 +83,12 @@ def describe(error: BaseException) -> tuple[int, str]:
     """HTTP status and reason of an exception; 500 without details for what nobody foresaw."""
     if isinstance(error, AdminError):
         return error.status, error.reason
-    for kind, status, reason in TABLE:
+    status, reason = getattr(error, "status", None), getattr(error, "reason", None)
+    if isinstance(status, int) and isinstance(reason, str):  # the gateway's own refusals
+        return status, reason
+    for kind, its_status, its_reason in TABLE:
         if isinstance(error, kind):
-            return status, reason or str(error)
+            return its_status, its_reason or str(error)
     if isinstance(error, MagnetarError) and error.retriable:
         return 503, str(error)
     return 500, "An unexpected error occurred in the gateway"

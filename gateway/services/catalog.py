@@ -1,4 +1,4 @@
-"""Every topic of the cluster by name, from the metadata store: tenants, namespaces, managed ledgers, partitioned topics."""
+"""Every topic of the cluster by name, from the metadata store: plain ones and partitioned parents."""
 
 import asyncio
 import json

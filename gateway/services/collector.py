@@ -16,8 +16,10 @@ from engine.admin.client import BrokerAddress
 from engine.base.errors import MagnetarError
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
-from gateway.services import catalog, rows
+from gateway.services import catalog
 from gateway.services.engine_link import Engine, EngineLink, link
+from gateway.services.rows import Row, merge
+from gateway.services.rows import totals as sum_rows
 
 log = logging.getLogger(__name__)
 
@@ -44,11 +46,11 @@ class Snapshot:
     filtered lists for as long as the snapshot is current."""
 
     at: int
-    rows: list[rows.Row]
+    rows: list[Row]
     brokers: list[dict[str, Any]]
     bookies: list[dict[str, Any]]
     totals: dict[str, float]
-    selections: dict[tuple[str, ...], list[rows.Row]] = field(default_factory=dict)
+    selections: dict[tuple[str, ...], list[Row]] = field(default_factory=dict)
 
 
 def now_ms() -> int:
@@ -65,10 +67,10 @@ class Collector:
         self._snapshot: Snapshot | None = None
         self._error: Exception | None = None
         self._ready = asyncio.Event()
-        self._by_broker: dict[str, tuple[int, list[rows.Row]]] = {}
+        self._by_broker: dict[str, tuple[int, list[Row]]] = {}
         self._known: dict[str, int] = {}
         self._known_at = 0.0
-        self._idle: dict[str, rows.Row] = {}
+        self._idle: dict[str, Row] = {}
         self.history: deque[tuple[float, ...]] = deque(maxlen=HISTORY_POINTS)
 
     @property
@@ -124,14 +126,14 @@ class Collector:
         at = now_ms()
         self._forget(at, {broker.id for broker in brokers})
         loaded = [dict(row, at=taken) for taken, part in self._by_broker.values() for row in part]
-        merged = rows.merge(loaded, self._known, at, self._idle)
-        sums = rows.totals(merged)
+        merged = merge(loaded, self._known, at, self._idle)
+        sums = sum_rows(merged)
         self.history.append((at, *(sums[column] for column in HISTORY_COLUMNS[1:])))
         self._snapshot = Snapshot(at, merged, list(answers), bookies, sums)
 
     def _forget(self, at: int, registered: set[str]) -> None:
         for broker_id, (taken, _) in list(self._by_broker.items()):
-            if broker_id not in registered and at - taken > 2_000 or at - taken > STALE_MS_MAX:
+            if (broker_id not in registered and at - taken > 2_000) or at - taken > STALE_MS_MAX:
                 del self._by_broker[broker_id]
 
     async def _ask(self, engine: Engine, broker: BrokerAddress) -> dict[str, Any]:

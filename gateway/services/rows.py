@@ -105,8 +105,8 @@ def select(
 ) -> list[Row]:
     """Rows that pass the filters, sorted; ``rows`` must be sorted by name, which also orders equals.
 
-    ``q`` is a part of the full name in any case; ``namespace`` is ``ns`` or ``tenant/ns``; ``sort`` a field, ``-`` before
-    it for descending. The caller has checked that the field exists.
+    ``q`` is a part of the full name in any case; ``namespace`` is ``ns`` or ``tenant/ns``; ``sort`` a field, ``-``
+    before it for descending. The caller has checked that the field exists.
     """
     if namespace and "/" in namespace:
         tenant, _, namespace = namespace.partition("/")

@@ -1,0 +1,147 @@
+"""``/admin/v2/brokers``, ``/lookup/v2`` and ``/metrics``."""
+
+from django.conf import settings
+from django.http import Http404, HttpResponse
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from engine.base.names import DOMAINS
+from gateway.rest.base import AdminView, plain_text
+from gateway.rest.permissions import PUBLIC
+from gateway.services import brokers, metrics, topics
+from gateway.services.engine_link import Engine, link
+
+
+async def _ids(engine: Engine) -> list[str]:
+    return [broker.id for broker in await engine.admin.brokers()]
+
+
+class Brokers(AdminView):
+    """Ids of live brokers."""
+
+    def get(self, request: Request) -> Response:
+        return Response(link().run(_ids))
+
+
+class BrokersOfCluster(AdminView):
+    """Ids of live brokers; the name is not looked at, as in Pulsar."""
+
+    def get(self, request: Request, cluster: str) -> Response:
+        return Response(link().run(_ids))
+
+
+class Health(AdminView):
+    """``ok`` when a broker can do its work."""
+
+    def get(self, request: Request) -> HttpResponse:
+        if request.query_params.get("topicVersion", "V2") not in ("V1", "V2"):
+            raise Http404
+        broker_id = request.query_params.get("brokerId") or None
+        link().run(lambda engine: brokers.health(engine, broker_id))
+        return plain_text("ok")
+
+
+class Ready(AdminView):
+    """``ok`` when requests can be answered."""
+
+    def get(self, request: Request) -> HttpResponse:
+        link().run(lambda engine: brokers.health(engine, None))
+        return plain_text("ok")
+
+
+class Version(AdminView):
+    """The version, as bare text."""
+
+    def get(self, request: Request) -> HttpResponse:
+        return plain_text(settings.VERSION)
+
+
+class Leader(AdminView):
+    """BrokerInfo of the elected broker."""
+
+    def get(self, request: Request) -> Response:
+        return Response(link().run(brokers.leader))
+
+
+class InternalConfiguration(AdminView):
+    """Where the metadata lives, for tools that read it themselves."""
+
+    def get(self, request: Request) -> Response:
+        url = settings.ENVIRONMENT.metadata_url
+        return Response(
+            {
+                "zookeeperServers": url,
+                "configurationStoreServers": url,
+                "metadataStoreUrl": url,
+                "configurationMetadataStoreUrl": url,
+                "ledgersRootPath": "/ledgers",
+            }
+        )
+
+
+class OwnedNamespaces(AdminView):
+    """Bundles a broker owns."""
+
+    def get(self, request: Request, cluster: str, brokerId: str) -> Response:
+        return Response(link().run(lambda engine: brokers.owned_namespaces(engine, brokerId)))
+
+
+class Lookup(AdminView):
+    """Which broker serves a topic."""
+
+    permission = "topic"
+
+    def get(self, request: Request, domain: str, **where: str) -> Response:
+        if domain not in DOMAINS:
+            raise Http404
+        name = topics.topic_name(domain, **where)
+        return Response(link().run(lambda engine: topics.lookup(engine, name)))
+
+
+class LookupBundle(AdminView):
+    """Which hash range holds a topic, as bare text."""
+
+    permission = "topic"
+
+    def get(self, request: Request, domain: str, **where: str) -> HttpResponse:
+        if domain not in DOMAINS:
+            raise Http404
+        name = topics.topic_name(domain, **where)
+        return plain_text(link().run(lambda engine: topics.bundle_of(engine, name)))
+
+
+class Metrics(AdminView):
+    """Prometheus text of the gateway and all brokers."""
+
+    permission = PUBLIC
+
+    def get(self, request: Request) -> HttpResponse:
+        texts = {"gateway": metrics.own(), **link().run(metrics.of_brokers)}
+        return HttpResponse(
+            metrics.merge(texts), content_type="text/plain; version=0.0.4; charset=utf-8"
+        )
+
+    def perform_content_negotiation(
+        self, request: Request, force: bool = False
+    ) -> tuple[BaseRenderer, str]:
+        """Scrapers ask for text; there is nothing to negotiate."""
+        renderer = self.get_renderers()[0]
+        return renderer, str(renderer.media_type)
+
+
+_BROKERS = "/admin/v2/brokers"
+_LOOKUP = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
+ROUTES: list[tuple[str, type[AdminView]]] = [
+    (_BROKERS, Brokers),
+    (f"{_BROKERS}/health", Health),
+    (f"{_BROKERS}/ready", Ready),
+    (f"{_BROKERS}/version", Version),
+    (f"{_BROKERS}/leaderBroker", Leader),
+    (f"{_BROKERS}/internal-configuration", InternalConfiguration),
+    (f"{_BROKERS}/{{cluster}}", BrokersOfCluster),
+    (f"{_BROKERS}/{{cluster}}/{{brokerId}}/ownedNamespaces", OwnedNamespaces),
+    (_LOOKUP, Lookup),
+    (f"{_LOOKUP}/bundle", LookupBundle),
+    ("/metrics", Metrics),
+]

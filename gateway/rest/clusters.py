@@ -1,0 +1,61 @@
+"""``/admin/v2/clusters``."""
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from engine.admin import changes
+from gateway.rest.base import AdminView, json_body, kind_of, no_content, object_body
+from gateway.rest.errors import BadInputError
+from gateway.services.engine_link import link
+
+
+class Clusters(AdminView):
+    """Names of clusters."""
+
+    def get(self, request: Request) -> Response:
+        return Response(link().run(lambda engine: changes.list_clusters(engine.store)))
+
+
+class Cluster(AdminView):
+    """One cluster's definition. Creating and replacing answer 200, not 204: as Pulsar."""
+
+    def get(self, request: Request, cluster: str) -> Response:
+        return Response(link().run(lambda engine: changes.get_cluster(engine.store, cluster)))
+
+    def put(self, request: Request, cluster: str) -> HttpResponse:
+        given = object_body(request)
+        link().run(lambda engine: changes.create_cluster(engine.store, cluster, given))
+        return no_content(200)
+
+    def post(self, request: Request, cluster: str) -> HttpResponse:
+        given = object_body(request)
+        link().run(lambda engine: changes.update_cluster(engine.store, cluster, given))
+        return no_content(200)
+
+    def delete(self, request: Request, cluster: str) -> HttpResponse:
+        link().run(lambda engine: changes.delete_cluster(engine.store, cluster))
+        return no_content()
+
+
+class Peers(AdminView):
+    """Peer clusters."""
+
+    def get(self, request: Request, cluster: str) -> HttpResponse | Response:
+        found = link().run(lambda engine: changes.get_cluster(engine.store, cluster))
+        peers = found.get("peerClusterNames")
+        return no_content(200) if not peers else Response(peers)
+
+    def post(self, request: Request, cluster: str) -> HttpResponse:
+        given = json_body(request)
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+            raise BadInputError("body", f"expected an array of strings, got {kind_of(given)}")
+        link().run(lambda engine: changes.set_peer_clusters(engine.store, cluster, given))
+        return no_content()
+
+
+ROUTES: list[tuple[str, type[AdminView]]] = [
+    ("/admin/v2/clusters", Clusters),
+    ("/admin/v2/clusters/{cluster}", Cluster),
+    ("/admin/v2/clusters/{cluster}/peers", Peers),
+]

@@ -1,0 +1,62 @@
+"""Message ids in bodies, and messages as answers (peek, examine, by id)."""
+
+import base64
+import binascii
+from typing import Any
+
+from django.http import HttpResponse
+
+from engine.admin.api import EARLIEST_MESSAGE, LATEST_MESSAGE, LONG_MAX, MessagePosition
+from gateway.rest.base import kind_of, whole_number
+from gateway.rest.errors import BadInputError
+
+WORDS = {"earliest": EARLIEST_MESSAGE, "latest": LATEST_MESSAGE}
+
+
+def message_position(body: Any) -> MessagePosition | None:
+    """A ResetCursorData, a MessageId, or the word ``"earliest"`` or ``"latest"``; None without a body.
+
+    Raises BadInputError naming the member.
+    """
+    if body is None:
+        return None
+    if isinstance(body, str):
+        if body not in WORDS:
+            raise BadInputError("body", 'expected a message id, "earliest" or "latest"')
+        return WORDS[body]
+    if not isinstance(body, dict):
+        raise BadInputError("body", f"expected a message id, got {kind_of(body)}")
+    for member in ("ledgerId", "entryId"):
+        if member not in body:
+            raise BadInputError(member, "is missing")
+    excluded = body.get("excluded", body.get("isExcluded", False))
+    if not isinstance(excluded, bool):
+        raise BadInputError("excluded", f"expected a boolean, got {kind_of(excluded)}")
+    return MessagePosition(
+        _within(body, "ledgerId", LONG_MAX),
+        _within(body, "entryId", LONG_MAX),
+        _within(body, "batchIndex", (1 << 31) - 1) if body.get("batchIndex") is not None else -1,
+        excluded,
+    )
+
+
+def _within(body: dict[str, Any], member: str, high: int) -> int:
+    value = whole_number(body[member], member)
+    if not -1 <= value <= high:
+        raise BadInputError(member, f"must be from -1 to {high}")
+    return value
+
+
+def message_answer(found: dict[str, Any]) -> HttpResponse:
+    """The payload as body, its metadata as ``X-Pulsar-*`` headers."""
+    try:
+        body = base64.b64decode(found["body"], validate=True)
+    except binascii.Error as error:
+        raise RuntimeError("the broker sent a message that is not base64") from error
+    answer = HttpResponse(body, content_type="application/json")
+    for name, value in found["headers"].items():
+        # Header values are bytes on the wire; properties may hold any text.
+        answer.headers[name] = (
+            str(value).encode().decode("latin-1").replace("\r", " ").replace("\n", " ")
+        )
+    return answer

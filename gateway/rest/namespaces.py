@@ -1,0 +1,124 @@
+"""``/admin/v2/namespaces``."""
+
+from django.conf import settings
+from django.http import Http404, HttpResponse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from engine.admin import changes
+from gateway.rest.base import AdminView, flag, no_content, object_body
+from gateway.services import namespaces
+from gateway.services.engine_link import link
+
+
+class NamespacesOfTenant(AdminView):
+    """Names ``tenant/namespace``."""
+
+    permission = "tenant"
+    write_permission = "tenant"
+
+    def get(self, request: Request, tenant: str) -> Response:
+        return Response(link().run(lambda engine: changes.list_namespaces(engine.store, tenant)))
+
+
+class Namespace(AdminView):
+    """One namespace: its policies, creation, deletion."""
+
+    permission = "namespace"
+    write_permission = "tenant"
+
+    def get(self, request: Request, tenant: str, namespace: str) -> Response:
+        name = changes.namespace_name(tenant, namespace)
+        return Response(link().run(lambda engine: changes.get_policies(engine.store, name)))
+
+    def put(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
+        given = object_body(request)
+        name = changes.namespace_name(tenant, namespace)
+        cluster = settings.ENVIRONMENT.cluster_name
+        link().run(
+            lambda engine: changes.create_namespace(engine.store, name, given, cluster=cluster)
+        )
+        return no_content()
+
+    def delete(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
+        name = changes.namespace_name(tenant, namespace)
+        force = flag(request, "force")
+        link().run(lambda engine: changes.delete_namespace(engine.store, name, force=force))
+        return no_content()
+
+
+class Topics(AdminView):
+    """Concrete topics of a namespace."""
+
+    permission = "namespace"
+    write_permission = "namespace"
+
+    def get(self, request: Request, tenant: str, namespace: str) -> Response:
+        name = changes.namespace_name(tenant, namespace)
+        mode = request.query_params.get("mode") or "PERSISTENT"
+        if mode not in namespaces.MODES:
+            raise Http404
+        system = flag(request, "includeSystemTopic")
+        return Response(
+            link().run(
+                lambda engine: namespaces.list_topics(engine, name, mode, include_system=system)
+            )
+        )
+
+
+class Bundles(AdminView):
+    """The namespace's hash ranges."""
+
+    permission = "namespace"
+    write_permission = "namespace"
+
+    def get(self, request: Request, tenant: str, namespace: str) -> Response:
+        name = changes.namespace_name(tenant, namespace)
+        policies = link().run(lambda engine: changes.get_policies(engine.store, name))
+        return Response(policies["bundles"])
+
+
+class Replication(AdminView):
+    """Clusters that hold the namespace; changing them is not built."""
+
+    permission = "namespace"
+    write_permission = "tenant"
+
+    def get(self, request: Request, tenant: str, namespace: str) -> Response:
+        name = changes.namespace_name(tenant, namespace)
+        policies = link().run(lambda engine: changes.get_policies(engine.store, name))
+        return Response(policies["replication_clusters"])
+
+
+class Unload(AdminView):
+    """Give up every bundle."""
+
+    write_permission = "cluster"
+
+    def put(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
+        name = changes.namespace_name(tenant, namespace)
+        link().run(lambda engine: namespaces.unload(engine, name))
+        return no_content()
+
+
+class UnloadBundle(AdminView):
+    """Give up one bundle."""
+
+    write_permission = "cluster"
+
+    def put(self, request: Request, tenant: str, namespace: str, bundle: str) -> HttpResponse:
+        name = changes.namespace_name(tenant, namespace)
+        link().run(lambda engine: namespaces.unload_bundle(engine, name, bundle))
+        return no_content()
+
+
+_ONE = "/admin/v2/namespaces/{tenant}/{namespace}"
+ROUTES: list[tuple[str, type[AdminView]]] = [
+    ("/admin/v2/namespaces/{tenant}", NamespacesOfTenant),
+    (_ONE, Namespace),
+    (f"{_ONE}/topics", Topics),
+    (f"{_ONE}/bundles", Bundles),
+    (f"{_ONE}/replication", Replication),
+    (f"{_ONE}/unload", Unload),
+    (f"{_ONE}/{{bundle}}/unload", UnloadBundle),
+]

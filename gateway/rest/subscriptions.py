@@ -1,0 +1,152 @@
+"""``…/{topic}/subscription``: subscriptions of a topic."""
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from gateway.rest.base import AdminView, flag, json_body, no_content, string_map
+from gateway.rest.errors import BadInputError
+from gateway.rest.messages import message_answer, message_position
+from gateway.rest.topics import TopicView
+from gateway.services import topics
+from gateway.services.engine_link import link
+
+COUNT_MAX = (1 << 31) - 1
+
+
+def counted(value: int, field: str, low: int = 1) -> int:
+    """``value`` when a count may be so. Raises BadInputError."""
+    if not low <= value <= COUNT_MAX:
+        raise BadInputError(field, f"must be from {low} to {COUNT_MAX}")
+    return value
+
+
+class Subscriptions(TopicView):
+    """Names."""
+
+    def get(self, request: Request, **where: str) -> Response:
+        name = self.name(**where)
+        return Response(link().run(lambda engine: topics.subscriptions(engine, name)))
+
+
+class Subscription(TopicView):
+    """Creation at a position, deletion."""
+
+    def put(self, request: Request, subName: str, **where: str) -> HttpResponse:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        body = json_body(request)
+        position = message_position(body)
+        given = body.get("properties") if isinstance(body, dict) else None
+        properties = string_map(given, "properties")
+        replicated = flag(request, "replicated")
+        link().run(
+            lambda engine: topics.create_subscription(
+                engine, name, title, position, properties, replicated=replicated
+            )
+        )
+        return no_content()
+
+    def delete(self, request: Request, subName: str, **where: str) -> HttpResponse:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        force = flag(request, "force")
+        link().run(
+            lambda engine: topics.on_subscription(
+                engine,
+                name,
+                lambda part: engine.admin.delete_subscription(part, title, force=force),
+            )
+        )
+        return no_content()
+
+
+class Skip(TopicView):
+    """Acknowledge the next messages."""
+
+    def post(self, request: Request, subName: str, numMessages: int, **where: str) -> HttpResponse:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        count = counted(numMessages, "numMessages", low=0)
+        link().run(lambda engine: topics.skip(engine, name, title, count))
+        return no_content()
+
+
+class SkipAll(TopicView):
+    """Acknowledge everything."""
+
+    def post(self, request: Request, subName: str, **where: str) -> HttpResponse:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        link().run(
+            lambda engine: topics.on_subscription(
+                engine, name, lambda part: engine.admin.clear_backlog(part, title)
+            )
+        )
+        return no_content()
+
+
+class ResetToTime(TopicView):
+    """Move to the first message published at or after a time."""
+
+    def post(self, request: Request, subName: str, timestamp: int, **where: str) -> HttpResponse:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        if timestamp < 0:
+            raise BadInputError("timestamp", "must not be negative")
+        link().run(
+            lambda engine: topics.on_subscription(
+                engine,
+                name,
+                lambda part: engine.admin.reset_cursor(part, title, timestamp_ms=timestamp),
+            )
+        )
+        return no_content()
+
+
+class ResetToPosition(TopicView):
+    """Move to a message."""
+
+    def post(self, request: Request, subName: str, **where: str) -> HttpResponse:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        position = message_position(json_body(request))
+        if position is None:
+            raise BadInputError("body", 'expected a message id, "earliest" or "latest"')
+        link().run(lambda engine: topics.reset_to_position(engine, name, title, position))
+        return no_content()
+
+
+class Expire(TopicView):
+    """Acknowledge messages older than an age."""
+
+    def post(
+        self, request: Request, subName: str, expireTimeInSeconds: int, **where: str
+    ) -> HttpResponse:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        seconds = counted(expireTimeInSeconds, "expireTimeInSeconds")
+        link().run(
+            lambda engine: topics.on_subscription(
+                engine, name, lambda part: engine.admin.expire_messages(part, title, seconds)
+            )
+        )
+        return no_content()
+
+
+class Peek(TopicView):
+    """The nth unacknowledged message."""
+
+    def get(
+        self, request: Request, subName: str, messagePosition: int, **where: str
+    ) -> HttpResponse:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        nth = counted(messagePosition, "messagePosition")
+        return message_answer(link().run(lambda engine: topics.peek(engine, name, title, nth)))
+
+
+_TOPIC = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
+_ONE = f"{_TOPIC}/subscription/{{subName}}"
+ROUTES: list[tuple[str, type[AdminView]]] = [
+    (f"{_TOPIC}/subscriptions", Subscriptions),
+    (_ONE, Subscription),
+    (f"{_ONE}/skip/{{numMessages}}", Skip),
+    (f"{_ONE}/skip_all", SkipAll),
+    (f"{_ONE}/resetcursor/{{timestamp}}", ResetToTime),
+    (f"{_ONE}/resetcursor", ResetToPosition),
+    (f"{_ONE}/expireMessages/{{expireTimeInSeconds}}", Expire),
+    (f"{_ONE}/position/{{messagePosition}}", Peek),
+]

@@ -1,0 +1,57 @@
+"""``/admin/v2/tenants``."""
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from engine.admin import changes
+from gateway.rest.base import AdminView, flag, no_content, object_body, string_list
+from gateway.services.engine_link import link
+
+
+def tenant_info(request: Request) -> dict[str, list[str]] | None:
+    """The body as TenantInfo, None without one. Raises BadInputError."""
+    given = object_body(request)
+    if given is None:
+        return None
+    return {field: string_list(given, field) for field in ("adminRoles", "allowedClusters")}
+
+
+class Tenants(AdminView):
+    """Names of tenants."""
+
+    permission = "tenant"
+
+    def get(self, request: Request) -> Response:
+        return Response(link().run(lambda engine: changes.list_tenants(engine.store)))
+
+
+class Tenant(AdminView):
+    """One tenant."""
+
+    permission = "tenant"
+    write_permission = "cluster"
+
+    def get(self, request: Request, tenant: str) -> Response:
+        return Response(link().run(lambda engine: changes.get_tenant(engine.store, tenant)))
+
+    def put(self, request: Request, tenant: str) -> HttpResponse:
+        info = tenant_info(request)
+        link().run(lambda engine: changes.create_tenant(engine.store, tenant, info))
+        return no_content()
+
+    def post(self, request: Request, tenant: str) -> HttpResponse:
+        info = tenant_info(request)
+        link().run(lambda engine: changes.update_tenant(engine.store, tenant, info))
+        return no_content()
+
+    def delete(self, request: Request, tenant: str) -> HttpResponse:
+        force = flag(request, "force")
+        link().run(lambda engine: changes.delete_tenant(engine.store, tenant, force=force))
+        return no_content()
+
+
+ROUTES: list[tuple[str, type[AdminView]]] = [
+    ("/admin/v2/tenants", Tenants),
+    ("/admin/v2/tenants/{tenant}", Tenant),
+]

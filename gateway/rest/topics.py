@@ -1,0 +1,288 @@
+"""``/admin/v2/persistent`` and ``/admin/v2/non-persistent``: topics."""
+
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from engine.admin import changes
+from engine.admin import topics as metadata
+from engine.base.names import TopicName
+from gateway.rest.base import (
+    AdminView,
+    flag,
+    json_body,
+    no_content,
+    object_body,
+    string_map,
+    whole_number,
+)
+from gateway.rest.errors import BadInputError
+from gateway.rest.messages import message_answer
+from gateway.services import topics
+from gateway.services.engine_link import link
+
+STATS_FLAGS = {
+    "precise_backlog": ("getPreciseBacklog", False),
+    "subscription_backlog_size": ("subscriptionBacklogSize", True),
+    "earliest_time_in_backlog": ("getEarliestTimeInBacklog", False),
+    "exclude_publishers": ("excludePublishers", False),
+    "exclude_consumers": ("excludeConsumers", False),
+}
+
+
+class TopicView(AdminView):
+    """Base: path segments to a topic's name."""
+
+    permission = "topic"
+    write_permission = "topic"
+    domain = "persistent"
+
+    def name(self, tenant: str, namespace: str, topic: str) -> TopicName:
+        """The topic the path names. Raises AdminError 412."""
+        return topics.topic_name(self.domain, tenant, namespace, topic)
+
+
+def stats_flags(request: Request) -> dict[str, bool]:
+    """The flags of the stats routes under the names of ``engine.admin.api.TopicStats``."""
+    return {
+        name: flag(request, parameter, default=default)
+        for name, (parameter, default) in STATS_FLAGS.items()
+    }
+
+
+class TopicsOfNamespace(TopicView):
+    """Concrete topics, partitions included."""
+
+    permission = "namespace"
+
+    def get(self, request: Request, tenant: str, namespace: str) -> Response:
+        where = changes.namespace_name(tenant, namespace)
+        bundle = request.query_params.get("bundle") or None
+        system = flag(request, "includeSystemTopic")
+        found = link().run(
+            lambda engine: topics.list_topics(
+                engine, self.domain, where, bundle=bundle, include_system=system
+            )
+        )
+        return Response(found)
+
+
+class PartitionedTopics(TopicView):
+    """Partitioned topics."""
+
+    permission = "namespace"
+
+    def get(self, request: Request, tenant: str, namespace: str) -> Response:
+        where = changes.namespace_name(tenant, namespace)
+        found = link().run(
+            lambda engine: metadata.list_partitioned(engine.store, where, self.domain)
+        )
+        return Response([str(name) for name in found])
+
+
+class Topic(TopicView):
+    """A plain topic: creation and deletion."""
+
+    write_permission = "namespace"
+
+    def put(self, request: Request, **where: str) -> HttpResponse:
+        properties = string_map(object_body(request), "properties")
+        name = self.name(**where)
+        link().run(lambda engine: topics.create(engine, name, properties))
+        return no_content()
+
+    def delete(self, request: Request, **where: str) -> HttpResponse:
+        name, force = self.name(**where), flag(request, "force")
+        link().run(lambda engine: topics.delete(engine, name, force=force))
+        return no_content()
+
+
+class Partitions(TopicView):
+    """A partitioned topic: its record, creation, growth, deletion."""
+
+    write_permission = "namespace"
+
+    def get(self, request: Request, **where: str) -> Response:
+        name = self.name(**where)
+        missing_ok = flag(request, "checkAllowAutoCreation")
+        return Response(
+            link().run(lambda engine: topics.partitions(engine, name, allow_missing=missing_ok))
+        )
+
+    def put(self, request: Request, **where: str) -> HttpResponse:
+        count, properties = partition_count(request)
+        name = self.name(**where)
+        link().run(lambda engine: topics.create_partitioned(engine, name, count, properties))
+        return no_content()
+
+    def post(self, request: Request, **where: str) -> HttpResponse:
+        count, _ = partition_count(request)
+        name = self.name(**where)
+        link().run(lambda engine: topics.grow(engine, name, count))
+        return no_content()
+
+    def delete(self, request: Request, **where: str) -> HttpResponse:
+        name, force = self.name(**where), flag(request, "force")
+        link().run(lambda engine: topics.delete_partitioned(engine, name, force=force))
+        return no_content()
+
+
+def partition_count(request: Request) -> tuple[int, dict[str, str]]:
+    """A bare number, or ``{"partitions": n, "properties": {…}}``. Raises BadInputError."""
+    body: Any = json_body(request, also=("text/plain",))
+    if body is None:
+        raise BadInputError("body", "The request entity cannot be empty.")
+    if isinstance(body, dict):
+        count = whole_number(body.get("partitions"), "partitions")
+        return count, string_map(body.get("properties"), "properties")
+    return whole_number(body, "partitions"), {}
+
+
+class MissedPartitions(TopicView):
+    """Make partitions that are missing."""
+
+    write_permission = "namespace"
+
+    def post(self, request: Request, **where: str) -> HttpResponse:
+        name = self.name(**where)
+        link().run(lambda engine: topics.create_missed(engine, name))
+        return no_content()
+
+
+class Stats(TopicView):
+    """Live numbers."""
+
+    def get(self, request: Request, **where: str) -> Response:
+        name, flags = self.name(**where), stats_flags(request)
+        return Response(link().run(lambda engine: topics.stats(engine, name, flags)))
+
+
+class PartitionedStats(TopicView):
+    """Live numbers, summed over partitions."""
+
+    def get(self, request: Request, **where: str) -> Response:
+        name, flags = self.name(**where), stats_flags(request)
+        each = flag(request, "perPartition", default=True)
+        found = link().run(
+            lambda engine: topics.partitioned_stats(engine, name, flags, per_partition=each)
+        )
+        return Response(found)
+
+
+class InternalStats(TopicView):
+    """Ledgers and cursors."""
+
+    def get(self, request: Request, **where: str) -> Response:
+        name, details = self.name(**where), flag(request, "metadata")
+        found = link().run(
+            lambda engine: topics.internal_stats(engine, name, with_metadata=details)
+        )
+        return Response(found)
+
+
+class PartitionedInternalStats(TopicView):
+    """Ledgers and cursors of each partition."""
+
+    def get(self, request: Request, **where: str) -> Response:
+        name = self.name(**where)
+        return Response(link().run(lambda engine: topics.partitioned_internal_stats(engine, name)))
+
+
+class LastMessageId(TopicView):
+    """Id of the newest message."""
+
+    def get(self, request: Request, **where: str) -> Response:
+        name = self.name(**where)
+        return Response(link().run(lambda engine: topics.last_message_id(engine, name)))
+
+
+class MessageIdByTime(TopicView):
+    """Id of the first message published at or after a time."""
+
+    def get(self, request: Request, timestamp: int, **where: str) -> Response:
+        name = self.name(**where)
+        return Response(
+            link().run(lambda engine: topics.message_id_by_time(engine, name, max(0, timestamp)))
+        )
+
+
+class Terminate(TopicView):
+    """Seal the topic."""
+
+    write_permission = "namespace"
+
+    def post(self, request: Request, **where: str) -> Response:
+        name = self.name(**where)
+        return Response(link().run(lambda engine: topics.terminate(engine, name)))
+
+
+class Unload(TopicView):
+    """Close the topic on its broker; clients reconnect."""
+
+    write_permission = "namespace"
+
+    def put(self, request: Request, **where: str) -> HttpResponse:
+        name = self.name(**where)
+        link().run(lambda engine: topics.unload(engine, name))
+        return no_content()
+
+
+class Trim(TopicView):
+    """Delete ledgers that nobody needs."""
+
+    write_permission = "namespace"
+
+    def post(self, request: Request, **where: str) -> HttpResponse:
+        name = self.name(**where)
+        link().run(lambda engine: topics.trim(engine, name))
+        return no_content(200)
+
+
+class Examine(TopicView):
+    """The nth message from an end."""
+
+    def get(self, request: Request, **where: str) -> HttpResponse:
+        name = self.name(**where)
+        initial = request.query_params.get("initialPosition", "latest")
+        try:
+            nth = int(request.query_params.get("messagePosition", "1"))
+        except ValueError:
+            raise Http404 from None
+        nth = min(max(1, nth), 1 << 31)
+        return message_answer(link().run(lambda engine: topics.examine(engine, name, initial, nth)))
+
+
+class MessageById(TopicView):
+    """One message by its place."""
+
+    def get(self, request: Request, ledgerId: int, entryId: int, **where: str) -> HttpResponse:
+        name = self.name(**where)
+        if ledgerId < 0 or entryId < 0:
+            raise BadInputError("ledgerId" if ledgerId < 0 else "entryId", "must not be negative")
+        return message_answer(
+            link().run(lambda engine: topics.message_by_id(engine, name, ledgerId, entryId))
+        )
+
+
+_TREE = "/admin/v2/persistent/{tenant}/{namespace}"
+_ONE = f"{_TREE}/{{topic}}"
+ROUTES: list[tuple[str, type[AdminView]]] = [
+    (_TREE, TopicsOfNamespace),
+    (f"{_TREE}/partitioned", PartitionedTopics),
+    (_ONE, Topic),
+    (f"{_ONE}/partitions", Partitions),
+    (f"{_ONE}/createMissedPartitions", MissedPartitions),
+    (f"{_ONE}/stats", Stats),
+    (f"{_ONE}/partitioned-stats", PartitionedStats),
+    (f"{_ONE}/internalStats", InternalStats),
+    (f"{_ONE}/partitioned-internalStats", PartitionedInternalStats),
+    (f"{_ONE}/lastMessageId", LastMessageId),
+    (f"{_ONE}/messageid/{{timestamp}}", MessageIdByTime),
+    (f"{_ONE}/terminate", Terminate),
+    (f"{_ONE}/unload", Unload),
+    (f"{_ONE}/trim", Trim),
+    (f"{_ONE}/examinemessage", Examine),
+    (f"{_ONE}/ledger/{{ledgerId}}/entry/{{entryId}}", MessageById),
+]

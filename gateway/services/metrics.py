@@ -1,0 +1,93 @@
+"""Prometheus text of the gateway and of every broker as one document, each family described once."""
+
+import asyncio
+import re
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, ProcessCollector, generate_latest
+
+from gateway.services.engine_link import Engine
+
+if TYPE_CHECKING:
+    from engine.admin.client import BrokerAddress
+
+BROKER_TIMEOUT_S = 5.0
+SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?( .*)$")
+SUFFIXES = ("_total", "_bucket", "_sum", "_count", "_created", "_info")
+
+registry = CollectorRegistry()
+ProcessCollector(registry=registry)
+requests = Counter(
+    "magnetar_gateway_requests",
+    "HTTP requests answered, by method and status.",
+    ["method", "status"],
+    registry=registry,
+)
+
+
+def own() -> str:
+    """The gateway's own families."""
+    return generate_latest(registry).decode()
+
+
+async def of_brokers(engine: Engine) -> dict[str, str]:
+    """Each answering broker's metrics text by broker id."""
+    import aiohttp
+
+    brokers = await engine.admin.brokers()
+    timeout = aiohttp.ClientTimeout(total=BROKER_TIMEOUT_S)
+    async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
+
+        async def ask(broker: "BrokerAddress") -> str | None:
+            try:
+                async with session.get(f"{broker.rpc_url}/metrics") as response:
+                    return await response.text() if response.status == 200 else None
+            except (aiohttp.ClientError, TimeoutError):
+                return None
+
+        texts = await asyncio.gather(*(ask(broker) for broker in brokers))
+    return {
+        broker.id: text for broker, text in zip(brokers, texts, strict=True) if text is not None
+    }
+
+
+def merge(texts: dict[str, str]) -> str:
+    """One exposition out of several by source. Samples of a family that more than one source has get ``node="source"``,
+    so that no two series are the same."""
+    heads: dict[str, list[str]] = {}
+    samples: dict[str, list[tuple[str, str]]] = {}
+    for source, text in texts.items():
+        family = ""
+        fresh: set[str] = set()
+        for line in text.splitlines():
+            if line.startswith(("# HELP ", "# TYPE ")):
+                family = line.split(" ", 3)[2]
+                if family not in heads:
+                    heads[family] = []
+                    fresh.add(family)
+                if family in fresh:
+                    heads[family].append(line)
+            elif line and not line.startswith("#"):
+                found = SAMPLE.match(line)
+                if found is not None:
+                    samples.setdefault(_family(found[1], family, heads), []).append((source, line))
+    lines: list[str] = []
+    for family, found_samples in samples.items():
+        lines.extend(heads.get(family, []))
+        shared = len({source for source, _ in found_samples}) > 1
+        lines.extend(_labelled(line, source) if shared else line for source, line in found_samples)
+    return "\n".join(lines) + "\n"
+
+
+def _family(name: str, present: str, heads: dict[str, list[str]]) -> str:
+    if name in heads or not present:
+        return name
+    is_of_present = name.startswith(present) and name[len(present) :] in (*SUFFIXES, "")
+    return present if is_of_present else name
+
+
+def _labelled(line: str, source: str) -> str:
+    found = SAMPLE.match(line)
+    assert found is not None
+    labels = f'{found[2]},node="{source}"' if found[2] else f'node="{source}"'
+    return f"{found[1]}{{{labels}}}{found[3]}"

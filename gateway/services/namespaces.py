@@ -1,0 +1,56 @@
+"""Verbs on namespaces that need brokers as well as metadata."""
+
+from engine.admin import api
+from engine.base.errors import AdminError, InvalidNameError
+from engine.base.names import DOMAINS, PERSISTENT, BundleName, NamespaceName
+from gateway.services import topics
+from gateway.services.catalog import each
+from gateway.services.engine_link import Engine
+
+MODES = {"PERSISTENT": (PERSISTENT,), "NON_PERSISTENT": ("non-persistent",), "ALL": DOMAINS}
+
+
+async def list_topics(
+    engine: Engine, namespace: NamespaceName, mode: str, *, include_system: bool
+) -> list[str]:
+    """Concrete topics; ``mode`` is a key of MODES."""
+    found: list[str] = []
+    for domain in MODES[mode]:
+        found += await topics.list_topics(engine, domain, namespace, include_system=include_system)
+    return found
+
+
+async def unload(engine: Engine, namespace: NamespaceName) -> None:
+    """Every broker gives up the bundles it owns of this namespace."""
+    await topics.require_namespace(engine, namespace)
+    args = api.OnBundle(str(namespace))
+    await each(
+        await engine.admin.brokers(),
+        lambda broker: engine.admin.call_on(broker, "unload_bundle", args),
+    )
+
+
+async def unload_bundle(engine: Engine, namespace: NamespaceName, bundle: str) -> None:
+    """The owner of one bundle gives it up."""
+    policies = await topics.require_namespace(engine, namespace)
+    check_bundle(namespace, bundle, topics.bundle_ranges(policies))
+    await engine.admin.call("unload_bundle", api.OnBundle(str(namespace), bundle))
+
+
+def check_bundle(namespace: NamespaceName, bundle: str, ranges: list[str]) -> None:
+    """412 when ``bundle`` is none of ``ranges``."""
+    try:
+        BundleName.parse(namespace, bundle)
+    except InvalidNameError as error:
+        raise AdminError(412, f"Invalid bundle range: {bundle}") from error
+    if bundle in ranges:
+        return
+    lower = bundle.partition("_")[0]
+    for known in ranges:
+        if known.startswith(f"{lower}_"):
+            raise AdminError(
+                412,
+                f"Invalid upper boundary for bundle {namespace}/{bundle}."
+                f" Expected upper boundary of {namespace}/{known}",
+            )
+    raise AdminError(412, f"Invalid lower boundary for bundle {namespace}/{bundle}")

@@ -1,0 +1,433 @@
+"""Verbs on topics and subscriptions as Pulsar's REST interface offers them: existence checks with its statuses and
+texts, and the fan-out of a partitioned topic over its partitions."""
+
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from typing import Any
+
+from engine.admin import api, changes, documents
+from engine.admin import topics as metadata
+from engine.base.errors import AdminError, InvalidNameError
+from engine.base.names import PERSISTENT, NamespaceName, TopicName, check_subscription
+from gateway.services.catalog import each
+from gateway.services.collector import collector
+from gateway.services.engine_link import Engine
+from gateway.services.partitioned import sum_stats
+
+Json = dict[str, Any]
+
+
+def topic_name(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
+    """The topic of path segments. Raises AdminError 412."""
+    where = changes.namespace_name(tenant, namespace)
+    try:
+        return where.topic(topic, domain)
+    except InvalidNameError as error:
+        raise AdminError(412, f"Topic name is not valid: {error}") from error
+
+
+def subscription_name(name: str) -> str:
+    """``name`` when a subscription may be called so. Raises AdminError 412."""
+    try:
+        return check_subscription(name)
+    except InvalidNameError as error:
+        raise AdminError(412, str(error)) from error
+
+
+async def require_namespace(engine: Engine, namespace: NamespaceName) -> Json:
+    """The namespace's policies; 404 with the text of the topic routes."""
+    try:
+        return await changes.get_policies(engine.store, namespace)
+    except AdminError as error:
+        raise AdminError(404, "Namespace not found") from error
+
+
+async def require(engine: Engine, name: TopicName) -> None:
+    """404 unless this very topic exists; a partitioned parent is none. Non-persistent ones only their owner knows."""
+    await require_namespace(engine, name.namespace)
+    if not name.persistent or await metadata.topic_exists(engine.store, name):
+        return
+    if name.partition >= 0 and await partitions_of(engine, name.partitioned):
+        raise AdminError(404, "Topic partitions were not yet created")
+    raise AdminError(404, f"Topic {name} not found")
+
+
+async def partitions_of(engine: Engine, name: TopicName) -> int:
+    """Number of partitions, 0 when ``name`` is no partitioned topic."""
+    record = await metadata.find_partitions(engine.store, name)
+    return int(record["partitions"]) if record is not None else 0
+
+
+async def members(engine: Engine, name: TopicName) -> list[TopicName]:
+    """The topic itself, or a partitioned topic's existing partitions. 404 when there is nothing of that name."""
+    count = await partitions_of(engine, name)
+    if count == 0:
+        await require(engine, name)
+        return [name]
+    parts = [name.partition_at(index) for index in range(count)]
+    if not name.persistent:
+        return parts
+    exist = await each(parts, lambda part: metadata.topic_exists(engine.store, part))
+    return [part for part, exists in zip(parts, exist, strict=True) if exists]
+
+
+async def refuse_parent(engine: Engine, name: TopicName, refusal: str) -> None:
+    """405 with ``refusal`` when the topic is partitioned, 404 when it does not exist."""
+    if await partitions_of(engine, name):
+        raise AdminError(405, refusal)
+    await require(engine, name)
+
+
+# Lists
+
+
+async def list_topics(
+    engine: Engine,
+    domain: str,
+    namespace: NamespaceName,
+    *,
+    bundle: str | None = None,
+    include_system: bool = False,
+) -> list[str]:
+    """Concrete topics of a namespace: persistent ones that exist, or non-persistent ones that are loaded."""
+    if domain == PERSISTENT:
+        found = await metadata.list_topics(
+            engine.store, namespace, bundle=bundle, include_system=include_system
+        )
+        return [str(name) for name in found]
+    await changes.get_policies(engine.store, namespace)
+    return await loaded_nonpersistent(engine, namespace)
+
+
+async def loaded_nonpersistent(engine: Engine, namespace: NamespaceName) -> list[str]:
+    """Non-persistent topics of a namespace on any broker."""
+    args = api.BrokerTopicsStats(str(namespace))
+    brokers = await engine.admin.brokers()
+    found = await each(brokers, lambda broker: engine.admin.call_on(broker, "topics", args))
+    return sorted(
+        {name for names in found for name in names if name.startswith("non-persistent://")}
+    )
+
+
+# Topics
+
+
+async def create(engine: Engine, name: TopicName, properties: dict[str, str]) -> None:
+    """A plain topic."""
+    await metadata.check_new_topic(engine.store, name)
+    await engine.admin.create_topic(name, properties)
+    collector().refresh_catalog()
+
+
+async def delete(engine: Engine, name: TopicName, *, force: bool) -> None:
+    """A plain topic or one partition."""
+    if await partitions_of(engine, name):
+        raise AdminError(
+            409,
+            f"{name} is a partitioned topic, instead of calling delete topic, please call delete-partitioned-topic.",
+        )
+    if name.persistent and not await metadata.topic_exists(engine.store, name):
+        raise AdminError(404, f"Topic {name} not found")
+    try:
+        await engine.admin.delete_topic(name, force=force)
+    except AdminError as error:
+        # Nothing to delete is what a non-persistent topic's absence means.
+        if error.status != 404 or name.persistent:
+            raise
+    collector().refresh_catalog()
+
+
+async def create_partitioned(
+    engine: Engine, name: TopicName, count: int, properties: dict[str, str]
+) -> None:
+    """A partitioned topic and its partitions."""
+    await metadata.create_partitioned(engine.store, name, count, properties)
+    collector().refresh_catalog()
+
+
+async def grow(engine: Engine, name: TopicName, count: int) -> None:
+    """More partitions; fewer are refused."""
+    if count <= 0:
+        present = await partitions_of(engine, name)
+        if present:
+            raise AdminError(
+                422,
+                f"Desired partitions {count} can't be less than the current partitions {present}.",
+            )
+    await metadata.grow_partitioned(engine.store, name, count)
+    collector().refresh_catalog()
+
+
+async def create_missed(engine: Engine, name: TopicName) -> None:
+    """Partitions that the record promises and nobody made."""
+    count = await partitions_of(engine, name)
+    if count == 0:
+        raise AdminError(404, f"Topic {name} does not exist")
+    await metadata.create_missing_partitions(engine.store, name, 0, count)
+
+
+async def delete_partitioned(engine: Engine, name: TopicName, *, force: bool) -> None:
+    """The partitions through their brokers, then the record."""
+    try:
+        await metadata.require_partitioned(engine.store, name)
+    except AdminError as error:
+        if error.status == 404:
+            raise AdminError(404, f"Topic {name} not found.") from error
+        raise
+
+    async def remove(part: TopicName) -> None:
+        try:
+            await engine.admin.delete_topic(part, force=force)
+        except AdminError as error:
+            if error.status == 412:
+                raise AdminError(412, "Topic has active producers/subscriptions") from error
+            if error.status != 404:
+                raise
+
+    await each(await members(engine, name), remove)
+    await metadata.delete_partitioned(engine.store, name)
+    collector().refresh_catalog()
+
+
+async def partitions(engine: Engine, name: TopicName, *, allow_missing: bool) -> Json:
+    """PartitionedTopicMetadata; ``allow_missing``: the topic would be made at its first use."""
+    try:
+        return await metadata.get_partitions(engine.store, name)
+    except AdminError as error:
+        if error.status != 404 or error.reason == "Namespace not found":
+            raise
+        loaded = not name.persistent and str(name) in await loaded_nonpersistent(
+            engine, name.namespace
+        )
+        if allow_missing or loaded:
+            return dict(metadata.NO_PARTITIONS)
+        raise
+
+
+async def stats(engine: Engine, name: TopicName, flags: dict[str, bool]) -> Json:
+    """TopicStats of one concrete topic."""
+    await require(engine, name)
+    return await engine.admin.topic_stats(name, **flags)
+
+
+async def internal_stats(engine: Engine, name: TopicName, *, with_metadata: bool) -> Json:
+    """PersistentTopicInternalStats of one concrete topic."""
+    await require(engine, name)
+    return await engine.admin.internal_stats(name, metadata=with_metadata)
+
+
+async def _parent(engine: Engine, name: TopicName) -> Json:
+    record = await metadata.find_partitions(engine.store, name)
+    if record is None and name.persistent:
+        raise AdminError(404, f"Partitioned Topic {name} not found")
+    if record is None:
+        raise AdminError(404, f"Partitioned topic not found {name}")
+    return record
+
+
+async def partitioned_stats(
+    engine: Engine, name: TopicName, flags: dict[str, bool], *, per_partition: bool
+) -> Json:
+    """PartitionedTopicStats: sums, the record, and each partition's own numbers."""
+    record = await _parent(engine, name)
+    parts = await members(engine, name)
+    found = await each(parts, lambda part: engine.admin.topic_stats(part, **flags))
+    answer = sum_stats(found)
+    answer["metadata"] = record
+    named = {str(part): numbers for part, numbers in zip(parts, found, strict=True)}
+    answer["partitions"] = named if per_partition else {}
+    return answer
+
+
+async def partitioned_internal_stats(engine: Engine, name: TopicName) -> Json:
+    """PartitionedTopicInternalStats."""
+    record = await _parent(engine, name)
+    parts = await members(engine, name)
+    found = await each(parts, lambda part: engine.admin.internal_stats(part))
+    named = {str(part): numbers for part, numbers in zip(parts, found, strict=True)}
+    return {"metadata": record, "partitions": named}
+
+
+async def last_message_id(engine: Engine, name: TopicName) -> Json:
+    """MessageId of the newest message; entry -1 of the open ledger when there is none."""
+    await require(engine, name)
+    if not name.persistent:
+        raise AdminError(405, "GetLastMessageId on a non-persistent topic is not allowed")
+    return message_id(await engine.admin.last_message_id(name))
+
+
+def message_id(found: Json) -> Json:
+    """A MessageId with the members that Pulsar's server always writes."""
+    return {"batchSize": 0, "batchIndex": -1, "partitionIndex": -1, **found}
+
+
+async def message_id_by_time(engine: Engine, name: TopicName, timestamp_ms: int) -> Json:
+    """First message published at or after a time."""
+    refusal = (
+        "Get message ID by timestamp on a partitioned topic is not allowed,"
+        " please try do it on specific topic partition"
+    )
+    await refuse_parent(engine, name, refusal)
+    args = api.MessageIdByTime(str(name), timestamp_ms)
+    return message_id(await engine.admin.call("message_id_by_time", args))
+
+
+async def terminate(engine: Engine, name: TopicName) -> Json:
+    """Seal the topic; its last MessageId."""
+    if not name.persistent:
+        raise AdminError(406, "Need to provide a persistent topic name")
+    await refuse_parent(engine, name, "Termination of a partitioned topic is not allowed")
+    return message_id(await engine.admin.terminate(name))
+
+
+async def unload(engine: Engine, name: TopicName) -> None:
+    """Close the topic, or every partition, on its broker."""
+    await each(await members(engine, name), engine.admin.unload)
+
+
+async def trim(engine: Engine, name: TopicName) -> None:
+    """Delete ledgers nobody needs any more, of every partition."""
+
+    async def one(part: TopicName) -> None:
+        await engine.admin.call("trim", api.OnTopic(str(part)))
+
+    await each(await members(engine, name), one)
+
+
+async def examine(engine: Engine, name: TopicName, initial: str, nth: int) -> Json:
+    """The nth message from an end, as headers and base64 body."""
+    if not name.persistent:
+        raise AdminError(405, "Examine messages on a non-persistent topic is not allowed")
+    refusal = (
+        "Examine messages on a partitioned topic is not allowed,"
+        " please try examine message on specific topic partition"
+    )
+    await refuse_parent(engine, name, refusal)
+    args = api.Examine(str(name), "earliest" if initial == "earliest" else "latest", nth)
+    found: Json = await engine.admin.call("examine", args)
+    return found
+
+
+async def message_by_id(engine: Engine, name: TopicName, ledger_id: int, entry_id: int) -> Json:
+    """One message by its place."""
+    await refuse_parent(engine, name, "GetMessageById is not allowed on partitioned-topic")
+    args = api.MessageById(str(name), ledger_id, entry_id)
+    found: Json = await engine.admin.call("message_by_id", args)
+    return found
+
+
+async def lookup(engine: Engine, name: TopicName) -> Json:
+    """LookupData of the topic's owner."""
+    await require_namespace(engine, name.namespace)
+    return await engine.admin.lookup(name)
+
+
+async def bundle_of(engine: Engine, name: TopicName) -> str:
+    """The hash range that holds the topic; the whole range for a namespace that does not exist, as Pulsar answers."""
+    try:
+        policies = await changes.get_policies(engine.store, name.namespace)
+    except AdminError:
+        return "0x00000000_0xffffffff"
+    for bundle in bundle_ranges(policies):
+        lower, _, upper = bundle.partition("_")
+        inside = int(lower, 16) <= name.bundle_hash < int(upper, 16)
+        if inside or (name.bundle_hash == 0xFFFFFFFF and int(upper, 16) == 0xFFFFFFFF):
+            return bundle
+    raise AdminError(500, f"No bundle of {name.namespace} holds the hash {name.bundle_hash:#010x}")
+
+
+def bundle_ranges(policies: documents.Document) -> list[str]:
+    """Ranges ``0x…_0x…`` of a namespace's boundaries."""
+    edges = policies["bundles"]["boundaries"]
+    return [f"{low}_{high}" for low, high in pairwise(edges)]
+
+
+# Subscriptions
+
+
+async def subscriptions(engine: Engine, name: TopicName) -> list[str]:
+    """Names; of a partitioned topic those of any partition."""
+    found = await each(await members(engine, name), engine.admin.subscriptions)
+    return sorted({title for titles in found for title in titles})
+
+
+async def create_subscription(
+    engine: Engine,
+    name: TopicName,
+    subscription: str,
+    position: api.MessagePosition | None,
+    properties: dict[str, str],
+    *,
+    replicated: bool,
+) -> None:
+    """At ``position`` (None: latest), on every partition; 409 only when it exists on all of them."""
+    if not name.persistent:
+        raise AdminError(
+            400, "Create subscription on non-persistent topic can only be done through client"
+        )
+    await require_namespace(engine, name.namespace)
+    count = await partitions_of(engine, name)
+    parts = [name.partition_at(index) for index in range(count)] or [name]
+
+    async def one(part: TopicName) -> AdminError | None:
+        try:
+            await engine.admin.create_subscription(
+                part, subscription, position, properties, replicated=replicated
+            )
+        except AdminError as error:
+            if error.status != 409:
+                raise
+            return error
+        return None
+
+    conflicts = await each(parts, one)
+    first = conflicts[0]
+    if first is not None and all(conflicts):
+        raise first
+
+
+async def on_subscription(
+    engine: Engine, name: TopicName, work: Callable[[TopicName], Awaitable[None]]
+) -> None:
+    """``work`` on the topic or on each partition; a partition without the subscription is passed over, 404 when none
+    has it."""
+    parts = await members(engine, name)
+    if parts == [name]:
+        await work(name)
+        return
+
+    async def one(part: TopicName) -> bool:
+        try:
+            await work(part)
+        except AdminError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+    if not any(await each(parts, one)):
+        raise AdminError(404, "Subscription not found")
+
+
+async def skip(engine: Engine, name: TopicName, subscription: str, count: int) -> None:
+    """Acknowledge the next ``count`` entries."""
+    await refuse_parent(engine, name, "Skip messages on a partitioned topic is not allowed")
+    await engine.admin.skip_messages(name, subscription, count)
+
+
+async def reset_to_position(
+    engine: Engine, name: TopicName, subscription: str, position: api.MessagePosition
+) -> None:
+    """Move to a message of a plain topic or one partition."""
+    await refuse_parent(
+        engine, name, "Reset-cursor at position is not allowed for partitioned-topic"
+    )
+    await engine.admin.reset_cursor(name, subscription, position=position)
+
+
+async def peek(engine: Engine, name: TopicName, subscription: str, nth: int) -> Json:
+    """The nth unacknowledged message, as headers and base64 body. Never creates the subscription."""
+    if not name.persistent:
+        raise AdminError(405, "Peek messages on a non-persistent topic is not allowed")
+    await refuse_parent(engine, name, "Peek messages on a partitioned topic is not allowed")
+    return await engine.admin.peek(name, subscription, nth)
