@@ -5,12 +5,9 @@ that straddles two reads is joined, from its parts, once it is whole. Bytes go o
 """
 
 import asyncio
-import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from engine.base.errors import PeerError, WorldError
-
-log = logging.getLogger(__name__)
+from engine.base.errors import MisuseError, PeerError, WorldError
 
 LENGTH_BYTES = 4
 LARGE_PART_BYTES = 16 * 1024
@@ -20,6 +17,8 @@ LOW_WATER_BYTES = 256 * 1024
 """Unsent bytes above which a connection is ``paused``, and below which it is writable again."""
 BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 """Unsent bytes at which a connection whose peer does not read is cut: its owner did not heed ``paused``."""
+CLOSE_TIMEOUT_S = 10.0
+"""How long a closed connection may take to deliver what was queued before it is cut."""
 
 
 class ConnectionLostError(WorldError):
@@ -49,6 +48,7 @@ class Connection(asyncio.Protocol):
         self.paused = False
         self.closing = False
         self.error: Exception | None = None
+        self.on_gone: Callable[[], None] | None = None  # for the listener or dialer that owns it
         self._loop = asyncio.get_running_loop()
         self._parts: list[bytes] = []
         self._kept = 0
@@ -56,6 +56,7 @@ class Connection(asyncio.Protocol):
         self._out_bytes = 0
         self._flush_due = False
         self._in_batch = False
+        self._close_timer: asyncio.TimerHandle | None = None
 
     # Hooks
 
@@ -104,7 +105,7 @@ class Connection(asyncio.Protocol):
             self._sent(len(data))
 
     def send_parts(self, parts: Sequence[bytes | memoryview]) -> None:
-        """Queue bytes in parts, in order; large ones are never joined. Views must be of immutable bytes."""
+        """Queue bytes in parts, in order; large ones are not joined here. Views must be of immutable bytes."""
         if not self.closing:
             self._out += parts
             self._sent(sum(map(len, parts)))
@@ -130,7 +131,7 @@ class Connection(asyncio.Protocol):
         if len(out) == 1:
             transport.write(out[0])
         elif size > LARGE_PART_BYTES * len(out):
-            transport.writelines(out)
+            transport.writelines(out)  # one vectored write from Python 3.12 on
         else:
             transport.write(b"".join(out))
         if transport.get_write_buffer_size() > self.buffered_bytes_max:
@@ -147,6 +148,7 @@ class Connection(asyncio.Protocol):
         self.error = error
         if self.transport is not None:
             self.transport.close()
+            self._close_timer = self._loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
 
     def abort(self, error: Exception | None = None) -> None:
         """End the connection at once, dropping what is queued."""
@@ -224,7 +226,7 @@ class Connection(asyncio.Protocol):
                 )
 
     def _complete(self, data: bytes) -> int:
-        """Finish the frame begun in ``_parts`` with the start of ``data``: position behind it, -1 when not whole yet."""
+        """Finish the frame begun in ``_parts`` with the start of ``data``: position behind it, -1 when not whole."""
         taken = 0
         first = self._parts[0]
         if self._kept < LENGTH_BYTES:
@@ -247,7 +249,7 @@ class Connection(asyncio.Protocol):
         self._parts = []
         self._kept = 0
         if self.received(whole, 0, len(whole)) != len(whole) and not self.closing:
-            raise PeerError(f"a whole frame of {len(whole)} bytes was left over")
+            raise MisuseError(f"a whole frame of {len(whole)} bytes was left over")
         return stop
 
     def pause_writing(self) -> None:
@@ -265,4 +267,10 @@ class Connection(asyncio.Protocol):
         self.closing = True
         self._out, self._out_bytes = [], 0
         self._parts = []
-        self.closed(self.error if self.error is not None else error)
+        if self._close_timer is not None:
+            self._close_timer.cancel()
+        try:
+            self.closed(self.error if self.error is not None else error)
+        finally:
+            if self.on_gone is not None:
+                self.on_gone()
