@@ -39,6 +39,7 @@ if find_spec("gateway.jobs") is not None:
 
 # All of these work in asynchronous and synchronous mode, so a request costs one thread hop: the one into its view.
 MIDDLEWARE = [
+    "gateway.counting.count_requests",
     "gateway.paths.raw_path",
     "gateway.security.headers",
     "gateway.security.allowed_host",

@@ -1,0 +1,196 @@
+"""The console's API: windows, filters, errors, audit, saved views, and its OpenAPI document."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+
+from admin_ui.models import AuditEntry
+from gateway.rest import permissions
+
+Call = Callable[..., Any]
+TOPICS = "/admin/v2/persistent/public/default"
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        (Path(settings.BASE_DIR) / "frontend" / "openapi.json").read_text()
+    )
+    return found
+
+
+def conform(document: dict[str, Any], body: Any, path: str, method: str = "get") -> None:
+    """``body`` has the shape that the document promises for 200."""
+    operation = document["paths"][path][method]
+    schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    text = json.dumps({**schema, "components": document["components"]})
+    # JSON Schema has no "nullable"; OpenAPI 3.0 has no type lists.
+    whole = json.loads(text, object_hook=_nullable)
+    jsonschema.validate(body, whole)
+
+
+def _nullable(part: dict[str, Any]) -> dict[str, Any]:
+    if not part.pop("nullable", False):
+        return part
+    return {"anyOf": [part, {"type": "null"}]}
+
+
+def test_the_committed_document_is_what_the_code_describes() -> None:
+    call_command("export_openapi", "--check")
+
+
+def test_the_document_is_valid_and_complete() -> None:
+    call_command("spectacular", "--validate", "--fail-on-warn", "--file", "/dev/null")
+
+
+def test_environment_says_where_we_are(call: Call, document: dict[str, Any]) -> None:
+    body = call("GET", "/api/v1/environment").json
+    conform(document, body, "/api/v1/environment")
+    assert body["clusters"] == ["standalone"]
+    assert body["user"] is None
+
+
+def test_overview_without_brokers_says_so(call: Call, document: dict[str, Any]) -> None:
+    body = call("GET", "/api/v1/overview").json
+    conform(document, body, "/api/v1/overview")
+    assert [item["title"] for item in body["attention"]] == [
+        "No broker is registered",
+        "No bookie is writable",
+    ]
+
+
+def test_topics_are_filtered_sorted_and_windowed_on_the_server(
+    call: Call, document: dict[str, Any]
+) -> None:
+    for name, count in (("orders", 3), ("Order-items", 2), ("other", 1)):
+        assert call("PUT", f"{TOPICS}/{name}/partitions", count).status == 204
+    body = call("GET", "/api/v1/topics?q=ORDER&sort=-partitions&limit=1").json
+    conform(document, body, "/api/v1/topics")
+    assert body["total"] == 2
+    assert [row["topic"] for row in body["rows"]] == ["orders"]
+    second = call("GET", "/api/v1/topics?q=order&sort=-partitions&limit=1&offset=1").json
+    assert [row["topic"] for row in second["rows"]] == ["Order-items"]
+    everything = call("GET", "/api/v1/topics?sort=name&namespace=public/default").json
+    names = [row["name"] for row in everything["rows"]]
+    assert names == sorted(names)
+    assert everything["total"] == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("sort=nonsense", "sort"),
+        ("limit=0", "limit"),
+        ("limit=1001", "limit"),
+        ("limit=x", "limit"),
+        ("offset=-1", "offset"),
+        ("domain=bogus", "domain"),
+    ],
+)
+def test_a_wrong_parameter_is_400_and_named(call: Call, query: str, field: str) -> None:
+    answer = call("GET", f"/api/v1/topics?{query}")
+    assert answer.status == 400
+    assert answer.json["field"] == field
+
+
+def test_history_has_a_point_per_round(call: Call, document: dict[str, Any]) -> None:
+    body = call("GET", "/api/v1/overview/history").json
+    conform(document, body, "/api/v1/overview/history")
+    assert len(body["points"][0]) == len(body["columns"])
+
+
+@pytest.mark.parametrize(
+    ("action", "body", "field"),
+    [
+        ("skip", {}, "count"),
+        ("skip", {"count": 0}, "count"),
+        ("skip", {"count": "many"}, "count"),
+        ("reset", {"preview": True}, "timestamp"),
+        ("reset", {"timestamp": -1}, "timestamp"),
+        ("skip-all", {"preview": "perhaps"}, "preview"),
+    ],
+)
+def test_a_cursor_change_needs_its_amount(
+    call: Call, action: str, body: dict[str, Any], field: str
+) -> None:
+    where = f"/api/v1/topics/persistent/public/default/x/subscriptions/s/{action}"
+    answer = call("POST", where, body)
+    assert answer.status == 400
+    assert answer.json["field"] == field
+
+
+def test_every_change_is_in_the_audit_log_with_its_outcome(
+    call: Call, document: dict[str, Any]
+) -> None:
+    call("GET", "/admin/v2/tenants")
+    call("PUT", "/admin/v2/tenants/t1", {"allowedClusters": ["standalone"]})
+    call("PUT", "/admin/v2/tenants/t1", {"allowedClusters": ["standalone"]})
+    call("DELETE", "/admin/v2/tenants/n%6Fpe")
+    body = call("GET", "/api/v1/audit?q=tenants").json
+    conform(document, body, "/api/v1/audit")
+    assert [(row["method"], row["target"], row["status"]) for row in body["rows"]] == [
+        ("DELETE", "/admin/v2/tenants/n%6Fpe", 404),
+        ("PUT", "/admin/v2/tenants/t1", 409),
+        ("PUT", "/admin/v2/tenants/t1", 204),
+    ]
+    assert {row["actor"] for row in body["rows"]} == {"anonymous"}
+
+
+def test_a_preview_is_no_change(call: Call) -> None:
+    where = "/api/v1/topics/persistent/public/default/x/subscriptions/s/skip-all"
+    call("POST", where, {"preview": True})
+    assert not AuditEntry.objects.exists()
+    call("POST", where, {"preview": False})
+    assert AuditEntry.objects.count() == 1
+
+
+def test_views_are_saved_listed_and_deleted(call: Call, document: dict[str, Any]) -> None:
+    view = {"name": "Big", "resource": "topics", "query": {"sort": "-backlog"}}
+    created = call("POST", "/api/v1/views", view)
+    assert created.status == 201
+    assert call("POST", "/api/v1/views", view).status == 409
+    body = call("GET", "/api/v1/views?resource=topics").json
+    conform(document, body, "/api/v1/views")
+    assert body["rows"][0]["query"] == {"sort": "-backlog"}
+    assert call("DELETE", f"/api/v1/views/{created.json['id']}").status == 204
+    assert call("DELETE", f"/api/v1/views/{created.json['id']}").status == 404
+    assert call("POST", "/api/v1/views", {**view, "resource": "x"}).json["field"] == "resource"
+
+
+def test_unknown_api_paths_are_404_with_a_reason(call: Call) -> None:
+    answer = call("GET", "/api/v1/nothing")
+    assert answer.status == 404
+    assert "/api/v1/nothing" in answer.json["reason"]
+
+
+def test_a_topic_without_a_broker_is_503_and_an_invalid_name_412(call: Call) -> None:
+    assert call("GET", "/api/v1/topics/persistent/public/default/x").status == 503
+    assert call("GET", "/api/v1/topics/persistent/public/bad%20ns/x").status == 412
+    assert call("GET", "/api/v1/topics/bogus/public/default/x").json["field"] == "domain"
+
+
+def test_the_page_answers_console_routes_and_nothing_else(call: Call) -> None:
+    for target in ("/", "/c/standalone/topics", "/analyses/runs/1", "/audit"):
+        answer = call("GET", target)
+        assert answer.status in (200, 503)
+        assert answer.headers["content-type"].startswith("text/html")
+        assert answer.headers["cache-control"] == "no-cache"
+    assert call("POST", "/").status == 405
+    assert call("GET", "/nosuch").status == 404
+
+
+def test_every_console_view_declares_its_permissions() -> None:
+    from admin_ui.urls import api_patterns
+
+    views = [getattr(item.callback, "cls", None) for item in api_patterns]
+    declared = [view for view in views if view is not None]
+    assert len(declared) >= 11
+    for view in declared:
+        assert view.permission in permissions.LEVELS
+        assert view.write_permission in permissions.LEVELS

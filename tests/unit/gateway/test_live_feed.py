@@ -1,0 +1,126 @@
+"""The live feed: bodies as the GETs, pushed on change; wrong commands harm nobody."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from channels.testing import WebsocketCommunicator
+
+from admin_ui import live
+from gateway.asgi import application
+from gateway.services.collector import collector
+from gateway.services.engine_link import EngineLink
+
+HOST = [(b"host", b"127.0.0.1:8080")]
+TIMEOUT_S = 5.0
+
+
+class Feed:
+    """A client of the feed that speaks JSON."""
+
+    def __init__(self, socket: WebsocketCommunicator) -> None:
+        self._socket = socket
+
+    async def say(self, **message: Any) -> None:
+        await self._socket.send_to(text_data=json.dumps(message))
+
+    async def say_text(self, text: str) -> None:
+        await self._socket.send_to(text_data=text)
+
+    async def hear(self) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(await self._socket.receive_from(TIMEOUT_S))
+        return message
+
+
+@pytest.fixture
+async def feed(engine: EngineLink) -> AsyncIterator[Feed]:
+    socket = WebsocketCommunicator(application, "/api/v1/live", headers=HOST)
+    connected, _ = await socket.connect(TIMEOUT_S)
+    assert connected
+    yield Feed(socket)
+    await socket.disconnect()
+
+
+async def test_a_subscription_gets_its_body_at_once(feed: Feed) -> None:
+    await feed.say(op="subscribe", id="a", channel="topics", params={"limit": 5, "sort": "name"})
+    message = await feed.hear()
+    assert (message["id"], message["channel"]) == ("a", "topics")
+    assert message["data"]["rows"] == []
+    assert message["data"]["limit"] == 5
+    assert message["at"] == message["data"]["at"]
+
+
+async def test_a_change_is_pushed_and_silence_is_not(feed: Feed, engine: EngineLink) -> None:
+    from engine.admin import topics as metadata
+    from engine.base.names import TopicName
+
+    await feed.say(op="subscribe", id="a", channel="topics", params={})
+    assert (await feed.hear())["data"]["total"] == 0
+    name = TopicName.parse("persistent://public/default/new")
+    await engine.arun(lambda it: metadata.create_partitioned(it.store, name, 2))
+    collector().refresh_catalog()
+    # Rounds without news come in between and must not be heard.
+    assert (await feed.hear())["data"]["total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        ("{bad", "message"),
+        ("[]", "message"),
+        ('{"op": "dance"}', "op"),
+        ('{"op": "subscribe", "id": "a", "channel": "moon"}', "channel"),
+        ('{"op": "subscribe", "channel": "overview"}', "id"),
+        ('{"op": "subscribe", "id": "a", "channel": "topics", "params": [1]}', "params"),
+        ('{"op": "subscribe", "id": "a", "channel": "run", "params": {"id": "../x"}}', "params"),
+    ],
+)
+async def test_a_wrong_command_is_answered_and_the_socket_lives_on(
+    feed: Feed, message: str, field: str
+) -> None:
+    await feed.say_text(message)
+    assert (await feed.hear())["error"]["field"] == field
+    await feed.say(op="ping")
+    assert await feed.hear() == {"op": "pong"}
+
+
+async def test_a_wrong_parameter_is_told_once_under_its_id(feed: Feed) -> None:
+    await feed.say(op="subscribe", id="a", channel="topics", params={"sort": "nonsense"})
+    message = await feed.hear()
+    assert message["id"] == "a"
+    assert message["error"]["reason"].startswith("sort")
+    await feed.say(op="ping")
+    assert await feed.hear() == {"op": "pong"}
+
+
+async def test_subscriptions_per_socket_are_bounded(feed: Feed) -> None:
+    for number in range(live.SUBSCRIPTIONS_MAX):
+        await feed.say(op="subscribe", id=str(number), channel="overview", params={})
+    await feed.say(op="subscribe", id="one too many", channel="overview", params={})
+    refused = None
+    while refused is None:
+        refused = (await feed.hear()).get("error")
+    assert refused["field"] == "id"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [*HOST, (b"origin", b"http://evil.example")],
+        [*HOST, (b"origin", b"http://127.0.0.1:9999")],
+        [(b"host", b"evil.example")],
+    ],
+)
+async def test_a_foreign_page_cannot_open_the_feed(
+    engine: EngineLink, headers: list[tuple[bytes, bytes]]
+) -> None:
+    socket = WebsocketCommunicator(application, "/api/v1/live", headers=headers)
+    connected, code = await socket.connect(TIMEOUT_S)
+    assert (connected, code) == (False, 4403)
+
+
+async def test_an_unknown_path_is_refused(engine: EngineLink) -> None:
+    socket = WebsocketCommunicator(application, "/nothing/here", headers=HOST)
+    connected, code = await socket.connect(TIMEOUT_S)
+    assert (connected, code) == (False, 4404)

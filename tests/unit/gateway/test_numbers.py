@@ -1,0 +1,92 @@
+"""Pure parts: rows, drain forecasts, sums of partitions, merged metrics."""
+
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from engine.base.names import TopicName
+from gateway.services import drain, metrics, partitioned, rows
+
+
+def row(name: str, **values: Any) -> rows.Row:
+    return {**rows.idle_row(TopicName.parse(name), 0, 100), **values}
+
+
+def test_partitions_are_folded_into_their_parent() -> None:
+    loaded = [
+        row("persistent://t/n/p-partition-0", backlog=3, msg_rate_in=1.5, subscriptions=2, at=50),
+        row("persistent://t/n/p-partition-1", backlog=4, msg_rate_in=2.5, subscriptions=1, at=60),
+        row("persistent://t/n/plain", backlog=1),
+    ]
+    known = {"persistent://t/n/p": 2, "persistent://t/n/plain": 0, "persistent://t/n/idle": 0}
+    merged = rows.merge(loaded, known, 100, {})
+    assert [item["topic"] for item in merged] == ["idle", "p", "plain"]
+    parent = merged[1]
+    assert (parent["backlog"], parent["msg_rate_in"], parent["partitions"]) == (7, 4.0, 2)
+    assert parent["subscriptions"] == 2
+    assert parent["at"] == 50, "the age of a sum is that of its oldest part"
+
+
+def test_a_name_that_only_looks_like_a_partition_is_a_topic() -> None:
+    merged = rows.merge([row("persistent://t/n/x-partition-1")], {}, 100, {})
+    assert [item["topic"] for item in merged] == ["x-partition-1"]
+
+
+def test_equals_are_ordered_by_name_in_both_directions() -> None:
+    names = ["a", "b", "c"]
+    given = [row(f"persistent://t/n/{name}", backlog=1) for name in names]
+    for sort in ("backlog", "-backlog"):
+        assert [item["topic"] for item in rows.select(given, sort=sort)] == names
+
+
+def test_a_backlog_that_falls_drains_and_one_that_rises_grows() -> None:
+    backlogs = drain.Backlogs()
+    rate = 0.0
+    for second in range(10):
+        rate = backlogs.net_rate("t", "s", second * 1000, 1000 - 50 * second, 0.0)
+    assert rate == -50.0
+    assert drain.forecast(550, rate) == {"state": "draining", "eta_s": 11.0}
+    assert drain.forecast(550, 3.0)["state"] == "growing"
+    assert drain.forecast(550, 0.1)["state"] == "stalled"
+    assert drain.forecast(0, 0.0) == {"state": "empty", "eta_s": None}
+
+
+def test_before_there_is_history_the_brokers_rates_count() -> None:
+    assert drain.Backlogs().net_rate("t", "s", 0, 10, -7.0) == -7.0
+
+
+def test_the_history_of_backlogs_is_bounded() -> None:
+    backlogs = drain.Backlogs()
+    for number in range(drain.SUBSCRIPTIONS_MAX + 10):
+        backlogs.net_rate("t", str(number), 0, 1, 0.0)
+    assert len(backlogs._samples) == drain.SUBSCRIPTIONS_MAX
+
+
+def test_partitions_stats_are_summed_by_meaning() -> None:
+    one = {
+        "msgRateIn": 1.0, "msgThroughputIn": 100.0, "msgChunkPublished": False, "lastPublishTimeStamp": 5,
+        "publishers": [{"producerId": 1}], "subscriptions": {"s": {"msgBacklog": 3, "consumers": [{}]}},
+    }  # fmt: skip
+    two = {
+        "msgRateIn": 3.0, "msgThroughputIn": 100.0, "msgChunkPublished": True, "lastPublishTimeStamp": 9,
+        "publishers": [], "subscriptions": {"s": {"msgBacklog": 4, "consumers": []}, "u": {"msgBacklog": 1}},
+    }  # fmt: skip
+    total = partitioned.sum_stats([one, two])
+    assert total["msgRateIn"] == 4.0
+    assert total["averageMsgSize"] == 50.0
+    assert total["msgChunkPublished"] is True
+    assert total["lastPublishTimeStamp"] == 9
+    assert total["subscriptions"]["s"] == {"msgBacklog": 7, "consumers": [{}]}
+    assert total["subscriptions"]["u"] == {"msgBacklog": 1}
+    assert len(total["publishers"]) == 1
+
+
+def test_merged_metrics_describe_each_family_once_and_keep_series_apart() -> None:
+    text = '# HELP pulsar_x X.\n# TYPE pulsar_x gauge\npulsar_x{cluster="c"} 1\n# TYPE y histogram\ny_bucket{le="1"} 2\n'
+    merged = metrics.merge({"b1": text, "b2": text, "gateway": "# TYPE own gauge\nown 3\n"})
+    families = {family.name: family for family in text_string_to_metric_families(merged)}
+    assert merged.count("# TYPE pulsar_x gauge") == 1
+    nodes = {sample.labels["node"] for sample in families["pulsar_x"].samples}
+    assert nodes == {"b1", "b2"}
+    assert families["own"].samples[0].labels == {}
+    assert len(families["y"].samples) == 2
