@@ -69,7 +69,7 @@ class Bookies:
             stop()
         await self._tasks.close()
         for channel in list(self._channels.values()):
-            channel.close("client closed")
+            channel.take_down("client closed")
 
     # Registrations
 
@@ -167,7 +167,7 @@ class Bookies:
         """The live channel to a bookie, connecting when there is none. May go down at any time."""
         channel = self._channels.get(bookie_id)
         if channel is None or channel.down is not None:
-            channel = BookieChannel(bookie_id)
+            channel = BookieChannel(bookie_id, self._settings.unsent_bytes_max)
             channel.on_down(self._channel_down)
             self._channels[bookie_id] = channel
             self._tasks.spawn(

@@ -53,7 +53,7 @@ class RangeRead:
         if channel.down is not None:
             self.channel_down(channel, channel.down)
         else:
-            channel.send([b"".join(frames)])
+            channel.send(b"".join(frames))
 
     def awaits(self, channel: BookieChannel, entry_id: int) -> bool:
         i = entry_id - self.first

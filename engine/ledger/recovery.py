@@ -281,7 +281,7 @@ class _WriteBack:
     def _send(self, position: int, i: int) -> None:
         channel = self._channels[position]
         if channel is not None and position in write_set(self._first + i, self._size, self._quorum):
-            channel.send([self._recovery.frame(self._entries[i])])
+            channel.send(self._recovery.frame(self._entries[i]))
 
     def complete(self) -> bool:
         return all(len(acked) >= self._acks for acked in self._acked)

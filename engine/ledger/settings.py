@@ -22,6 +22,9 @@ class LedgerSettings:
     metadata_timeout_s: float = 10.0
     """Bound of an ensemble change or a close while the metadata store does not answer."""
 
+    unsent_bytes_max: int = 64 * 1024 * 1024
+    """Bytes kept for one bookie that does not read; beyond it its connection is cut, as if it had failed."""
+
     connect_timeout_s: float = 3.0
     suspect_s: float = 10.0
     """A bookie that failed is avoided for so long, unless it registers again."""

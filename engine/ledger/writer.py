@@ -139,7 +139,7 @@ class LedgerWriter:
             )
             for channel in self._channels:
                 if channel is not None:
-                    channel.send(parts)
+                    channel.send_parts(parts)
         if self._timer is None:
             now = self._loop.time()
             self._progress = [(p, now) for p, _ in self._progress]
@@ -275,7 +275,7 @@ class LedgerWriter:
             for position in write_set(entry, size, quorum):
                 channel = self._channels[position]
                 if channel is not None and only in (None, position):
-                    channel.send(parts)
+                    channel.send_parts(parts)
         return length
 
     def _resend(self, position: int, below: int) -> None:
@@ -289,7 +289,7 @@ class LedgerWriter:
                     run, start, run.count, self.ledger_id, first, self._confirmed - 1, length,
                     self._key, 0,
                 )  # fmt: skip
-                channel.send(parts)
+                channel.send_parts(parts)
 
     # Failures and ensemble changes
 

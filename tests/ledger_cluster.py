@@ -1,0 +1,133 @@
+"""For tests: real bookies on loopback and disk in this process, with metadata in memory; slices and listeners."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from bookie.server import Bookie
+from bookie.settings import BookieSettings
+from bookie.storage.files import SystemDisk, ThreadLane
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.base.slices import Slice
+from engine.ledger.client import LedgerClient
+from engine.ledger.errors import LedgerError
+from engine.ledger.settings import LedgerSettings
+from engine.metadata.memory import MemoryServer
+from engine.net.network import LoopNetwork
+
+FAST = LedgerSettings(
+    add_entry_timeout_s=1.0,
+    read_entry_timeout_s=1.0,
+    speculative_read_timeout_s=0.3,
+    recovery_timeout_s=8.0,
+    metadata_timeout_s=3.0,
+    connect_timeout_s=1.0,
+    suspect_s=0.5,
+)
+
+
+class Listener:
+    """Notes what a writer tells, and lets a test wait for it."""
+
+    def __init__(self) -> None:
+        self.marks: list[int] = []
+        self.errors: list[LedgerError] = []
+        self._event = asyncio.Event()
+
+    def confirmed(self, below: int) -> None:
+        self.marks.append(below)
+        self._event.set()
+
+    def failed(self, error: LedgerError) -> None:
+        self.errors.append(error)
+        self._event.set()
+
+    @property
+    def below(self) -> int:
+        return self.marks[-1] if self.marks else 0
+
+    async def reach(self, below: int) -> None:
+        """Wait until everything below is confirmed; fails when the writer failed instead."""
+        while self.below < below:
+            assert not self.errors, self.errors
+            await self.next()
+
+    async def fail(self) -> LedgerError:
+        while not self.errors:
+            await self.next()
+        return self.errors[0]
+
+    async def next(self) -> None:
+        await self._event.wait()
+        self._event.clear()
+
+
+class Cluster:
+    """Bookies ``b0``, ``b1``, … and clients on one metadata server."""
+
+    def __init__(self, directory: Path) -> None:
+        self.server = MemoryServer(SystemClock())
+        self.bookies: dict[str, Bookie] = {}
+        self._directory = directory
+        self._settings: dict[str, BookieSettings] = {}
+        self._clients: list[LedgerClient] = []
+        self.store = self.server.session(10.0)
+
+    async def start(self, name: str) -> Bookie:
+        """Start a bookie, or start it again on its old disks and port."""
+        settings = self._settings.get(name) or BookieSettings(
+            data_dir=str(self._directory / name),
+            bookie_port=0,
+            bookie_id=name,
+            journal_file_bytes=1 << 20,
+            write_cache_bytes=1 << 20,
+        )
+        bookie = Bookie(
+            settings,
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            network=LoopNetwork(),
+            store=self.server.session(10.0),
+            disk=SystemDisk(),
+            lanes=lambda lane: ThreadLane(f"{name}-{lane}"),
+        )
+        self.bookies[name] = bookie
+        await bookie.start()
+        self._settings[name] = replace(settings, bookie_port=bookie.port)
+        return bookie
+
+    async def stop(self, name: str) -> None:
+        await self.bookies.pop(name).stop()
+
+    def client(self, settings: LedgerSettings = FAST) -> LedgerClient:
+        made = LedgerClient(
+            store=self.server.session(10.0),
+            network=LoopNetwork(),
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            settings=settings,
+        )
+        self._clients.append(made)
+        return made
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.close()
+        for name in list(self.bookies):
+            await self.stop(name)
+
+
+def run_of(*payloads: bytes) -> Slice:
+    """A slice whose entries lie in a buffer with other bytes between them."""
+    buf = b"".join(b"<head>" + payload for payload in payloads)
+    spans: list[int] = []
+    at = 0
+    for payload in payloads:
+        spans += (at + 6, at + 6 + len(payload))
+        at += 6 + len(payload)
+    return Slice(buf, spans, sum(map(len, payloads)))
+
+
+def payloads_of(slices: list[Slice]) -> list[bytes]:
+    return [run.entry(i) for run in slices for i in range(run.count)]
