@@ -1,6 +1,6 @@
 """A few pages over HTTP for machines: ``/metrics`` and ``/ready`` of a process that needs no web framework.
 
-One GET or HEAD per connection, answered with ``Connection: close``. Everything a stranger controls is bounded: head size,
+One GET or HEAD per connection, then it is closed. Everything a stranger controls is bounded: head size,
 time to send it, number of connections.
 """
 

@@ -206,7 +206,7 @@ def _batch_fields(buf: bytes, pos: int, stop: int) -> tuple[int, int, bytes] | N
 
     Returns (end of the sequence id, messages, the highest sequence id as the receipt's field 4 or empty).
     """
-    _, pos = read_varint(buf, pos, stop)
+    sequence, pos = read_varint(buf, pos, stop)
     if pos < 0:
         return None
     sequence_stop, messages, highest = pos, 1, b""
@@ -215,8 +215,8 @@ def _batch_fields(buf: bytes, pos: int, stop: int) -> tuple[int, int, bytes] | N
         if pos < 0 or not 0 < messages < 1 << 31:
             return None
     if pos < stop and buf[pos] == 0x30:
-        after = read_varint(buf, pos + 1, stop)[1]
-        if after < 0:
+        last, after = read_varint(buf, pos + 1, stop)
+        if after < 0 or last < sequence:
             return None
         highest = b"\x20" + buf[pos + 1 : after]
         pos = after

@@ -1,0 +1,89 @@
+"""Errors as the Pulsar protocol names them: ``ServerError`` numbers, and the exception each stands for. Pure.
+
+``retriable`` says whether the same request may succeed later without change: the client libraries retry those.
+Texts must never hold another error's name: the Go client sorts errors by searching the text.
+"""
+
+from enum import IntEnum
+from typing import ClassVar
+
+from engine.base.errors import MagnetarError
+
+
+class ServerError(IntEnum):
+    """Numbers on the wire. A number outside this table makes C++ clients drop the connection."""
+
+    UnknownError = 0
+    MetadataError = 1
+    PersistenceError = 2
+    AuthenticationError = 3
+    AuthorizationError = 4
+    ConsumerBusy = 5
+    ServiceNotReady = 6
+    ProducerBlockedQuotaExceededError = 7
+    ProducerBlockedQuotaExceededException = 8
+    ChecksumError = 9
+    UnsupportedVersionError = 10
+    TopicNotFound = 11
+    SubscriptionNotFound = 12
+    ConsumerNotFound = 13
+    TooManyRequests = 14
+    TopicTerminatedError = 15
+    ProducerBusy = 16
+    InvalidTopicName = 17
+    IncompatibleSchema = 18
+    ConsumerAssignError = 19
+    TransactionCoordinatorNotFound = 20
+    InvalidTxnStatus = 21
+    NotAllowedError = 22
+    TransactionConflict = 23
+    TransactionNotFound = 24
+    ProducerFenced = 25
+
+
+class RefusedError(MagnetarError):
+    """A broker answered a request with an error; ``code`` is its number, the text the broker's."""
+
+    code: ClassVar[ServerError] = ServerError.UnknownError
+    retriable = True
+
+
+_LASTING = (
+    ServerError.AuthenticationError,
+    ServerError.AuthorizationError,
+    ServerError.ChecksumError,
+    ServerError.UnsupportedVersionError,
+    ServerError.TopicNotFound,
+    ServerError.SubscriptionNotFound,
+    ServerError.ConsumerNotFound,
+    ServerError.TopicTerminatedError,
+    ServerError.InvalidTopicName,
+    ServerError.IncompatibleSchema,
+    ServerError.InvalidTxnStatus,
+    ServerError.NotAllowedError,
+    ServerError.TransactionNotFound,
+    ServerError.ProducerFenced,
+)
+"""What stays refused until somebody changes something."""
+
+REFUSALS: dict[ServerError, type[RefusedError]] = {
+    code: type(
+        f"Refused{code.name}",
+        (RefusedError,),
+        {
+            "code": code,
+            "retriable": code not in _LASTING,
+            "__doc__": f"The broker said {code.name}.",
+        },
+    )
+    for code in ServerError
+}
+"""The exception of each number; catch RefusedError, or ask for one as ``REFUSALS[ServerError.TopicNotFound]``."""
+
+
+def refusal(code: int, message: str) -> RefusedError:
+    """The exception for an error received; numbers we do not know count as UnknownError."""
+    known = (
+        ServerError(code) if code in ServerError._value2member_map_ else ServerError.UnknownError
+    )
+    return REFUSALS[known](message)
