@@ -1,4 +1,4 @@
-"""A real instance for tests: ``manage.py standalone run`` as a child process on free ports, data in a temporary folder."""
+"""A real instance for tests: ``manage.py standalone run`` as a child process on free ports, data in a folder."""
 
 import json
 import os
@@ -118,9 +118,13 @@ class Instance:
 
     def logs(self, tail: int = 3000) -> str:
         files = [self.data_dir / "supervisor.log", *sorted((self.data_dir / "logs").glob("*.log"))]
-        return "\n".join(f"== {f.name}\n{f.read_text(errors='replace')[-tail:]}" for f in files if f.exists())
+        return "\n".join(
+            f"== {f.name}\n{f.read_text(errors='replace')[-tail:]}" for f in files if f.exists()
+        )
 
-    def rest(self, method: str, path: str, body: Any = None, timeout_s: float = 20.0) -> tuple[int, Any]:
+    def rest(
+        self, method: str, path: str, body: Any = None, timeout_s: float = 20.0
+    ) -> tuple[int, Any]:
         """Call the gateway; status and decoded body (text when it is not JSON)."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if data is not None else {}

@@ -1,0 +1,125 @@
+"""Who is measured: our instance; Apache Pulsar with a synced journal, or a floor program where it is not at hand."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.instance import free_ports, running_instance
+
+PEER = Path(__file__).parents[1] / "oracle" / "peer.py"
+FLOOR = Path(__file__).with_name("floor.py")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Contender:
+    """A running server. ``pids``: the processes on the message path, whose CPU and memory are counted."""
+
+    name: str
+    url: str
+    pids: list[int]
+    start_s: float
+    http: str = ""
+
+    def cpu_s(self) -> float:
+        """CPU seconds used so far, user and system, all threads."""
+        total = 0
+        for pid in self.pids:
+            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            total += int(fields[11]) + int(fields[12])
+        return total / TICKS_PER_S
+
+    def pss_mb(self) -> float:
+        """Proportional set size, MB."""
+        return sum(_kilobytes(pid, "Pss:") for pid in self.pids) / 1024
+
+    def rss_mb(self) -> list[float]:
+        return [_kilobytes(pid, "Rss:") / 1024 for pid in self.pids]
+
+
+def _kilobytes(pid: int, field: str) -> int:
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1])
+    return 0
+
+
+@contextmanager
+def ours(work: Path) -> Iterator[Contender]:
+    """Our instance: the broker and the bookie count, as Apache's standalone holds both in one process."""
+    with running_instance(work / "ours") as instance:
+        pids = [instance.child(name)["pid"] for name in ("broker-1", "bookie-1")]
+        yield Contender("ours", instance.url, pids, instance.ready_after_s, instance.http)
+
+
+@contextmanager
+def apache(work: Path) -> Iterator[Contender]:
+    """Apache Pulsar standalone that syncs before it confirms, as we do."""
+    folder = work / "apache"
+    folder.mkdir()
+    binary, http = free_ports(2, gap=20)
+    start = [sys.executable, str(PEER), "standalone", "--dir", str(folder), "--sync"]
+    start += ["--binary-port", str(binary), "--http-port", str(http)]
+    began = time.monotonic()
+    subprocess.run(start, check=True, capture_output=True, text=True, timeout=300)
+    took = time.monotonic() - began
+    try:
+        status = subprocess.run(
+            [sys.executable, str(PEER), "status", "--dir", str(folder)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        pids = [int(json.loads(line)["pid"]) for line in status.stdout.splitlines()]
+        url = f"pulsar://127.0.0.1:{binary}"
+        yield Contender("apache", url, pids, took, f"http://127.0.0.1:{http}")
+    finally:
+        stop = [sys.executable, str(PEER), "stop", "--dir", str(folder)]
+        subprocess.run(stop, check=True, capture_output=True, timeout=120)
+
+
+@contextmanager
+def floor(work: Path) -> Iterator[Contender]:
+    """A program that only cuts frames and answers, without disk: no server in Python can be cheaper."""
+    (port,) = free_ports(1)
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, str(FLOOR), str(port)], stdout=subprocess.PIPE, cwd=FLOOR.parents[2]
+    )
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        url = f"pulsar://127.0.0.1:{port}"
+        yield Contender("floor", url, [process.pid], time.monotonic() - began)
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@contextmanager
+def both(work: Path) -> Iterator[list[Contender]]:
+    """Ours and the other side: Apache where Maven or a fetched copy is at hand, else the floor."""
+    with ExitStack() as stack:
+        peers = [stack.enter_context(ours(work))]
+        reason = apache_missing()
+        if reason is None:
+            peers.append(stack.enter_context(apache(work)))
+        else:
+            print(f"Apache Pulsar is not at hand ({reason}): comparing with the floor program")
+            peers.append(stack.enter_context(floor(work)))
+        yield peers
+
+
+def apache_missing() -> str | None:
+    """Why Apache Pulsar cannot be started here, None when it can (it is fetched if need be)."""
+    if shutil.which("java") is None:
+        return "no java on PATH"
+    fetched = subprocess.run([sys.executable, str(PEER), "fetch"], capture_output=True, text=True)
+    return None if fetched.returncode == 0 else fetched.stderr.strip()
