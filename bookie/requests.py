@@ -3,7 +3,6 @@ record for each received slice. Reads: from the cache at once, else through the 
 
 import logging
 from collections.abc import Callable
-from struct import Struct
 from typing import Any
 
 from bookie.connection import BookieConnection
@@ -14,25 +13,18 @@ from bookie.storage.journal import Journal
 from bookie.storage.journal_format import Kind, fence_record
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.reads import ReadQueue, Request
-from bookie.storage.runs import Run, cut_frames
+from bookie.storage.runs import MASTER_KEY_BYTES, Run, cut_frames
+from engine.base.errors import PeerError
+from engine.wire import bookie_commands as wire
 from engine.wire.bookie_kernels import AddRun
 from engine.wire.kernels import build_add_replies
 
 log = logging.getLogger(__name__)
 
-ADD, READ, AUTH, BATCH_READ = 1, 2, 3, 7
-FENCE, RECOVERY, HIGH_PRIORITY = 1, 2, 4
 VERSIONS = (1, 2)
-V3_FIRST_BYTE = 0x0A
-_HEAD = Struct(">BBH")
-_READ = Struct(">qq")
-_BATCH = Struct(">qqqiq")
-_REPLY = Struct(">IBBHiqq")
-_I64 = Struct(">q")
-_U32 = Struct(">I")
-_ADD_IDS = Struct(">20sqq")
-_BATCH_OVERHEAD = 24 + 8 + 4
-_AUTH_DISABLED = bytes([0x0A, 18]) + b"AuthDisabledPlugin" + bytes([0x12, 0])
+ADD_FLAGS = wire.RECOVERY_ADD | wire.HIGH_PRIORITY
+BATCH_OVERHEAD = 24 + 8 + 4
+"""Bytes of a batch read's budget that BookKeeper counts before the first entry."""
 
 
 class Requests:
@@ -91,11 +83,11 @@ class Requests:
             self._on_cache_full()
 
     def _accept(self, run: AddRun) -> Code:
-        if self.read_only and not (run.flags & (RECOVERY | HIGH_PRIORITY) and self._has_room()):
+        if self.read_only and not (run.flags & ADD_FLAGS and self._has_room()):
             return Code.READ_ONLY
         return self._ledgers.add(
             Run(run.buf, run.ledger_id, run.first_entry, run.offsets, run.stop, run.master_key),
-            recovery=bool(run.flags & RECOVERY),
+            recovery=bool(run.flags & wire.RECOVERY_ADD),
         )
 
     def _log_adds(
@@ -146,113 +138,75 @@ class Requests:
         for connection in held:
             connection.release()
 
-    def closed(self, connection: BookieConnection) -> None:
+    def closed(self, connection: BookieConnection, error: Exception | None) -> None:
         self._held.pop(connection, None)
+        if isinstance(error, PeerError):
+            self._metrics.malformed += 1
+            log.warning("connection closed peer=%s reason=%s", connection.peer_name, error)
 
     # Everything else
 
     def request(self, connection: BookieConnection, buf: bytes, start: int, stop: int) -> None:
-        """One frame that is no plain add. What cannot be parsed closes the connection, as BookKeeper does."""
-        if stop - start < _HEAD.size:
-            self._malformed(connection, "shorter than a header")
-            return
-        version, opcode, flags = _HEAD.unpack_from(buf, start)
-        if version == V3_FIRST_BYTE:
-            self._malformed(connection, "the V3 protocol is not supported")
-        elif version == 0 or opcode not in (ADD, READ, AUTH, BATCH_READ):
-            self._malformed(connection, f"version {version} operation {opcode}")
-        elif opcode == AUTH:
-            size = _HEAD.size + len(_AUTH_DISABLED)
-            connection.send(_U32.pack(size) + _HEAD.pack(version, AUTH, 0) + _AUTH_DISABLED)
-        elif opcode == ADD:
-            self._odd_add(connection, buf, start, stop, version, flags)
-        elif opcode == READ:
-            self._read_request(connection, buf, start + _HEAD.size, stop, version, flags)
-        else:
-            self._batch_request(connection, buf, start + _HEAD.size, stop, version, flags)
+        """One whole frame that is no plain add. Raises BookieFrameError to close the connection, as BookKeeper does."""
+        if stop - start > 4 and wire.is_v3(buf, start):
+            raise wire.BookieFrameError("the V3 protocol is not served")
+        match wire.parse_request(buf, start, stop):
+            case wire.AddRequest() as add:
+                self._odd_add(connection, add, buf[start:stop])
+            case wire.ReadRequest() as read:
+                self._read_request(connection, read)
+            case wire.BatchReadRequest() as batch:
+                self._batch_request(connection, batch)
+            case wire.AuthRequest() as auth:
+                connection.send(wire.auth_message(wire.AUTH_DISABLED, b"", auth.version))
 
-    def _malformed(self, connection: BookieConnection, why: str) -> None:
-        self._metrics.malformed += 1
-        log.warning("malformed request, closing connection peer=%s reason=%s", connection.peer, why)
-        connection.close()
-
-    def _odd_add(
-        self,
-        connection: BookieConnection,
-        buf: bytes,
-        start: int,
-        stop: int,
-        version: int,
-        flags: int,
-    ) -> None:
+    def _odd_add(self, connection: BookieConnection, add: wire.AddRequest, frame: bytes) -> None:
         """An add of version 1, or one that the kernel does not take."""
-        if stop - start < _HEAD.size + _ADD_IDS.size:
-            self._malformed(connection, "add without ids")
-            return
-        _, ledger_id, entry_id = _ADD_IDS.unpack_from(buf, start + _HEAD.size)
         code = Code.BAD_REQUEST
-        if version not in VERSIONS:
+        if add.version not in VERSIONS:
             code = Code.BAD_VERSION
         elif self.read_only:
             code = Code.READ_ONLY
-        elif ledger_id >= 0 and entry_id >= 0 and not flags & ~(RECOVERY | HIGH_PRIORITY):
-            frame = buf[start - 4 : stop]
+        elif add.ledger_id >= 0 and add.entry_id >= 0 and not add.flags & ~ADD_FLAGS:
             [run] = cut_frames(frame)
-            code = self._ledgers.add(run, recovery=bool(flags & RECOVERY))
+            code = self._ledgers.add(run, recovery=bool(add.flags & wire.RECOVERY_ADD))
             if code == Code.OK:
-                argument = (connection, version, ledger_id, entry_id)
-                self._journal.append(Kind.ADDS, frame, 1, self._odd_added, argument)
+                self._journal.append(Kind.ADDS, frame, 1, self._odd_added, (connection, add))
                 return
         self._metrics.refused(code, 1)
-        connection.send(_REPLY.pack(24, version, ADD, 0, code, ledger_id, entry_id))
+        connection.send(wire.add_reply(code, add.ledger_id, add.entry_id, add.version))
 
     def _odd_added(self, argument: Any, error: Exception | None) -> None:
-        connection, version, ledger_id, entry_id = argument
+        connection, add = argument
         code = Code.OK
         if error is not None:
             self._on_disk_full(error)
             code = Code.READ_ONLY
         else:
             self._metrics.added += 1
-        connection.send(_REPLY.pack(24, version, ADD, 0, code, ledger_id, entry_id))
+        connection.send(wire.add_reply(code, add.ledger_id, add.entry_id, add.version))
         self._on_group()
 
     # Reads
 
-    def _read_request(
-        self,
-        connection: BookieConnection,
-        buf: bytes,
-        pos: int,
-        stop: int,
-        version: int,
-        flags: int,
-    ) -> None:
-        if stop - pos < _READ.size:
-            self._malformed(connection, "read without ids")
-            return
-        ledger_id, entry_id = _READ.unpack_from(buf, pos)
-        argument = (connection, version, entry_id)
-        if version not in VERSIONS:
-            self._answer_read(argument, ledger_id, Code.BAD_VERSION)
-        elif flags & FENCE and version >= 2:
-            key = buf[pos + _READ.size : stop]
-            self._fence(connection, ledger_id, key, self._read_entry, argument)
+    def _read_request(self, connection: BookieConnection, read: wire.ReadRequest) -> None:
+        argument = (connection, read.version, read.entry_id)
+        if read.version not in VERSIONS:
+            self._answer_read(argument, read.ledger_id, Code.BAD_VERSION)
+        elif read.master_key is not None and read.version >= 2:
+            self._fence(read.ledger_id, read.master_key, self._read_entry, argument)
         else:
-            self._read_entry(argument, ledger_id, Code.OK)
+            self._read_entry(argument, read.ledger_id, Code.OK)
 
     def _fence(
         self,
-        connection: BookieConnection,
         ledger_id: int,
         key: bytes,
         then: Callable[[Any, int, Code], None],
         argument: Any,
     ) -> None:
         """Fence, then read: whatever the answer, it goes out only when the fence is durable."""
-        if len(key) != 20:
-            self._malformed(connection, "fencing read without master key")
-            return
+        assert len(key) == MASTER_KEY_BYTES
         code = self._ledgers.fence(ledger_id, key) if ledger_id >= 0 else Code.BAD_REQUEST
         ledger = self._ledgers.get(ledger_id)
         if code != Code.OK or ledger is None or ledger.fence_durable:
@@ -310,41 +264,25 @@ class Requests:
     def _answer_read(self, argument: Any, ledger_id: int, code: Code, entry: bytes = b"") -> None:
         connection, version, asked = argument
         self._metrics.read(code, len(entry))
-        head = _REPLY.pack(24 + len(entry), version, READ, 0, code, ledger_id, asked)
-        connection.send(head + entry if len(entry) < 16384 else head)
-        if len(entry) >= 16384:
-            connection.send(entry)
+        connection.send(wire.read_reply(code, ledger_id, asked, entry, version))
 
     # Batch reads
 
-    def _batch_request(
-        self,
-        connection: BookieConnection,
-        buf: bytes,
-        pos: int,
-        stop: int,
-        version: int,
-        flags: int,
-    ) -> None:
-        if stop - pos < _BATCH.size:
-            self._malformed(connection, "batch read without fields")
-            return
-        ledger_id, first, request_id, entries_max, size = _BATCH.unpack_from(buf, pos)
+    def _batch_request(self, connection: BookieConnection, batch: wire.BatchReadRequest) -> None:
         limit = self._settings.max_batch_read_bytes
-        budget = (min(size, limit) if size > 0 else limit) - _BATCH_OVERHEAD
-        argument = (connection, version, first, request_id, max(entries_max, 0), budget)
-        if version not in VERSIONS:
-            self._answer_batch(argument, ledger_id, Code.BAD_VERSION, [])
-        elif flags & FENCE:
-            key = buf[pos + _BATCH.size : stop]
-            self._fence(connection, ledger_id, key, self._read_batch, argument)
+        size = min(batch.bytes_max, limit) if batch.bytes_max > 0 else limit
+        argument = (connection, batch, max(batch.count_max, 0), size - BATCH_OVERHEAD)
+        if batch.version not in VERSIONS:
+            self._answer_batch(argument, batch.ledger_id, Code.BAD_VERSION, [])
+        elif batch.master_key is not None:
+            self._fence(batch.ledger_id, batch.master_key, self._read_batch, argument)
         else:
-            self._read_batch(argument, ledger_id, Code.OK)
+            self._read_batch(argument, batch.ledger_id, Code.OK)
 
     def _read_batch(self, argument: Any, ledger_id: int, code: Code) -> None:
-        _, _, asked, _, entries_max, budget = argument
+        _, batch, entries_max, budget = argument
         if code == Code.OK:
-            code, first = self._locate(ledger_id, asked)
+            code, first = self._locate(ledger_id, batch.first_entry)
         if code != Code.OK:
             self._answer_batch(argument, ledger_id, code, [])
             return
@@ -383,12 +321,10 @@ class Requests:
     def _answer_batch(
         self, argument: Any, ledger_id: int, code: Code, entries: list[bytes]
     ) -> None:
-        connection, version, asked, request_id, _, _ = argument
-        parts: list[bytes] = []
-        size = 32
-        for entry in entries:
-            parts += (_U32.pack(len(entry)), entry)
-            size += 4 + len(entry)
-        self._metrics.read(code, size, max(len(entries), 1))
-        head = _REPLY.pack(size, version, BATCH_READ, 0, code, ledger_id, asked)
-        connection.send(head + _I64.pack(request_id) + b"".join(parts))
+        connection, batch, _, _ = argument
+        self._metrics.read(code, sum(map(len, entries)), max(len(entries), 1))
+        connection.send(
+            wire.batch_read_reply(
+                code, ledger_id, batch.first_entry, batch.request_id, entries, batch.version
+            )
+        )

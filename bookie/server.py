@@ -26,6 +26,7 @@ from bookie.storage.reads import ReadQueue, StoredEntries
 from bookie.storage.recover import Limits, Storage, format_storage, open_storage
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
+from engine.base.metrics import CollectorRegistry, generate_latest
 from engine.base.tasks import TaskScope
 from engine.metadata import paths
 from engine.metadata.store import (
@@ -34,7 +35,9 @@ from engine.metadata.store import (
     SessionExpiredError,
     StoreUnavailableError,
 )
-from engine.net.network import Network, Server
+from engine.net.listener import Listener
+from engine.net.network import Network
+from engine.net.status import StatusServer, metrics_page, ready_page
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +62,6 @@ class Bookie:
         self.settings = settings
         self._clock = clock
         self._entropy = entropy
-        self._network = network
         self._store = store
         self._disk = disk
         self._lanes = lanes
@@ -71,17 +73,35 @@ class Bookie:
         self._journal_dir = f"{settings.journal_root}/current"
         self._ledger_dir = f"{settings.ledger_root}/current"
         self._tasks = TaskScope("bookie", on_error=lambda name, error: self._fail(error))
-        self._connections: dict[BookieConnection, None] = {}
         self._made_lanes: list[Lane] = []
-        self._server: Server | None = None
+        self._listener = Listener(
+            network, self._connection, connections_max=settings.max_connections
+        )
+        registry = CollectorRegistry()
+        registry.register(self.metrics)
+        self._status = StatusServer(
+            network,
+            {
+                "/metrics": metrics_page(lambda: generate_latest(registry)),
+                "/ready": ready_page(self.why_not_ready),
+            },
+        )
         self._storage: Storage | None = None
         self._started = False
         self._stopping = False
 
     @property
     def ready(self) -> bool:
-        """Serving, registered, disks good."""
-        return self._started and self.failed is None and self._registration.registered
+        """Serving and registered; read-only counts as ready."""
+        return self.why_not_ready() is None
+
+    def why_not_ready(self) -> str | None:
+        """None when ready."""
+        if self.failed is not None:
+            return f"failed: {self.failed}"
+        if not self._started:
+            return "starting: replaying the journal"
+        return None if self._registration.registered else "not registered in the metadata store"
 
     @property
     def read_only(self) -> bool:
@@ -91,6 +111,8 @@ class Bookie:
         """Check identity, replay, listen, register. Raises IdentityError, DamagedError, OSError, store errors; then
         ``stop`` must still be called. Nothing is answered before the replay is flushed."""
         settings = self.settings
+        if settings.http_server_port is not None:
+            await self._status.start(settings.listening_host, settings.http_server_port)
         self._instance_id = await instance_id(
             self._store, self._entropy, initialize=settings.initialize_cluster and self._is_new()
         )
@@ -110,7 +132,8 @@ class Bookie:
             self._clock.monotonic_s() - started,
         )
         self._serve(storage)
-        await self._listen()
+        await self._listener.start(settings.listening_host, settings.bookie_port)
+        self.port = self._listener.port
         self._registration = Registration(
             self._store, self._clock, settings, self.bookie_id, self.port
         )
@@ -132,23 +155,19 @@ class Bookie:
         if self._stopping:
             return
         self._stopping = True
-        if self._server is not None:
-            self._server.close()
+        self._listener.stop_accepting()
         await self._tasks.close()
         if self.failed is None and self._started:
             try:
                 async with asyncio.timeout(CLOSE_DEADLINE_S):
                     await self._registration.unregister()
                     await self._journal.drain()
-                    for connection in list(self._connections):
-                        connection.close()
+                    await self._listener.drain(CLOSE_DEADLINE_S / 2)
                     await self._checkpointer.step(checkpoint=True)
             except (OSError, TimeoutError) as error:
                 log.warning("could not flush while stopping, the journal has it reason=%s", error)
-        for connection in list(self._connections):
-            connection.abort()
-        if self._server is not None:
-            await self._server.wait_closed()
+        await self._listener.drain(0)
+        await self._status.close()
         for lane in self._made_lanes:
             lane.close()
         if self._storage is not None:
@@ -245,7 +264,7 @@ class Bookie:
                 lambda: self._journal.pending_bytes,
             ),
             "bookie_reads_pending": ("Reads in the read lane", lambda: self._reads.pending),
-            "bookie_connections": ("Open connections", lambda: len(self._connections)),
+            "bookie_connections": ("Open connections", lambda: len(self._listener.connections)),
         }
         self.metrics.counters |= {
             "bookie_journal_groups": ("Journal groups synced", lambda: self._journal.groups),
@@ -254,21 +273,8 @@ class Bookie:
             "bookie_flushed_bytes": ("Bytes in them", lambda: self._checkpointer.flushed_bytes),
         }
 
-    async def _listen(self) -> None:
-        self._server = await self._network.listen(
-            self.settings.listening_host, self.settings.bookie_port, self._connection
-        )
-        self.port = self._server.port
-
     def _connection(self) -> BookieConnection:
-        return BookieConnection(
-            self._requests, self.settings.netty_max_frame_size_bytes, self._connected
-        )
-
-    def _connected(self, connection: BookieConnection) -> None:
-        for other in [other for other in self._connections if other.closed]:
-            del self._connections[other]
-        self._connections[connection] = None
+        return BookieConnection(self._requests, self.settings.netty_max_frame_size_bytes)
 
     # Failures and disks
 
@@ -278,9 +284,8 @@ class Bookie:
             return
         self.failed = error
         log.critical("bookie stops, it cannot promise durability any more", exc_info=error)
-        if self._server is not None:
-            self._server.close()
-        for connection in list(self._connections):
+        self._listener.stop_accepting()
+        for connection in self._listener.connections:
             connection.abort()
         self.over.set()
 

@@ -47,6 +47,8 @@ class BookieSettings:
     """flushInterval: longest time between checkpoints while there is something to flush."""
     netty_max_frame_size_bytes: int = 5 * MIB + 10 * 1024
     """nettyMaxFrameSizeBytes: a longer frame closes its connection."""
+    max_connections: int = 4096
+    """Further connections are closed at once."""
     max_batch_read_bytes: int = 5 * MIB
     """maxBatchReadSize"""
     max_pending_add_bytes: int = 32 * MIB
@@ -89,6 +91,7 @@ class BookieSettings:
             ("max_batch_read_bytes", 4096),
             ("max_pending_add_bytes", 4096),
             ("max_pending_read_requests", 1),
+            ("max_connections", 1),
         ):
             if getattr(self, name) < least:
                 raise SettingsError(f"{name}: {getattr(self, name)} is below {least}")
