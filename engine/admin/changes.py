@@ -299,9 +299,11 @@ async def _empty(store: MetadataStore, name: NamespaceName) -> bool:
         if await children(store, paths.partitioned_topics(str(name), domain)):
             return False
     parents = [paths.managed_ledgers(str(name))]
-    for legacy in await children(store, f"{paths.MANAGED_LEDGERS}/{name}"):
-        if legacy != "persistent":  # topics of a name with a slash lie one level deeper
-            parents.append(f"{paths.MANAGED_LEDGERS}/{name}/{legacy}/persistent")
+    parents += [  # topics of a name with a slash lie one level deeper
+        f"{paths.MANAGED_LEDGERS}/{name}/{legacy}/persistent"
+        for legacy in await children(store, f"{paths.MANAGED_LEDGERS}/{name}")
+        if legacy != "persistent"
+    ]
     for parent in parents:
         if any(not topic.startswith("__") for topic in await children(store, parent)):
             return False

@@ -155,10 +155,15 @@ async def create_missing_partitions(
     if not topic.persistent:
         return
     for index in range(first, stop):
-        try:
-            await store.create(ledger_path(topic.partition_at(index)), make_parents=True)
-        except NodeExistsError:
-            continue
+        await create_missing(store, topic.partition_at(index))
+
+
+async def create_missing(store: MetadataStore, topic: TopicName) -> None:
+    """Make a persistent topic exist, as ``create_missing_partitions`` does."""
+    try:
+        await store.create(ledger_path(topic), make_parents=True)
+    except NodeExistsError:
+        return
 
 
 async def delete_partitioned(store: MetadataStore, topic: TopicName) -> int:

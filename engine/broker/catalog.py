@@ -106,6 +106,13 @@ class Catalog:
             return int(found["partitions"]) if found is not None else 0
         return policies.new_partitions
 
+    async def check_room(self, topic: TopicName) -> None:
+        """Raises AdminError 412 when the namespace may hold no more topics."""
+        try:
+            await self._check_room(topic, await self.namespace(topic.namespace))
+        except MetadataError as error:
+            raise AdminError(412, str(error)) from error
+
     async def _check_room(self, topic: TopicName, policies: NamespacePolicies) -> None:
         if policies.max_topics:
             count = await topics.count_topics(self._store, topic.namespace)

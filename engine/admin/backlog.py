@@ -1,0 +1,58 @@
+"""Counting in a subscription's backlog from snapshots: which entry is the n-th that is not acknowledged. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from engine.base.ids import Position
+from engine.managed.stats import CursorStats, LedgerInfo
+
+
+def nth_unacknowledged(
+    ledgers: Sequence[LedgerInfo], cursor: CursorStats, nth: int
+) -> Position | None:
+    """Position of the ``nth`` (from 1) entry behind the mark-delete position that is not acknowledged; None beyond the
+    end. Exact while the cursor's snapshot holds all its acknowledged ranges."""
+    left = nth
+    for first, last in _gaps(ledgers, cursor):
+        count = last.entry_id - first.entry_id + 1
+        if left <= count:
+            return Position(first.ledger_id, first.entry_id + left - 1)
+        left -= count
+    return None
+
+
+def unacknowledged_before(
+    ledgers: Sequence[LedgerInfo], cursor: CursorStats, stop: Position
+) -> int:
+    """How many unacknowledged entries lie before ``stop``."""
+    total = 0
+    for first, last in _gaps(ledgers, cursor):
+        if first >= stop:
+            break
+        end = (
+            min(last, Position(stop.ledger_id, stop.entry_id - 1))
+            if (first.ledger_id == stop.ledger_id)
+            else last
+        )
+        total += max(end.entry_id - first.entry_id + 1, 0)
+    return total
+
+
+def _gaps(
+    ledgers: Sequence[LedgerInfo], cursor: CursorStats
+) -> Iterator[tuple[Position, Position]]:
+    """Runs of unacknowledged entries, inclusive, each within one ledger, in order."""
+    mark = cursor.mark_delete
+    for ledger in ledgers:
+        if ledger.ledger_id < mark.ledger_id:
+            continue
+        start = mark.entry_id + 1 if ledger.ledger_id == mark.ledger_id else 0
+        for first, last in cursor.acknowledged_ranges:
+            low = first.entry_id if first.ledger_id == ledger.ledger_id else 0
+            high = last.entry_id if last.ledger_id == ledger.ledger_id else ledger.entries - 1
+            if not first.ledger_id <= ledger.ledger_id <= last.ledger_id:
+                continue
+            if low > start:
+                yield Position(ledger.ledger_id, start), Position(ledger.ledger_id, low - 1)
+            start = max(start, high + 1)
+        if start < ledger.entries:
+            yield Position(ledger.ledger_id, start), Position(ledger.ledger_id, ledger.entries - 1)
