@@ -95,7 +95,7 @@ class Peer:
         start, command_stop = frames.command_span(buf, pos, stop)
         command = commands.parse(buf, start, command_stop)
         self.state = after_received(self.state, command.type)
-        if command.type == CommandType.SEND:
+        if command.HasField("send"):
             events.append(_send_event(buf, command.send, command_stop, stop))
         else:
             events.append(Command(command))

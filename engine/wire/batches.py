@@ -1,0 +1,252 @@
+"""Stored entries opened into the messages clients sent, and packed for tests and internal topics. Pure.
+
+An entry is ``[0x0e02 u32 size BrokerEntryMetadata] [0x0e01 u32 crc32c] u32 size MessageMetadata payload``. When the
+metadata has num_messages_in_batch (even 1), the unpacked payload is ``n × (u32 size SingleMessageMetadata payload)``.
+Brokers never need this to publish or deliver: it is for peeking, analyses and tests.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Any
+
+from crc32c import crc32c
+from google.protobuf.message import DecodeError
+from google.protobuf.message import Message as AnyMessage
+
+from engine.base.errors import PeerError
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.compression import (
+    UNCOMPRESSED_BYTES_MAX,
+    CompressionError,
+    codec_name,
+    compress,
+    decompress,
+)
+from engine.wire.kernels import BROKER_METADATA_MAGIC, CHECKSUM_MAGIC
+
+_MAGIC = Struct(">HI")
+_SIZE = Struct(">I")
+
+
+class BatchFormatError(PeerError, ValueError):
+    """An entry is no Pulsar entry, or its payload is not what its metadata says."""
+
+
+@dataclass(slots=True)
+class Message:
+    """One message. Times are epoch milliseconds, 0 for none.
+
+    ``value`` is None for a tombstone. ``key`` is text as sent: base64 of the bytes when ``key_is_base64``.
+    """
+
+    value: bytes | None
+    key: str | None = None
+    key_is_base64: bool = False
+    ordering_key: bytes | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    event_ms: int = 0
+    sequence_id: int = 0
+    batch_index: int = -1
+    compacted_out: bool = False
+
+
+@dataclass(slots=True)
+class EntryMessages:
+    """An opened entry. ``payload_bytes``: unpacked; ``packed_bytes``: as stored, both without metadata.
+
+    ``messages`` is empty for a marker (``metadata.marker_type``). An ``encrypted`` payload cannot be opened: it is one
+    message with the stored bytes, also when it holds a batch.
+    """
+
+    metadata: pb.MessageMetadata
+    broker_metadata: pb.BrokerEntryMetadata | None
+    messages: list[Message]
+    payload_bytes: int
+    packed_bytes: int
+    compression: str
+
+    @property
+    def publish_ms(self) -> int:
+        return self.metadata.publish_time
+
+    @property
+    def producer_name(self) -> str:
+        return self.metadata.producer_name
+
+    @property
+    def batched(self) -> bool:
+        return self.metadata.HasField("num_messages_in_batch")
+
+    @property
+    def encrypted(self) -> bool:
+        return bool(self.metadata.encryption_keys)
+
+
+def entry_messages(entry: bytes) -> list[Message]:
+    """The messages of an entry. Raises BatchFormatError."""
+    return unpack_entry(entry).messages
+
+
+def unpack_entry(entry: bytes, payload_bytes_max: int = UNCOMPRESSED_BYTES_MAX) -> EntryMessages:
+    """An entry opened, its checksum verified when it has one. Raises BatchFormatError.
+
+    ``payload_bytes_max`` bounds what the payload may unpack to.
+    """
+    pos, broker_metadata, stop = 0, None, len(entry)
+    if stop >= _MAGIC.size and _MAGIC.unpack_from(entry)[0] == BROKER_METADATA_MAGIC:
+        pos = _MAGIC.size + _MAGIC.unpack_from(entry)[1]
+        broker_metadata = pb.BrokerEntryMetadata()
+        _parse(broker_metadata, entry[_MAGIC.size : pos])
+    if stop - pos >= _MAGIC.size and _MAGIC.unpack_from(entry, pos)[0] == CHECKSUM_MAGIC:
+        checksum = _MAGIC.unpack_from(entry, pos)[1]
+        pos += _MAGIC.size
+        if crc32c(memoryview(entry)[pos:]) != checksum:
+            raise BatchFormatError("the entry's checksum does not match")
+    metadata = pb.MessageMetadata()
+    pos = _sized(metadata, entry, pos)
+    packed = entry[pos:]
+    if metadata.encryption_keys:
+        payload, messages = packed, [_single(metadata, packed)]
+    else:
+        try:
+            payload = decompress(
+                metadata.compression, packed, metadata.uncompressed_size, payload_bytes_max
+            )
+        except CompressionError as error:
+            raise BatchFormatError(str(error)) from error
+        if metadata.HasField("marker_type") and metadata.marker_type:
+            messages = []
+        elif metadata.HasField("num_messages_in_batch"):
+            messages = _batch(metadata, payload)
+        else:
+            messages = [_single(metadata, payload)]
+    name = codec_name(metadata.compression)
+    return EntryMessages(metadata, broker_metadata, messages, len(payload), len(packed), name)
+
+
+def _parse(message: AnyMessage, data: bytes) -> None:
+    try:
+        message.ParseFromString(data)
+    except DecodeError as error:
+        raise BatchFormatError(f"{message.DESCRIPTOR.name} does not parse") from error
+    if not message.IsInitialized():
+        raise BatchFormatError(f"{message.DESCRIPTOR.name} lacks a required field")
+
+
+def _sized(message: AnyMessage, data: bytes, pos: int) -> int:
+    """Parse the record behind a u32 size; returns the position behind it."""
+    start = pos + _SIZE.size
+    if start > len(data) or start + _SIZE.unpack_from(data, pos)[0] > len(data):
+        raise BatchFormatError(f"{message.DESCRIPTOR.name} is cut off")
+    stop: int = start + _SIZE.unpack_from(data, pos)[0]
+    _parse(message, data[start:stop])
+    return stop
+
+
+def _single(metadata: pb.MessageMetadata, payload: bytes) -> Message:
+    return Message(
+        None if metadata.null_value else payload,
+        _key(metadata),
+        metadata.partition_key_b64_encoded,
+        metadata.ordering_key if metadata.HasField("ordering_key") else None,
+        {pair.key: pair.value for pair in metadata.properties},
+        metadata.event_time,
+        metadata.sequence_id,
+    )
+
+
+def _key(metadata: pb.MessageMetadata | pb.SingleMessageMetadata) -> str | None:
+    if metadata.null_partition_key or not metadata.HasField("partition_key"):
+        return None
+    return metadata.partition_key
+
+
+def _batch(metadata: pb.MessageMetadata, payload: bytes) -> list[Message]:
+    count = metadata.num_messages_in_batch
+    # Every member takes at least its size and its metadata's one required field.
+    if not 0 < count <= len(payload) // 6:
+        raise BatchFormatError(f"batch of {count} messages in {len(payload)} bytes")
+    messages: list[Message] = []
+    pos = 0
+    for index in range(count):
+        single = pb.SingleMessageMetadata()
+        pos = _sized(single, payload, pos)
+        stop = pos + single.payload_size
+        if single.payload_size < 0 or stop > len(payload):
+            raise BatchFormatError(f"message {index} of the batch is cut off")
+        messages.append(
+            Message(
+                None if single.null_value else payload[pos:stop],
+                _key(single),
+                single.partition_key_b64_encoded,
+                single.ordering_key if single.HasField("ordering_key") else None,
+                {pair.key: pair.value for pair in single.properties},
+                single.event_time,
+                single.sequence_id
+                if single.HasField("sequence_id")
+                else metadata.sequence_id + index,
+                index,
+                single.compacted_out,
+            )
+        )
+        pos = stop
+    return messages
+
+
+def pack_entry(
+    messages: Sequence[Message],
+    *,
+    producer_name: str,
+    publish_ms: int,
+    batched: bool | None = None,
+    compression: int = 0,
+    checksum: bool = True,
+    extra: Mapping[str, Any] | None = None,
+) -> bytes:
+    """An entry as a client would send it. ``batched`` None: only when there are several messages.
+
+    ``extra`` sets further MessageMetadata fields by name.
+    """
+    first = messages[0]
+    as_batch = len(messages) > 1 if batched is None else batched
+    fields: dict[str, Any] = {
+        "producer_name": producer_name,
+        "sequence_id": first.sequence_id,
+        "publish_time": publish_ms,
+    }
+    if as_batch:
+        fields["num_messages_in_batch"] = len(messages)
+        payload = b"".join(map(_pack_member, messages))
+    else:
+        if len(messages) != 1:
+            raise ValueError(f"{len(messages)} messages need a batch")
+        fields |= _message_fields(first)
+        payload = first.value or b""
+    if compression:
+        fields |= {"compression": compression, "uncompressed_size": len(payload)}
+    metadata = pb.MessageMetadata(**(fields | dict(extra or {}))).SerializeToString()
+    body = _SIZE.pack(len(metadata)) + metadata + compress(compression, payload)
+    return _MAGIC.pack(CHECKSUM_MAGIC, crc32c(body)) + body if checksum else body
+
+
+def _message_fields(message: Message) -> dict[str, Any]:
+    return {
+        "properties": [{"key": key, "value": value} for key, value in message.properties.items()],
+        "partition_key": message.key,
+        "partition_key_b64_encoded": message.key_is_base64 or None,
+        "ordering_key": message.ordering_key,
+        "event_time": message.event_ms or None,
+        "null_value": True if message.value is None else None,
+    }
+
+
+def _pack_member(message: Message) -> bytes:
+    value = message.value or b""
+    fields = _message_fields(message) | {
+        "payload_size": len(value),
+        "sequence_id": message.sequence_id,
+        "compacted_out": message.compacted_out or None,
+    }
+    single = pb.SingleMessageMetadata(**fields).SerializeToString()
+    return _SIZE.pack(len(single)) + single + value

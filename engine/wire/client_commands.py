@@ -1,0 +1,265 @@
+"""Frames of the commands a client sends: for our own client, the load tools and tests. Pure.
+
+Builders return whole frames; None leaves an optional field out. Answers are parsed with ``commands.parse``.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from engine.base.ids import Position
+from engine.wire import frames
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.commands import (
+    PROTOCOL_VERSION,
+    command_bytes,
+    command_frame,
+    key_values,
+    message_id,
+)
+
+
+def connect(
+    client_version: str,
+    *,
+    protocol_version: int = PROTOCOL_VERSION,
+    auth_method_name: str | None = None,
+    auth_data: bytes | None = None,
+    proxy_to_broker_url: str | None = None,
+    original_principal: str | None = None,
+    feature_flags: Mapping[str, bool] | None = None,
+) -> bytes:
+    """The first command of a connection."""
+    return command_frame(
+        "connect",
+        client_version=client_version,
+        protocol_version=protocol_version,
+        auth_method_name=auth_method_name,
+        auth_data=auth_data,
+        proxy_to_broker_url=proxy_to_broker_url,
+        original_principal=original_principal,
+        feature_flags=None if feature_flags is None else dict(feature_flags),
+    )
+
+
+def auth_response(
+    auth_method_name: str, auth_data: bytes, client_version: str | None = None
+) -> bytes:
+    """Answers AUTH_CHALLENGE."""
+    return command_frame(
+        "authResponse",
+        client_version=client_version,
+        response={"auth_method_name": auth_method_name, "auth_data": auth_data},
+        protocol_version=PROTOCOL_VERSION,
+    )
+
+
+def partitioned_metadata(
+    topic: str, request_id: int, *, metadata_auto_creation_enabled: bool | None = None
+) -> bytes:
+    return command_frame(
+        "partitionMetadata",
+        topic=topic,
+        request_id=request_id,
+        metadata_auto_creation_enabled=metadata_auto_creation_enabled,
+    )
+
+
+def lookup(
+    topic: str, request_id: int, *, authoritative: bool = False, listener_name: str | None = None
+) -> bytes:
+    return command_frame(
+        "lookupTopic",
+        topic=topic,
+        request_id=request_id,
+        authoritative=authoritative,
+        advertised_listener_name=listener_name,
+    )
+
+
+def producer(
+    topic: str,
+    producer_id: int,
+    request_id: int,
+    *,
+    producer_name: str | None = None,
+    epoch: int | None = None,
+    metadata: Mapping[str, str] | None = None,
+    schema: pb.Schema | None = None,
+    user_provided_producer_name: bool | None = None,
+    access_mode: int | None = None,
+    topic_epoch: int | None = None,
+) -> bytes:
+    """``access_mode``: number of ProducerAccessMode."""
+    return command_frame(
+        "producer",
+        topic=topic,
+        producer_id=producer_id,
+        request_id=request_id,
+        producer_name=producer_name,
+        epoch=epoch,
+        metadata=key_values(metadata or {}),
+        schema=schema,
+        user_provided_producer_name=user_provided_producer_name,
+        producer_access_mode=access_mode,
+        topic_epoch=topic_epoch,
+    )
+
+
+def send(
+    producer_id: int,
+    sequence_id: int,
+    entry: bytes,
+    *,
+    num_messages: int | None = None,
+    highest_sequence_id: int | None = None,
+    is_chunk: bool | None = None,
+    marker: bool | None = None,
+    txn: tuple[int, int] | None = None,
+) -> bytes:
+    """``entry``: checksum, metadata and payload, see ``batches.pack_entry``. ``txn``: most and least bits."""
+    body = {
+        "producer_id": producer_id,
+        "sequence_id": sequence_id,
+        "num_messages": num_messages,
+        "txnid_least_bits": txn[1] if txn else None,
+        "txnid_most_bits": txn[0] if txn else None,
+        "highest_sequence_id": highest_sequence_id,
+        "is_chunk": is_chunk,
+        "marker": marker,
+    }
+    return frames.payload_frame(command_bytes("send", body), entry)
+
+
+def close_producer(producer_id: int, request_id: int) -> bytes:
+    return command_frame("close_producer", producer_id=producer_id, request_id=request_id)
+
+
+def subscribe(
+    topic: str,
+    subscription: str,
+    sub_type: int,
+    consumer_id: int,
+    request_id: int,
+    *,
+    consumer_name: str | None = None,
+    priority_level: int | None = None,
+    durable: bool | None = None,
+    start: Position | None = None,
+    initial_position: int | None = None,
+    read_compacted: bool | None = None,
+    schema: pb.Schema | None = None,
+    metadata: Mapping[str, str] | None = None,
+    force_topic_creation: bool | None = None,
+    consumer_epoch: int | None = None,
+) -> bytes:
+    """``sub_type`` and ``initial_position``: numbers of SubType and InitialPosition."""
+    return command_frame(
+        "subscribe",
+        topic=topic,
+        subscription=subscription,
+        subType=sub_type,
+        consumer_id=consumer_id,
+        request_id=request_id,
+        consumer_name=consumer_name,
+        priority_level=priority_level,
+        durable=durable,
+        start_message_id=None if start is None else message_id(start),
+        metadata=key_values(metadata or {}),
+        read_compacted=read_compacted,
+        schema=schema,
+        initialPosition=initial_position,
+        force_topic_creation=force_topic_creation,
+        consumer_epoch=consumer_epoch,
+    )
+
+
+def flow(consumer_id: int, permits: int) -> bytes:
+    """Allows the broker ``permits`` more messages."""
+    return command_frame("flow", consumer_id=consumer_id, messagePermits=permits)
+
+
+def ack(
+    consumer_id: int,
+    positions: Sequence[Position],
+    *,
+    cumulative: bool = False,
+    ack_set: Sequence[int] | None = None,
+    request_id: int | None = None,
+    txn: tuple[int, int] | None = None,
+) -> bytes:
+    """``ack_set`` (bits set: not yet acknowledged) goes with each position."""
+    return command_frame(
+        "ack",
+        consumer_id=consumer_id,
+        ack_type=int(cumulative),
+        message_id=[message_id(position) | {"ack_set": ack_set} for position in positions],
+        txnid_least_bits=txn[1] if txn else None,
+        txnid_most_bits=txn[0] if txn else None,
+        request_id=request_id,
+    )
+
+
+def redeliver(
+    consumer_id: int, positions: Sequence[Position] = (), consumer_epoch: int | None = None
+) -> bytes:
+    """Asks for what is not acknowledged: the given positions, or all."""
+    return command_frame(
+        "redeliverUnacknowledgedMessages",
+        consumer_id=consumer_id,
+        message_ids=[message_id(position) for position in positions],
+        consumer_epoch=consumer_epoch,
+    )
+
+
+def seek(
+    consumer_id: int,
+    request_id: int,
+    *,
+    position: Position | None = None,
+    publish_ms: int | None = None,
+) -> bytes:
+    return command_frame(
+        "seek",
+        consumer_id=consumer_id,
+        request_id=request_id,
+        message_id=None if position is None else message_id(position),
+        message_publish_time=publish_ms,
+    )
+
+
+def unsubscribe(consumer_id: int, request_id: int, force: bool | None = None) -> bytes:
+    return command_frame("unsubscribe", consumer_id=consumer_id, request_id=request_id, force=force)
+
+
+def close_consumer(consumer_id: int, request_id: int) -> bytes:
+    return command_frame("close_consumer", consumer_id=consumer_id, request_id=request_id)
+
+
+def consumer_stats(consumer_id: int, request_id: int) -> bytes:
+    return command_frame("consumerStats", consumer_id=consumer_id, request_id=request_id)
+
+
+def get_last_message_id(consumer_id: int, request_id: int) -> bytes:
+    return command_frame("getLastMessageId", consumer_id=consumer_id, request_id=request_id)
+
+
+def get_topics_of_namespace(
+    namespace: str, request_id: int, *, mode: int = 0, topics_pattern: str | None = None
+) -> bytes:
+    """``mode``: 0 persistent, 1 non-persistent, 2 all."""
+    return command_frame(
+        "getTopicsOfNamespace",
+        request_id=request_id,
+        namespace=namespace,
+        mode=mode,
+        topics_pattern=topics_pattern,
+    )
+
+
+def get_schema(topic: str, request_id: int, schema_version: bytes | None = None) -> bytes:
+    return command_frame(
+        "getSchema", request_id=request_id, topic=topic, schema_version=schema_version
+    )
+
+
+def get_or_create_schema(topic: str, request_id: int, schema: pb.Schema) -> bytes:
+    return command_frame("getOrCreateSchema", request_id=request_id, topic=topic, schema=schema)
