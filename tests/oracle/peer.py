@@ -160,7 +160,8 @@ def start(folder, servers):
             elif process.poll() is not None or time.monotonic() - begun > READY_S_MAX:
                 log = folder / server.name / "out.log"
                 fail(
-                    f"{server.name} not ready, exit status {process.poll()}, {log}:\n{log.read_text(errors='replace')[-1500:]}"
+                    f"{server.name} not ready, exit status {process.poll()}, {log}:\n"
+                    f"{log.read_text(errors='replace')[-1500:]}"
                 )
     return ready
 
@@ -313,7 +314,7 @@ def bookie_server(folder, name, zk, port, config):
     settings |= {"diskUsageThreshold": 0.99, "diskUsageWarnThreshold": 0.98}
     conf = bookie_conf(home / "bookkeeper.conf", zk, settings | config)
 
-    # A bookie accepts connections before it is registered, and only there do clients find it; this gauge says registered.
+    # A bookie accepts connections before it is registered, where clients look; this gauge says registered.
     def is_ready():
         return b"\nbookie_SERVER_STATUS 1" in http(port + 1, "/metrics")[1]
 
@@ -334,7 +335,7 @@ def broker_server(folder, name, zk, store, cluster, port, web, quorum, config):
     }
     settings |= {
         f"managedLedgerDefault{key}": n
-        for key, n in zip(("EnsembleSize", "WriteQuorum", "AckQuorum"), quorum)
+        for key, n in zip(("EnsembleSize", "WriteQuorum", "AckQuorum"), quorum, strict=False)
     }
     conf = write_conf(folder / name / "broker.conf", "broker.conf", settings | config)
     return Server(

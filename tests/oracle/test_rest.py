@@ -1,0 +1,110 @@
+"""One list of REST calls, run against both sides in the same order: status and body must be equal after normalising."""
+
+import json
+import re
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+
+from tests.oracle.conftest import Side
+
+T = "/admin/v2/persistent/oracle/ns"
+CALLS: list[tuple[str, str, Any]] = [
+    ("GET", "/admin/v2/clusters", None),
+    ("GET", "/admin/v2/clusters/nobody", None),
+    ("GET", "/admin/v2/tenants/nobody", None),
+    ("PUT", "/admin/v2/tenants/oracle", {"adminRoles": ["a"], "allowedClusters": ["standalone"]}),
+    ("PUT", "/admin/v2/tenants/oracle", {"adminRoles": ["a"], "allowedClusters": ["standalone"]}),
+    ("GET", "/admin/v2/tenants/oracle", None),
+    ("PUT", "/admin/v2/tenants/bad%20name", {"adminRoles": [], "allowedClusters": ["standalone"]}),
+    ("PUT", "/admin/v2/tenants/empty", {"adminRoles": [], "allowedClusters": []}),
+    ("PUT", "/admin/v2/tenants/far", {"adminRoles": [], "allowedClusters": ["nowhere"]}),
+    ("GET", "/admin/v2/namespaces/nobody", None),
+    ("PUT", "/admin/v2/namespaces/oracle/ns", None),
+    ("PUT", "/admin/v2/namespaces/oracle/ns", None),
+    ("PUT", "/admin/v2/namespaces/nobody/ns", None),
+    ("GET", "/admin/v2/namespaces/oracle", None),
+    ("GET", "/admin/v2/namespaces/oracle/missing", None),
+    ("PUT", f"{T}/plain", None),
+    ("PUT", f"{T}/plain", None),
+    ("GET", "/admin/v2/persistent/oracle/ns", None),
+    ("GET", f"{T}/plain/partitions", None),
+    ("PUT", f"{T}/parted/partitions", 3),
+    ("PUT", f"{T}/parted/partitions", 3),
+    ("GET", f"{T}/parted/partitions", None),
+    ("POST", f"{T}/parted/partitions", 5),
+    ("POST", f"{T}/parted/partitions", 2),
+    ("GET", f"{T}/parted/partitions", None),
+    ("PUT", f"{T}/none/partitions", 0),
+    ("GET", "/admin/v2/persistent/oracle/ns/partitioned", None),
+    ("GET", f"{T}/missing/stats", None),
+    ("GET", f"{T}/missing/subscriptions", None),
+    ("GET", f"{T}/missing/internalStats", None),
+    ("PUT", f"{T}/plain/subscription/s1", None),
+    ("PUT", f"{T}/plain/subscription/s1", None),
+    ("GET", f"{T}/plain/subscriptions", None),
+    ("POST", f"{T}/plain/subscription/s1/skip_all", None),
+    ("POST", f"{T}/plain/subscription/s1/skip/5", None),
+    ("POST", f"{T}/plain/subscription/missing/skip_all", None),
+    ("POST", f"{T}/plain/subscription/s1/resetcursor/1700000000000", None),
+    ("DELETE", f"{T}/plain/subscription/missing", None),
+    ("DELETE", f"{T}/plain/subscription/s1", None),
+    ("GET", f"{T}/plain/subscriptions", None),
+    ("GET", f"{T}/plain/stats", None),
+    ("DELETE", f"{T}/missing", None),
+    ("DELETE", f"{T}/plain", None),
+    ("DELETE", "/admin/v2/namespaces/oracle/ns", None),
+    ("DELETE", f"{T}/parted/partitions", None),
+    ("DELETE", "/admin/v2/tenants/oracle", None),
+    ("DELETE", "/admin/v2/namespaces/oracle/ns", None),
+    ("DELETE", "/admin/v2/namespaces/oracle/ns", None),
+    ("DELETE", "/admin/v2/tenants/oracle", None),
+    ("DELETE", "/admin/v2/tenants/oracle", None),
+    ("GET", "/admin/v2/brokers/health", None),
+    ("GET", "/admin/v2/persistent/public/default/..%2F..%2Fx/stats", None),
+]
+
+
+def call(side: Side, method: str, path: str, body: Any) -> tuple[int, Any]:
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"} if data else {}
+    request = urllib.request.Request(side.http + path, data, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return reply.status, normal(reply.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, normal(error.read())
+
+
+def normal(raw: bytes) -> Any:
+    """A body without what must differ: addresses, request ids, times, and Jetty's HTML pages."""
+    text = re.sub(r"127\.0\.0\.1:\d+|localhost:\d+", "HOST", raw.decode(errors="replace"))
+    try:
+        return shape(json.loads(text))
+    except ValueError:
+        return "HTML" if text.lstrip().startswith("<") else text
+
+
+def shape(value: Any) -> Any:
+    """Large answers (statistics) by their keys and types: numbers there depend on the moment."""
+    if isinstance(value, dict) and len(value) > 8:
+        return {key: type(item).__name__ for key, item in sorted(value.items())}
+    return (
+        sorted(value)
+        if isinstance(value, list) and all(isinstance(v, str) for v in value)
+        else value
+    )
+
+
+@pytest.mark.timeout(300)
+def test_every_call_has_the_same_answer_on_both_sides(sides: tuple[Side, Side]) -> None:
+    theirs, ours = sides
+    differences = []
+    for method, path, body in CALLS:
+        want, got = call(theirs, method, path, body), call(ours, method, path, body)
+        if want != got:
+            differences.append(f"{method} {path}\n  apache {want}\n  ours   {got}")
+    assert not differences, "\n".join(differences)
