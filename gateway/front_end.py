@@ -9,7 +9,9 @@ from whitenoise.base import WhiteNoise
 
 from gateway.both_ways import Answer, middleware
 
-HASHED_DIR = "/assets/"
+PREFIX = "/static/"
+"""The front end is built to find its files below it, which keeps them apart from the console's routes."""
+HASHED_DIR = f"{PREFIX}assets/"
 """Vite names the files in it after their content, so browsers may keep them for ever."""
 
 
@@ -22,7 +24,7 @@ def _site(directory: str) -> WhiteNoise:
         immutable_file_test=lambda path, url: url.startswith(HASHED_DIR),
     )
     if Path(directory).is_dir():
-        site.add_files(directory)
+        site.add_files(directory, prefix=PREFIX)
     return site
 
 
@@ -30,8 +32,7 @@ def _serve(request: HttpRequest) -> Answer | None:
     if request.method not in ("GET", "HEAD"):
         return None
     found = _site(str(settings.FRONT_END_DIR)).files.get(request.path_info)
-    # The page itself goes through its view, which knows whether the front end was built.
-    if found is None or request.path_info.endswith(".html"):
+    if found is None:
         return None
     response = found.get_response(request.method, request.META)
     # The console's files are small and in the page cache: one read, no thread.

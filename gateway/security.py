@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.request import split_domain_port, validate_host
 
 from gateway.both_ways import Answer, middleware
@@ -33,6 +33,8 @@ def _set_headers(request: HttpRequest, answer: Answer) -> Answer:
     answer.headers.setdefault("X-Frame-Options", "DENY")
     answer.headers.setdefault("Referrer-Policy", "same-origin")
     answer.headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")
+    if isinstance(answer, HttpResponse) and answer.status_code not in (204, 304):
+        answer.headers.setdefault("Content-Length", str(len(answer.content)))
     return answer
 
 

@@ -108,7 +108,8 @@ class UnloadBundle(AdminView):
 
     def put(self, request: Request, tenant: str, namespace: str, bundle: str) -> HttpResponse:
         name = changes.namespace_name(tenant, namespace)
-        link().run(lambda engine: namespaces.unload_bundle(engine, name, bundle))
+        destination = request.query_params.get("destinationBroker") or None
+        link().run(lambda engine: namespaces.unload_bundle(engine, name, bundle, destination))
         return no_content()
 
 

@@ -30,10 +30,18 @@ async def unload(engine: Engine, namespace: NamespaceName) -> None:
     )
 
 
-async def unload_bundle(engine: Engine, namespace: NamespaceName, bundle: str) -> None:
-    """The owner of one bundle gives it up."""
+async def unload_bundle(
+    engine: Engine, namespace: NamespaceName, bundle: str, destination: str | None = None
+) -> None:
+    """The owner of one bundle gives it up; who takes it next cannot be chosen yet."""
     policies = await topics.require_namespace(engine, namespace)
     check_bundle(namespace, bundle, topics.bundle_ranges(policies))
+    if destination is not None:
+        if destination not in [broker.id for broker in await engine.admin.brokers()]:
+            raise AdminError(
+                409, "Not allowed unload namespace bundle to inactive destination broker"
+            )
+        raise AdminError(501, "destinationBroker: choosing the next owner is not built yet")
     await engine.admin.call("unload_bundle", api.OnBundle(str(namespace), bundle))
 
 
