@@ -1,7 +1,7 @@
 """Who gets the next messages: Exclusive, Failover, Shared. Pure functions over plain values.
 
-Failover follows Apache Pulsar: only the best (lowest) priority level counts; consumers sorted by name; a partition takes
-its index modulo their number, a plain topic a ring of 100 points per consumer hashed with Murmur3.
+Failover follows Apache Pulsar: only the best (lowest) priority level counts; consumers are sorted by name; a partition
+takes its index modulo their number, a plain topic a ring of 100 points per consumer hashed with Murmur3.
 """
 
 from bisect import bisect_left
@@ -37,8 +37,8 @@ def _mix(k: int) -> int:
 def choose_active(members: Sequence[tuple[int, str]], partition: int, topic: str) -> int | None:
     """Index of the active consumer of a Failover subscription; None without members.
 
-    ``members``: (priority level, consumer name) in order of joining. ``partition``: index of the topic's partition or -1.
-    Members of equal name keep their order of joining.
+    ``members``: (priority level, consumer name) in order of joining. ``partition``: index of the topic's partition
+    or -1. Members of equal name keep their order of joining.
     """
     if not members:
         return None
@@ -55,13 +55,11 @@ def choose_active(members: Sequence[tuple[int, str]], partition: int, topic: str
     return ring[points[at % len(points)]]
 
 
-def choose_shared(
-    priorities: Sequence[int], eligible: Sequence[bool], last: int
-) -> int | None:
+def choose_shared(priorities: Sequence[int], eligible: Sequence[bool], last: int) -> int | None:
     """Index of the consumer whose turn it is on a Shared subscription; None when nobody is eligible.
 
-    ``last``: index that had the previous turn, or -1. Lower priority numbers go first; equals take turns, starting behind
-    ``last``.
+    ``last``: index that had the previous turn, or -1. Lower priority numbers go first; equals take turns, starting
+    behind ``last``.
     """
     best: int | None = None
     count = len(priorities)

@@ -88,7 +88,7 @@ class Consumer:
 
     @property
     def can_receive(self) -> bool:
-        return self.permits > 0 and not self.blocked and self.outlet.writable
+        return self.permits > 0 and not self.blocked and self.outlet.can_send
 
     @property
     def paused_for(self) -> str | None:
@@ -97,7 +97,7 @@ class Consumer:
             return "permits"
         if self.blocked:
             return "acks"
-        return None if self.outlet.writable else "socket"
+        return None if self.outlet.can_send else "socket"
 
     def take(self, view: View, entries_max: int) -> int:
         """How many entries of ``view`` may go out now, at most ``entries_max``.

@@ -1,107 +1,86 @@
-"""Refusals of the broker, each with the wire code a client sees. Texts never hold another error's name: Go sorts by text."""
+"""Refusals of the broker, each with the wire code a client sees.
+
+Texts never hold another error's name: the Go client sorts by text.
+"""
 
 from typing import ClassVar
 
 from engine.base.errors import MagnetarError
 from engine.base.names import TopicName
-
-
-class ServerErrorCode:
-    """Numbers of ``ServerError`` in the Pulsar binary protocol."""
-
-    UNKNOWN = 0
-    METADATA = 1
-    PERSISTENCE = 2
-    AUTHENTICATION = 3
-    AUTHORIZATION = 4
-    CONSUMER_BUSY = 5
-    SERVICE_NOT_READY = 6
-    CHECKSUM = 9
-    UNSUPPORTED_VERSION = 10
-    TOPIC_NOT_FOUND = 11
-    SUBSCRIPTION_NOT_FOUND = 12
-    CONSUMER_NOT_FOUND = 13
-    TOO_MANY_REQUESTS = 14
-    TOPIC_TERMINATED = 15
-    PRODUCER_BUSY = 16
-    INVALID_TOPIC_NAME = 17
-    INCOMPATIBLE_SCHEMA = 18
-    CONSUMER_ASSIGN = 19
-    NOT_ALLOWED = 22
-    PRODUCER_FENCED = 25
+from engine.wire.errors import ServerError
 
 
 class BrokerError(MagnetarError):
     """A request was refused. ``code`` is the wire's ServerError; the text is what the client shows."""
 
-    code: ClassVar[int] = ServerErrorCode.UNKNOWN
+    code: ClassVar[ServerError] = ServerError.UnknownError
 
 
 class MetadataError(BrokerError):
     """The request does not fit what exists (unknown consumer, missing field, store failure)."""
 
-    code = ServerErrorCode.METADATA
+    code = ServerError.MetadataError
 
 
 class PersistenceError(BrokerError):
     """The entry could not be stored."""
 
-    code = ServerErrorCode.PERSISTENCE
+    code = ServerError.PersistenceError
     retriable = True
 
 
 class ChecksumError(BrokerError):
-    code = ServerErrorCode.CHECKSUM
+    code = ServerError.ChecksumError
 
 
 class ConsumerBusy(BrokerError):
     """The subscription is taken, of another type, or at its limit of consumers."""
 
-    code = ServerErrorCode.CONSUMER_BUSY
+    code = ServerError.ConsumerBusy
 
 
 class ProducerBusy(BrokerError):
     """The producer name is taken, or a name is not allowed (Pulsar maps naming errors here)."""
 
-    code = ServerErrorCode.PRODUCER_BUSY
+    code = ServerError.ProducerBusy
 
 
 class ServiceNotReady(BrokerError):
     """Not the owner, or busy loading, closing, resetting: the client looks up and tries again."""
 
-    code = ServerErrorCode.SERVICE_NOT_READY
+    code = ServerError.ServiceNotReady
     retriable = True
 
 
 class TopicNotFound(BrokerError):
-    code = ServerErrorCode.TOPIC_NOT_FOUND
+    code = ServerError.TopicNotFound
 
 
 class SubscriptionNotFound(BrokerError):
-    code = ServerErrorCode.SUBSCRIPTION_NOT_FOUND
+    code = ServerError.SubscriptionNotFound
 
 
 class ConsumerNotFound(BrokerError):
-    code = ServerErrorCode.CONSUMER_NOT_FOUND
+    code = ServerError.ConsumerNotFound
 
 
 class TooManyRequests(BrokerError):
-    code = ServerErrorCode.TOO_MANY_REQUESTS
+    code = ServerError.TooManyRequests
     retriable = True
 
 
 class TopicTerminated(BrokerError):
-    code = ServerErrorCode.TOPIC_TERMINATED
+    code = ServerError.TopicTerminatedError
 
 
 class InvalidTopicName(BrokerError):
-    code = ServerErrorCode.INVALID_TOPIC_NAME
+    code = ServerError.InvalidTopicName
 
 
 class NotAllowed(BrokerError):
     """Forbidden by a rule of the protocol or a policy, or not built."""
 
-    code = ServerErrorCode.NOT_ALLOWED
+    code = ServerError.NotAllowedError
 
 
 class ProtocolViolation(BrokerError):

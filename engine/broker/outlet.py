@@ -11,8 +11,8 @@ class Outlet(Protocol):
     protocol_version: int
 
     @property
-    def writable(self) -> bool:
-        """False while the peer does not take what was sent; dispatch waits until the session wakes it."""
+    def can_send(self) -> bool:
+        """False while the peer does not take what was sent; the session wakes dispatch when it does again."""
         ...
 
     def send(self, data: bytes) -> None:

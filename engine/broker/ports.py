@@ -1,4 +1,4 @@
-"""What the data path needs of the broker's control side: ownership, namespaces, topic metadata. Protocols and values only."""
+"""What the data path needs of the broker's control side: ownership, namespaces, topic metadata. Protocols, values."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -45,9 +45,7 @@ class TopicPolicies:
 class Ownership(Protocol):
     """Who serves a topic. Every method raises BrokerError."""
 
-    async def lookup(
-        self, topic: TopicName, *, authoritative: bool, listener: str
-    ) -> LookupResult:
+    async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
         """The owner, chosen now when there is none. TopicNotFound without the namespace; cancel-safe."""
         ...
 

@@ -54,18 +54,20 @@ class Producer:
     def appended(self, run: Slice, start: int, stop: int) -> None:
         assert isinstance(run, SendRun)
         whole = start == 0 and stop == run.count
-        size = run.size if whole else sum(
-            run.spans[2 * i + 1] - run.spans[2 * i] for i in range(start, stop)
+        size = (
+            run.size
+            if whole
+            else sum(run.spans[2 * i + 1] - run.spans[2 * i] for i in range(start, stop))
         )
-        messages = run.messages if whole else (
-            stop - start if run.counts is None else sum(run.counts[start:stop])
+        messages = (
+            run.messages
+            if whole
+            else (stop - start if run.counts is None else sum(run.counts[start:stop]))
         )
         self.published.messages.total += messages
         self.published.bytes.total += size
         self.topic.stored(messages, size)
-        self.outlet.send(
-            build_receipts(run.ledger_id, run.first + start, run.heads, start, stop)
-        )
+        self.outlet.send(build_receipts(run.ledger_id, run.first + start, run.heads, start, stop))
         self._ended(stop - start, size)
 
     def append_failed(self, run: Slice, start: int, error: Exception) -> None:

@@ -126,7 +126,7 @@ class ReplayQueue:
 
 
 class RedeliveryCounts:
-    """How often each entry was explicitly given back; an entry sent once counts 0. Never decreases while unacknowledged."""
+    """How often each entry was explicitly given back; one sent once counts 0. Never falls while unacknowledged."""
 
     __slots__ = ("_counts",)
 

@@ -19,7 +19,7 @@ class Sessions:
         self.accepted += 1
         session = Session(self.registry, self._open.pop)
         self._open[session] = None
-        return session.connection
+        return session
 
     @property
     def count(self) -> int:

@@ -1,12 +1,13 @@
 """Entries of one cursor on their way to a dispatcher: read ahead of permits, given back, read again.
 
-At most one read is under way; a rewind waits for it, so that a late answer can neither be delivered nor move the cursor.
+At most one read is under way; a rewind waits for it, so that a late answer neither is delivered nor moves the cursor.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from engine.base.backoff import Backoff
 from engine.base.entropy import Entropy
@@ -73,7 +74,7 @@ class EntrySource:
             size = self._settings.dispatcher_max_read_size_bytes
             views = self.cursor.read_nowait(entries, size)
             if views is None:
-                self._start("read", lambda: self.cursor.read(entries, size), front=False)
+                self._start("read", partial(self.cursor.read, entries, size), front=False)
                 return None
             if not views:
                 return None
@@ -88,7 +89,7 @@ class EntrySource:
         if not self.idle:
             return False
         self._acked_ahead = True  # some may be acknowledged before they are sent
-        self._start("replay", lambda: self.cursor.replay(positions), front=True)
+        self._start("replay", partial(self.cursor.replay, positions), front=True)
         return True
 
     @property

@@ -141,21 +141,27 @@ class Subscription:
 
     def detach(self, consumer: Consumer) -> None:
         """It left: what it held goes to others, or back to the cursor. Safe to call twice."""
-        if consumer.subscription is not self:
-            return
+        if consumer.subscription is self:
+            self._detach(consumer)
+            if not self.consumers:
+                self.topic.abandoned(self)
+
+    def _detach(self, consumer: Consumer) -> None:
         consumer.subscription = None
         assert self._dispatcher is not None
         self.out.messages.total += consumer.out.messages.total
         self.out.bytes.total += consumer.out.bytes.total
         self._dispatcher.remove(consumer)
-        if not self._dispatcher.consumers:
-            self.topic.abandoned(self)
 
-    def disconnect(self) -> None:
-        """Send all consumers away; they come back by themselves."""
+    def disconnect(self, *, moving: bool = False) -> None:
+        """Send all consumers away; they come back by themselves. ``moving``: to the place the cursor gets now."""
         for consumer in list(self.consumers):
-            self.detach(consumer)
+            self._detach(consumer)
             consumer.outlet.drop_consumer(consumer.consumer_id)
+        if not moving:
+            self.topic.abandoned(self)
+        elif not self.durable:
+            self.topic.abandoned_later(self)
 
     # --- acknowledgements -----------------------------------------------------------------------
 
@@ -179,7 +185,10 @@ class Subscription:
     def acknowledge_cumulative(
         self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()
     ) -> None:
-        """Everything up to ``position``. Ignored on types without order, as Pulsar does; raises InvalidPositionError."""
+        """Everything up to ``position``. Ignored on types without order, as in Pulsar.
+
+        Raises InvalidPositionError.
+        """
         if self.kind not in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER):
             return
         assert self._dispatcher is not None
@@ -210,8 +219,10 @@ class Subscription:
 
     # --- moving the cursor ----------------------------------------------------------------------
 
-    async def reset(self, position: Position) -> None:
+    async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         """Disconnect the consumers, then make ``position`` the next entry delivered; durable before it returns.
+
+        ``ack_set``: of the batch at ``position`` only the messages set here are delivered.
 
         Raises ServiceNotReady while another reset is under way, or when deleted meanwhile.
         """
@@ -220,10 +231,12 @@ class Subscription:
         async with self._moving:
             if self._closed:
                 raise ServiceNotReady("Subscription was deleted")
-            self.disconnect()
+            self.disconnect(moving=True)
             await self._source.settle()
             self._forget()
             await self.cursor.reset(position)
+            if any(ack_set):
+                self.cursor.acknowledge_batch(position, ack_set)
 
     async def skip(self, entries: int) -> None:
         """Acknowledge the first ``entries`` unacknowledged entries; durable before it returns."""
@@ -252,13 +265,18 @@ class Subscription:
         self._dispatcher = None
         self.kind = None
 
+    def end(self) -> None:
+        """Nobody can attach any more; see ``Topic.abandoned``."""
+        self._closed = True
+        self.stop()
+
     async def close(self, *, force: bool) -> None:
         """End for good, before its cursor is deleted. Raises ConsumerBusy with consumers attached and not ``force``."""
         async with self._moving:
             if self.consumers and not force:
                 raise ConsumerBusy("Subscription has active connected consumers")
             self._closed = True
-            self.disconnect()
+            self.disconnect(moving=True)
             self._source.close()
             await self._scope.close()
 

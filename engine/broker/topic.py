@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from engine.base.ids import Position
+from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.consumer import Consumer
@@ -18,8 +18,9 @@ from engine.broker.errors import (
 from engine.broker.ports import TopicPolicies
 from engine.broker.rates import Traffic
 from engine.broker.subscription import Subscription
-from engine.managed.errors import CursorNotFoundError
+from engine.managed.errors import CursorNotFoundError, InvalidPositionError
 from engine.managed.ledger import InitialPosition, ManagedLedger
+from engine.wire.batches import read_metadata
 from engine.wire.kernels import SendRun
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 RESERVED_CURSORS = ("pulsar.repl", "pulsar.dedup")
 """Cursors with these prefixes are the broker's own."""
 
+RETURN_GRACE_S = 60.0
+"""How long a non-durable subscription without consumers is kept after a seek."""
 CONFIRM_GRACE_S = 3.0
 """How long a closing topic waits for what its producers sent, before it sends them away."""
 
@@ -56,6 +59,7 @@ class Topic:
         self.published = Traffic()
         self.chunks_published = False
         self._changing = asyncio.Lock()
+        self._last_message = (EARLIEST, -1)
         for cursor_name in sorted(ledger.cursors):
             if not cursor_name.startswith(RESERVED_CURSORS):
                 cursor = ledger.cursors[cursor_name]
@@ -213,18 +217,43 @@ class Topic:
                 del self.subscriptions[subscription.name]
 
     def abandoned(self, subscription: Subscription) -> None:
-        """The last consumer left: a non-durable subscription goes with it."""
-        if not subscription.durable and not self.closing and not self.scope.closed:
-            self.scope.spawn(f"delete {subscription.name}", self._drop_if_unused(subscription))
+        """The last consumer left: a non-durable subscription goes with it, at once for whoever subscribes next."""
+        present = self.subscriptions.get(subscription.name) is subscription
+        if subscription.durable or self.closing or not present:
+            return
+        del self.subscriptions[subscription.name]
+        subscription.end()
+        self.scope.spawn(f"delete {subscription.name}", self._drop(subscription))
 
-    async def _drop_if_unused(self, subscription: Subscription) -> None:
+    async def _drop(self, subscription: Subscription) -> None:
         async with self._changing:
-            if subscription.consumers or self.subscriptions.get(subscription.name) is not (
-                subscription
-            ):
-                return
-            await subscription.close(force=False)
             await self._delete(subscription)
+
+    def abandoned_later(self, subscription: Subscription) -> None:
+        """Its consumers were sent away by a seek and should come back; if they do not, it goes."""
+        if not self.closing:
+            self.scope.spawn(f"wait for {subscription.name}", self._drop_unused(subscription))
+
+    async def _drop_unused(self, subscription: Subscription) -> None:
+        await asyncio.sleep(RETURN_GRACE_S)
+        if not subscription.consumers:
+            self.abandoned(subscription)
+
+    async def last_message(self) -> tuple[Position, int]:
+        """Position of the last entry and the index of its last message (-1: no batch); -1:-1 when none is kept.
+
+        Cancel-safe. Raises LedgerError when it cannot be read.
+        """
+        last = self.ledger.last_confirmed
+        if last.entry_id < 0:
+            return EARLIEST, -1
+        if last != self._last_message[0]:
+            try:
+                entry = await self.ledger.read_entry(last)
+            except InvalidPositionError:
+                return EARLIEST, -1  # trimmed
+            self._last_message = (last, last_batch_index(entry.entry(0)))
+        return self._last_message
 
     # --- life -----------------------------------------------------------------------------------
 
@@ -265,3 +294,11 @@ class Topic:
             producer.published.tick(elapsed_s)
         for subscription in self.subscriptions.values():
             subscription.tick(elapsed_s)
+
+
+def last_batch_index(entry: bytes) -> int:
+    """Index of the last message of the batch ``entry``; -1 when it is no batch."""
+    metadata = read_metadata(entry)
+    if metadata is None or not metadata.HasField("num_messages_in_batch"):
+        return -1
+    return metadata.num_messages_in_batch - 1

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
@@ -20,6 +21,14 @@ log = logging.getLogger(__name__)
 
 TICK_S = 1.0
 UNLOAD_PARALLEL = 32
+
+
+class Throttled(Protocol):
+    """A session as far as the broker's publish budget knows it."""
+
+    def hold(self, reason: str) -> None: ...
+
+    def release(self, reason: str) -> None: ...
 
 
 class TopicRegistry:
@@ -56,6 +65,7 @@ class TopicRegistry:
         self._producer_names = 0
         self.publish_bytes_pending = 0
         """Unconfirmed publish bytes of all connections; sessions stop reading above the broker's bound."""
+        self._throttled: dict[Throttled, None] = {}
         self.load_failures = 0
         self.loads = 0
 
@@ -99,7 +109,9 @@ class TopicRegistry:
         if topic is not None:
             return topic
         if not name.persistent:
-            raise NotAllowed(f"Topic {name} is non-persistent, which this broker does not serve yet")
+            raise NotAllowed(
+                f"Topic {name} is non-persistent, which this broker does not serve yet"
+            )
         self.ownership.check_owned(name)
         if name.full in self._leaving:
             raise ServiceNotReady(f"Topic {name} is being unloaded")
@@ -206,6 +218,26 @@ class TopicRegistry:
             raise NotAllowed(f"Topic {name} has {topic.use}")
         await self.unload(name)
         await self.factory.delete(name.managed_ledger_name)
+
+    def publish_started(self, session: "Throttled", size: int) -> None:
+        """``size`` bytes more wait to be confirmed; above the bound, whoever publishes is not read from."""
+        self.publish_bytes_pending += size
+        if self.publish_bytes_pending > self.settings.max_message_publish_buffer_size:
+            self._throttled[session] = None
+            session.hold("broker")
+
+    def publish_ended(self, size: int) -> None:
+        self.publish_bytes_pending -= size
+        if self._throttled and self.publish_bytes_pending <= (
+            self.settings.max_message_publish_buffer_size // 2
+        ):
+            throttled, self._throttled = self._throttled, {}
+            for session in throttled:
+                session.release("broker")
+
+    def unthrottle(self, session: "Throttled") -> None:
+        """It is gone."""
+        self._throttled.pop(session, None)
 
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()

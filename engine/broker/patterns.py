@@ -1,0 +1,61 @@
+"""Topic patterns: regular expressions of clients, matched only where that is sure to be cheap. Pure.
+
+A client's pattern must not be able to hold up the broker. Python's matcher backtracks, so only patterns whose cost is
+at most quadratic in a name's length are matched here: at most REPEATS_MAX unbounded repeats, none of a group, no
+look-around, no back-reference. For all others the broker sends the whole list and the client filters, which the
+protocol provides for.
+"""
+
+import re
+from collections.abc import Callable
+
+REPEATS_MAX = 2
+NAME_MAX = 512
+"""Longer names are not matched here."""
+
+
+class PatternError(ValueError):
+    """The text is no regular expression."""
+
+
+def compile_pattern(pattern: str) -> Callable[[str], bool] | None:
+    """Whether a whole name matches ``pattern``; None when matching might be dear. Raises PatternError."""
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise PatternError(str(error)) from error
+    if not _is_cheap(pattern):
+        return None
+    return lambda name: compiled.fullmatch(name) is not None
+
+
+def _is_cheap(pattern: str) -> bool:
+    repeats = 0
+    in_class = False
+    before = ""
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == "\\":
+            if not in_class and pattern[at + 1 : at + 2].isdigit():
+                return False  # a back-reference
+            before = "\\"
+            at += 2
+            continue
+        if in_class:
+            # A bracket right behind the opening (or its negation) is a literal.
+            if char == "]" and before not in ("[", "[^"):
+                in_class = False
+            before = "[^" if before == "[" and char == "^" else char if char != "[" else "x"
+        elif char == "[":
+            in_class, before = True, "["
+        else:
+            if char == "(" and pattern[at + 1 : at + 2] == "?" and pattern[at + 1 : at + 3] != "?:":
+                return False
+            if char in "*+{":
+                if before == ")" or char == "{":
+                    return False
+                repeats += 1
+            before = char
+        at += 1
+    return repeats <= REPEATS_MAX
