@@ -23,7 +23,7 @@ from engine.wire.compression import (
     compress,
     decompress,
 )
-from engine.wire.kernels import BROKER_METADATA_MAGIC, CHECKSUM_MAGIC
+from engine.wire.kernels import BROKER_METADATA_MAGIC, CHECKSUM_MAGIC, metadata_span
 
 _MAGIC = Struct(">HI")
 _SIZE = Struct(">I")
@@ -81,6 +81,17 @@ class EntryMessages:
     @property
     def encrypted(self) -> bool:
         return bool(self.metadata.encryption_keys)
+
+
+def read_metadata(entry: bytes) -> pb.MessageMetadata | None:
+    """Metadata of an entry without opening its payload; None when it cannot be read."""
+    span = metadata_span(entry, 0, len(entry))
+    if span is None:
+        return None
+    try:
+        return pb.MessageMetadata.FromString(entry[span[0] : span[1]])
+    except DecodeError:
+        return None
 
 
 def entry_messages(entry: bytes) -> list[Message]:

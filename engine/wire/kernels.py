@@ -47,6 +47,7 @@ __all__ = [
     "build_messages",
     "build_receipts",
     "head_sequences",
+    "metadata_span",
     "take_acks",
     "take_add_replies",
     "take_adds",
@@ -380,7 +381,7 @@ def batch_sizes(buf: bytes, spans: list[int]) -> list[int] | None:
     sizes: list[int] | None = None
     for i in range(0, len(spans), 2):
         start, stop = spans[i], spans[i + 1]
-        found = _metadata_span(buf, start, stop)
+        found = metadata_span(buf, start, stop)
         # Most metadata does not even hold the tag's byte, which one search at C speed shows.
         if found is None or buf.find(b"\x58", found[0], found[1]) < 0:
             continue
@@ -392,7 +393,7 @@ def batch_sizes(buf: bytes, spans: list[int]) -> list[int] | None:
     return sizes
 
 
-def _metadata_span(buf: bytes, pos: int, stop: int) -> tuple[int, int] | None:
+def metadata_span(buf: bytes, pos: int, stop: int) -> tuple[int, int] | None:
     """Where an entry's MessageMetadata lies, behind broker metadata and checksum; None when the entry is cut off."""
     if pos + 10 <= stop:
         magic, size = _MAGIC.unpack_from(buf, pos)
