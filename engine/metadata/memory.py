@@ -8,7 +8,9 @@ drops its heartbeats too, and the session then expires by the loop's time.
 import asyncio
 import contextlib
 import contextvars
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from engine.base.clock import Clock, LoopClock
@@ -44,6 +46,8 @@ class _Session:
         self.store = store
         self.heard = 0.0
         self.alive = True
+        self.requests: deque[Callable[[], None]] = deque()
+        self.replies: deque[Callable[[], None]] = deque()
         self.apply_at = 0.0
         self.reply_at = 0.0
         self.missed = False
@@ -81,10 +85,11 @@ class MemoryServer:
         self._cut.pop(session_id, None)
 
     def expire(self, session_id: int) -> None:
-        """End a session now, as if its client had been silent; the client learns it at its next exchange."""
+        """End a session now, as if its client had been silent; the client is told unless it is cut off."""
         session = self._sessions.get(session_id)
         if session is not None:
             self._end(session)
+            self._send(session, 0.0, session.store._ended, session)
 
     def break_connection(self, session_id: int) -> None:
         """Reset a session's connection: calls under way fail with unknown outcome, the client reconnects at once."""
@@ -135,10 +140,9 @@ class MemoryServer:
             loop.call_soon(session.store._broken, context=session.store._context)
             return
         session.apply_at = max(session.apply_at, loop.time() + fault.delay_s)
-        loop.call_at(
-            session.apply_at, self._apply, session, op, path, args, reply, fault,
-            context=self._context,
-        )  # fmt: skip
+        session.requests.append(partial(self._apply, session, op, path, args, reply, fault))
+        # timers of equal times have no order: each takes the oldest request
+        loop.call_at(session.apply_at, _next, session.requests, context=self._context)
 
     def _apply(
         self, session: _Session, op: str, path: str, args: tuple[Any, ...], reply: "_Reply",
@@ -208,10 +212,8 @@ class MemoryServer:
     ) -> None:
         loop = session.store._loop
         session.reply_at = max(session.reply_at, loop.time() + delay_s)
-        loop.call_at(
-            session.reply_at, self._deliver, session, deliver, args,
-            context=session.store._context,
-        )  # fmt: skip
+        session.replies.append(partial(self._deliver, session, deliver, args))
+        loop.call_at(session.reply_at, _next, session.replies, context=session.store._context)
 
     def _deliver(
         self, session: _Session, deliver: Callable[..., None], args: tuple[Any, ...]
@@ -220,6 +222,10 @@ class MemoryServer:
             session.missed = True
         else:
             deliver(*args)
+
+
+def _next(queue: deque[Callable[[], None]]) -> None:
+    queue.popleft()()
 
 
 class _Reply:
@@ -356,6 +362,7 @@ class MemoryStore(SessionStore):
         period = self._timeout_s / 6
         if self._state is not SessionState.CONNECTED:
             period = min(period, RECONNECT_S)
+        period = min(period, self._until_expiry())
         self._timer = self._loop.call_later(period, self._tick)
 
     def _proven(self, sent: float) -> None:
@@ -378,6 +385,10 @@ class MemoryStore(SessionStore):
         """Expire on our own, early; the server side of the old session ends by itself or when it hears of us."""
         self._set_state(SessionState.EXPIRED)
         self._fail_calls(SessionExpiredError("no answer for most of the session timeout"))
+
+    def _ended(self, session: _Session) -> None:
+        if session is self._session and not self._closed:
+            self._expired()
 
     def _expired(self) -> None:
         self._set_state(SessionState.EXPIRED)

@@ -92,7 +92,7 @@ def resource_group(name: str) -> str:
 
 def encode(local_name: str) -> str:
     """Form-encode a topic's local name, subscription or cursor name as one path part (``a/b c`` → ``a%2Fb+c``)."""
-    return quote_plus(local_name, safe="*")
+    return quote_plus(local_name, safe="*").replace("~", "%7E")  # as Java's URLEncoder
 
 
 def decode(part: str) -> str:

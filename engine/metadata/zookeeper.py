@@ -188,7 +188,8 @@ class ZooKeeperStore(SessionStore):
             self._suspend()
         if self._client.connected:
             self._ping()
-        self._timer = self._loop.call_later(self._timeout_s / 10, self._tick)
+        period = min(self._timeout_s / 10, self._until_expiry())
+        self._timer = self._loop.call_later(period, self._tick)
 
     def _ping(self) -> None:
         client, session_id, sent = self._client, self._session_id, self._loop.time()

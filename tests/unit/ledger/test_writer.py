@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from engine.base.errors import MisuseError
+from engine.ledger.digest import Digest, DigestType, Header, master_key
 from engine.ledger.errors import (
     LedgerClosedError,
     LedgerError,
@@ -16,6 +17,7 @@ from engine.ledger.errors import (
     UnauthorizedError,
 )
 from engine.ledger.ledger_metadata import LedgerState
+from engine.wire.bookie_commands import RECOVERY_ADD, add_request
 from tests.ledger_cluster import Cluster, Listener, payloads_of, run_of
 
 Start = Callable[[int], Awaitable[Cluster]]
@@ -223,9 +225,6 @@ async def test_a_corrupt_replica_is_skipped(start_cluster: Start) -> None:
     writer.append(run_of(*numbered(0, 10)))
     await listener.reach(10)
     # overwrite one replica's entry 4 with other bytes under the same id: its digest does not fit
-    from engine.ledger.digest import Digest, DigestType, Header, master_key
-    from engine.wire.bookie_commands import RECOVERY_ADD, add_request
-
     good = Digest(DigestType.CRC32C, b"").seal(Header(writer.ledger_id, 4, 3, 500), b"y" * 100)
     bad = good[:-1] + b"z"
     channel = client.bookies.channel(writer.metadata.segments[0].bookies[0])

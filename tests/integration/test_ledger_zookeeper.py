@@ -1,0 +1,143 @@
+"""Ledgers with their metadata in a real ZooKeeper, and what happens to sessions when the server goes away."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookie.server import Bookie
+from bookie.settings import BookieSettings
+from bookie.storage.files import SystemDisk, ThreadLane
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.ledger.client import LedgerClient
+from engine.metadata import paths, zookeeper
+from engine.metadata.leases import acquire
+from engine.metadata.store import (
+    MetadataStore,
+    SessionExpiredError,
+    SessionState,
+    StoreUnavailableError,
+)
+from engine.net.network import LoopNetwork
+from tests.ledger_cluster import FAST, Listener, payloads_of, run_of
+
+
+@pytest.fixture
+async def stores(zookeeper_hosts: str, tmp_path: Path) -> AsyncIterator[Any]:
+    """``await stores()`` opens a session below a chroot of this test."""
+    made: list[MetadataStore] = []
+    chroot = f"/integration-{tmp_path.name}"
+
+    async def connect(session_timeout_s: float = 4.0) -> MetadataStore:
+        store = await zookeeper.connect(
+            zookeeper_hosts, session_timeout_s=session_timeout_s, chroot=chroot
+        )
+        made.append(store)
+        return store
+
+    yield connect
+    for store in made:
+        await store.close()
+
+
+async def test_ledger_life_on_zookeeper(stores: Any, tmp_path: Path) -> None:
+    def client_on(store: MetadataStore) -> LedgerClient:
+        return LedgerClient(
+            store=store,
+            network=LoopNetwork(),
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            settings=FAST,
+        )
+
+    bookie = Bookie(
+        BookieSettings(data_dir=str(tmp_path / "b"), bookie_port=0, bookie_id="b0"),
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+        network=LoopNetwork(),
+        store=await stores(),
+        disk=SystemDisk(),
+        lanes=ThreadLane,
+    )
+    await bookie.start()
+    one, two = client_on(await stores()), client_on(await stores())
+    try:
+        listener = Listener()
+        closed = await one.create(1, 1, 1, listener=listener)
+        closed.append(run_of(b"a", b"b"))
+        await closed.close()
+        left = await one.create(1, 1, 1, listener=listener)
+        left.append(run_of(b"c", b"d", b"e"))
+        await listener.reach(3)
+        assert paths.ledger(closed.ledger_id) == f"/ledgers/00/0000/L{closed.ledger_id:04d}"
+        reader = await two.open(closed.ledger_id, recover=False)
+        assert payloads_of(await reader.read(0, 1, 100)) == [b"a", b"b"]
+        reader = await two.open(left.ledger_id, recover=True)
+        assert payloads_of(await reader.read(0, 2, 100)) == [b"c", b"d", b"e"]
+        await two.delete(closed.ledger_id)
+    finally:
+        await one.close()
+        await two.close()
+        await bookie.stop()
+
+
+async def test_sessions_survive_a_short_absence_of_the_server(
+    stores: Any, zookeeper_server: Any
+) -> None:
+    store = await stores()
+    states: list[SessionState] = []
+    told: list[str] = []
+    store.on_state(states.append)
+    store.watch("/w", told.append)
+    lease = await acquire(store, "/lease", b"me")
+    assert lease is not None
+    session_id = store.session_id
+    zookeeper_server.stop()
+    async with asyncio.timeout(5):
+        while store.state is SessionState.CONNECTED:
+            await asyncio.sleep(0.01)
+    assert not lease.held
+    zookeeper_server.start()
+    async with asyncio.timeout(10):
+        while store.state is not SessionState.CONNECTED:
+            await asyncio.sleep(0.01)
+        while not told:
+            await asyncio.sleep(0.01)
+    assert SessionState.SUSPENDED in states
+    if store.session_id == session_id:  # the server came back in time
+        assert lease.held
+    else:
+        assert lease.gone
+    assert await store.exists("/w") is None
+
+
+async def test_a_lost_server_ends_in_expiry_and_a_new_session(
+    stores: Any, zookeeper_server: Any
+) -> None:
+    store = await stores(1.0)
+    states: list[SessionState] = []
+    store.on_state(states.append)
+    lease = await acquire(store, "/lease", b"me")
+    assert lease is not None
+    session_id = store.session_id
+    zookeeper_server.stop()
+    try:
+        with pytest.raises((StoreUnavailableError, SessionExpiredError)):
+            await store.get("/lease")
+        async with asyncio.timeout(5):
+            while SessionState.EXPIRED not in states:
+                await asyncio.sleep(0.01)
+        assert lease.gone
+    finally:
+        zookeeper_server.start()
+    async with asyncio.timeout(10):
+        while store.state is not SessionState.CONNECTED:
+            await asyncio.sleep(0.01)
+    assert store.session_id not in (0, session_id)
+    async with asyncio.timeout(10):
+        while (again := await acquire(store, "/lease", b"me")) is None:
+            await asyncio.sleep(0.05)
+    assert again.held
