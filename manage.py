@@ -1,11 +1,16 @@
-"""Django's entry: ``python manage.py <command>``."""
+"""Entry: ``python manage.py <command>``. ``standalone`` runs an instance; every other command is Django's."""
 
 import os
 import sys
 
 
 def main() -> None:
-    """Run the command named on the command line with the gateway's settings."""
+    """Run the command named on the command line."""
+    if sys.argv[1:2] == ["standalone"]:
+        # Before Django: the supervisor needs none of it, and an instance should start fast.
+        from gateway.standalone.cli import main as standalone
+
+        sys.exit(standalone(sys.argv[2:]))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
     from django.core.management import execute_from_command_line
 
