@@ -170,13 +170,24 @@ class Election:
                     continue
         finally:
             stop()
-            if self.lease is not None:
-                lease, self.lease = self.lease, None
-                try:
-                    async with asyncio.timeout(1.0):
-                        await lease.release()
-                except (TimeoutError, StoreUnavailableError, SessionExpiredError):
-                    log.info("lead not given up explicitly path=%s", self.path)
+            try:
+                async with asyncio.timeout(1.0):
+                    await self._give_up()
+            except (TimeoutError, StoreUnavailableError, SessionExpiredError):
+                log.info("lead not given up explicitly path=%s", self.path)
+
+    async def _give_up(self) -> None:
+        """Release the lead, also one that was being taken when we were cancelled."""
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            await lease.release()
+            return
+        try:
+            stat = await self._store.exists(self.path)
+            if stat is not None and stat.ephemeral_owner == self._store.session_id:
+                await self._store.delete(self.path, stat.version)
+        except NoNodeError:
+            return
 
     async def _stand(self) -> None:
         if self.lease is not None and not self.lease.gone:
