@@ -17,6 +17,7 @@ from gateway.standalone.plan import Child, Ready
 
 PR_SET_PDEATHSIG = 1
 POLL_S = 0.05
+POLL_MAX_S = 0.5
 STEADY_S = 30.0
 READY_TIMEOUT_S = 120.0
 REQUEST_MAX = 4096
@@ -171,12 +172,14 @@ class Running:
             log.close()
         process = self.process
         ended = asyncio.get_running_loop().create_task(process.wait())
+        pause_s = POLL_S
         while not ended.done() and not self.ready.is_set():
             if await is_ready(self.spec.ready, self._host) and not ended.done():
                 self.state = State.RUNNING
                 self.ready.set()
             else:
-                await asyncio.wait([ended], timeout=POLL_S)
+                await asyncio.wait([ended], timeout=pause_s)
+                pause_s = min(pause_s * 1.1, POLL_MAX_S)
         code = await ended
         self._signal(
             process, signal.SIGKILL
