@@ -15,8 +15,12 @@ from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.base.errors import MagnetarError
+from engine.base.errors import MagnetarError, MisuseError
+from engine.broker.ledgers import LedgerDefaults
+from engine.broker.limits import DataPathSettings
 from engine.broker.node import NodeSettings
+from engine.ledger.settings import LedgerSettings
+from engine.managed.settings import ManagedSettings
 
 PREFIX = "MAGNETAR_"
 FILE_VARIABLE = "MAGNETAR_CONFIG"
@@ -42,6 +46,10 @@ class Settings:
     """Everything a broker process is told from outside."""
 
     node: NodeSettings
+    data_path: DataPathSettings
+    defaults: LedgerDefaults
+    managed: ManagedSettings
+    ledger: LedgerSettings
 
 
 def load(environ: Mapping[str, str], directory: Path) -> Settings:
@@ -50,7 +58,13 @@ def load(environ: Mapping[str, str], directory: Path) -> Settings:
     Raises SettingsError.
     """
     source = _Source(environ, directory)
-    settings = Settings(node=source.fill(NodeSettings))
+    settings = Settings(
+        node=source.fill(NodeSettings),
+        data_path=source.fill(DataPathSettings),
+        defaults=source.fill(LedgerDefaults),
+        managed=source.fill(ManagedSettings),
+        ledger=source.fill(LedgerSettings),
+    )
     source.refuse_unknown()
     return settings
 
@@ -106,7 +120,7 @@ class _Source:
                 values[item.name] = _whole(what, default + self._offset, 1, _PORT_MAX)
         try:
             return kind(**values)
-        except ValueError as error:
+        except (ValueError, MisuseError) as error:
             raise SettingsError(f"setting {error}") from error
 
     def refuse_unknown(self) -> None:

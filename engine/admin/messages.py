@@ -6,7 +6,6 @@ header names are Apache Pulsar's.
 
 import base64
 import json
-import zlib
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +15,6 @@ from engine.base.errors import AdminError
 from engine.base.ids import Position
 from engine.wire import pulsar_pb2 as pb
 
-UNCOMPRESSED_BYTES_MAX = 64 << 20
 _CHECKSUM = b"\x0e\x01"
 _BROKER_METADATA = b"\x0e\x02"
 
@@ -54,19 +52,11 @@ def _cut(entry: bytes) -> tuple[pb.MessageMetadata, bytes]:
 
 
 def _uncompressed(metadata: pb.MessageMetadata, payload: bytes) -> bytes:
-    size = metadata.uncompressed_size
-    if size > UNCOMPRESSED_BYTES_MAX:
-        raise ValueError(f"{size} bytes, at most {UNCOMPRESSED_BYTES_MAX}")
     if metadata.encryption_keys or metadata.compression == pb.NONE:
         return payload
-    if metadata.compression == pb.ZLIB:
-        try:
-            return zlib.decompressobj().decompress(payload, max(size, 1))
-        except zlib.error as error:
-            raise ValueError(str(error)) from error
     from engine.wire.compression import decompress  # late: its codecs are heavy and seldom needed
 
-    return decompress(metadata.compression, payload, size)
+    return decompress(metadata.compression, payload, metadata.uncompressed_size)
 
 
 def _headers(position: Position, metadata: pb.MessageMetadata, size: int) -> dict[str, str]:

@@ -11,23 +11,24 @@ from typing import Any
 from engine.admin.api import OPERATIONS, Operations, parse_arguments
 from engine.auth.internal import TOKEN_HEADER, token_matches
 from engine.base.errors import AdminError, MagnetarError
-from engine.broker.errors import BrokerError, ServerErrorCode
+from engine.broker.errors import BrokerError
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.net.http import Request, Response, json_response
+from engine.wire.errors import ServerError
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _STATUS_OF_CODE = {
-    ServerErrorCode.TOPIC_NOT_FOUND: 404,
-    ServerErrorCode.SUBSCRIPTION_NOT_FOUND: 404,
-    ServerErrorCode.CONSUMER_NOT_FOUND: 404,
-    ServerErrorCode.CONSUMER_BUSY: 412,
-    ServerErrorCode.PRODUCER_BUSY: 412,
-    ServerErrorCode.INVALID_TOPIC_NAME: 412,
-    ServerErrorCode.NOT_ALLOWED: 405,
-    ServerErrorCode.TOPIC_TERMINATED: 405,
-    ServerErrorCode.SERVICE_NOT_READY: 503,
-    ServerErrorCode.TOO_MANY_REQUESTS: 503,
+    ServerError.TopicNotFound: 404,
+    ServerError.SubscriptionNotFound: 404,
+    ServerError.ConsumerNotFound: 404,
+    ServerError.ConsumerBusy: 412,
+    ServerError.ProducerBusy: 412,
+    ServerError.InvalidTopicName: 412,
+    ServerError.NotAllowedError: 405,
+    ServerError.TopicTerminatedError: 405,
+    ServerError.ServiceNotReady: 503,
+    ServerError.TooManyRequests: 503,
 }
 
 

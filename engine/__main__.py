@@ -1,0 +1,88 @@
+"""``python -m engine broker``: run one broker until SIGTERM or SIGINT, which drain it."""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from engine.auth.internal import TokenError
+from engine.base import log as logs
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.metadata.store import StoreUnavailableError
+from engine.metadata.zookeeper import connect
+from engine.net.network import LoopNetwork
+from engine.settings import Settings, SettingsError, load
+from engine.wiring import build_broker
+
+USAGE = "usage: python -m engine broker"
+log = logging.getLogger("engine")
+
+
+class StartError(Exception):
+    """The broker cannot start; the text is one line for whoever started it."""
+
+
+async def serve(settings: Settings) -> None:
+    """Run a broker until a signal comes. Raises StartError."""
+    node = settings.node
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        store = await connect(
+            node.metadata_hosts,
+            session_timeout_s=node.metadata_store_session_timeout_millis / 1000,
+            chroot=node.metadata_chroot,
+        )
+    except StoreUnavailableError as error:
+        raise StartError(
+            f"cannot reach the metadata store at {node.metadata_hosts}: {error}"
+        ) from error
+    try:
+        broker = build_broker(
+            settings,
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            network=LoopNetwork(),
+            store=store,
+        )
+        try:
+            await broker.start()
+            # What lives now lives to the end: keep it out of the collector's way.
+            gc.collect()
+            gc.freeze()
+            await stop.wait()
+        finally:
+            await broker.drain()
+    except TokenError as error:
+        raise StartError(str(error)) from error
+    except OSError as error:
+        ports = f"{node.broker_port} and {node.broker_http_port} on {node.bind_address}"
+        raise StartError(f"cannot listen on ports {ports}: {error}") from error
+    finally:
+        await store.close()
+
+
+def main(arguments: list[str]) -> int:
+    """Exit status: 0 after a drain, 1 when it could not start, 2 for wrong use."""
+    if arguments != ["broker"]:
+        print(USAGE, file=sys.stderr)
+        return 2
+    try:
+        settings = load(os.environ, Path.cwd())
+        logs.configure(settings.node.log_level)
+        logging.getLogger("kazoo").setLevel(logging.WARNING)
+        asyncio.run(serve(settings))
+    except (SettingsError, StartError) as error:
+        print(f"broker: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,299 @@
+"""One broker's life: bind, bootstrap, register, serve; lose and regain its session; drain.
+
+Crash-only: nothing here must run for data to be safe. Draining only makes the hand-over quick.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.admin.changes import bootstrap
+from engine.base.backoff import Backoff
+from engine.base.clock import Clock
+from engine.base.entropy import Entropy
+from engine.base.errors import MisuseError
+from engine.base.log import bound
+from engine.base.names import BundleName, TopicName
+from engine.base.tasks import TaskScope
+from engine.broker.admin_http import AdminPages
+from engine.broker.catalog import Catalog
+from engine.broker.limits import DataPathSettings
+from engine.broker.metrics_page import metrics_page
+from engine.broker.node import NodeSettings
+from engine.broker.operations import BrokerOperations, Parts
+from engine.broker.placement import Placement
+from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
+from engine.broker.sessions import Sessions
+from engine.broker.topics import TopicRegistry
+from engine.ledger.client import LedgerClient
+from engine.managed.factory import ManagedLedgerFactory
+from engine.managed.settings import LedgerConfig
+from engine.metadata import paths
+from engine.metadata.store import (
+    MetadataStore,
+    SessionExpiredError,
+    SessionState,
+    StoreUnavailableError,
+)
+from engine.net.http import HttpServer, Request, Response
+from engine.net.network import Network, Server
+from engine.ownership.owner import BundleOwnership, OwnerRecord
+from engine.ownership.registration import BrokerRecord, Registration
+
+VERSION = "4.0.8"
+"""The Apache Pulsar release whose contracts this broker speaks; clients see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foundation:
+    """What a broker stands on, made by wiring."""
+
+    node: NodeSettings
+    data_path: DataPathSettings
+    ledger_config: Callable[[TopicPolicies], LedgerConfig]
+    token: str
+    store: MetadataStore
+    clock: Clock
+    entropy: Entropy
+    network: Network
+    ledgers: LedgerClient
+    factory: ManagedLedgerFactory
+
+
+class Running:
+    """The parts of a broker whose ports are bound, put together."""
+
+    def __init__(
+        self,
+        base: Foundation,
+        record: BrokerRecord,
+        instance: int,
+        on_lost: Callable[[list[BundleName]], None],
+    ) -> None:
+        owner = OwnerRecord(record.service_url, record.web_url)
+        self.ownership = BundleOwnership(base.store, owner, on_lost)
+        self.catalog = Catalog(base.store, base.node)
+        self.placement = Placement(base.store, self.ownership, record)
+        owned: Ownership = self.placement
+        namespaces: Namespaces = self.catalog
+        self.identity = BrokerIdentity(base.node.cluster_name, record.id, instance)
+        self.registry = TopicRegistry(
+            factory=base.factory,
+            ownership=owned,
+            namespaces=namespaces,
+            identity=self.identity,
+            clock=base.clock,
+            entropy=base.entropy,
+            settings=base.data_path,
+            ledger_config=base.ledger_config,
+        )
+        self.sessions = Sessions(self.registry)
+        self.operations = BrokerOperations(
+            Parts(
+                store=base.store,
+                clock=base.clock,
+                record=record,
+                registry=self.registry,
+                placement=self.placement,
+                ownership=self.ownership,
+                catalog=self.catalog,
+            )
+        )
+        self.registration = Registration(base.store, record)
+
+    async def close(self) -> None:
+        """Stop everything without handing over."""
+        await self.registry.close(deadline_s=1.0)
+        await self.sessions.close()
+        await self.ownership.close()
+        self.catalog.close()
+
+
+class BrokerService:
+    """``start`` once, then ``drain`` once. ``ready`` is true while clients are served."""
+
+    def __init__(self, foundation: Foundation) -> None:
+        self._base = foundation
+        self._tasks = TaskScope("broker")
+        self._log = bound(__name__)
+        self._listener: Server | None = None
+        self._http: HttpServer | None = None
+        self._serving = False
+        self._session_id = 0
+        self._renewing = False
+        self.record = BrokerRecord("", "", "", 0, VERSION)
+        self._running: Running | None = None
+        self._pages: AdminPages | None = None
+        self.broker_port = 0
+        self.http_port = 0
+
+    @property
+    def ready(self) -> bool:
+        """Registered under a session that holds, and not draining."""
+        return self._serving and self._base.store.session_proven
+
+    async def start(self) -> None:
+        """Bind the ports, then join the cluster. Raises OSError when a port is taken, the store's errors when it fails;
+        ``drain`` then frees what was taken."""
+        base, node = self._base, self._base.node
+        self._http = HttpServer(base.network, self._answer)
+        self.http_port = await self._http.listen(node.bind_address, node.broker_http_port)
+        self._listener = await base.network.listen(
+            node.bind_address, node.broker_port, self._accept
+        )
+        self.broker_port = self._listener.port
+        self.record = BrokerRecord(
+            id=f"{node.host}:{self.http_port}",
+            service_url=f"pulsar://{node.host}:{self.broker_port}",
+            web_url=f"http://{node.host}:{self.http_port}",
+            started_ms=base.clock.wall_ms(),
+            version=VERSION,
+        )
+        await bootstrap(
+            base.store,
+            cluster=node.cluster_name,
+            broker_url=self.record.service_url,
+            web_url=self.record.web_url,
+            default_bundles=node.default_number_of_namespace_bundles,
+        )
+        running = Running(base, self.record, await self._instance(), self._lost)
+        self._pages = AdminPages(
+            running.operations,
+            base.token,
+            ready=lambda: self.ready,
+            metrics=lambda: metrics_page(running.registry, running.sessions, running.identity),
+        )
+        self._running = running
+        await self._join(running)
+        running.registry.start()
+        base.store.on_state(self._on_state)
+        base.store.watch(paths.LOADBALANCE_LEADER, self._on_leader)
+        self._log.info(
+            "broker ready service=%s http=%s", self.record.service_url, self.record.web_url
+        )
+
+    async def _instance(self) -> int:
+        """A number no other start of a broker of this cluster had: makes producer names unique."""
+        made = await self._base.store.create(
+            paths.PRODUCER_NAME_COUNTER, ephemeral=True, sequence=True, make_parents=True
+        )
+        return int(made.rpartition("-")[2])
+
+    def _accept(self) -> asyncio.BaseProtocol:
+        """Protocol of a new client; who comes before the cluster was joined is sent away and comes again."""
+        return self._running.sessions.accept() if self._running is not None else _TooEarly()
+
+    async def _answer(self, request: Request) -> Response:
+        if self._pages is None:
+            return Response(503, b"starting", "text/plain")
+        return await self._pages(request)
+
+    @property
+    def running(self) -> Running:
+        """The parts, once started."""
+        if self._running is None:
+            raise MisuseError("the broker was not started")
+        return self._running
+
+    async def _join(self, running: Running) -> None:
+        self._session_id = self._base.store.session_id
+        await running.registration.renew()
+        self._serving = True
+
+    # The session
+
+    def _on_state(self, state: SessionState) -> None:
+        if state is SessionState.EXPIRED:
+            self._serving = False
+        elif state is SessionState.CONNECTED and self._base.store.session_id != self._session_id:
+            self._serving = False
+            if not self._renewing and not self._tasks.closed:
+                self._renewing = True
+                self._tasks.spawn("rejoin", self._rejoin())
+
+    async def _rejoin(self) -> None:
+        """Register under the new session, however long the store takes."""
+        backoff = Backoff()
+        try:
+            while True:
+                try:
+                    await self._join(self.running)
+                    return
+                except (StoreUnavailableError, SessionExpiredError) as error:
+                    self._log.warning("cannot register yet: %s", error)
+                await asyncio.sleep(backoff.next_s(self._base.entropy.random()))
+        finally:
+            self._renewing = False
+
+    def _on_leader(self, path: str) -> None:
+        if self._serving and not self._tasks.closed:
+            self._tasks.spawn("leader", self._stand())
+
+    async def _stand(self) -> None:
+        try:
+            await self.running.registration.stand()
+        except (StoreUnavailableError, SessionExpiredError) as error:
+            self._log.info("no word on the leader: %s", error)
+
+    def _lost(self, bundles: list[BundleName]) -> None:
+        """Bundles are no longer ours: their topics are closed; clients look them up again."""
+        if self._tasks.closed:
+            return
+
+        def among(name: TopicName) -> bool:
+            return any(
+                bundle.namespace == name.namespace and bundle.holds(name.bundle_hash)
+                for bundle in bundles
+            )
+
+        self._tasks.spawn("unload lost", self._unload(among))
+
+    async def _unload(self, chosen: Callable[[TopicName], bool]) -> None:
+        count = await self.running.registry.unload_where(chosen)
+        self._log.warning("topics of lost bundles unloaded count=%d", count)
+
+    # The end
+
+    async def drain(self) -> None:
+        """Hand over and stop, within ``broker_shutdown_timeout_ms``: leave the list, unload bundles, end connections.
+
+        The store stays open: it is the caller's.
+        """
+        was_serving, self._serving = self._serving, False
+        deadline_s = self._base.node.broker_shutdown_timeout_ms / 1000
+        if self._listener is not None:
+            self._listener.close()
+        try:
+            async with asyncio.timeout(deadline_s):
+                if was_serving:
+                    await self._hand_over(self.running)
+        except TimeoutError:
+            self._log.warning("drain cut off after %g s", deadline_s)
+        except (StoreUnavailableError, SessionExpiredError) as error:
+            self._log.warning("drained without the metadata store: %s", error)
+        await self._close()
+
+    async def _hand_over(self, running: Running) -> None:
+        await running.registration.withdraw()
+        await asyncio.gather(
+            *(
+                running.ownership.release(bundle, running.operations.unload_topics)
+                for bundle in running.ownership.owned()
+            )
+        )
+
+    async def _close(self) -> None:
+        await self._tasks.close()
+        if self._running is not None:
+            await self._running.close()
+        await self._base.factory.close()
+        await self._base.ledgers.close()
+        if self._http is not None:
+            await self._http.close()
+        if self._listener is not None:
+            await self._listener.wait_closed()
+
+
+class _TooEarly(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()

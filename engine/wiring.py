@@ -1,0 +1,44 @@
+"""Puts a broker together from the seams. Nothing here decides anything; the simulator calls it with its own seams."""
+
+from dataclasses import replace
+
+from engine.auth.internal import load_token
+from engine.base.clock import Clock
+from engine.base.entropy import Entropy
+from engine.broker.service import BrokerService, Foundation
+from engine.ledger.client import LedgerClient
+from engine.managed.factory import ManagedLedgerFactory
+from engine.metadata.store import MetadataStore
+from engine.net.network import Network
+from engine.settings import Settings
+
+
+def build_broker(
+    settings: Settings, *, clock: Clock, entropy: Entropy, network: Network, store: MetadataStore
+) -> BrokerService:
+    """A broker, not started. Call inside a running loop. Raises TokenError."""
+    ledgers = LedgerClient(
+        store=store, network=network, clock=clock, entropy=entropy, settings=settings.ledger
+    )
+    cache_bytes = settings.defaults.managed_ledger_cache_size_mb << 20
+    factory = ManagedLedgerFactory(
+        store=store,
+        ledgers=ledgers,
+        clock=clock,
+        entropy=entropy,
+        settings=replace(settings.managed, cache_bytes_max=cache_bytes),
+    )
+    return BrokerService(
+        Foundation(
+            node=settings.node,
+            data_path=settings.data_path,
+            ledger_config=settings.defaults.config,
+            token=load_token(settings.node.data_dir, settings.node.internal_token, entropy),
+            store=store,
+            clock=clock,
+            entropy=entropy,
+            network=network,
+            ledgers=ledgers,
+            factory=factory,
+        )
+    )
