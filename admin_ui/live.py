@@ -21,6 +21,7 @@ from admin_ui import selectors
 from admin_ui.api import topic_name
 from engine.base.tasks import TaskScope
 from gateway.rest.errors import BadInputError, describe
+from gateway.security import SERVER_SEND
 from gateway.services.collector import collector, now_ms
 from gateway.services.engine_link import link
 
@@ -59,10 +60,7 @@ def buffered_bytes(send: Callable[..., Any]) -> int:
     ASGI says nothing of it, and Daphne's ``send`` never waits, so this looks through Daphne's reply hook into
     Twisted's transport; behind another server it is 0 and that server's own limits hold.
     """
-    hook: Any = send
-    while hasattr(hook, "func") and not getattr(hook, "args", None):
-        hook = hook.func
-    protocol = next(iter(getattr(hook, "args", ()) or ()), None)
+    protocol = next(iter(getattr(send, "args", ())), None)
     transport = getattr(protocol, "transport", None)
     if transport is None:
         return 0
@@ -175,7 +173,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
                     return  # the peer is gone; disconnect() follows
                 except Exception as error:
                     await self._fail(key, subscription, error)
-            if buffered_bytes(self.base_send) > BUFFERED_BYTES_MAX:
+            if buffered_bytes(self.scope[SERVER_SEND]) > BUFFERED_BYTES_MAX:
                 log.warning("live feed closed: the reader is too slow")
                 await self.close(code=CLOSE_SLOW)
                 return

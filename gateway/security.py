@@ -69,6 +69,7 @@ headers = middleware(after=_set_headers)
 allowed_host = middleware(before=_refuse_foreign_host)
 same_origin = middleware(before=_refuse_foreign_origin)
 
+SERVER_SEND = "magnetar.server_send"
 Scope = MutableMapping[str, Any]
 Application = Callable[[Scope, Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]], Any]
 
@@ -85,6 +86,7 @@ class SameOriginSockets:
         sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         host = sent.get("host", "")
         if is_allowed_host(host) and is_same_origin(sent.get("origin"), host):
-            return await self._inner(scope, receive, send)
+            # The server's own ``send``, before session handling wraps it: only it leads to the transport.
+            return await self._inner({**scope, SERVER_SEND: send}, receive, send)
         await receive()
         return await send({"type": "websocket.close", "code": 4403})

@@ -13,6 +13,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 ENVIRONMENT = Environment.load(BASE_DIR)
 
 VERSION = "0.1.0"
+PULSAR_VERSION = "4.0.8"
+"""The Apache Pulsar release whose contracts we speak; its tools ask for it and compare it."""
 DEBUG = False
 # Read at first use, so that importing the settings (type checker, tests) writes no file.
 SECRET_KEY = cast(

@@ -51,10 +51,10 @@ class Ready(AdminView):
 
 
 class Version(AdminView):
-    """The version, as bare text."""
+    """The version of Pulsar whose interface this is, as bare text."""
 
     def get(self, request: Request) -> HttpResponse:
-        return plain_text(settings.VERSION)
+        return plain_text(settings.PULSAR_VERSION)
 
 
 class Leader(AdminView):

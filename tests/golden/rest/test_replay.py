@@ -32,7 +32,7 @@ BETWEEN: dict[tuple[str, str, str], list[Step]] = {
     ("tenants", "ok", "DELETE /admin/v2/tenants/tdel"): [("PUT", "/admin/v2/tenants/tdel", TENANT)],
     ("namespaces", "ok", "GET /admin/v2/namespaces/t1"): [
         ("PUT", "/admin/v2/namespaces/t1/nbb", None),
-        ("PUT", "/admin/v2/namespaces/t1/ngo", {"retention_policies": {"retentionTimeInMinutes": 5, "retentionSizeInMB": 5}}),
+        ("PUT", "/admin/v2/namespaces/t1/ngo", None),
         ("PUT", "/admin/v2/namespaces/t1/nnull", None),
         ("PUT", "/admin/v2/namespaces/t1/nrc1", None),
     ],
