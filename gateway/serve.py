@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
@@ -26,7 +27,7 @@ def say_why_refused() -> None:
     ASGI lets an application only close an unaccepted socket, which Daphne makes 403 whatever the cause. Pulsar answers
     400, 404, 409 and so on, so a close code of 4400..4599 becomes the HTTP status 400..599.
     """
-    from autobahn.twisted.websocket import ConnectionDeny
+    from autobahn.websocket.types import ConnectionDeny
     from daphne.ws_protocol import WebSocketProtocol
 
     handle = WebSocketProtocol.handle_reply
@@ -40,7 +41,8 @@ def say_why_refused() -> None:
         # header lines hold no line breaks, and ASCII only
         reason = " ".join(str(message.get("reason", "")).split())[:500]
         text = reason.encode("ascii", "replace").decode() or "Refused"
-        self.handshake_deferred.errback(ConnectionDeny(code=code - 4000, reason=text))
+        denial: Any = ConnectionDeny
+        self.handshake_deferred.errback(denial(code=code - 4000, reason=text))
         del self.handshake_deferred
         self.server.protocol_disconnected(self)
 

@@ -169,11 +169,11 @@ def children(
             "MAGNETAR_MANAGED_LEDGER_DEFAULT_WRITE_QUORUM": str(quorum),
             "MAGNETAR_MANAGED_LEDGER_DEFAULT_ACK_QUORUM": str(quorum // 2 + 1),
         }
-        argv = (sys.executable, "-m", "engine", "broker")
         name = f"broker-{i + 1}"
         ports = {"pulsar": port, "http": http}
         ready = Ready("http", http, "/ready")
-        out.append(Child(name, argv, ports, ready, (*bookie_names,), env, stop_timeout_s=20))
+        command = (sys.executable, "-m", "engine", "broker")
+        out.append(Child(name, command, ports, ready, (*bookie_names,), env, stop_timeout_s=20))
     out.append(
         Child(
             "gateway",

@@ -1,7 +1,7 @@
 """Read a range of a ledger into Arrow batches: entries from the bookies, messages out of entries."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -47,13 +47,17 @@ def read_range(options: Options, one: LedgerRange) -> Iterator[pa.RecordBatch]:
     with asyncio.Runner() as runner:
         batches = _read(options, one)
         try:
-            while (batch := runner.run(anext(batches, None))) is not None:  # type: ignore[arg-type]
+            while (batch := runner.run(_next(batches))) is not None:
                 yield batch
         finally:
             runner.run(batches.aclose())
 
 
-async def _read(options: Options, one: LedgerRange) -> AsyncIterator[pa.RecordBatch]:
+async def _next(batches: AsyncGenerator[pa.RecordBatch, None]) -> pa.RecordBatch | None:
+    return await anext(batches, None)
+
+
+async def _read(options: Options, one: LedgerRange) -> AsyncGenerator[pa.RecordBatch, None]:
     async with connected(options.metadata_url) as (_, ledgers):
         rows = _Rows(one)
         async for entry_id, entry in _entries(ledgers, options, one):

@@ -9,7 +9,7 @@ from spark_jobs.pulsar_source.options import PARTITIONS_MAX
 
 
 @dataclass(frozen=True)
-class LedgerRange(InputPartition):  # type: ignore[misc]
+class LedgerRange(InputPartition):
     """Entries ``first..last`` (both included) of a ledger; ``partition`` of the topic, -1 when it has none."""
 
     ledger_id: int

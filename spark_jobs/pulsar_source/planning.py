@@ -80,7 +80,9 @@ async def _plan(options: Options) -> list[LedgerRange]:
 async def _partitions(store: MetadataStore, topic: TopicName) -> int:
     """Partitions of a topic, 0 for a plain one."""
     try:
-        value, _ = await store.get(paths.partitioned_topic(str(topic.namespace), topic.local, topic.domain))
+        value, _ = await store.get(
+            paths.partitioned_topic(str(topic.namespace), topic.local, topic.domain)
+        )
     except NoNodeError:
         return 0
     return records.PartitionedTopic.decode(value).partitions

@@ -24,7 +24,7 @@ SCHEMA = """
 ``entry_bytes`` as stored, ``payload_bytes`` before and ``packed_bytes`` after compression."""
 
 
-class PulsarDataSource(DataSource):  # type: ignore[misc]
+class PulsarDataSource(DataSource):
     """Registered under the name ``pulsar``."""
 
     @classmethod
@@ -38,7 +38,7 @@ class PulsarDataSource(DataSource):  # type: ignore[misc]
         return PulsarReader(dict(self.options))
 
 
-class PulsarReader(DataSourceReader):  # type: ignore[misc]
+class PulsarReader(DataSourceReader):
     """Plans on the driver, reads in tasks. Equal ranges give equal rows."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
