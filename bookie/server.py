@@ -213,6 +213,7 @@ class Bookie:
         settings = self.settings
         limits = Limits(
             settings.journal_file_bytes,
+            settings.journal_direct,
             settings.write_cache_bytes // 2,
             settings.entry_log_bytes_max,
             settings.entry_log_block_bytes_max,

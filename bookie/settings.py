@@ -35,6 +35,8 @@ class BookieSettings:
     """Create the cluster's root nodes when they are missing and our disks are new (BookKeeper: a shell command)."""
     journal_file_bytes: int = 64 * MIB
     """journalMaxSizeMB: size of one zero-filled journal file."""
+    journal_direct: bool = True
+    """Write the journal past the page cache, where the file system can."""
     write_cache_bytes: int = 64 * MIB
     """dbStorage_writeCacheMaxSizeMb: both generations together."""
     read_cache_bytes: int = 16 * MIB
@@ -83,7 +85,7 @@ class BookieSettings:
                 "set allow_open_listener only inside a trusted network"
             )
         for name, least in (
-            ("journal_file_bytes", 64 << 10),
+            ("journal_file_bytes", 16 << 10),
             ("write_cache_bytes", 64 << 10),
             ("entry_log_bytes_max", 64 << 10),
             ("entry_log_block_bytes_max", 4096),

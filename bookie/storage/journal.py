@@ -50,6 +50,7 @@ class JournalWriter:
         directory: str,
         *,
         file_bytes: int,
+        direct: bool,
         draw_salt: Callable[[], int],
         next_file_id: int,
         sequence: int,
@@ -59,6 +60,7 @@ class JournalWriter:
         self._disk = disk
         self._directory = directory
         self._file_bytes = file_bytes
+        self._direct = direct
         self._draw_salt = draw_salt
         self._next_file_id = next_file_id
         self._sequence = sequence
@@ -87,7 +89,7 @@ class JournalWriter:
             self._file = None
         name = self._spares.pop() if self._spares else self._create()
         try:
-            file = self._disk.open(f"{self._directory}/{name}")
+            file = self._disk.open(f"{self._directory}/{name}", direct=self._direct)
             header = FileHeader(self._next_file_id, self._draw_salt(), self._sequence)
             file.pwritev([header.encode()], 0)
             file.fdatasync()

@@ -34,9 +34,10 @@ HEAD_BYTES = 64 << 10
 
 
 class Limits(NamedTuple):
-    """Sizes in bytes that shape the storage."""
+    """Sizes in bytes that shape the storage; ``journal_direct``: write it past the page cache."""
 
     journal_file_bytes: int
+    journal_direct: bool
     generation_bytes_max: int
     entry_log_bytes_max: int
     block_bytes_max: int
@@ -168,6 +169,7 @@ def _replay(
         disk,
         journal_dir,
         file_bytes=limits.journal_file_bytes,
+        direct=limits.journal_direct,
         draw_salt=draw_salt,
         next_file_id=1 + max([mark.file_id, *(file_id for file_id, _, _ in live)]),
         sequence=sequence,

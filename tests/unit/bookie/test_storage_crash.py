@@ -15,7 +15,7 @@ from bookie.storage.runs import cut_frames
 from tests.sim.disk import Crashed, FaultDisk
 
 JOURNAL, LEDGER, IDENTITY, KEY = "/j/current", "/l/current", b"bookie-1", b"k" * 20
-LIMITS = Limits(32 << 10, 8 << 10, 64 << 10, 4 << 10, 64 << 10)
+LIMITS = Limits(32 << 10, True, 8 << 10, 64 << 10, 4 << 10, 64 << 10)
 
 
 def frame(ledger: int, entry: int, payload: bytes, key: bytes = KEY) -> bytes:
