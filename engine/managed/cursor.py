@@ -1,10 +1,66 @@
-"""A cursor: where a subscription stands, what it acknowledged, and what it reads next."""
+"""A cursor: where a subscription stands, what it acknowledged, and what it reads next.
 
+Acknowledgements change ``AckState`` at once and count up a version; a flush writes the whole state and remembers the
+version it wrote. So there is one write under way at most, everything acknowledged meanwhile goes with the next one, and
+nothing older can come after something newer.
+"""
+
+import asyncio
+import logging
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
+from engine.base.backoff import Backoff
+from engine.base.clock import Clock
+from engine.base.entropy import Entropy
+from engine.base.errors import WorldError
 from engine.base.ids import Position
-from engine.base.slices import View
+from engine.base.slices import Slice, View
+from engine.base.tasks import TaskScope
+from engine.ledger.errors import LedgerError, NoSuchLedgerError
+from engine.managed.ack_state import AckState, bits_of, words_of
+from engine.managed.cursor_store import CursorStore
+from engine.managed.entry_cache import TailCache
+from engine.managed.errors import (
+    CursorMisuseError,
+    CursorStateTooLargeError,
+    InvalidPositionError,
+    ManagedLedgerClosedError,
+    ManagedLedgerError,
+)
+from engine.managed.positions import LedgerLine
+from engine.managed.reads import LedgerReads, ReadAhead, collect
+from engine.managed.records import CursorState
+from engine.managed.settings import ManagedSettings
 from engine.managed.stats import CursorStats
+
+log = logging.getLogger(__name__)
+
+BLOCK_AT = 0.75
+"""Part of the largest state at which dispatch is to pause."""
+STATS_RANGES_MAX = 1000
+REPLAY_SPAN = 256
+"""Replayed entries of one ledger within so many ids are read at once."""
+
+
+class CursorOwner(Protocol):
+    """What a cursor needs of its managed ledger."""
+
+    line: LedgerLine
+    reads: LedgerReads
+    tail: TailCache
+    settings: ManagedSettings
+    clock: Clock
+    entropy: Entropy
+    tasks: TaskScope
+
+    def cursor_persisted(self, cursor: "Cursor") -> None:
+        """A cursor's persisted mark moved: ledgers may be trimmed."""
+        ...
+
+    def fenced(self, error: Exception) -> None:
+        """Another owner has the topic."""
+        ...
 
 
 class Cursor:
@@ -15,123 +71,517 @@ class Cursor:
     ``properties`` (name -> int) are stored with the state; ``set_property`` changes them.
     """
 
-    name: str
-    durable: bool
-    cursor_properties: dict[str, str]
+    def __init__(
+        self,
+        owner: CursorOwner,
+        name: str,
+        acks: AckState,
+        store: CursorStore | None,
+        properties: dict[str, int],
+    ) -> None:
+        """``store`` is None for a cursor that is not durable."""
+        self.name = name
+        self.durable = store is not None
+        self._owner = owner
+        self._acks = acks
+        self._store = store
+        self._properties = dict(properties)
+        self._next = acks.mark
+        self._ahead = ReadAhead(owner.reads.budget)
+        self._reading = False
+        self._error: ManagedLedgerError | None = None
+        self._version = 0
+        self._stored_version = 0
+        self._stored_mark = acks.mark
+        self._stored_bytes = 0
+        self._stored_s = float("-inf")
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._flush: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def mark_delete(self) -> Position:
-        raise NotImplementedError
+        return self._owner.line.before(self._acks.mark)
 
     @property
     def persisted_mark_delete(self) -> Position:
         """The mark-delete position that survives a crash now."""
-        raise NotImplementedError
+        return self._owner.line.before(self._stored_mark)
 
     @property
     def read_position(self) -> Position:
-        raise NotImplementedError
+        return self._owner.line.position(max(self._next, self._acks.mark))
 
     @property
     def properties(self) -> dict[str, int]:
-        raise NotImplementedError
+        return dict(self._properties)
+
+    @property
+    def cursor_properties(self) -> dict[str, str]:
+        """The subscription's properties."""
+        return dict(self._store.cursor_properties) if self._store is not None else {}
+
+    @property
+    def trim_limit(self) -> int:
+        """Ordinal below which this cursor needs nothing any more, also after a crash."""
+        return min(self._stored_mark, self._acks.mark)
 
     @property
     def blocked(self) -> str | None:
         """Why dispatch is to pause: the acknowledged ranges are near what can be persisted. None: all is well."""
-        raise NotImplementedError
+        limit = self._owner.settings.cursor_state_bytes_max
+        if self._stored_bytes < limit * BLOCK_AT:
+            return None
+        return (
+            f"{len(self._acks.holes)} acknowledged ranges take {self._stored_bytes} bytes of at most {limit}: "
+            "acknowledge the oldest messages first"
+        )
 
     def read_nowait(self, entries_max: int, bytes_max: int) -> list[View] | None:
         """Unacknowledged entries from memory, advancing ``read_position``; at least one if any.
 
         ``[]``: nothing to read until ``ManagedLedger.on_appended``. ``None``: not in memory, use ``read``.
         """
-        raise NotImplementedError
+        self._check()
+        if self._reading:
+            return None
+        return self._read_memory(entries_max, bytes_max)
 
     async def read(self, entries_max: int, bytes_max: int) -> list[View]:
         """Like ``read_nowait``, from the bookies where need be; ``[]`` at the end. Cancel-safe: nothing is skipped.
 
         Raises LedgerError when the entries cannot be read, CursorMisuseError when another read is under way.
         """
-        raise NotImplementedError
+        self._check()
+        if self._reading:
+            raise CursorMisuseError(f"cursor {self.name} is being read already")
+        self._reading = True
+        try:
+            while True:
+                views = self._read_memory(entries_max, bytes_max)
+                if views is not None:
+                    return views
+                await self._fill(bytes_max)
+                self._check()
+        finally:
+            self._reading = False
 
     async def replay(self, positions: Sequence[Position]) -> list[View]:
         """These entries again, in order of position; acknowledged and vanished ones are left out.
 
         Does not move ``read_position``. Cancel-safe.
         """
-        raise NotImplementedError
+        self._check()
+        line, acks = self._owner.line, self._acks
+        wanted = sorted({line.exact(*position) for position in positions})
+        views: list[View] = []
+        i = 0
+        while i < len(wanted):
+            ordinal = wanted[i]
+            if ordinal < line.base or acks.is_acknowledged(ordinal):
+                i += 1
+                continue
+            found = await self._replay_from(wanted, i)
+            views += found[0]
+            i = found[1]
+        return views
 
     def acknowledge(self, positions: Sequence[Position]) -> None:
         """Acknowledge single entries; idempotent. Positions that do not exist (any more) are ignored."""
-        raise NotImplementedError
+        line, acks = self._owner.line, self._acks
+        changed = False
+        for ledger_id, entry_id in positions:
+            ordinal = line.exact(ledger_id, entry_id)
+            if ordinal >= 0 and acks.acknowledge(ordinal, ordinal + 1):
+                changed = True
+        if changed:
+            self._changed()
 
     def acknowledge_ranges(self, ranges: Iterable[tuple[int, int, int]]) -> None:
         """Acknowledge ``(ledger_id, first entry, last entry)``, inclusive; else as ``acknowledge``."""
-        raise NotImplementedError
+        line, acks = self._owner.line, self._acks
+        changed = False
+        for ledger_id, first, last in ranges:
+            base = line.first_ordinal(ledger_id)
+            if base is None:
+                continue
+            start = line.ordinal(Position(ledger_id, first))
+            stop = line.ordinal(Position(ledger_id, last + 1))
+            if acks.acknowledge(start, stop):
+                changed = True
+        if changed:
+            self._changed()
 
     def acknowledge_batch(self, position: Position, ack_set: Sequence[int]) -> bool:
         """Acknowledge part of a batch: 64-bit words (signed or not), bit i set = message i is *not* acknowledged.
 
         Narrows what was acknowledged before. True when the whole entry is acknowledged now.
         """
-        raise NotImplementedError
+        ordinal = self._owner.line.exact(*position)
+        if ordinal < 0:
+            return position < self._owner.line.position(self._owner.line.base)
+        if self._acks.acknowledge_batch(ordinal, bits_of(ack_set)):
+            self._changed()
+        return self._acks.is_acknowledged(ordinal)
 
     def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         """Acknowledge everything up to ``position``; with ``ack_set`` only that part of ``position`` itself.
 
         Raises InvalidPositionError behind the last entry.
         """
-        raise NotImplementedError
+        line, acks = self._owner.line, self._acks
+        stop = line.ordinal_after(position)
+        if position > line.before(line.end):
+            raise InvalidPositionError(
+                f"{position} lies behind the last entry {line.before(line.end)}"
+            )
+        bits = bits_of(ack_set)
+        if bits and line.exact(*position) < 0:
+            return  # the batch is gone: so is everything before it
+        changed = acks.acknowledge(acks.mark, stop - 1 if bits else stop)
+        if bits:
+            changed = acks.acknowledge_batch(stop - 1, bits) or changed
+        if changed:
+            self._changed()
+
+    @property
+    def has_partial_batches(self) -> bool:
+        """Whether any batch is acknowledged in part: only then ``ack_set`` needs to be asked."""
+        return bool(self._acks.batches)
 
     def ack_set(self, position: Position) -> list[int] | None:
         """Words of the partly acknowledged batch (bit set = not acknowledged), signed; None when nothing is."""
-        raise NotImplementedError
+        bits = self._acks.batches.get(self._owner.line.exact(*position))
+        return None if bits is None else words_of(bits)
 
     def is_acknowledged(self, position: Position) -> bool:
-        raise NotImplementedError
+        line = self._owner.line
+        ordinal = line.exact(*position)
+        if ordinal < 0:
+            return position < line.position(line.base)
+        return self._acks.is_acknowledged(ordinal)
 
     async def persisted(self) -> None:
         """Return when all acknowledgements made so far survive a crash. Cancel-safe.
 
         Raises ManagedLedgerFencedError or ManagedLedgerClosedError; other failures are tried again until they heal.
         """
-        raise NotImplementedError
+        if self._store is None:
+            return
+        version = self._version
+        if self._stored_version >= version:
+            return
+        self._check()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((version, waiter))
+        self._start_flush()
+        await waiter
 
     async def reset(self, position: Position) -> None:
         """Make ``position`` the next entry read and forget acknowledgements from it on; durable before it returns.
 
         EARLIEST and LATEST work; vanished or future positions go to the nearest valid one.
         """
-        raise NotImplementedError
+        self._check()
+        line = self._owner.line
+        ordinal = line.ordinal(position)
+        self._acks.reset(ordinal)
+        self._next = ordinal
+        self._changed()
+        await self.persisted()
 
     async def skip(self, entries: int) -> None:
         """Acknowledge the first ``entries`` unacknowledged entries (not messages, as Pulsar); durable after."""
-        raise NotImplementedError
+        self._check()
+        if entries > 0:
+            await self._acknowledge_to(self._acks.nth_pending(entries, self._owner.line.end))
 
     async def clear(self) -> None:
         """Acknowledge everything; durable before it returns."""
-        raise NotImplementedError
+        self._check()
+        await self._acknowledge_to(self._owner.line.end)
 
     def rewind(self) -> None:
         """Read again from the first unacknowledged entry on."""
-        raise NotImplementedError
+        self._next = self._acks.mark
 
     def set_property(self, name: str, value: int | None) -> None:
         """Set (None: remove) a property; persisted like an acknowledgement."""
-        raise NotImplementedError
+        if value is None:
+            self._properties.pop(name, None)
+        else:
+            self._properties[name] = value
+        self._changed()
 
     async def update_cursor_properties(self, properties: dict[str, str]) -> None:
         """Replace the subscription's properties; durable before it returns."""
-        raise NotImplementedError
+        self._check()
+        if self._store is None:
+            raise CursorMisuseError(f"cursor {self.name} is not durable")
+        await self._store.write_properties(self._state(), properties)
 
     def backlog_entries(self) -> int:
         """Unacknowledged entries."""
-        raise NotImplementedError
+        return self._acks.backlog(self._owner.line.end)
 
     def has_more(self) -> bool:
         """Whether an entry waits at or behind ``read_position``."""
-        raise NotImplementedError
+        start = max(self._next, self._acks.mark)
+        return next(self._acks.pending(start, self._owner.line.end), None) is not None
 
     def stats(self) -> CursorStats:
-        raise NotImplementedError
+        line, store, holes = self._owner.line, self._store, self._acks.holes
+        ranges: list[tuple[Position, Position]] = []
+        for start, stop in holes:
+            if len(ranges) == STATS_RANGES_MAX:
+                break
+            ranges.append((line.position(start), line.position(stop - 1)))
+        state = "Closed" if self._error is not None else "Open"
+        if store is not None and store.ledger_id < 0 and self._error is None:
+            state = "NoLedger"
+        return CursorStats(
+            name=self.name,
+            durable=self.durable,
+            mark_delete=self.mark_delete,
+            read_position=self.read_position,
+            persisted_mark_delete=self.persisted_mark_delete,
+            backlog_entries=self.backlog_entries(),
+            acknowledged_range_count=len(holes),
+            acknowledged_ranges=tuple(ranges),
+            acknowledged_entries=holes.total,
+            cursor_ledger_id=store.ledger_id if store is not None else -1,
+            cursor_ledger_last_entry=store.ledger_last_entry if store is not None else -1,
+            last_ledger_switch_ms=store.last_switch_ms if store is not None else 0,
+            last_active_ms=store.last_active_ms if store is not None else 0,
+            state=state,
+            properties=self.properties,
+            cursor_properties=self.cursor_properties,
+        )
+
+    # Reading
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _read_memory(self, entries_max: int, bytes_max: int) -> list[View] | None:
+        owner, acks = self._owner, self._acks
+        end = owner.line.end
+        if self._next >= end:
+            return []
+        first = next(acks.pending(self._next, end), None)
+        if first is None:
+            self._next = end
+            return []
+        start = first[0]
+        source: TailCache | ReadAhead = owner.tail
+        if not source.covers(start):
+            source = self._ahead
+            if not source.covers(start):
+                return None
+        views, self._next = collect(source, acks, start, end, entries_max, bytes_max)
+        self._ahead.passed(self._next)
+        return views
+
+    async def _fill(self, bytes_max: int) -> None:
+        """Read ahead from the first unacknowledged entry on. A rewind or reset meanwhile only makes it useless."""
+        owner = self._owner
+        first = next(self._acks.pending(self._next, owner.line.end), None)
+        if first is None:
+            return
+        ledger, _ = owner.line.find(first[0])
+        try:
+            runs = await owner.reads.fetch(
+                first[0], owner.line.end, owner.reads.ahead_bytes(bytes_max)
+            )
+        except NoSuchLedgerError:
+            if owner.line.first_ordinal(ledger.ledger_id) is None:
+                return  # trimmed meanwhile: this cursor has moved on
+            raise
+        if self._error is None:
+            self._ahead.put(first[0], runs)
+
+    async def _replay_from(self, wanted: list[int], i: int) -> tuple[list[View], int]:
+        """Entry ``wanted[i]`` with as many of the following as one read gives; views, and the index to go on from."""
+        owner, line = self._owner, self._owner.line
+        start = wanted[i]
+        ledger, base = line.find(start)
+        stop = base + ledger.entries
+        if owner.tail.covers(start):
+            runs = owner.tail.runs(start, wanted[-1] + 1)
+        else:
+            last = i
+            while last + 1 < len(wanted) and wanted[last + 1] < min(stop, start + REPLAY_SPAN):
+                last += 1
+            try:
+                read = await owner.reads.fetch(
+                    start, wanted[last] + 1, owner.settings.read_ahead_bytes
+                )
+            except NoSuchLedgerError:
+                if line.first_ordinal(ledger.ledger_id) is None:
+                    return [], i + 1
+                raise
+            runs = []
+            for run in read:
+                runs.append((start, run))
+                start += run.count
+        return self._cut(wanted, i, runs)
+
+    def _cut(
+        self, wanted: list[int], i: int, runs: list[tuple[int, Slice]]
+    ) -> tuple[list[View], int]:
+        views: list[View] = []
+        for base, run in runs:
+            while i < len(wanted) and wanted[i] < base + run.count:
+                first = wanted[i]
+                i += 1
+                if self._acks.is_acknowledged(first):
+                    continue
+                at = first + 1
+                while i < len(wanted) and wanted[i] == at < base + run.count:
+                    if self._acks.is_acknowledged(at):
+                        break
+                    at += 1
+                    i += 1
+                views.append(View(run, first - base, at - base))
+        return views, i
+
+    # Persisting
+
+    def _state(self) -> CursorState:
+        return CursorState.of(self._acks, self._owner.line, self._properties)
+
+    async def _acknowledge_to(self, stop: int) -> None:
+        if self._acks.acknowledge(self._acks.mark, stop):
+            self._changed()
+        await self.persisted()
+
+    def _changed(self) -> None:
+        self._version += 1
+        if self._store is None:
+            self._stored_mark = self._acks.mark
+        else:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        """Write lazily: at once, or when the interval since the last write is over."""
+        if self._flush is None and self._timer is None and self._error is None:
+            loop = asyncio.get_running_loop()
+            due = self._stored_s + self._owner.settings.cursor_persist_interval_s
+            self._timer = loop.call_at(max(due, loop.time()), self._start_flush)
+
+    def _start_flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._flush is None and self._error is None:
+            self._flush = self._owner.tasks.spawn(f"cursor {self.name}", self._write())
+
+    async def _write(self) -> None:
+        """Write the newest state until nobody waits for a newer one."""
+        backoff = Backoff(self._owner.settings.retry_initial_s, self._owner.settings.retry_max_s)
+        warned = False
+        try:
+            while self._error is None:
+                try:
+                    await self._write_once()
+                except (LedgerError, WorldError) as error:
+                    if not warned:
+                        warned = True
+                        log.warning("cursor is not persisted name=%s error=%s", self.name, error)
+                    await asyncio.sleep(backoff.next_s(self._owner.entropy.random()))
+                    continue
+                except CursorStateTooLargeError as error:
+                    self._fail_waiters(error)
+                if not self._waiters:
+                    break
+        except ManagedLedgerError as error:
+            self._fail_waiters(error)
+            self._owner.fenced(error)
+        finally:
+            self._flush = None
+            if self._version > self._stored_version:
+                self._schedule()
+
+    async def _write_once(self) -> None:
+        assert self._store is not None
+        version, mark = self._version, self._acks.mark
+        state = self._state()
+        payload = state.encode()
+        self._stored_bytes = len(payload)
+        self._stored_s = asyncio.get_running_loop().time()
+        limit = self._owner.settings.cursor_state_bytes_max
+        if len(payload) > limit:
+            raise CursorStateTooLargeError(
+                f"cursor {self.name}: acknowledgements take {len(payload)} bytes, at most {limit} can be stored"
+            )
+        await self._store.write(state, payload)
+        self._stored_version = version
+        self._stored_mark = mark
+        waiting = self._waiters
+        self._waiters = [one for one in waiting if one[0] > version]
+        for wanted, waiter in waiting:
+            if wanted <= version and not waiter.done():
+                waiter.set_result(None)
+        self._owner.cursor_persisted(self)
+
+    def _fail_waiters(self, error: Exception) -> None:
+        waiting, self._waiters = self._waiters, []
+        for _, waiter in waiting:
+            if not waiter.done():
+                waiter.set_exception(error)
+
+    # For the managed ledger
+
+    def trimmed(self) -> None:
+        """Ledgers in front were deleted: what was in them counts as acknowledged (only other cursors kept it not)."""
+        if self._acks.acknowledge(self._acks.mark, self._owner.line.base):
+            self._changed()
+
+    async def close(self) -> None:
+        """Make the state durable and stop. Raises what forbids it, stopped all the same."""
+        await self._stop(ManagedLedgerClosedError(f"cursor {self.name} is closed"))
+        if self._store is None:
+            return
+        state = self._state()
+        changed = self._version > self._stored_version
+        try:
+            await self._store.close(state, state.encode(), changed)
+        except BaseException:
+            self._store.abandon()
+            self._fail_waiters(ManagedLedgerClosedError(f"cursor {self.name} was not persisted"))
+            raise
+        self._stored_version = self._version
+        waiting, self._waiters = self._waiters, []
+        for _, waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def delete(self) -> None:
+        """Remove the stored state and stop. Raises ManagedLedgerFencedError, StoreUnavailableError."""
+        if self._store is not None:
+            await self._store.delete()
+        self.abandon(ManagedLedgerClosedError(f"cursor {self.name} was deleted"))
+
+    def abandon(self, error: ManagedLedgerError) -> None:
+        """Stop at once without writing anything more."""
+        self._error = self._error or error
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._flush is not None:
+            self._flush.cancel()
+        self._fail_waiters(error)
+        self._ahead.clear()
+        if self._store is not None:
+            self._store.abandon()
+
+    async def _stop(self, error: ManagedLedgerError) -> None:
+        self._error = self._error or error
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._flush is not None:
+            self._flush.cancel()
+            await asyncio.wait([self._flush])
+        self._ahead.clear()

@@ -39,6 +39,10 @@ class AppendQueueFullError(AppendFailedError):
     """More appends wait for a new ledger than the bound allows."""
 
 
+class CursorStateTooLargeError(ManagedLedgerError):
+    """A cursor's acknowledgements are too scattered to be stored. They are kept; acknowledge the oldest messages."""
+
+
 class InvalidPositionError(ManagedLedgerError):
     """A position lies behind the last entry."""
 

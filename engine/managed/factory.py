@@ -1,51 +1,179 @@
 """Opens managed ledgers: one factory per broker."""
 
+import asyncio
+
+from engine.base.budget import Budget
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
+from engine.base.tasks import TaskScope
+from engine.ledger.client import LedgerClient
+from engine.ledger.errors import NoSuchLedgerError
+from engine.managed.entry_cache import EntryCache
+from engine.managed.errors import ManagedLedgerClosedError, ManagedLedgerNotFoundError
 from engine.managed.ledger import ManagedLedger
+from engine.managed.positions import LedgerLine
+from engine.managed.reads import LedgerReads
+from engine.managed.records import CursorRecord, TopicRecord
+from engine.managed.rolling import LedgerList
 from engine.managed.settings import LedgerConfig, ManagedSettings
-from engine.managed.stats import ManagedLedgerInfo
-from engine.metadata.store import MetadataStore
+from engine.managed.stats import CursorInfo, LedgerInfo, ManagedLedgerInfo
+from engine.managed.stored import StoredNode, read_or_create
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore, NoNodeError
 
 
 class ManagedLedgerFactory:
-    """Owns the entry cache's byte budget. ``ledgers`` is the process's ``LedgerClient``."""
+    """Owns the entry cache's byte budget. ``ledgers`` is the process's ``LedgerClient``, closed by its owner."""
 
     def __init__(
         self,
         *,
         store: MetadataStore,
-        ledgers: object,
+        ledgers: LedgerClient,
         clock: Clock,
         entropy: Entropy,
-        settings: ManagedSettings,
+        settings: ManagedSettings | None = None,
     ) -> None:
-        raise NotImplementedError
+        self.settings = settings if settings is not None else ManagedSettings()
+        self.cache = EntryCache(self.settings.cache_bytes_max)
+        self._store = store
+        self._ledgers = ledgers
+        self._clock = clock
+        self._entropy = entropy
+        self._read_ahead = Budget(self.settings.read_ahead_total_bytes_max)
+        self._tasks = TaskScope("managed ledgers", lambda name, error: None)
+        self._opening: dict[str, asyncio.Task[ManagedLedger]] = {}
+        self._open: dict[str, ManagedLedger] = {}
+        self._closed = False
+
+    @property
+    def opened(self) -> dict[str, ManagedLedger]:
+        """Managed ledgers open here, by name."""
+        return {name: one for name, one in self._open.items() if not one.ended}
 
     async def open(
         self, name: str, config: LedgerConfig, properties: dict[str, str] | None = None
     ) -> ManagedLedger:
         """Open ``tenant/ns/persistent/encoded-topic`` (made if missing), fencing its previous owner.
 
-        Opening twice in one process: the second waits for the first and gets the same object.
+        Opening twice in one process: the second waits for the first and gets the same object. ``properties`` are those
+        of a topic that is made now. Cancel-safe: the opening goes on.
         Raises LedgerError, ManagedLedgerFencedError (another owner opened it at the same time), StoreUnavailableError.
         """
-        raise NotImplementedError
+        if self._closed:
+            raise ManagedLedgerClosedError("the broker's managed ledgers are closed")
+        ready = self._open.get(name)
+        if ready is not None and not ready.ended:
+            await ready.update_config(config)
+            return ready
+        opening = self._opening.get(name)
+        if opening is None:
+            opening = self._tasks.spawn(f"open {name}", self._start(name, config, properties or {}))
+            self._opening[name] = opening
+            opening.add_done_callback(lambda _: self._opening.pop(name, None))
+        return await asyncio.shield(opening)
+
+    async def _start(
+        self, name: str, config: LedgerConfig, properties: dict[str, str]
+    ) -> ManagedLedger:
+        node = StoredNode(self._store, paths.managed_ledger(name), self._entropy, self.settings)
+        record = await read_or_create(node)
+        if not record.ledgers and not record.properties:
+            record.properties = dict(properties)
+        line = LedgerLine(record.ledgers)
+        ledger = ManagedLedger(
+            name,
+            config,
+            LedgerList(name, node, record, line, self._ledgers, self._clock),
+            store=self._store,
+            ledgers=self._ledgers,
+            clock=self._clock,
+            entropy=self._entropy,
+            settings=self.settings,
+            cache=self.cache,
+            reads=LedgerReads(self._ledgers, line, self.settings, self._read_ahead),
+        )
+        try:
+            await ledger.start()
+        except BaseException:
+            ledger.abandon()
+            raise
+        self._open[name] = ledger
+        return ledger
 
     async def delete(self, name: str) -> None:
-        """Delete a managed ledger with cursors and ledgers, closing it first. Raises ManagedLedgerNotFoundError."""
-        raise NotImplementedError
+        """Delete a managed ledger with cursors and ledgers, closing it first. Raises ManagedLedgerNotFoundError.
+
+        When it fails half-way, call again: what is left is found by its nodes.
+        """
+        ledger = self._open.pop(name, None)
+        if ledger is not None:
+            await ledger.close()
+        path = paths.managed_ledger(name)
+        node = StoredNode(self._store, path, self._entropy, self.settings)
+        try:
+            record = TopicRecord.decode(await node.read())
+            children = await self._store.children(path)
+        except NoNodeError:
+            raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
+        for child in children:
+            cursor = StoredNode(self._store, f"{path}/{child}", self._entropy, self.settings)
+            stored = CursorRecord.decode(await cursor.read())
+            await cursor.delete()
+            if stored.ledger_id >= 0:
+                await self._ledgers.delete(stored.ledger_id)
+        await node.delete()
+        for one in record.ledgers:
+            await self._ledgers.delete(one.ledger_id)
 
     async def exists(self, name: str) -> bool:
-        raise NotImplementedError
+        """Whether a managed ledger of this name is stored."""
+        return await self._store.exists(paths.managed_ledger(name)) is not None
 
     async def info(self, name: str) -> ManagedLedgerInfo:
         """What is stored, without opening. Raises ManagedLedgerNotFoundError.
 
-        The open ledger's ``entries`` and ``size`` are those its bookies report as confirmed; nobody is fenced.
+        The open ledger's ``entries`` and ``size`` are those its bookies report as confirmed; nobody is fenced. A size
+        that nobody knows yet is 0.
         """
-        raise NotImplementedError
+        path = paths.managed_ledger(name)
+        try:
+            record = TopicRecord.decode((await self._store.get(path))[0])
+            children = await self._store.children(path)
+        except NoNodeError:
+            raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
+        ledgers = []
+        for one in record.ledgers:
+            if one.timestamp_ms:
+                info = LedgerInfo(one.ledger_id, one.entries, one.size, one.timestamp_ms, True)
+                ledgers.append(info)
+                continue
+            try:
+                reader = await self._ledgers.open(one.ledger_id, recover=False)
+            except NoSuchLedgerError:
+                continue
+            entries = reader.last_confirmed + 1
+            ledgers.append(LedgerInfo(one.ledger_id, entries, reader.length, 0, reader.closed))
+        cursors = []
+        for child in children:
+            stored = CursorRecord.decode((await self._store.get(f"{path}/{child}"))[0])
+            cursors.append(
+                CursorInfo(
+                    paths.decode(child),
+                    stored.ledger_id,
+                    stored.state.mark_delete,
+                    stored.last_active_ms,
+                    stored.cursor_properties,
+                )
+            )
+        return ManagedLedgerInfo(
+            name, tuple(ledgers), tuple(cursors), record.properties, record.terminated
+        )
 
     async def close(self) -> None:
-        """Close all managed ledgers."""
-        raise NotImplementedError
+        """Close all managed ledgers, one after another."""
+        self._closed = True
+        await self._tasks.close()
+        for ledger in list(self._open.values()):
+            await ledger.close()
+        self._open.clear()

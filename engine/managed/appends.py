@@ -1,0 +1,112 @@
+"""Appends of one topic: those at the present ledger, in order, and those that wait for the next one. Pure."""
+
+from collections import deque
+from typing import NamedTuple, Protocol
+
+from engine.base.slices import Slice
+
+
+class AppendSink(Protocol):
+    """Who is told of an append's fate. Called on the event loop, in order of the appends of one managed ledger.
+
+    Must not raise; may append again.
+    """
+
+    def appended(self, run: Slice, start: int, stop: int) -> None:
+        """Entries ``start`` (inclusive) to ``stop`` of ``run`` are durable, at ``run.position(i)``."""
+        ...
+
+    def append_failed(self, run: Slice, start: int, error: Exception) -> None:
+        """Entries from ``start`` on: refused, or of unknown outcome. Terminal for the run.
+
+        Runs queued behind it fail too, in order. To keep a producer's order, refuse what it still sends until it
+        came anew.
+        """
+        ...
+
+
+class Confirmation(NamedTuple):
+    """Entries ``start`` to ``stop`` of ``run`` became durable."""
+
+    run: Slice
+    sink: AppendSink
+    start: int
+    stop: int
+
+
+class Appends:
+    """``sent`` holds runs given to the ledger writer, ``waiting`` those without a ledger yet."""
+
+    __slots__ = (
+        "_bytes_max", "_done", "_entries_max", "_sent", "_waiting",
+        "sent_entries", "waiting_bytes", "waiting_entries",
+    )  # fmt: skip
+
+    def __init__(self, entries_max: int, bytes_max: int) -> None:
+        self._entries_max = entries_max
+        self._bytes_max = bytes_max
+        self._sent: deque[tuple[Slice, AppendSink]] = deque()
+        self._done = 0  # confirmed entries of the first sent run
+        self._waiting: deque[tuple[Slice, AppendSink]] = deque()
+        self.sent_entries = 0
+        self.waiting_entries = 0
+        self.waiting_bytes = 0
+
+    @property
+    def entries(self) -> int:
+        """Entries whose fate is open."""
+        return self.sent_entries + self.waiting_entries
+
+    def sent(self, run: Slice, sink: AppendSink) -> None:
+        self._sent.append((run, sink))
+        self.sent_entries += run.count
+
+    def wait(self, run: Slice, sink: AppendSink) -> bool:
+        """Queue a run until there is a ledger; False when the bounds forbid it."""
+        entries = self.waiting_entries + run.count
+        size = self.waiting_bytes + run.size
+        if self._waiting and (entries > self._entries_max or size > self._bytes_max):
+            return False
+        self._waiting.append((run, sink))
+        self.waiting_entries = entries
+        self.waiting_bytes = size
+        return True
+
+    def take_waiting(self) -> tuple[Slice, AppendSink] | None:
+        """The run that waits longest, None when none does."""
+        if not self._waiting:
+            return None
+        run, sink = self._waiting.popleft()
+        self.waiting_entries -= run.count
+        self.waiting_bytes -= run.size
+        return run, sink
+
+    def confirmed(self, below: int) -> list[Confirmation]:
+        """What became durable now that every entry id < ``below`` of the present ledger is."""
+        found: list[Confirmation] = []
+        sent = self._sent
+        while sent:
+            run, sink = sent[0]
+            stop = below - run.first
+            if stop < run.count:
+                if stop > self._done:
+                    found.append(Confirmation(run, sink, self._done, stop))
+                    self.sent_entries -= stop - self._done
+                    self._done = stop
+                break
+            sent.popleft()
+            found.append(Confirmation(run, sink, self._done, run.count))
+            self.sent_entries -= run.count - self._done
+            self._done = 0
+        return found
+
+    def take_all(self) -> list[tuple[Slice, AppendSink, int]]:
+        """Every run without an outcome and its first entry without one, in order; nothing is left."""
+        gone = [(run, sink, 0) for run, sink in (*self._sent, *self._waiting)]
+        if self._sent:
+            run, sink, _ = gone[0]
+            gone[0] = (run, sink, self._done)
+        self._sent.clear()
+        self._waiting.clear()
+        self._done = self.sent_entries = self.waiting_entries = self.waiting_bytes = 0
+        return gone

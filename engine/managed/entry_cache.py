@@ -1,0 +1,176 @@
+"""The tail cache: the newest entries of every topic in the buffers they came in, under one byte budget per broker.
+
+Charged are whole buffers, once however many slices lie in them. When the budget is passed the oldest slices go first,
+whichever topic they are of, down to a low mark. A slice that alone keeps a much larger buffer alive is copied out
+instead of dropped. Only appends enter; backlog reads neither enter nor evict.
+"""
+
+from bisect import bisect_right
+from collections import deque
+
+from engine.base.slices import Slice
+
+LOW = 0.9
+"""Evict down to this part of the maximum."""
+PIN_RATIO = 8
+"""A lone slice whose buffer is so many times its size is copied out."""
+COMPACT_AFTER = 1024
+
+
+class EntryCache:
+    """The byte budget and the age order over all topics' tails."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.bytes = 0
+        self.evicted_bytes = 0
+        self._low = int(bytes_max * LOW)
+        self._buffers: dict[int, int] = {}  # id of a live buffer -> slices in it
+        # One item per slice, oldest first; the nth item of a tail stands for its nth slice. No slices here: those of
+        # a closed topic would live on until their turn came.
+        self._ages: deque[TailCache] = deque()
+
+    def tail(self) -> "TailCache":
+        """The cache of one more topic."""
+        return TailCache(self)
+
+    def hold(self, tail: "TailCache", run: Slice) -> None:
+        """``run`` is now the newest slice of ``tail``."""
+        self._charge(run)
+        self._ages.append(tail)
+        if self.bytes > self.bytes_max:
+            self._evict()
+
+    def release(self, run: Slice) -> None:
+        key = id(run.buf)
+        users = self._buffers[key] - 1
+        if users:
+            self._buffers[key] = users
+        else:
+            del self._buffers[key]
+            self.bytes -= len(run.buf)
+
+    def _charge(self, run: Slice) -> None:
+        key = id(run.buf)  # the slice keeps the buffer alive, so nothing else can get its id
+        users = self._buffers.get(key, 0)
+        self._buffers[key] = users + 1
+        if not users:
+            self.bytes += len(run.buf)
+
+    def _evict(self) -> None:
+        ages = self._ages
+        copied: list[TailCache] = []
+        while self.bytes > self._low and ages:
+            tail = ages.popleft()
+            if tail.closed:
+                continue
+            run = tail.oldest()
+            if run.size * PIN_RATIO <= len(run.buf) and self._buffers[id(run.buf)] == 1:
+                copy = compacted(run)
+                self.release(run)
+                self._charge(copy)
+                tail.keep_oldest(copy)
+                copied.append(tail)
+                continue
+            for gone in tail.pop_oldest():
+                self.release(gone)
+                self.evicted_bytes += gone.size
+        for tail in reversed(copied):
+            if tail.take_copy():
+                ages.appendleft(tail)
+
+
+class TailCache:
+    """Slices of one topic, contiguous, by ordinal; the oldest go when the broker's budget says so."""
+
+    __slots__ = ("_cache", "_copies", "_head", "_runs", "_starts", "closed", "size")
+
+    def __init__(self, cache: EntryCache) -> None:
+        self._cache = cache
+        self._runs: list[Slice | None] = []
+        self._starts: list[int] = []
+        self._head = 0
+        self._copies = (
+            0  # slices at the head that the present eviction copied out: passed over until it ends
+        )
+        self.size = 0
+        self.closed = False
+
+    def append(self, start: int, run: Slice) -> None:
+        """``run`` begins at ordinal ``start``, directly behind the last one."""
+        self._starts.append(start)
+        self._runs.append(run)
+        self.size += run.size
+        self._cache.hold(self, run)
+
+    def covers(self, ordinal: int) -> bool:
+        """Whether this entry, if appended by now, is here."""
+        return self._head < len(self._starts) and ordinal >= self._starts[self._head]
+
+    def runs(self, start: int, stop: int) -> list[tuple[int, Slice]]:
+        """Slices with entries of ``[start, stop)`` and the ordinals they begin at, in order.
+
+        Needs ``covers(start)``.
+        """
+        starts, runs = self._starts, self._runs
+        i = bisect_right(starts, start, self._head) - 1
+        found = []
+        while i < len(starts) and starts[i] < stop:
+            run = runs[i]
+            assert run is not None
+            found.append((starts[i], run))
+            i += 1
+        return found
+
+    def close(self) -> None:
+        """Drop everything for good: the topic is closed, or entries that were appended will never be confirmed."""
+        for run in self._runs[self._head :]:
+            assert run is not None
+            self._cache.release(run)
+        self._runs.clear()
+        self._starts.clear()
+        self._head = 0
+        self.size = 0
+        self.closed = True
+
+    # For the eviction
+
+    def oldest(self) -> Slice:
+        run = self._runs[self._head + self._copies]
+        assert run is not None
+        return run
+
+    def keep_oldest(self, copy: Slice) -> None:
+        self._runs[self._head + self._copies] = copy
+        self._copies += 1
+
+    def take_copy(self) -> bool:
+        """Count one copied slice as an ordinary one again; False when it went meanwhile."""
+        if not self._copies:
+            return False
+        self._copies -= 1
+        return True
+
+    def pop_oldest(self) -> list[Slice]:
+        """Take the oldest slice away, and the copied ones before it: what stays must be contiguous."""
+        stop = self._head + self._copies + 1
+        gone = [run for run in self._runs[self._head : stop] if run is not None]
+        self._runs[self._head : stop] = [None] * (stop - self._head)
+        self._head = stop
+        self._copies = 0
+        self.size -= sum(run.size for run in gone)
+        if self._head >= COMPACT_AFTER and self._head * 2 >= len(self._runs):
+            del self._runs[: self._head], self._starts[: self._head]
+            self._head = 0
+        return gone
+
+
+def compacted(run: Slice) -> Slice:
+    """The same entries in a buffer of their own."""
+    parts = [run.entry(i) for i in range(run.count)]
+    spans: list[int] = []
+    at = 0
+    for part in parts:
+        spans += (at, at + len(part))
+        at += len(part)
+    return Slice(b"".join(parts), spans, at, run.counts, run.ledger_id, run.first)

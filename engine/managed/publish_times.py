@@ -1,0 +1,33 @@
+"""Publish time of a stored entry. Pure.
+
+Entry: optionally u16 0x0E02, u32 size and broker metadata; optionally u16 0x0E01 and a u32 checksum; then u32 size and
+MessageMetadata; then the payload.
+"""
+
+import struct
+
+from google.protobuf.message import DecodeError
+
+from engine.managed.errors import RecordFormatError
+from engine.wire import pulsar_pb2 as pb
+
+BROKER_METADATA = b"\x0e\x02"
+CHECKSUM = b"\x0e\x01"
+
+
+def publish_time(entry: bytes) -> int:
+    """Milliseconds since the epoch, by the clock of the publisher. Raises RecordFormatError."""
+    at = 0
+    try:
+        if entry[:2] == BROKER_METADATA:
+            at = 6 + int(struct.unpack_from(">I", entry, 2)[0])
+        if entry[at : at + 2] == CHECKSUM:
+            at += 6
+        (size,) = struct.unpack_from(">I", entry, at)
+        metadata = pb.MessageMetadata()
+        metadata.ParseFromString(entry[at + 4 : at + 4 + size])
+    except (struct.error, DecodeError) as error:
+        raise RecordFormatError(
+            f"entry of {len(entry)} bytes: no message metadata: {error}"
+        ) from error
+    return metadata.publish_time
