@@ -13,6 +13,7 @@ import pytest
 
 Call = Callable[..., Any]
 HERE = Path(__file__).parent
+RETENTION = {"retentionTimeInMinutes": 5, "retentionSizeInMB": 5}
 TENANT = {"adminRoles": ["admin1"], "allowedClusters": ["standalone"]}
 C2 = ("PUT", "/admin/v2/clusters/c2", {"serviceUrl": "http://127.0.0.1:1"})
 T1 = ("PUT", "/admin/v2/tenants/t1", TENANT)
@@ -32,7 +33,7 @@ BETWEEN: dict[tuple[str, str, str], list[Step]] = {
     ("tenants", "ok", "DELETE /admin/v2/tenants/tdel"): [("PUT", "/admin/v2/tenants/tdel", TENANT)],
     ("namespaces", "ok", "GET /admin/v2/namespaces/t1"): [
         ("PUT", "/admin/v2/namespaces/t1/nbb", None),
-        ("PUT", "/admin/v2/namespaces/t1/ngo", None),
+        ("PUT", "/admin/v2/namespaces/t1/ngo", {"retention_policies": RETENTION}),
         ("PUT", "/admin/v2/namespaces/t1/nnull", None),
         ("PUT", "/admin/v2/namespaces/t1/nrc1", None),
     ],
