@@ -1,0 +1,322 @@
+"""Metadata changes against the reference store; stored bytes are those dumped from a live Apache Pulsar 4.0.8."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from engine.admin import changes, topics
+from engine.base.errors import AdminError
+from engine.base.names import NamespaceName, TopicName
+from engine.metadata.memory import MemoryServer
+from engine.metadata.store import MetadataStore
+
+GOLDEN_CLUSTER = (
+    b'{"brokerServiceUrl":"pulsar://127.0.0.1:18250","brokerClientTlsEnabled":false,'
+    b'"tlsAllowInsecureConnection":false,"brokerClientSslFactoryPlugin":'
+    b'"org.apache.pulsar.common.util.DefaultPulsarSslFactory","brokerClientTlsEnabledWithKeyStore":false,'
+    b'"brokerClientTlsTrustStoreType":"JKS","brokerClientTlsKeyStoreType":"JKS",'
+    b'"serviceUrl":"http://127.0.0.1:18200"}'
+)
+GOLDEN_POLICIES = (
+    b'{"auth_policies":{"namespace_auth":{},"destination_auth":{},"subscription_auth_roles":{}},'
+    b'"replication_clusters":["standalone"],"allowed_clusters":[],"bundles":{"boundaries":["0x00000000",'
+    b'"0x40000000","0x80000000","0xc0000000","0xffffffff"],"numBundles":4},"backlog_quota_map":{},'
+    b'"clusterDispatchRate":{},"topicDispatchRate":{},"subscriptionDispatchRate":{},'
+    b'"replicatorDispatchRate":{},"clusterSubscribeRate":{},"publishMaxMessageRate":{},'
+    b'"latency_stats_sample_rate":{},%s"deleted":false,"encryption_required":false,'
+    b'"subscription_auth_mode":"None","offload_threshold":-1,"offload_threshold_in_seconds":-1,'
+    b'"schema_compatibility_strategy":"UNDEFINED","is_allow_auto_update_schema":true,'
+    b'"schema_validation_enforced":false,"subscription_types_enabled":[],"properties":{},"migrated":false,'
+    b'"clusterThatCanDeleteNamespace":"standalone"}'
+)
+RETENTION = b'"retention_policies":{"retentionTimeInMinutes":10,"retentionSizeInMB":100},'
+NS = NamespaceName.of("t1", "ns1")
+TENANT = {"adminRoles": ["adm"], "allowedClusters": ["standalone"]}
+
+
+@pytest.fixture
+async def store() -> MetadataStore:
+    found = MemoryServer().session()
+    await changes.bootstrap(
+        found,
+        cluster="standalone",
+        broker_url="pulsar://127.0.0.1:18250",
+        web_url="http://127.0.0.1:18200",
+    )
+    return found
+
+
+async def refused(call: Any) -> tuple[int, str]:
+    with pytest.raises(AdminError) as error:
+        await call
+    return error.value.status, error.value.reason
+
+
+async def with_namespace(store: MetadataStore) -> None:
+    await changes.create_tenant(store, "t1", TENANT)
+    await changes.create_namespace(store, NS, None, cluster="standalone")
+
+
+async def test_bootstrap_stores_apaches_bytes_and_leaves_alone_what_is_there(
+    store: MetadataStore,
+) -> None:
+    assert (await store.get("/admin/clusters/standalone"))[0] == GOLDEN_CLUSTER
+    tenant = (await store.get("/admin/policies/public"))[0]
+    assert tenant == b'{"adminRoles":[],"allowedClusters":["standalone"]}'
+    for namespace in ("public/default", "pulsar/system"):
+        assert (await store.get(f"/admin/policies/{namespace}"))[0] == GOLDEN_POLICIES % b""
+    await changes.set_policy(
+        store, NamespaceName.of("public", "default"), "message_ttl_in_seconds", 5
+    )
+    await changes.bootstrap(store, cluster="standalone", broker_url="x", web_url="y")
+    assert (await store.get("/admin/clusters/standalone"))[0] == GOLDEN_CLUSTER
+    policies = await changes.get_policies(store, NamespaceName.of("public", "default"))
+    assert policies["message_ttl_in_seconds"] == 5
+
+
+async def test_a_policy_is_stored_at_its_place(store: MetadataStore) -> None:
+    await with_namespace(store)
+    retention = {"retentionTimeInMinutes": 10, "retentionSizeInMB": 100}
+    await changes.set_policy(store, NS, "retention_policies", retention)
+    value, stat = await store.get("/admin/policies/t1/ns1")
+    assert (value, stat.version) == (GOLDEN_POLICIES % RETENTION, 1)
+    await changes.set_policy(store, NS, "retention_policies", None)
+    assert (await store.get("/admin/policies/t1/ns1"))[0] == GOLDEN_POLICIES % b""
+
+
+async def test_tenants_refuse_as_pulsar_does(store: MetadataStore) -> None:
+    create = changes.create_tenant
+    await create(store, "t1", TENANT)
+    stored = b'{"adminRoles":["adm"],"allowedClusters":["standalone"]}'
+    assert (await store.get("/admin/policies/t1"))[0] == stored
+    assert await changes.list_tenants(store) == ["public", "pulsar", "t1"]
+    assert await refused(create(store, "t1", TENANT)) == (409, "Tenant already exist")
+    assert await refused(create(store, "bad ten!", TENANT)) == (412, "Tenant name is not valid")
+    assert await refused(create(store, "..", TENANT)) == (412, "Tenant name is not valid")
+    unknown = {"adminRoles": [], "allowedClusters": ["nope"]}
+    assert await refused(create(store, "t2", unknown)) == (412, "Clusters do not exist")
+    none = {"adminRoles": [], "allowedClusters": []}
+    assert await refused(create(store, "t2", none)) == (412, "Clusters cannot be empty or blank")
+    assert await refused(create(store, "t2", None)) == (412, "TenantInfo is null")
+    blanks = {"adminRoles": [" x "], "allowedClusters": ["standalone"]}
+    text = "AdminRoles contains whitespace in the beginning or end."
+    assert await refused(create(store, "t2", blanks)) == (412, text)
+    wrong = {"adminRoles": "x", "allowedClusters": ["standalone"]}
+    assert await refused(create(store, "t2", wrong)) == (400, "adminRoles: must be a list of texts")
+    assert await refused(changes.get_tenant(store, "nope")) == (404, "Tenant does not exist")
+    assert await refused(changes.update_tenant(store, "nope", TENANT)) == (
+        404,
+        "Tenant nope not found",
+    )
+    assert await refused(changes.delete_tenant(store, "nope")) == (404, "Tenant doesn't exist")
+    await changes.create_namespace(store, NS, None, cluster="standalone")
+    text = "The tenant still has active namespaces"
+    assert await refused(changes.delete_tenant(store, "t1")) == (409, text)
+    text = "Broker doesn't allow forced deletion of tenants"
+    assert await refused(changes.delete_tenant(store, "t1", force=True)) == (405, text)
+    await changes.delete_namespace(store, NS)
+    await changes.delete_tenant(store, "t1")
+    assert await changes.list_tenants(store) == ["public", "pulsar"]
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "reason"),
+    [
+        (
+            {"replication_clusters": ["nope"]},
+            403,
+            "Cluster [nope] is not in the list of allowed clusters list for tenant [t1]",
+        ),
+        (
+            {"bundles": {"boundaries": ["0x00000000", "0x80000000"], "numBundles": 1}},
+            400,
+            "Input bundles do not cover the whole hash range. first:0x00000000, last:0x80000000",
+        ),
+        ({"message_ttl_in_seconds": -1}, 412, "Invalid value for message TTL"),
+        ({"message_ttl_in_seconds": "x"}, 400, "message_ttl_in_seconds: must be a whole number"),
+        ({"bundles": {"numBundles": "x"}}, 400, "numBundles: must be a whole number"),
+        ({"backlog_quota_map": []}, 400, "backlog_quota_map: must be a JSON object"),
+        (
+            {"retention_policies": {"retentionTimeInMinutes": 0, "retentionSizeInMB": 5}},
+            400,
+            "Invalid ret",
+        ),
+    ],
+)
+async def test_namespaces_refuse_bad_policies(
+    store: MetadataStore, given: dict[str, Any], status: int, reason: str
+) -> None:
+    await changes.create_tenant(store, "t1", TENANT)
+    call = changes.create_namespace(store, NS, given, cluster="standalone")
+    found_status, found_reason = await refused(call)
+    assert (found_status, found_reason[: len(reason)]) == (status, reason)
+
+
+async def test_namespaces_live_and_refuse_as_pulsar_does(store: MetadataStore) -> None:
+    missing_tenant = changes.create_namespace(store, NS, None, cluster="standalone")
+    assert await refused(missing_tenant) == (404, "Tenant does not exist")
+    await with_namespace(store)
+    again = changes.create_namespace(store, NS, None, cluster="standalone")
+    assert await refused(again) == (409, "Namespace already exists")
+    eight = NamespaceName.of("t1", "nb8")
+    given = {"bundles": {"numBundles": 8}, "message_ttl_in_seconds": None, "antiAffinityGroup": "x"}
+    await changes.create_namespace(store, eight, given, cluster="standalone")
+    policies = await changes.get_policies(store, eight)
+    assert policies["bundles"]["boundaries"][:3] == ["0x00000000", "0x20000000", "0x40000000"]
+    assert "message_ttl_in_seconds" not in policies
+    assert "antiAffinityGroup" not in policies
+    assert await changes.list_namespaces(store, "t1") == ["t1/nb8", "t1/ns1"]
+    assert await refused(changes.list_namespaces(store, "nope")) == (404, "Tenant not found")
+    nope = NamespaceName.of("t1", "nope")
+    assert await refused(changes.get_policies(store, nope)) == (404, "Namespace does not exist")
+    text = "Namespace t1/nope does not exist."
+    assert await refused(changes.delete_namespace(store, nope)) == (404, text)
+    text = "Broker doesn't allow forced deletion of namespaces"
+    assert await refused(changes.delete_namespace(store, NS, force=True)) == (405, text)
+    with pytest.raises(AdminError, match="Namespace name is not valid"):
+        changes.namespace_name("t1", "bad ns!")
+
+
+async def test_a_namespace_with_topics_is_not_deleted(store: MetadataStore) -> None:
+    await with_namespace(store)
+    await topics.create_missing(store, NS.topic("x"))
+    text = "Cannot delete non empty namespace"
+    assert await refused(changes.delete_namespace(store, NS)) == (409, text)
+    assert not (await changes.get_policies(store, NS))["deleted"]
+    await store.delete("/managed-ledgers/t1/ns1/persistent/x")
+    await topics.create_missing(store, TopicName.parse("persistent://t1/ns1/a/b"))
+    assert await refused(changes.delete_namespace(store, NS)) == (409, text)
+    await store.delete("/managed-ledgers/t1/ns1/a/persistent/b")
+    await changes.delete_namespace(store, NS)
+    assert await store.exists("/admin/policies/t1/ns1") is None
+    assert await store.exists("/managed-ledgers/t1/ns1") is None
+
+
+async def test_clusters_live_and_refuse_as_pulsar_does(store: MetadataStore) -> None:
+    data = {
+        "serviceUrl": "http://127.0.0.1:1",
+        "brokerServiceUrl": "pulsar://127.0.0.1:2",
+        "zzz": 1,
+    }
+    await changes.create_cluster(store, "c2", data)
+    assert await changes.get_cluster(store, "c2") == {
+        "serviceUrl": "http://127.0.0.1:1",
+        "brokerServiceUrl": "pulsar://127.0.0.1:2",
+        "brokerClientTlsEnabled": False,
+        "tlsAllowInsecureConnection": False,
+        "brokerClientTlsEnabledWithKeyStore": False,
+    }
+    assert await changes.list_clusters(store) == ["c2", "standalone"]
+    create = changes.create_cluster
+    assert await refused(create(store, "c2", data)) == (409, "Cluster already exists")
+    assert await refused(create(store, "bad name!", data)) == (412, "Cluster name is not valid")
+    text = "Illegal service url, example: http://pulsar.example.com:8080"
+    assert await refused(create(store, "c4", {"serviceUrl": "nonsense"})) == (400, text)
+    assert await refused(create(store, "c5", None)) == (400, "cluster data is required")
+    assert await refused(changes.get_cluster(store, "no")) == (404, "Cluster does not exist")
+    assert await refused(changes.update_cluster(store, "no", {})) == (404, "Cluster does not exist")
+    peers = changes.set_peer_clusters
+    await peers(store, "c2", ["standalone"])
+    assert (await changes.get_cluster(store, "c2"))["peerClusterNames"] == ["standalone"]
+    assert await refused(peers(store, "c2", ["nope"])) == (412, "Peer cluster nope does not exist")
+    assert await refused(peers(store, "c2", ["c2"])) == (
+        412,
+        "c2 itself can't be part of peer-list",
+    )
+    assert await refused(peers(store, "no", ["c2"])) == (404, "Cluster does not exist")
+    assert await refused(changes.delete_cluster(store, "standalone")) == (412, "Cluster not empty")
+    await changes.delete_cluster(store, "c2")
+    assert await refused(changes.delete_cluster(store, "c2")) == (404, "Cluster does not exist")
+
+
+async def test_partitioned_topics_live_and_refuse_as_pulsar_does(store: MetadataStore) -> None:
+    await with_namespace(store)
+    pt3, plain, nope = NS.topic("pt3"), NS.topic("tp"), NS.topic("nope")
+    await topics.create_missing(store, plain)
+    await topics.create_partitioned(store, pt3, 3)
+    stored = (await store.get("/admin/partitioned-topics/t1/ns1/persistent/pt3"))[0]
+    assert stored == b'{"partitions":3,"deleted":false}'
+    listed = [topic.local for topic in await topics.list_topics(store, NS)]
+    assert listed == ["pt3-partition-0", "pt3-partition-1", "pt3-partition-2", "tp"]
+    assert await topics.list_partitioned(store, NS) == [pt3]
+    assert await topics.get_partitions(store, plain) == {"partitions": 0, "deleted": False}
+    create = topics.create_partitioned
+    assert await refused(create(store, pt3, 3)) == (409, "This topic already exists")
+    assert await refused(create(store, plain, 3)) == (409, "This topic already exists")
+    assert await refused(create(store, nope, 0)) == (
+        406,
+        "Number of partitions should be more than 0",
+    )
+    assert (await refused(create(store, nope, 10_001)))[0] == 406
+    text = "Partitioned Topic Name should not contain '-partition-'"
+    assert await refused(create(store, NS.topic("x-partition-1"), 2)) == (412, text)
+    missing = NamespaceName.of("t1", "nope").topic("x")
+    assert await refused(create(store, missing, 2)) == (404, "Namespace not found")
+    text = f"Topic {nope} not found"
+    assert await refused(topics.get_partitions(store, nope)) == (404, text)
+    await topics.grow_partitioned(store, pt3, 5)
+    await topics.grow_partitioned(store, pt3, 5)
+    assert (await topics.get_partitions(store, pt3))["partitions"] == 5
+    assert len(await topics.list_topics(store, NS)) == 6
+    grow = topics.grow_partitioned
+    text = "Desired partitions 2 can't be less than the current partitions 5."
+    assert await refused(grow(store, pt3, 2)) == (422, text)
+    text = f"Topic {plain} is not the partitioned topic."
+    assert await refused(grow(store, plain, 5)) == (409, text)
+    text = f"{plain} is a non-partitioned topic. Instead of calling delete-partitioned-topic please call delete."
+    assert await refused(topics.delete_partitioned(store, plain)) == (409, text)
+    assert (await refused(topics.delete_partitioned(store, pt3)))[0] == 412
+    for index in range(5):
+        await store.delete(f"/managed-ledgers/t1/ns1/persistent/pt3-partition-{index}")
+    assert await topics.delete_partitioned(store, pt3) == 5
+    assert (await refused(topics.delete_partitioned(store, pt3)))[0] == 404
+
+
+async def test_a_topic_named_like_a_partition_needs_its_partitioned_topic(
+    store: MetadataStore,
+) -> None:
+    await with_namespace(store)
+    check = topics.check_new_topic
+    text = (
+        'Can\'t create topic x-partition-0 with "-partition-" followed by numeric value '
+        "if there isn't a partitioned topic x created."
+    )
+    assert await refused(check(store, NS.topic("x-partition-0"))) == (412, text)
+    await topics.create_partitioned(store, NS.topic("x"), 3)
+    text = (
+        'Can\'t create topic x-partition-7 with "-partition-" followed by a number '
+        "smaller than number of partition of partitioned topic x"
+    )
+    assert await refused(check(store, NS.topic("x-partition-7"))) == (412, text)
+    assert await refused(check(store, NS.topic("x-partition-1"))) == (
+        409,
+        "This topic already exists",
+    )
+    await check(store, NS.topic("y"))
+
+
+async def test_topics_are_listed_by_bundle_and_without_system_topics(store: MetadataStore) -> None:
+    await with_namespace(store)
+    for local in ("üml:aut", "pl us", "a~b", "__change_events"):
+        await topics.create_missing(store, NS.topic(local))
+    everything = await topics.list_topics(store, NS)
+    assert [topic.local for topic in everything] == ["a~b", "pl us", "üml:aut"]
+    assert len(await topics.list_topics(store, NS, include_system=True)) == 4
+    boundaries = (await changes.get_policies(store, NS))["bundles"]["boundaries"]
+    by_bundle = [
+        await topics.list_topics(store, NS, bundle=f"{low}_{high}")
+        for low, high in pairwise(boundaries)
+    ]
+    assert sorted((topic for part in by_bundle for topic in part), key=str) == everything
+    assert await topics.list_topics(store, NS, bundle="zzz") == []
+
+
+async def test_unknown_policies_of_newer_brokers_survive_a_change(store: MetadataStore) -> None:
+    await with_namespace(store)
+    value = json.loads((await store.get("/admin/policies/t1/ns1"))[0])
+    await store.put("/admin/policies/t1/ns1", json.dumps({**value, "newer": {"x": 1}}).encode())
+    await changes.set_policy(store, NS, "message_ttl_in_seconds", 60)
+    policies = await changes.get_policies(store, NS)
+    assert (policies["newer"], policies["message_ttl_in_seconds"]) == ({"x": 1}, 60)

@@ -1,0 +1,210 @@
+"""Ownership: one owner at a time, taken over only after the old one stopped. Time is virtual where it must pass."""
+
+import asyncio
+
+import pytest
+
+from engine.admin import changes
+from engine.base.names import BundleName, NamespaceName, TopicName
+from engine.metadata.memory import MemoryServer, MemoryStore
+from engine.metadata.store import SessionState, StoreUnavailableError
+from engine.ownership.owner import BundleOwnership, NoNamespaceError, OwnerRecord
+from engine.ownership.registration import BrokerRecord, Registration, claim, live_brokers
+
+TOPIC = TopicName.parse("public/default/x")
+TIMEOUT_S = 0.4
+GOLDEN_OWNER = (
+    b'{"nativeUrl":"pulsar://127.0.0.1:18250","httpUrl":"http://127.0.0.1:18200","disabled":false,'
+    b'"advertisedListeners":{}}'
+)
+
+
+class Broker:
+    """An ownership with what it lost and when."""
+
+    def __init__(self, store: MemoryStore, name: str) -> None:
+        self.store = store
+        self.lost: list[BundleName] = []
+        self.lost_at = asyncio.Event()
+        record = OwnerRecord(f"pulsar://{name}:6650", f"http://{name}:8081")
+        self.ownership = BundleOwnership(store, record, self._lose)
+
+    def _lose(self, bundles: list[BundleName]) -> None:
+        self.lost += bundles
+        self.lost_at.set()
+
+    async def take(self) -> bool:
+        bundle = (await self.ownership.bundles(TOPIC.namespace)).of_topic(TOPIC)
+        return await self.ownership.acquire(bundle)
+
+
+async def until_gone(store: MemoryStore, path: str) -> None:
+    changed = asyncio.Event()
+    stop = store.watch(path, lambda _: changed.set())
+    while await store.exists(path) is not None:
+        changed.clear()
+        await changed.wait()
+    stop()
+
+
+@pytest.fixture
+async def server() -> MemoryServer:
+    found = MemoryServer()
+    store = found.session()
+    await changes.bootstrap(store, cluster="standalone", broker_url="b", web_url="w")
+    return found
+
+
+async def path_of(broker: Broker) -> str:
+    bundle = (await broker.ownership.bundles(TOPIC.namespace)).of_topic(TOPIC)
+    return f"/namespace/{bundle}"
+
+
+async def test_only_one_of_two_brokers_owns_a_bundle(server: MemoryServer) -> None:
+    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    taken = await asyncio.gather(one.take(), two.take())
+    assert sorted(taken) == [False, True]
+    winner, loser = (one, two) if taken[0] else (two, one)
+    assert winner.ownership.serves(TOPIC)
+    assert not loser.ownership.serves(TOPIC)
+    bundle = winner.ownership.owned()[0]
+    assert await loser.ownership.owner(bundle) == await winner.ownership.owner(bundle)
+
+
+async def test_the_owner_node_is_apaches() -> None:
+    assert (
+        OwnerRecord("pulsar://127.0.0.1:18250", "http://127.0.0.1:18200").encode() == GOLDEN_OWNER
+    )
+    assert OwnerRecord.decode(GOLDEN_OWNER).native_url == "pulsar://127.0.0.1:18250"
+
+
+async def test_a_released_bundle_is_unloaded_before_its_node_goes(server: MemoryServer) -> None:
+    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    assert await one.take()
+    bundle = one.ownership.owned()[0]
+
+    async def unload(leaving: BundleName) -> None:
+        assert not one.ownership.serves(TOPIC)
+        assert one.ownership.is_leaving(leaving)
+        assert not await two.take()
+
+    await one.ownership.release(bundle, unload)
+    assert not one.ownership.owns(bundle)
+    assert await two.take()
+    assert one.lost == []
+
+
+async def test_a_cut_off_owner_stops_before_another_can_start(server: MemoryServer) -> None:
+    one, two = Broker(server.session(TIMEOUT_S), "one"), Broker(server.session(), "two")
+    assert await one.take()
+    path = await path_of(two)
+    server.partition(one.store.session_id)
+    async with asyncio.timeout(10):
+        await until_gone(two.store, path)
+        assert not one.ownership.serves(TOPIC)
+        assert [str(bundle) for bundle in one.lost] == [path.removeprefix("/namespace/")]
+        assert await two.take()
+    assert two.ownership.serves(TOPIC)
+
+
+async def test_a_short_break_of_the_connection_costs_no_bundle(server: MemoryServer) -> None:
+    one = Broker(server.session(), "one")
+    assert await one.take()
+    again = asyncio.Event()
+    one.store.on_state(lambda state: again.set() if state is SessionState.CONNECTED else None)
+    server.break_connection(one.store.session_id)
+    async with asyncio.timeout(10):
+        await again.wait()
+        await one.store.exists("/")
+    assert one.ownership.serves(TOPIC)
+    assert one.lost == []
+
+
+async def test_a_removed_node_is_a_lost_bundle(server: MemoryServer) -> None:
+    one = Broker(server.session(), "one")
+    assert await one.take()
+    await server.session().delete(await path_of(one))
+    async with asyncio.timeout(10):
+        await one.lost_at.wait()
+    assert not one.ownership.serves(TOPIC)
+    assert await one.take()
+
+
+async def test_the_next_life_of_a_broker_takes_its_bundles_at_once(server: MemoryServer) -> None:
+    first, second = Broker(server.session(), "same"), Broker(server.session(), "same")
+    assert await first.take()
+    assert await second.ownership.owner(first.ownership.owned()[0]) is None
+    assert await second.take()
+    async with asyncio.timeout(10):
+        await first.lost_at.wait()
+    assert not first.ownership.serves(TOPIC)
+    assert second.ownership.serves(TOPIC)
+
+
+async def test_bundles_are_stored_on_first_use_and_follow_the_namespace(
+    server: MemoryServer,
+) -> None:
+    one = Broker(server.session(), "one")
+    bundles = await one.ownership.bundles(TOPIC.namespace)
+    assert len(bundles) == 4
+    value, _ = await one.store.get("/admin/local-policies/public/default")
+    assert value.startswith(b'{"bundles":{"boundaries":["0x00000000","0x40000000"')
+    with pytest.raises(NoNamespaceError):
+        await one.ownership.bundles(NamespaceName.of("public", "nope"))
+    legacy = NamespaceName.parse("public/clu/ns")
+    assert len(await one.ownership.bundles(legacy)) == 1
+    with pytest.raises(NoNamespaceError):
+        await one.ownership.bundles(NamespaceName.parse("nobody/clu/ns"))
+
+
+async def test_a_bundle_being_released_cannot_be_taken(server: MemoryServer) -> None:
+    one = Broker(server.session(), "one")
+    assert await one.take()
+    bundle = one.ownership.owned()[0]
+    leaving, go_on = asyncio.Event(), asyncio.Event()
+
+    async def unload(_: BundleName) -> None:
+        leaving.set()
+        await go_on.wait()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(one.ownership.release(bundle, unload))
+        await leaving.wait()
+        take = group.create_task(one.ownership.acquire(bundle))
+        go_on.set()
+    assert await take  # it waited for the release, then took it anew
+
+
+async def test_registration_replaces_its_former_life_and_is_listed(server: MemoryServer) -> None:
+    record = BrokerRecord(
+        "127.0.0.1:8081", "pulsar://127.0.0.1:6650", "http://127.0.0.1:8081", 5, "4"
+    )
+    before, now = server.session(), server.session()
+    await Registration(before, record).renew()
+    registration = Registration(now, record)
+    await registration.renew()
+    stat = await now.exists("/loadbalance/brokers/127.0.0.1:8081")
+    assert stat is not None
+    assert stat.ephemeral_owner == now.session_id
+    assert await live_brokers(now) == {record.id: record}
+    assert (await now.get("/loadbalance/leader"))[0] == (
+        b'{"brokerId":"127.0.0.1:8081","serviceUrl":"http://127.0.0.1:8081"}'
+    )
+    await registration.withdraw()
+    assert await live_brokers(now) == {}
+
+
+async def test_a_claim_respects_other_owners(server: MemoryServer) -> None:
+    one, two = server.session(), server.session()
+    assert await claim(one, "/x/y", b"one")
+    assert await claim(one, "/x/y", b"one")
+    assert not await claim(two, "/x/y", b"two")
+
+
+async def test_nothing_is_taken_without_a_session(server: MemoryServer) -> None:
+    one = Broker(server.session(TIMEOUT_S), "one")
+    bundle = (await one.ownership.bundles(TOPIC.namespace)).of_topic(TOPIC)
+    server.partition(one.store.session_id)
+    with pytest.raises(StoreUnavailableError):
+        await one.ownership.acquire(bundle)
+    assert not one.ownership.serves(TOPIC)
