@@ -44,6 +44,8 @@ def choose_active(members: Sequence[tuple[int, str]], partition: int, topic: str
         return None
     best = min(priority for priority, _ in members)
     ranked = sorted((name, i) for i, (priority, name) in enumerate(members) if priority == best)
+    if len(ranked) == 1:
+        return ranked[0][1]
     if partition >= 0:
         return ranked[partition % len(ranked)][1]
     ring: dict[int, int] = {}

@@ -204,6 +204,8 @@ class ConsumeCommands:
         if subscription.consumers != [consumer] and not body.force:
             raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
         self._forget(consumer)
+        if not subscription.durable and not subscription.consumers:
+            return commands.success(body.request_id)  # it went with its consumer
         try:
             await subscription.topic.delete_subscription(subscription.name, force=body.force)
         except ConsumerBusy as error:

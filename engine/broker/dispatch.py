@@ -308,6 +308,8 @@ class SharedDispatcher:
                 self._chunks.keep(chunk, owner)
         elif not owner.can_receive or owner in self._parked:
             return self._park(owner, view)
+        if chunk is not None:
+            self._chunks.done(chunk)
         deliver(owner, source, view, 1, self._counts, now_ms)
         return True
 

@@ -90,6 +90,9 @@ class ProduceCommands:
             producer.leave()
             raise ServiceNotReady("The connection is closed")
         self._closed.pop(body.producer_id, None)
+        older = self.producers.get(body.producer_id)
+        if older is not None:
+            older.leave()
         self.producers[body.producer_id] = producer
         return commands.producer_success(body.request_id, producer.name)
 
@@ -107,7 +110,8 @@ class ProduceCommands:
                 code, text = refusal
                 self._session.send(commands.send_error(event.producer_id, highest, code, text))
                 return
-            producer.chunks += event.command.is_chunk
+            if event.command.is_chunk:
+                producer.topic.chunks_published = True
         producer.send(event.run)
 
     def corrupt(self, event: CorruptSend) -> None:

@@ -38,7 +38,6 @@ class Producer:
         self.metadata = metadata or {}
         self.connected_ms = now_ms
         self.published = Traffic()
-        self.chunks = 0
         self._pending = 0
         self._drained: asyncio.Future[None] | None = None
         self._closed = False

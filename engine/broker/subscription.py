@@ -9,7 +9,7 @@ from engine.base.tasks import TaskScope
 from engine.broker.consumer import Consumer, SubscriptionType, count_bits
 from engine.broker.dispatch import Dispatcher, SharedDispatcher, SingleDispatcher
 from engine.broker.errors import BrokerError, ConsumerBusy, NotAllowed, ServiceNotReady
-from engine.broker.rates import Rate, Traffic
+from engine.broker.rates import Traffic
 from engine.broker.redelivery import RedeliveryCounts
 from engine.broker.source import EntrySource
 from engine.managed.cursor import Cursor
@@ -40,12 +40,12 @@ class Subscription:
         self._closed = False
         self.out = Traffic()
         """Of consumers that have left; with those attached it makes the subscription's total."""
-        self.acked = Rate()
-        self.redelivered = Rate()
+        self._held_up = False
         self.flow_ms = 0
         self.consumed_ms = 0
         self.acked_ms = 0
         self.advanced_ms = 0
+        self._mark_delete = cursor.mark_delete
 
     @property
     def consumers(self) -> list[Consumer]:
@@ -78,7 +78,9 @@ class Subscription:
 
     def wake(self) -> None:
         """Something that dispatch may wait for has happened."""
-        if self._dispatcher is not None and self.cursor.blocked is None:
+        if self.cursor.blocked is not None:
+            self._held_up = True  # an acknowledgement wakes it
+        elif self._dispatcher is not None:
             self._dispatcher.wake()
 
     # --- consumers ------------------------------------------------------------------------------
@@ -151,6 +153,7 @@ class Subscription:
         assert self._dispatcher is not None
         self.out.messages.total += consumer.out.messages.total
         self.out.bytes.total += consumer.out.bytes.total
+        self.consumed_ms = max(self.consumed_ms, consumer.consumed_ms)
         self._dispatcher.remove(consumer)
 
     def disconnect(self, *, moving: bool = False) -> None:
@@ -201,6 +204,12 @@ class Subscription:
         now_ms = self._clock.wall_ms()
         consumer.acknowledged(messages, now_ms)
         self.acked_ms = now_ms
+        if self.cursor.mark_delete != self._mark_delete:
+            self._mark_delete = self.cursor.mark_delete
+            self.advanced_ms = now_ms
+        if self._held_up and self.cursor.blocked is None:
+            self._held_up = False
+            self.wake()
 
     def redeliver(
         self, consumer: Consumer, positions: list[Position] | None, epoch: int | None

@@ -106,11 +106,7 @@ class Topic:
                 self.producers[producer.name] = producer
                 return
             if holder.outlet is producer.outlet:
-                if (
-                    holder.producer_id == producer.producer_id
-                    and not producer.named_by_user
-                    and producer.epoch > holder.epoch
-                ):
+                if holder.producer_id == producer.producer_id and producer.epoch > holder.epoch:
                     holder.leave()
                     continue
             elif not await holder.outlet.is_alive():
@@ -150,8 +146,12 @@ class Topic:
             if subscription.durable != durable:
                 kind = "Durable" if subscription.durable else "NonDurable"
                 raise NotAllowed(f"{kind} subscription with the same name already exists.")
-            if await subscription.attach(consumer):
-                return subscription
+            try:
+                if await subscription.attach(consumer):
+                    return subscription
+            finally:
+                if not subscription.consumers:
+                    self.abandoned(subscription)  # made for this consumer, which did not come
 
     async def _ensure_subscription(
         self,

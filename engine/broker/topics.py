@@ -58,7 +58,7 @@ class TopicRegistry:
         self.entropy = entropy
         self.settings = settings
         self._ledger_config = ledger_config
-        self._scope = TaskScope("topics")
+        self._scope = TaskScope("topics", self._task_failed)
         self._loaded: dict[str, Topic] = {}
         self._loading: dict[str, asyncio.Task[Topic]] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
@@ -81,6 +81,11 @@ class TopicRegistry:
         except TimeoutError:
             log.warning("topics left at the deadline count=%d", len(self._loaded))
         await self._scope.close()
+
+    def _task_failed(self, name: str, error: BaseException) -> None:
+        # A refused load is the answer to whoever asked; anything else is our fault.
+        if not isinstance(error, BrokerError):
+            log.error("task failed name=%s", name, exc_info=error)
 
     def loaded(self, name: TopicName) -> Topic | None:
         """The topic when it is served now."""
