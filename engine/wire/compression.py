@@ -1,4 +1,4 @@
-"""Payload codecs by Pulsar's numbers, with the claimed size enforced: a payload that unpacks to anything else is refused.
+"""Payload codecs by Pulsar's numbers, with the claimed size enforced: what unpacks to anything else is refused.
 
 NONE 0; LZ4 1, a raw block without size or frame; ZLIB 2; ZSTD 3, a frame; SNAPPY 4, a raw block with its size in front.
 Pure, but heavy to import: import late where payloads are seldom opened.
@@ -28,7 +28,7 @@ def codec_name(kind: int) -> str:
     """Pulsar's name of a codec number. Raises CompressionError for one we do not know."""
     if kind not in pb.CompressionType.values():
         raise CompressionError(f"compression {kind} is not known")
-    return str(pb.CompressionType.Name(kind))  # type: ignore[arg-type]
+    return str(pb.CompressionType.Name(kind))
 
 
 def compress(kind: int, data: bytes) -> bytes:

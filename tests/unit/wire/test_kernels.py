@@ -1,0 +1,440 @@
+"""The kernels against protobuf and the byte layouts, on any run of entries."""
+
+import hashlib
+from struct import pack
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.base.ids import Position
+from engine.base.slices import Slice
+from engine.wire import bookie_commands, client_commands, commands, frames
+from engine.wire.batches import Message, pack_entry
+from engine.wire.kernels import (
+    BAD_CHECKSUM,
+    NEED,
+    OTHER,
+    TOO_LARGE,
+    SendRun,
+    batch_sizes,
+    build_add_replies,
+    build_adds,
+    build_messages,
+    build_receipts,
+    head_sequences,
+    take_acks,
+    take_add_replies,
+    take_adds,
+    take_read_replies,
+    take_sends,
+)
+
+FRAME_MAX = 5 * 1024 * 1024
+KEY = hashlib.sha1(b"ledger").digest()
+NUMBERS = st.one_of(
+    st.integers(0, 300), st.sampled_from([127, 128, 16383, 16384, 2**21, 2**35, 2**63 - 1])
+)
+
+
+def entry(value: bytes, checksum: bool = True) -> bytes:
+    return pack_entry([Message(value)], producer_name="p", publish_ms=1, checksum=checksum)
+
+
+def sends(producer_id: int, values: list[bytes], sequence: int = 0) -> bytes:
+    return b"".join(
+        client_commands.send(producer_id, sequence + i, entry(value))
+        for i, value in enumerate(values)
+    )
+
+
+SENDS = st.lists(
+    st.tuples(
+        NUMBERS,  # sequence id
+        st.binary(max_size=40),
+        st.booleans(),  # checksum
+        st.one_of(st.none(), st.integers(1, 300)),  # message count
+        st.one_of(st.none(), st.integers(0, 200)),  # highest sequence id above the sequence id
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(NUMBERS, SENDS)
+def test_a_run_of_sends_holds_what_protobuf_reads(
+    producer_id: int, wanted: list[tuple[int, bytes, bool, int | None, int | None]]
+) -> None:
+    entries = [entry(value, checksum) for _, value, checksum, _, _ in wanted]
+    buf = b"".join(
+        client_commands.send(
+            producer_id,
+            sequence,
+            each,
+            num_messages=count,
+            highest_sequence_id=None if above is None else sequence + above,
+        )
+        for each, (sequence, _, _, count, above) in zip(entries, wanted, strict=True)
+    )
+    pos, why, run = take_sends(buf, 0, len(buf), producer_id, FRAME_MAX)
+    assert (pos, why) == (len(buf), NEED)
+    assert run is not None
+    assert [run.entry(i) for i in range(run.count)] == entries
+    assert run.size == sum(map(len, entries))
+    assert run.messages == sum(count or 1 for _, _, _, count, _ in wanted)
+    highest = [s + (above or 0) for s, _, _, _, above in wanted]
+    assert head_sequences(run.heads) == [
+        (sequence, high) for (sequence, *_), high in zip(wanted, highest, strict=True)
+    ]
+    assert run.first_sequence == wanted[0][0]
+    assert run.last_sequence == highest[-1]
+
+
+@given(NUMBERS, SENDS, st.data())
+def test_sends_cut_off_anywhere_give_whole_frames_only(
+    producer_id: int,
+    wanted: list[tuple[int, bytes, bool, int | None, int | None]],
+    data: st.DataObject,
+) -> None:
+    made = [
+        client_commands.send(producer_id, sequence, entry(value, checksum), num_messages=count)
+        for sequence, value, checksum, count, _ in wanted
+    ]
+    buf = b"".join(made)
+    cut = data.draw(st.integers(0, len(buf)))
+    pos, why, run = take_sends(buf[:cut], 0, cut, producer_id, FRAME_MAX)
+    whole = [sum(map(len, made[:i])) for i in range(len(made) + 1)]
+    assert pos == max(stop for stop in whole if stop <= cut)
+    assert why == NEED
+    assert (run.count if run else 0) == whole.index(pos)
+
+
+def test_sends_end_at_another_producer() -> None:
+    buf = sends(7, [b"a", b"b"]) + sends(8, [b"c"])
+    pos, why, run = take_sends(buf, 0, len(buf), 7, FRAME_MAX)
+    assert run is not None
+    assert (run.count, why) == (2, OTHER)
+    assert take_sends(buf, pos, len(buf), 8, FRAME_MAX)[0] == len(buf)
+
+
+@pytest.mark.parametrize("field", [{"is_chunk": True}, {"marker": True}, {"txn": (1, 2)}])
+def test_sends_with_further_fields_take_the_slow_path(field: dict[str, object]) -> None:
+    buf = sends(7, [b"a"]) + client_commands.send(7, 1, entry(b"b"), **field)  # type: ignore[arg-type]
+    pos, why, run = take_sends(buf, 0, len(buf), 7, FRAME_MAX)
+    assert run is not None
+    assert (run.count, why, pos) == (1, OTHER, len(sends(7, [b"a"])))
+
+
+def test_a_highest_sequence_id_below_the_sequence_id_takes_the_slow_path() -> None:
+    buf = client_commands.send(7, 9, entry(b"a"), highest_sequence_id=8)
+    assert take_sends(buf, 0, len(buf), 7, FRAME_MAX) == (0, OTHER, None)
+
+
+def test_a_wrong_checksum_ends_the_run_before_its_frame() -> None:
+    good = sends(7, [b"a", b"b"])
+    bad = bytearray(sends(7, [b"c"]))
+    bad[-1] ^= 1
+    buf = good + bytes(bad)
+    pos, why, run = take_sends(buf, 0, len(buf), 7, FRAME_MAX)
+    assert run is not None
+    assert (pos, why, run.count) == (len(good), BAD_CHECKSUM, 2)
+
+
+def test_a_frame_above_the_limit_is_told_from_its_length_alone() -> None:
+    buf = sends(7, [b"a"]) + pack(">I", 101)
+    pos, why, run = take_sends(buf, 0, len(buf), 7, 100)
+    assert run is not None
+    assert (why, pos) == (TOO_LARGE, len(buf) - 4)
+
+
+@given(st.binary(max_size=80), NUMBERS)
+def test_no_kernel_fails_on_any_bytes(junk: bytes, producer_id: int) -> None:
+    end = len(junk)
+    assert take_sends(junk, 0, end, producer_id, FRAME_MAX)[0] <= end
+    assert take_acks(junk, 0, end)[0] <= end
+    assert take_adds(junk, 0, end, FRAME_MAX)[0] <= end
+    assert take_add_replies(junk, 0, end)[0] <= end
+    assert take_read_replies(junk, 0, end)[0] <= end
+    assert batch_sizes(junk, [0, end]) is None or end > 4
+
+
+@given(NUMBERS, SENDS, st.integers(0, 10_000), st.integers(0, 255))
+def test_no_kernel_fails_on_a_damaged_run(
+    producer_id: int,
+    wanted: list[tuple[int, bytes, bool, int | None, int | None]],
+    at: int,
+    value: int,
+) -> None:
+    buf = bytearray(sends(producer_id, [each[1] for each in wanted]))
+    buf[at % len(buf)] = value
+    pos, _, run = take_sends(bytes(buf), 0, len(buf), producer_id, FRAME_MAX)
+    assert pos <= len(buf)
+    assert run is None or all(
+        a <= b <= pos for a, b in zip(run.spans[::2], run.spans[1::2], strict=True)
+    )
+
+
+@given(
+    NUMBERS, NUMBERS, NUMBERS, st.lists(st.tuples(NUMBERS, st.booleans()), min_size=1, max_size=9)
+)
+def test_receipts_are_what_protobuf_builds(
+    producer_id: int, ledger_id: int, first: int, wanted: list[tuple[int, bool]]
+) -> None:
+    buf = b"".join(
+        client_commands.send(
+            producer_id, s, entry(b""), highest_sequence_id=s + 5 if high else None
+        )
+        for s, high in wanted
+    )
+    run = take_sends(buf, 0, len(buf), producer_id, FRAME_MAX)[2]
+    assert run is not None
+    made = build_receipts(ledger_id, first, run.heads, 0, run.count)
+    pos = 0
+    for i, (sequence, high) in enumerate(wanted):
+        stop = frames.whole_frame(made, pos, len(made), FRAME_MAX)
+        found = commands.parse(made, *frames.command_span(made, pos, stop)).send_receipt
+        expected = commands.send_receipt(
+            producer_id, sequence, Position(ledger_id, first + i), sequence + 5 if high else None
+        )
+        assert found == commands.parse(expected, 8, len(expected)).send_receipt
+        pos = stop
+    assert pos == len(made)
+
+
+def a_run(entries: list[bytes], ledger_id: int = 5, first: int = 0) -> Slice:
+    buf, spans = b"", []
+    for each in entries:
+        spans += [len(buf) + 2, len(buf) + 2 + len(each)]
+        buf += b"--" + each
+    return Slice(buf, spans, sum(map(len, entries)), None, ledger_id, first)
+
+
+@given(
+    st.lists(st.binary(max_size=20), min_size=1, max_size=6),
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+    st.integers(-1, 300),
+    st.one_of(st.none(), st.integers(0, 2**33)),
+    st.one_of(st.none(), st.lists(st.integers(0, 200), min_size=6, max_size=6)),
+)
+def test_messages_are_what_protobuf_builds(
+    entries: list[bytes],
+    consumer_id: int,
+    ledger_id: int,
+    first: int,
+    partition: int,
+    epoch: int | None,
+    counts: list[int] | None,
+) -> None:
+    run = a_run(entries, ledger_id, first)
+    made = b"".join(build_messages(consumer_id, run, 0, run.count, counts, epoch, partition))
+    expected = b"".join(
+        commands.message(
+            consumer_id,
+            run.position(i),
+            each,
+            partition=partition,
+            redelivery_count=counts[i] if counts else 0,
+            consumer_epoch=epoch,
+        )
+        for i, each in enumerate(entries)
+    )
+    assert made == expected
+
+
+def test_large_entries_are_sent_as_views_of_the_received_buffer() -> None:
+    run = a_run([b"x" * 20_000, b"y" * 30_000])
+    parts = build_messages(1, run, 0, 2)
+    views = [part for part in parts if isinstance(part, memoryview)]
+    assert [view.obj for view in views] == [run.buf, run.buf]
+    adds, _ = build_adds(run, 0, 2, 5, 0, -1, 0, KEY)
+    assert len([part for part in adds if isinstance(part, memoryview)]) == 2
+    assert len(build_messages(1, a_run([b"x"] * 9), 0, 9)) == 1
+
+
+ACKS = st.lists(
+    st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=3), min_size=1, max_size=6
+)
+
+
+@given(NUMBERS, ACKS, st.data())
+def test_acks_give_the_positions_protobuf_reads(
+    consumer_id: int, wanted: list[list[tuple[int, int]]], data: st.DataObject
+) -> None:
+    made = [client_commands.ack(consumer_id, [Position(*p) for p in ids]) for ids in wanted]
+    buf = b"".join(made)
+    pos, why, found, positions = take_acks(buf, 0, len(buf))
+    assert (pos, why, found) == (len(buf), NEED, consumer_id)
+    assert positions == [Position(*p) for ids in wanted for p in ids]
+    assert all(isinstance(p, Position) for p in positions)
+    cut = data.draw(st.integers(0, len(buf) - 1))
+    whole = [sum(map(len, made[:i])) for i in range(len(made) + 1)]
+    assert take_acks(buf[:cut], 0, cut)[0] == max(stop for stop in whole if stop <= cut)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        client_commands.ack(1, [Position(5, 2)], cumulative=True),
+        client_commands.ack(1, [Position(5, 2)], request_id=4),
+        client_commands.ack(1, [Position(5, 2)], ack_set=[3]),
+        client_commands.ack(1, [Position(5, 2)], txn=(1, 1)),
+        client_commands.ack(1, [Position(5, -1)]),
+        client_commands.ack(1, []),
+        client_commands.ack(2, [Position(5, 2)]),
+        client_commands.flow(1, 5),
+    ],
+)
+def test_acks_end_at_anything_but_a_plain_ack_of_the_same_consumer(other: bytes) -> None:
+    plain = client_commands.ack(1, [Position(5, 1)])
+    pos, why, consumer_id, positions = take_acks(plain + other, 0, len(plain + other))
+    assert (pos, why, consumer_id, positions) == (len(plain), OTHER, 1, [Position(5, 1)])
+
+
+@pytest.mark.parametrize("broker_metadata", [b"", b"\x0e\x02\x00\x00\x00\x02\x08\x58"])
+def test_batch_sizes_read_the_count_behind_all_headers(broker_metadata: bytes) -> None:
+    single = broker_metadata + entry(b"X" * 10)
+    three = broker_metadata + pack_entry(
+        [Message(b"a", properties={"X": "X"})] * 3, producer_name="XXX", publish_ms=88
+    )
+    run = a_run([single, three, single, three])
+    assert batch_sizes(run.buf, run.spans) == [1, 3, 1, 3]
+    run = a_run([single] * 3)
+    assert batch_sizes(run.buf, run.spans) is None
+
+
+@given(st.binary(max_size=60))
+def test_batch_sizes_take_damaged_metadata_for_a_single_message(junk: bytes) -> None:
+    sizes = batch_sizes(b"\x00\x00\x00" + bytes([len(junk)]) + junk, [0, 4 + len(junk)])
+    assert sizes is None or 1 < sizes[0] < 2**31
+
+
+def test_an_add_frame_has_the_published_bytes() -> None:
+    run = a_run([b"hello"])
+    parts, length = build_adds(
+        run, 0, 1, 5, 0, -1, 0, bytes.fromhex("850bf1071c5e3d8c24235676f8816ae0cbe2f14f")
+    )
+    assert length == 5
+    assert b"".join(parts).hex() == (
+        "0000004102010000850bf1071c5e3d8c24235676f8816ae0cbe2f14f0000000000000005"
+        "0000000000000000ffffffffffffffff0000000000000005b548f36968656c6c6f"
+    )
+
+
+@given(st.lists(st.binary(max_size=30), min_size=1, max_size=6), st.integers(0, 1 << 40), st.data())
+def test_adds_come_out_of_the_bookie_s_kernel_as_they_went_in(
+    entries: list[bytes], first: int, data: st.DataObject
+) -> None:
+    run = a_run(entries)
+    flags = data.draw(st.sampled_from([0, 2, 4, 6]))
+    parts, length = build_adds(run, 0, run.count, 9, first, first - 1, 100, KEY, flags)
+    buf = b"".join(parts)
+    assert length == 100 + sum(map(len, entries))
+    pos, why, runs = take_adds(buf, 0, len(buf), FRAME_MAX)
+    assert (pos, why, len(runs)) == (len(buf), NEED, 1)
+    (found,) = runs
+    assert (found.ledger_id, found.first_entry, found.count) == (9, first, len(entries))
+    assert (found.master_key, found.flags) == (KEY, flags)
+    total = 100
+    for i, each in enumerate(entries):
+        stored = buf[found.offsets[i] : found.end(i)]
+        total += len(each)
+        head = pack(">qqqq", 9, first + i, first - 1, total)
+        assert stored == head + pack(">I", crc32c(each, crc32c(head))) + each
+    cut = data.draw(st.integers(0, len(buf) - 1))
+    assert take_adds(buf[:cut], 0, cut, FRAME_MAX)[0] <= cut
+    replies = build_add_replies(buf, found, 0)
+    assert take_add_replies(replies, 0, len(replies)) == (
+        len(replies),
+        NEED,
+        [(0, 9, first, len(entries))],
+    )
+
+
+def test_adds_split_where_ledger_key_flags_or_order_change() -> None:
+    run = a_run([b"a", b"b"])
+    other_key = hashlib.sha1(b"other").digest()
+    pieces = [
+        (1, 0, KEY, 0),
+        (1, 2, KEY, 0),
+        (2, 4, KEY, 0),
+        (2, 6, other_key, 0),
+        (2, 8, other_key, 6),
+        (2, 20, other_key, 6),
+    ]
+    buf = b"".join(
+        b"".join(build_adds(run, 0, 2, ledger, first, -1, 0, key, flags)[0])
+        for ledger, first, key, flags in pieces
+    )
+    runs = take_adds(buf, 0, len(buf), FRAME_MAX)[2]
+    assert [(r.ledger_id, r.first_entry, r.count, r.master_key, r.flags) for r in runs] == [
+        (1, 0, 4, KEY, 0),
+        (2, 4, 2, KEY, 0),
+        (2, 6, 2, other_key, 0),
+        (2, 8, 2, other_key, 6),
+        (2, 20, 2, other_key, 6),
+    ]
+    assert runs[0].end(3) == runs[0].stop == runs[1].start
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (bookie_commands.read_last_request(1), OTHER),
+        (pack(">II20sqq", 40, 0x02010000, KEY, 1, 1), OTHER),
+        (pack(">II20sqqqq", 56, 0x02010001, KEY, 1, 1, 0, 0), OTHER),
+        (pack(">II20sqqqq", 56, 0x01010000, KEY, 1, 1, 0, 0), OTHER),
+        (pack(">II20sqqqq", 56, 0x02010000, KEY, -1, 1, 0, 0), OTHER),
+        (pack(">I", FRAME_MAX + 1), TOO_LARGE),
+        (b"\x00\x00", NEED),
+    ],
+)
+def test_adds_stop_at_what_they_do_not_know(other: bytes, why: int) -> None:
+    adds = b"".join(build_adds(a_run([b"a"]), 0, 1, 1, 0, -1, 0, KEY)[0])
+    pos, found, runs = take_adds(adds + other, 0, len(adds + other), FRAME_MAX)
+    assert (pos, found, len(runs)) == (len(adds), why, 1)
+
+
+def test_replies_of_part_of_a_run_carry_their_ids_and_result() -> None:
+    buf = b"".join(build_adds(a_run([b"a"] * 5), 0, 5, 7, 10, 9, 0, KEY)[0])
+    (run,) = take_adds(buf, 0, len(buf), FRAME_MAX)[2]
+    made = build_add_replies(buf, run, 104, 1, 3)
+    assert made == bookie_commands.add_reply(104, 7, 11) + bookie_commands.add_reply(104, 7, 12)
+    assert build_add_replies(buf, run, 0, 5) == b""
+
+
+def test_add_replies_run_while_ledger_result_and_order_hold() -> None:
+    made = [(0, 1, 5), (0, 1, 6), (104, 1, 7), (0, 1, 8), (0, 2, 9), (0, 2, 3)]
+    buf = b"".join(bookie_commands.add_reply(*one) for one in made)
+    read = bookie_commands.read_reply(0, 1, 2, b"stored")
+    pos, why, runs = take_add_replies(buf + read, 0, len(buf + read))
+    assert (pos, why) == (len(buf), OTHER)
+    assert runs == [(0, 1, 5, 2), (104, 1, 7, 1), (0, 1, 8, 1), (0, 2, 9, 1), (0, 2, 3, 1)]
+
+
+def test_read_replies_give_the_stored_entry_s_place() -> None:
+    buf = b"".join(
+        [
+            bookie_commands.read_reply(0, 1, 2, b"stored"),
+            bookie_commands.read_reply(2, 1, 3),
+            bookie_commands.read_reply(0, 1, -1, b"last"),
+        ]
+    )
+    pos, why, found = take_read_replies(buf + b"\x00", 0, len(buf) + 1)
+    assert (pos, why) == (len(buf), NEED)
+    assert [(rc, ledger, at, buf[a:b]) for rc, ledger, at, a, b in found] == [
+        (0, 1, 2, b"stored"),
+        (2, 1, 3, b""),
+        (0, 1, -1, b"last"),
+    ]
+
+
+def test_the_tail_of_a_send_run_keeps_its_heads() -> None:
+    buf = sends(7, [b"a", b"b", b"c"], sequence=40)
+    run = take_sends(buf, 0, len(buf), 7, FRAME_MAX)[2]
+    assert isinstance(run, SendRun)
+    rest = run.tail(1)
+    assert (rest.count, rest.first_sequence, rest.last_sequence) == (2, 41, 42)
+    assert rest.entry(0) == run.entry(1)
