@@ -82,6 +82,13 @@ class BookieIndex:
         place = Location._make(_BLOCK.unpack(row[1]))
         return (first, place) if ledger == ledger_id and entry_id < first + place.entries else None
 
+    def blocks(self, ledger_id: int) -> list[tuple[int, Location]]:
+        """First entry and place of each record of a ledger, in order."""
+        rows = self._index.scan(
+            _BLOCK_KEY.pack(b"b", ledger_id, 0), _BLOCK_KEY.pack(b"b", ledger_id + 1, 0)
+        )
+        return [(_BLOCK_KEY.unpack(k)[2], Location._make(_BLOCK.unpack(v))) for k, v in rows]
+
     def put(self, placed: Iterable[Placed], records: Iterable[LedgerRecord]) -> None:
         """Enter blocks (those of one ledger do not overlap each other) and ledger records."""
         puts: list[tuple[bytes, bytes]] = []

@@ -1,0 +1,57 @@
+"""Nonsense in the settings stops the process at start and is named."""
+
+import pytest
+
+from bookie.__main__ import load_settings, parse_arguments, split_metadata
+from bookie.settings import BookieSettings, SettingsError
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"data_dir": ""}, "data_dir"),
+        ({"bookie_port": 70000}, "bookie_port"),
+        ({"bookie_port": 0}, "bookie_port"),
+        ({"listening_host": "0.0.0.0"}, "listening_host"),
+        ({"journal_file_bytes": 10}, "journal_file_bytes"),
+        ({"disk_usage_threshold": 1.5}, "disk_usage_threshold"),
+        ({"disk_usage_lwm_threshold": 0.99}, "disk_usage_threshold"),
+        ({"flush_interval_s": 0}, "flush_interval_s"),
+        ({"entry_log_bytes_max": 1 << 33}, "entry_log_bytes_max"),
+    ],
+)
+def test_nonsense_is_named(change: dict[str, object], name: str) -> None:
+    values: dict[str, object] = {"data_dir": "/d"} | change
+    with pytest.raises(SettingsError, match=name):
+        BookieSettings(**values)  # type: ignore[arg-type]
+
+
+def test_command_line_wins_over_environment_over_defaults() -> None:
+    arguments = parse_arguments(["--data-dir", "/d", "--port", "21150", "--status-port", "21151"])
+    environment = {
+        "MAGNETAR_BOOKIE_BOOKIE_PORT": "1",
+        "MAGNETAR_BOOKIE_WRITE_CACHE_BYTES": "1048576",
+        "MAGNETAR_BOOKIE_FLUSH_INTERVAL_S": "2.5",
+        "MAGNETAR_BOOKIE_JOURNAL_DIRECT": "false",
+        "MAGNETAR_BOOKIE_BOOKIE_ID": "me:1",
+    }
+    settings = load_settings(arguments, environment)
+    assert (settings.bookie_port, settings.http_server_port) == (21150, 21151)
+    assert (settings.write_cache_bytes, settings.flush_interval_s) == (1048576, 2.5)
+    assert settings.journal_direct is False
+    assert settings.bookie_id == "me:1"
+    assert settings.journal_root == "/d/journal"
+
+
+@pytest.mark.parametrize("text", ["many", "1.5", ""])
+def test_an_unreadable_environment_value_is_named(text: str) -> None:
+    arguments = parse_arguments(["--data-dir", "/d"])
+    with pytest.raises(SettingsError, match="write_cache_bytes"):
+        load_settings(arguments, {"MAGNETAR_BOOKIE_WRITE_CACHE_BYTES": text})
+
+
+def test_metadata_urls_are_split() -> None:
+    assert split_metadata("zk:a:1,b:2/us-east") == ("a:1,b:2", "/us-east")
+    assert split_metadata("zk:a:1") == ("a:1", "")
+    with pytest.raises(SettingsError, match="metadata"):
+        split_metadata("etcd:a:1")
