@@ -191,12 +191,16 @@ class Registration:
             self._changed.set()
 
     async def register(self) -> None:
-        """Create the node of the present mode, then remove the other one. Raises IdentityError when another process
-        holds our node for longer than the session timeout; store errors pass through."""
+        """Create the node of the present mode, then remove the other one; store errors pass through.
+
+        A node from another session is our own from before a crash and is replaced at once: the cookie ties the id to
+        our disks, and the index is locked by us. Raises IdentityError when it keeps coming back: somebody else's then.
+        """
         mine, other = self._writable, self._read_only
         if self.read_only:
             mine, other = other, mine
         deadline = self._clock.monotonic_s() + 2 * self._settings.zk_timeout_s
+        replaced = False
         while True:
             try:
                 await self._store.create(mine, self._value, ephemeral=True, make_parents=True)
@@ -207,7 +211,11 @@ class Registration:
                     break
             if self._clock.monotonic_s() > deadline:
                 raise IdentityError(f"{mine} is held by another process: two bookies with one id")
-            await asyncio.sleep(min(RETRY_S, self._settings.zk_timeout_s / 4))
+            if replaced:
+                await asyncio.sleep(min(RETRY_S, self._settings.zk_timeout_s / 4))
+            replaced = True
+            with suppress(NoNodeError):
+                await self._store.delete(mine)
         with suppress(NoNodeError):
             await self._store.delete(other)
         self.registered = True

@@ -415,3 +415,18 @@ async def test_lost_index_refuses_to_start() -> None:
     with pytest.raises(DamagedError, match="index"):
         async with machine:
             pass
+
+
+async def test_a_registration_left_by_a_crash_is_replaced_at_once() -> None:
+    machine = Machine()
+    async with machine:
+        pass
+    before = machine.metadata.session()
+    path = paths.available_bookie("bookie-1:3181")
+    await before.create(path, b"left behind", ephemeral=True)
+    async with asyncio.timeout(2), machine:
+        value, stat = await machine.store.get(path)
+        assert value != b"left behind"
+        assert stat.ephemeral_owner == machine.store.session_id
+        await before.close()
+        assert await machine.store.exists(path) is not None
