@@ -169,6 +169,9 @@ class Bookies:
         if channel is None or channel.down is not None:
             channel = BookieChannel(bookie_id, self._settings.unsent_bytes_max)
             channel.on_down(self._channel_down)
+            if self._tasks.closed:
+                channel.take_down("client closed")
+                return channel
             self._channels[bookie_id] = channel
             self._tasks.spawn(
                 f"connect {bookie_id}",

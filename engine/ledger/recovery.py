@@ -65,7 +65,7 @@ async def recover(
             f"ledger {ledger_id}: no verdict within {settings.recovery_timeout_s} s"
         ) from None
     closed = await tail.finish_recovery(
-        store, ledger_id, work.metadata, last, length, settings.metadata_timeout_s
+        store, ledger_id, metadata, work.metadata, last, length, settings.metadata_timeout_s
     )
     log.info(
         "ledger recovered ledger=%d last_entry=%d rewritten=%d",
@@ -186,7 +186,10 @@ class _Recovery:
             await self._wait_some(ops, f"nobody can say whether entry {entry} exists")
 
     async def _length_of(self, entry: int) -> int:
-        """Length up to ``entry``, from the entry itself, in whichever segment it lies."""
+        """Length up to ``entry``, from the entry itself, in whichever segment it lies.
+
+        0 when nobody gives it: it is confirmed, so the ledger may be closed, and nothing may rest on the length.
+        """
         bookies = self.metadata.bookies(entry)
         ops = []
         for position in write_set(entry, self._size, self._quorum):
@@ -199,6 +202,9 @@ class _Recovery:
                     if op.codes[0] == EOK:
                         return header_of(op.stored()).length
                 await self._wait_some(ops, f"nobody gives the last entry {entry}")
+        except LedgerRecoveryError as e:
+            log.warning("length of a recovered ledger is not known reason=%s", e)
+            return 0
         finally:
             for op in ops:
                 op.close()

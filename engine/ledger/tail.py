@@ -117,22 +117,26 @@ async def start_recovery(store: MetadataStore, ledger_id: int, timeout_s: float)
 async def finish_recovery(
     store: MetadataStore,
     ledger_id: int,
+    began: LedgerMetadata,
     recovered: LedgerMetadata,
     last_entry: int,
     length: int,
     timeout_s: float,
 ) -> LedgerMetadata:
-    """IN_RECOVERY becomes CLOSED with the segments of ``recovered``; if somebody closed it first, theirs stands."""
+    """IN_RECOVERY becomes CLOSED; if somebody closed it first, theirs stands.
+
+    Segments that ``recovered`` has beyond ``began`` (what recovery started from) are added.
+    """
 
     def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
         if stored.state is LedgerState.CLOSED:
             return None
         if stored.state is not LedgerState.IN_RECOVERY:
             raise LedgerError(f"ledger {ledger_id} left recovery by itself")
-        tail = recovered.segments[-1]
         changed = stored
-        if stored.segments[-1] != tail:
-            changed = stored.with_ensemble(tail.first, tail.bookies)
+        for segment in recovered.segments:
+            if segment.first >= began.segments[-1].first and segment not in began.segments:
+                changed = changed.with_ensemble(segment.first, segment.bookies)
         return changed.closed(last_entry, length)
 
     return await change(store, ledger_id, decide, timeout_s)

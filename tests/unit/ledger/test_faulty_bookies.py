@@ -1,0 +1,403 @@
+"""The ledger client against bookies that misbehave on the wire: hang, answer late, twice, out of order or nonsense."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.ledger.client import LedgerClient
+from engine.ledger.errors import (
+    LedgerRecoveryError,
+    NoSuchEntryError,
+    NotEnoughBookiesError,
+    ReadError,
+    UnauthorizedError,
+)
+from engine.ledger.ledger_metadata import LedgerState
+from engine.metadata import paths
+from engine.metadata.memory import MemoryServer
+from engine.metadata.records import BookieRegistration
+from engine.net.network import LoopNetwork
+from engine.wire import bookie_commands as wire
+from tests.ledger_cluster import FAST, Listener, payloads_of, run_of
+
+Answer = Callable[["Scripted", wire.AddRequest | wire.ReadRequest], list[bytes]]
+
+
+def honest(bookie: "Scripted", request: wire.AddRequest | wire.ReadRequest) -> list[bytes]:
+    """What a bookie should do, in memory."""
+    ledger, entry = request.ledger_id, request.entry_id
+    if isinstance(request, wire.AddRequest):
+        if ledger in bookie.fenced and not request.flags & wire.RECOVERY_ADD:
+            return [wire.add_reply(wire.EFENCED, ledger, entry)]
+        bookie.entries[ledger, entry] = request.entry
+        return [wire.add_reply(wire.EOK, ledger, entry)]
+    if request.flags & wire.DO_FENCING:
+        bookie.fenced[ledger] = None
+    wanted = entry
+    if entry == wire.LAST_ENTRY:
+        wanted = max((e for held, e in bookie.entries if held == ledger), default=-1)
+    stored = bookie.entries.get((ledger, wanted))
+    if stored is None:
+        return [wire.read_reply(wire.ENOENTRY, ledger, entry)]
+    return [wire.read_reply(wire.EOK, ledger, entry, stored)]
+
+
+class Scripted:
+    """A bookie whose answers a test decides."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.answer: Answer = honest
+        self.entries: dict[tuple[int, int], bytes] = {}
+        self.fenced: dict[int, None] = {}
+        self.requests: list[wire.AddRequest | wire.ReadRequest] = []
+        self.transports: list[asyncio.Transport] = []
+
+    def protocol(self) -> "ScriptedProtocol":
+        return ScriptedProtocol(self)
+
+
+class ScriptedProtocol(asyncio.Protocol):
+    def __init__(self, bookie: Scripted) -> None:
+        self._bookie = bookie
+        self._buf = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._bookie.transports.append(transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._buf += data
+        while len(self._buf) >= 4:
+            stop = 4 + int.from_bytes(self._buf[:4], "big")
+            if len(self._buf) < stop:
+                return
+            request = wire.parse_request(self._buf, 0, stop)
+            self._buf = self._buf[stop:]
+            assert isinstance(request, wire.AddRequest | wire.ReadRequest)
+            self._bookie.requests.append(request)
+            for frame in self._bookie.answer(self._bookie, request):
+                self._transport.write(frame)
+
+
+class World:
+    """Scripted bookies and clients."""
+
+    def __init__(self) -> None:
+        self.server = MemoryServer(SystemClock())
+        self.store = self.server.session()
+        self.bookies: dict[str, Scripted] = {}
+        self._closers: list[Callable[[], object]] = []
+        self.clients: list[LedgerClient] = []
+
+    async def start(self, count: int) -> None:
+        for _ in range(count):
+            bookie = Scripted(f"b{len(self.bookies)}")
+            listener = await LoopNetwork().listen("127.0.0.1", 0, bookie.protocol)
+            self._closers.append(listener.close)
+            self.bookies[bookie.name] = bookie
+            record = BookieRegistration.at("127.0.0.1", listener.port).encode()
+            path = paths.available_bookie(bookie.name)
+            await self.store.create(path, record, make_parents=True)
+
+    def client(self) -> LedgerClient:
+        client = LedgerClient(
+            store=self.server.session(),
+            network=LoopNetwork(),
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            settings=FAST,
+        )
+        self.clients.append(client)
+        return client
+
+    async def close(self) -> None:
+        for client in self.clients:
+            await client.close()
+        for close in self._closers:
+            close()
+        for bookie in self.bookies.values():
+            for transport in bookie.transports:
+                transport.abort()
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    made = World()
+    yield made
+    await made.close()
+
+
+def silent(_bookie: Scripted, _request: object) -> list[bytes]:
+    return []
+
+
+def numbered(count: int) -> list[bytes]:
+    return [b"entry %d" % i for i in range(count)]
+
+
+async def test_a_bookie_that_hangs_is_replaced_after_the_timeout(world: World) -> None:
+    await world.start(4)
+    listener = Listener()
+    writer = await world.client().create(3, 3, 3, listener=listener)
+    hung = world.bookies[writer.metadata.segments[0].bookies[1]]
+    hung.answer = silent
+    writer.append(run_of(*numbered(10)))
+    await listener.reach(10)
+    assert hung.name not in writer.metadata.segments[-1].bookies
+    assert [segment.first for segment in writer.metadata.segments] == [0]
+    hung.answer = honest
+    await writer.close()
+
+
+async def test_striped_entries_are_sent_again_only_where_they_belong(world: World) -> None:
+    await world.start(4)
+    listener = Listener()
+    writer = await world.client().create(3, 2, 2, listener=listener)
+    members = writer.metadata.segments[0].bookies
+    writer.append(run_of(*numbered(4)))
+    await listener.reach(4)
+    world.bookies[members[0]].answer = silent
+    writer.append(run_of(*numbered(8)))
+    await listener.reach(12)
+    spare = next(b for b in world.bookies.values() if b.name not in members)
+    start = writer.metadata.segments[-1].first
+    held = sorted(entry for _, entry in spare.entries)
+    assert held == [e for e in range(start, 12) if (0 - e) % 3 < 2]
+    await writer.close()
+
+
+@pytest.mark.parametrize("rc", [wire.EIO, wire.EREADONLY, wire.ETOOMANYREQUESTS, wire.EBADREQ])
+async def test_a_bookie_that_refuses_is_replaced(world: World, rc: int) -> None:
+    await world.start(3)
+    listener = Listener()
+    writer = await world.client().create(2, 2, 2, listener=listener)
+    bad = world.bookies[writer.metadata.segments[0].bookies[0]]
+    bad.answer = lambda _b, r: [wire.add_reply(rc, r.ledger_id, r.entry_id)]
+    writer.append(run_of(*numbered(5)))
+    await listener.reach(5)
+    assert bad.name not in writer.metadata.segments[-1].bookies
+    await writer.close()
+
+
+async def test_a_refused_password_ends_the_writer(world: World) -> None:
+    await world.start(1)
+    listener = Listener()
+    writer = await world.client().create(1, 1, 1, listener=listener)
+    world.bookies["b0"].answer = lambda _b, r: [wire.add_reply(wire.EUA, r.ledger_id, r.entry_id)]
+    writer.append(run_of(b"x"))
+    assert isinstance(await listener.fail(), UnauthorizedError)
+
+
+async def test_answers_out_of_order_and_twice_confirm_in_order(world: World) -> None:
+    await world.start(1)
+    listener = Listener()
+    writer = await world.client().create(1, 1, 1, listener=listener)
+    kept: list[bytes] = []
+
+    def reversed_answers(bookie: Scripted, request: object) -> list[bytes]:
+        kept.extend(honest(bookie, request))  # type: ignore[arg-type]
+        return [*reversed(kept), *kept] if len(kept) == 6 else []
+
+    world.bookies["b0"].answer = reversed_answers
+    writer.append(run_of(*numbered(6)))
+    await listener.reach(6)
+    assert listener.marks == sorted(set(listener.marks))
+
+
+@pytest.mark.parametrize("garbage", [b"\0\0\0\x18" + b"\xff" * 24, b"\x7f\xff\xff\xff" + b"\0" * 9])
+async def test_garbage_ends_the_connection_not_the_ledger(world: World, garbage: bytes) -> None:
+    await world.start(2)
+    listener = Listener()
+    writer = await world.client().create(1, 1, 1, listener=listener)
+    bad = world.bookies[writer.metadata.segments[0].bookies[0]]
+    bad.answer = lambda _b, _r: [garbage]
+    writer.append(run_of(*numbered(3)))
+    await listener.reach(3)
+    assert writer.metadata.segments[-1].bookies != (bad.name,)
+    await writer.close()
+
+
+async def test_acknowledging_what_was_never_sent_is_a_failure(world: World) -> None:
+    await world.start(2)
+    listener = Listener()
+    writer = await world.client().create(1, 1, 1, listener=listener)
+    bad = world.bookies[writer.metadata.segments[0].bookies[0]]
+    bad.answer = lambda _b, r: [wire.add_reply(wire.EOK, r.ledger_id, r.entry_id + 7)]
+    writer.append(run_of(*numbered(3)))
+    await listener.reach(3)
+    assert writer.last_confirmed == 2
+    assert bad.name not in writer.metadata.segments[-1].bookies
+
+
+async def test_a_slow_replica_is_overtaken(world: World) -> None:
+    await world.start(2)
+    client = world.client()
+    writer = await client.create(2, 2, 2, listener=Listener())
+    writer.append(run_of(*numbered(5)))
+    await writer.close()
+    slow = world.bookies[writer.metadata.segments[0].bookies[0]]
+    slow.answer = silent
+    reader = await client.open(writer.ledger_id, recover=False)
+    async with asyncio.timeout(FAST.read_entry_timeout_s):
+        assert payloads_of(await reader.read(0, 4, 1000)) == numbered(5)
+
+
+async def test_missing_everywhere_differs_from_not_knowing(world: World) -> None:
+    await world.start(2)
+    client = world.client()
+    writer = await client.create(2, 2, 2, listener=Listener())
+    writer.append(run_of(*numbered(2)))
+    await writer.close()
+    reader = await client.open(writer.ledger_id, recover=False)
+    for bookie in world.bookies.values():
+        bookie.entries.clear()
+    with pytest.raises(NoSuchEntryError):
+        await reader.read(0, 1, 1000)
+    world.bookies["b1"].answer = lambda _b, r: [wire.read_reply(wire.EIO, r.ledger_id, r.entry_id)]
+    with pytest.raises(ReadError):
+        await reader.read(0, 1, 1000)
+
+
+async def test_a_good_prefix_is_returned_and_the_rest_read_elsewhere(world: World) -> None:
+    await world.start(2)
+    client = world.client()
+    writer = await client.create(2, 2, 2, listener=Listener())
+    writer.append(run_of(*numbered(6)))
+    await writer.close()
+    holed = world.bookies[writer.metadata.segments[0].bookies[0]]
+    del holed.entries[writer.ledger_id, 3]
+    reader = await client.open(writer.ledger_id, recover=False)
+    assert payloads_of(await reader.read(0, 5, 1000)) == numbered(6)[:3]
+    assert payloads_of(await reader.read(3, 5, 1000)) == numbered(6)[3:]
+
+
+async def test_recovery_does_not_truncate_on_ignorance(world: World) -> None:
+    """AQ 2 of 3: one copy may hide on the bookie that cannot say, so one "no" and one error decide nothing."""
+    await world.start(3)
+    dead = world.client()
+    listener = Listener()
+    writer = await dead.create(3, 3, 2, listener=listener)
+    writer.append(run_of(*numbered(4)))
+    await listener.reach(4)
+    await dead.close()
+    members = [world.bookies[b] for b in writer.metadata.segments[0].bookies]
+
+    def cannot_say(bookie: Scripted, request: wire.AddRequest | wire.ReadRequest) -> list[bytes]:
+        if isinstance(request, wire.ReadRequest) and request.entry_id >= 4:
+            return [wire.read_reply(wire.EIO, request.ledger_id, request.entry_id)]
+        return honest(bookie, request)
+
+    members[0].answer = members[1].answer = cannot_say
+    client = world.client()
+    with pytest.raises(LedgerRecoveryError):
+        await client.open(writer.ledger_id, recover=True)
+    assert (await client.metadata(writer.ledger_id)).state is LedgerState.IN_RECOVERY
+    members[0].answer = honest
+    reader = await client.open(writer.ledger_id, recover=True)
+    assert reader.last_confirmed == 3
+
+
+async def test_recovery_fences_with_every_read(world: World) -> None:
+    await world.start(3)
+    dead = world.client()
+    listener = Listener()
+    writer = await dead.create(3, 3, 2, listener=listener)
+    writer.append(run_of(*numbered(4)))
+    await listener.reach(4)
+    await dead.close()
+    for bookie in world.bookies.values():
+        bookie.requests.clear()
+    await world.client().open(writer.ledger_id, recover=True)
+    for bookie in world.bookies.values():
+        reads = [r for r in bookie.requests if isinstance(r, wire.ReadRequest)]
+        beyond = [r for r in reads if r.entry_id not in range(-1 + 1, 3)]
+        assert reads
+        assert all(r.flags & wire.DO_FENCING for r in beyond)
+
+
+async def test_recovery_replaces_a_bookie_that_dies_meanwhile(world: World) -> None:
+    await world.start(4)
+    dead = world.client()
+    listener = Listener()
+    writer = await dead.create(3, 3, 3, listener=listener)
+    members = [world.bookies[b] for b in writer.metadata.segments[0].bookies]
+    held: list[bytes] = []
+
+    def keep(bookie: Scripted, request: wire.AddRequest | wire.ReadRequest) -> list[bytes]:
+        held.extend(honest(bookie, request))
+        return []
+
+    members[2].answer = keep  # holds the entries, so they are not confirmed but must be completed
+    writer.append(run_of(*numbered(5)))
+    while len(held) < 5:
+        await asyncio.sleep(0.01)
+    await dead.close()
+
+    def no_adds(bookie: Scripted, request: wire.AddRequest | wire.ReadRequest) -> list[bytes]:
+        if isinstance(request, wire.AddRequest):
+            return [wire.add_reply(wire.EIO, request.ledger_id, request.entry_id)]
+        return honest(bookie, request)
+
+    members[2].answer = honest
+    members[1].answer = no_adds
+    client = world.client()
+    reader = await client.open(writer.ledger_id, recover=True)
+    assert reader.last_confirmed == 4
+    stored = await client.metadata(writer.ledger_id)
+    assert members[1].name not in stored.segments[-1].bookies
+    for name in stored.segments[-1].bookies:
+        assert all((writer.ledger_id, e) in world.bookies[name].entries for e in range(5))
+    assert payloads_of(await reader.read(0, 4, 1000)) == numbered(5)
+
+
+async def test_without_a_quorum_the_writer_fails(world: World) -> None:
+    await world.start(1)
+    listener = Listener()
+    writer = await world.client().create(1, 1, 1, listener=listener)
+    world.bookies["b0"].answer = silent
+    writer.append(run_of(b"x"))
+    assert isinstance(await listener.fail(), NotEnoughBookiesError)
+
+
+async def test_recovery_keeps_every_ensemble_it_wrote_to(world: World) -> None:
+    """Two bookies die in two windows of one recovery: each part of the tail is found where it was written."""
+    await world.start(5)
+    dead = world.client()
+    writer = await dead.create(3, 3, 3, listener=Listener())
+    members = [world.bookies[b] for b in writer.metadata.segments[0].bookies]
+    held: list[bytes] = []
+
+    def keep(bookie: Scripted, request: wire.AddRequest | wire.ReadRequest) -> list[bytes]:
+        held.extend(honest(bookie, request))
+        return []
+
+    members[2].answer = keep
+    writer.append(run_of(*numbered(12)))
+    while len(held) < 12:
+        await asyncio.sleep(0.01)
+    await dead.close()
+
+    def no_adds_from(limit: int) -> Answer:
+        def answer(bookie: Scripted, request: wire.AddRequest | wire.ReadRequest) -> list[bytes]:
+            if isinstance(request, wire.AddRequest) and request.entry_id >= limit:
+                return [wire.add_reply(wire.EIO, request.ledger_id, request.entry_id)]
+            return honest(bookie, request)
+
+        return answer
+
+    members[0].answer = no_adds_from(1)
+    members[1].answer = no_adds_from(7)
+    members[2].answer = honest
+    client = world.client()
+    reader = await client.open(writer.ledger_id, recover=True)
+    stored = await client.metadata(writer.ledger_id)
+    assert (reader.last_confirmed, len(stored.segments)) == (11, 3)
+    for entry in range(12):
+        for name in stored.bookies(entry):
+            assert (writer.ledger_id, entry) in world.bookies[name].entries
