@@ -1,0 +1,62 @@
+"""Every pair of state and command, against Pulsar's rules."""
+
+import itertools
+
+import pytest
+
+from engine.wire.states import (
+    RECEIVED,
+    REQUESTS,
+    SENT,
+    CommandType,
+    IllegalCommandError,
+    State,
+    after_received,
+)
+
+BROKER_ONLY = {
+    kind
+    for kind in CommandType
+    if kind.name.endswith(("_RESPONSE", "_SUCCESS", "_ERROR", "_RECEIPT", "_UPDATE"))
+    and kind is not CommandType.AUTH_RESPONSE
+} | {
+    CommandType.CONNECTED,
+    CommandType.MESSAGE,
+    CommandType.SUCCESS,
+    CommandType.ERROR,
+    CommandType.AUTH_CHALLENGE,
+    CommandType.ACTIVE_CONSUMER_CHANGE,
+    CommandType.REACHED_END_OF_TOPIC,
+    CommandType.TOPIC_MIGRATED,
+}
+NOT_ANNOUNCED = {kind for kind in CommandType if kind >= 70}
+"""Scalable topics: clients send these only to brokers that announce them."""
+
+
+@pytest.mark.parametrize(("state", "command"), list(itertools.product(State, CommandType)))
+def test_each_pair_moves_on_or_is_refused(state: State, command: CommandType) -> None:
+    allowed = {
+        State.START: command is CommandType.CONNECT,
+        State.CONNECTING: False,
+        State.CHALLENGED: command is CommandType.AUTH_RESPONSE,
+        State.CONNECTED: command not in BROKER_ONLY | NOT_ANNOUNCED | {CommandType.CONNECT},
+    }[state]
+    if allowed:
+        moved = after_received(state, command)
+        assert moved is (State.CONNECTED if state is State.CONNECTED else State.CONNECTING)
+    else:
+        with pytest.raises(IllegalCommandError, match=command.name):
+            after_received(state, command)
+
+
+def test_connected_is_reached_only_by_the_broker_s_word() -> None:
+    entering = {pair for pair, target in RECEIVED.items() if target is State.CONNECTED}
+    assert {state for state, _ in entering} == {State.CONNECTED}
+    assert [pair for pair, target in SENT.items() if target is State.CONNECTED] == [
+        (State.CONNECTING, CommandType.CONNECTED),
+        (State.CONNECTED, CommandType.AUTH_CHALLENGE),
+    ]
+
+
+def test_no_request_is_listed_twice() -> None:
+    assert len(set(REQUESTS)) == len(REQUESTS)
