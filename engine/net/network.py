@@ -39,10 +39,11 @@ class Network(Protocol):
 class _LoopServer:
     def __init__(self, server: asyncio.Server) -> None:
         self._server = server
+        self._port = int(server.sockets[0].getsockname()[1])  # a closed server has no sockets
 
     @property
     def port(self) -> int:
-        return int(self._server.sockets[0].getsockname()[1])
+        return self._port
 
     def close(self) -> None:
         self._server.close()
