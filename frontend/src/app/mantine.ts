@@ -18,7 +18,6 @@ import "@mantine/core/styles/ScrollArea.css";
 import "@mantine/core/styles/Button.css";
 import "@mantine/core/styles/ActionIcon.css";
 import "@mantine/core/styles/Checkbox.css";
-import "@mantine/core/styles/Menu.css";
 import "@mantine/core/styles/Notification.css";
 import "@mantine/core/styles/NumberInput.css";
 import "@mantine/core/styles/Skeleton.css";

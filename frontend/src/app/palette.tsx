@@ -1,7 +1,7 @@
-import { createSpotlight, Spotlight } from "@mantine/spotlight";
+import { createSpotlight, Spotlight, useSpotlight } from "@mantine/spotlight";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { type ReactNode, useState } from "react";
+import { type MouseEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { topicsQuery } from "../api/queries";
 import type { TopicRow } from "../api/types";
 import { plural, short } from "../lib/format";
@@ -11,6 +11,7 @@ import styles from "./palette.module.css";
 
 const [store, spotlight] = createSpotlight();
 const SHOWN = 8;
+const LIST = "palette-list";
 
 export const openPalette = spotlight.open;
 
@@ -37,6 +38,26 @@ export function Palette() {
   const rows = text === "" ? [] : (topics.data?.rows ?? []);
   const total = topics.data?.total ?? 0;
 
+  // Enter may come before the answer to the last keystroke: it then waits, rather than open what was listed
+  // for an earlier text. The first match is always the selected one.
+  const settled = text === "" || topics.isError || (topics.isSuccess && !topics.isPlaceholderData);
+  const entered = useRef(false);
+  const { opened } = useSpotlight(store);
+  const listed = `${opened} ${places.length} ${rows.map((row) => row.name).join(" ")}`;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `listed` stands for the items in the document
+  useEffect(() => {
+    if (!opened) return;
+    const first = selectFirst();
+    if (!settled || !entered.current) return;
+    entered.current = false;
+    first?.click();
+  }, [opened, listed, settled]);
+  const pick = (go: () => void) => (event: MouseEvent) => {
+    if (event.detail === 0 && !settled) return;
+    spotlight.close();
+    go();
+  };
+
   const openTopic = (row: TopicRow) =>
     navigate({
       to: "/c/$cluster/t/$tenant/$namespace/$topic/overview",
@@ -51,16 +72,22 @@ export function Palette() {
       onQueryChange={setQuery}
       shortcut={["mod + K", "/"]}
       clearQueryOnClose
+      closeOnActionTrigger={false}
+      centered={false}
+      attributes={{ content: { "aria-label": "Open a topic or a place" } }}
       overlayProps={{ backgroundOpacity: 0.35 }}
     >
       <Spotlight.Search
         placeholder="Part of a topic's name, or a place"
         aria-label="Open a topic or a place"
         leftSection={<SearchIcon />}
+        onKeyDown={(event) => {
+          entered.current = event.key === "Enter" && !settled;
+        }}
       />
-      <Spotlight.ActionsList>
+      <Spotlight.ActionsList id={LIST}>
         {rows.map((row) => (
-          <Item key={row.name} onPick={() => openTopic(row)} icon={<TopicsIcon />}>
+          <Item key={row.name} onPick={pick(() => openTopic(row))} icon={<TopicsIcon />}>
             <span className={styles.name}>
               <span className="topic-scope">
                 {row.tenant}/{row.namespace}/
@@ -75,13 +102,15 @@ export function Palette() {
         {rows.length > 0 && total > rows.length && (
           <Item
             icon={<SearchIcon />}
-            onPick={() => navigate({ to: "/c/$cluster/topics", params: { cluster }, search: { q: text } })}
+            onPick={pick(() =>
+              navigate({ to: "/c/$cluster/topics", params: { cluster }, search: { q: text } }),
+            )}
           >
             <span className={styles.name}>Show all {plural(total, "matching topic")}</span>
           </Item>
         )}
         {places.map((place) => (
-          <Item key={place.label} onPick={place.go} icon={place.icon}>
+          <Item key={place.label} onPick={pick(place.go)} icon={place.icon}>
             <span className={styles.name}>{place.label}</span>
             <span className={styles.note}>page</span>
           </Item>
@@ -100,7 +129,25 @@ export function Palette() {
   );
 }
 
-function Item({ icon, onPick, children }: { icon: ReactNode; onPick: () => void; children: ReactNode }) {
+/** The kit marks the selected item in the document, and only the arrow keys move it: do the same for the first. */
+function selectFirst(): HTMLElement | null {
+  const list = document.getElementById(LIST);
+  const first = list?.querySelector<HTMLElement>("[data-action]") ?? null;
+  list?.querySelector("[data-selected]")?.removeAttribute("data-selected");
+  first?.setAttribute("data-selected", "true");
+  store.setState({ ...store.getState(), selected: first ? 0 : -1 });
+  return first;
+}
+
+function Item({
+  icon,
+  onPick,
+  children,
+}: {
+  icon: ReactNode;
+  onPick: (event: MouseEvent) => void;
+  children: ReactNode;
+}) {
   return (
     <Spotlight.Action onClick={onPick} className={styles.item}>
       {icon}

@@ -18,6 +18,7 @@ export function Shell() {
   const environment = useQuery(environmentQuery);
   return (
     <div className={styles.shell}>
+      {/* biome-ignore lint/a11y/useValidAnchor: it is a link to the content; the click also moves the focus there */}
       <a className={styles.skip} href="#main" onClick={() => main.current?.focus()}>
         Skip to content
       </a>
@@ -33,11 +34,11 @@ export function Shell() {
           type="button"
           className={styles.search}
           onClick={openPalette}
-          aria-label="Open a topic (Ctrl K)"
+          aria-label="Open a topic… Ctrl K"
         >
           <SearchIcon />
           <span className={styles.searchText}>Open a topic…</span>
-          <kbd aria-hidden="true">Ctrl K</kbd>
+          <kbd>Ctrl K</kbd>
         </button>
         <div className={styles.tools}>
           <Connection />

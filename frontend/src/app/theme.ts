@@ -58,7 +58,13 @@ export const theme = createTheme({
       defaultProps: { openDelay: 300, withArrow: true, events: { hover: true, focus: true, touch: false } },
     }),
     Modal: Modal.extend({
-      defaultProps: { centered: true, size: "lg", closeButtonProps: { "aria-label": "Close" } },
+      defaultProps: {
+        centered: true,
+        size: "lg",
+        closeButtonProps: { "aria-label": "Close" },
+        // A dialog's head is no banner of the page, which is what a header element would be read as.
+        attributes: { header: { role: "none" } },
+      },
     }),
   },
 });

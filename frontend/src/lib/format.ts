@@ -57,7 +57,7 @@ export function bytes(value: number): string {
     amount /= 1024;
     unit += 1;
   }
-  return `${three.format(amount)} ${BYTE_UNITS[unit]}`;
+  return `${(unit === 0 ? whole : three).format(amount)} ${BYTE_UNITS[unit]}`;
 }
 
 export function byteRate(value: number): string {
@@ -134,4 +134,15 @@ export function withUnit(value: string | number | boolean | null, unit?: string 
       return unit ? `${text} ${unit}` : text;
     }
   }
+}
+
+/** The same, number and unit apart, for large type. Units that are part of the formatting stay with it. */
+export function valueAndUnit(
+  value: string | number | boolean | null,
+  unit?: string | null,
+): { value: string; unit: string | undefined } {
+  const text = withUnit(value, unit);
+  return unit && text.endsWith(` ${unit}`)
+    ? { value: text.slice(0, -unit.length - 1), unit: unit }
+    : { value: text, unit: undefined };
 }

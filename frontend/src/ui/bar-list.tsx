@@ -29,7 +29,13 @@ export function BarList({
           cell: (item) => (
             <span
               className="mono"
-              style={{ display: "block", maxWidth: 260, overflow: "hidden", textOverflow: "ellipsis" }}
+              style={{
+                display: "inline-block",
+                verticalAlign: "middle",
+                maxWidth: 260,
+                overflow: "hidden",
+                textOverflow: "ellipsis",
+              }}
               title={item.label}
             >
               {item.label}
@@ -38,7 +44,8 @@ export function BarList({
         },
         {
           key: "bar",
-          header: "",
+          header: "Share",
+          headerHidden: true,
           grow: true,
           cell: (item) => <Meter share={(item.value ?? 0) / top} />,
         },

@@ -18,6 +18,8 @@ export interface ChartProps {
   xLabel: string;
   xText: (x: number) => string;
   time?: boolean;
+  live?: boolean; // growing at its right end: shows the last values and at least a minute
+  binary?: boolean; // ticks at powers of two, for bytes
   series: ChartSeries[];
   yText: (y: number) => string;
   yLabel?: string;
@@ -25,6 +27,11 @@ export interface ChartProps {
 }
 
 const COLOURS = 4;
+const LIVE_SPAN_S = 60;
+const SECONDS = [
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800,
+];
+const POWERS_OF_TWO = Array.from({ length: 61 }, (_, power) => 2 ** power);
 
 /** The one chart: a canvas for eyes, a text summary for ears, and the same data as a table for both. */
 export function Chart(props: ChartProps) {
@@ -42,7 +49,7 @@ export function Chart(props: ChartProps) {
                 style={{ background: `var(--series-${(index % COLOURS) + 1})` }}
               />
               {each.label}
-              <b>{lastOf(each.values, props.yText)}</b>
+              {props.live && <b>{lastOf(each.values, props.yText)}</b>}
             </li>
           ))}
         </ul>
@@ -200,7 +207,14 @@ function optionsOf(
     padding: [10, 8, 0, 0],
     cursor: { y: false, points: { show: !bars, size: 7 }, drag: { x: false, y: false } },
     scales: {
-      x: bars ? { time: false, range: (_u, _min, max) => [-0.6, Math.max(0.6, max + 0.6)] } : { time },
+      x: bars
+        ? { time: false, range: (_u, _min, max) => [-0.6, Math.max(0.6, max + 0.6)] }
+        : {
+            time,
+            ...(latest.current.live
+              ? { range: (_u, min, max) => [Math.min(min, max - LIVE_SPAN_S), max] }
+              : {}),
+          },
       y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] },
     },
     axes: [
@@ -211,12 +225,13 @@ function optionsOf(
         space: bars ? 64 : 80,
         ...(bars ? { incrs: [1, 2, 4, 5, 10, 20, 50, 100, 200, 500, 1000] } : {}),
         ...(time ? {} : { values: (_u: uPlot, splits: number[]) => splits.map(xText) }),
-        ...(time ? { values: TIME_LABELS } : {}),
+        ...(time ? { values: TIME_LABELS, incrs: SECONDS } : {}),
       },
       {
         ...axis,
         size: 62,
         space: 34,
+        ...(latest.current.binary ? { incrs: POWERS_OF_TWO } : {}),
         values: (_u, splits) => splits.map((value) => latest.current.yText(value)),
       },
     ],
@@ -250,7 +265,6 @@ const TIME_LABELS: uPlot.Axis.Values = [
   [3_600, "{HH}:{mm}", "\n{MMM} {DD}", null, null, null, null, null, 1],
   [60, "{HH}:{mm}", null, null, null, null, null, null, 1],
   [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1],
-  [0.001, "{HH}:{mm}:{ss}.{fff}", null, null, null, null, null, null, 1],
 ];
 
 function showTip(

@@ -76,11 +76,6 @@ export const MoonIcon = ({ size }: Size) => (
     <path d="M13 9.6A5.6 5.6 0 0 1 6.4 3a5.6 5.6 0 1 0 6.6 6.6Z" />
   </Icon>
 );
-export const MoreIcon = ({ size }: Size) => (
-  <Icon size={size}>
-    <path d="M3.5 8h.01M8 8h.01M12.5 8h.01" strokeWidth="2.2" />
-  </Icon>
-);
 export const DownloadIcon = ({ size }: Size) => (
   <Icon size={size}>
     <path d="M8 2.5v7.2M4.9 6.9 8 10l3.1-3.1M2.8 13.3h10.4" />

@@ -27,8 +27,15 @@ export function Panel({
   );
 }
 
-export function Page({ children, wide = false }: { children: ReactNode; wide?: boolean }) {
-  return <div className={wide ? styles.wide : styles.page}>{children}</div>;
+/** `wide` gives the page the whole height, for one list; `narrow` suits a form. */
+export function Page({
+  children,
+  shape = "page",
+}: {
+  children: ReactNode;
+  shape?: "page" | "wide" | "narrow";
+}) {
+  return <div className={styles[shape]}>{children}</div>;
 }
 
 /** Title, state and freshness: the head every page starts with. */

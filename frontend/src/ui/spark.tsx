@@ -1,6 +1,6 @@
 import type { Point } from "../api/history";
 
-const WIDTH = 64;
+const WIDTH = 44;
 const HEIGHT = 20;
 const SHOWN = 60;
 

@@ -6,13 +6,14 @@ import styles from "./stats.module.css";
 export interface Stat {
   label: string;
   value: ReactNode;
-  unit?: string;
+  unit?: string | undefined;
   detail?: ReactNode;
   trend?: { points: readonly Point[]; column: number };
 }
 
 /** A strip of the page's main numbers. */
 export function Stats({ label, stats }: { label: string; stats: Stat[] }) {
+  const detailed = stats.some((stat) => stat.detail !== undefined);
   return (
     <dl className={styles.strip} aria-label={label}>
       {stats.map((stat) => (
@@ -21,7 +22,7 @@ export function Stats({ label, stats }: { label: string; stats: Stat[] }) {
           <dd>
             <span className={styles.value}>{stat.value}</span>
             {stat.unit && <span className={styles.unit}> {stat.unit}</span>}
-            <span className={styles.detail}>{stat.detail ?? "\u00a0"}</span>
+            {detailed && <span className={styles.detail}>{stat.detail ?? "\u00a0"}</span>}
             {stat.trend && <Spark points={stat.trend.points} column={stat.trend.column} />}
           </dd>
         </div>

@@ -4,6 +4,7 @@ import styles from "./table.module.css";
 export interface Column<Row> {
   key: string;
   header: string;
+  headerHidden?: boolean; // for a column that explains itself, e.g. bars
   numeric?: boolean;
   grow?: boolean;
   cell: (row: Row) => ReactNode;
@@ -32,7 +33,7 @@ export function Table<Row>({
       ref={box}
       className={styles.box}
       style={maxHeight ? { maxHeight } : undefined}
-      {...(scrolls ? { tabIndex: 0, role: "region", "aria-label": caption } : {})}
+      {...(scrolls ? { tabIndex: 0, role: "group", "aria-label": caption } : {})}
     >
       <table className={styles.table}>
         <caption className="visually-hidden">{caption}</caption>
@@ -40,7 +41,11 @@ export function Table<Row>({
           <tr>
             {columns.map((column) => (
               <th key={column.key} scope="col" className={classOf(column)}>
-                {column.header}
+                {column.headerHidden ? (
+                  <span className="visually-hidden">{column.header}</span>
+                ) : (
+                  column.header
+                )}
               </th>
             ))}
           </tr>

@@ -31,7 +31,7 @@ export function LaunchPage() {
   );
   const ready = catalogue.data && (from === undefined || !earlier.isPending);
   return (
-    <Page>
+    <Page shape="narrow">
       <PageHead
         crumbs={
           <Crumb>

@@ -69,7 +69,10 @@ function Content({ run }: { run: Run }) {
     mutationFn: () => cancelRun(run.id),
     onSuccess: (after) => {
       client.setQueryData(runQuery(run.id).queryKey, after);
-      notifications.show({ message: "Cancelling: Spark has been told to stop this run's tasks." });
+      notifications.show({
+        message: "Cancelling: Spark has been told to stop this run's tasks.",
+        closeButtonProps: { "aria-label": "Dismiss" },
+      });
     },
   });
   return (

@@ -1,6 +1,6 @@
 import { useMemo } from "react";
 import type { Cell, ResultTable, RunResult, Series } from "../../api/types";
-import { bytes, count, dateTime, plural, time, withUnit } from "../../lib/format";
+import { bytes, count, dateTime, plural, time, valueAndUnit, withUnit } from "../../lib/format";
 import { BarList } from "../../ui/bar-list";
 import { Chart } from "../../ui/chart";
 import { Panel } from "../../ui/panel";
@@ -29,10 +29,7 @@ export function RunResultView({ result }: { result: RunResult }) {
       {result.summary.length > 0 && (
         <Stats
           label="Summary of the result"
-          stats={result.summary.map((item) => ({
-            label: item.label,
-            value: withUnit(item.value, item.unit),
-          }))}
+          stats={result.summary.map(({ label, value, unit }) => ({ label, ...valueAndUnit(value, unit) }))}
         />
       )}
       <div className={styles.plots}>
@@ -81,6 +78,7 @@ function Plot({ series }: { series: Series }) {
       xLabel={x.label}
       xText={data.xText}
       yText={yText}
+      binary={y.unit === "bytes"}
       height={200}
       series={[{ label: y.label, values: data.ys }]}
     />

@@ -125,5 +125,6 @@ function describe(field: Field): string | undefined {
                 ? "in this browser's time zone"
                 : null;
   const parts = [field.description?.replace(/\.$/, ""), limits].filter(Boolean);
-  return parts.length ? `${parts.join("; ")}.` : undefined;
+  const text = parts.join("; ");
+  return text ? `${text.charAt(0).toUpperCase()}${text.slice(1)}.` : undefined;
 }

@@ -81,7 +81,7 @@ function Content({ overview }: { overview: Overview }) {
           {
             label: "Clients",
             value: count(totals.producers + totals.consumers),
-            detail: `${plural(totals.producers, "producer")}, ${plural(totals.consumers, "consumer")}`,
+            detail: `${short(totals.producers)} producing, ${short(totals.consumers)} consuming`,
           },
         ]}
       />
@@ -172,7 +172,12 @@ function TopBacklogs({ overview }: { overview: Overview }) {
             grow: true,
             cell: (row) => <TopicLink topic={row} tab="subscriptions" />,
           },
-          { key: "bar", header: "", cell: (row) => <Meter share={row.backlog / top} /> },
+          {
+            key: "bar",
+            header: "Share",
+            headerHidden: true,
+            cell: (row) => <Meter share={row.backlog / top} />,
+          },
           { key: "backlog", header: "Backlog", numeric: true, cell: (row) => <b>{count(row.backlog)}</b> },
           { key: "in", header: "In/s", numeric: true, cell: (row) => rate(row.msg_rate_in) },
           { key: "out", header: "Out/s", numeric: true, cell: (row) => rate(row.msg_rate_out) },
@@ -185,12 +190,13 @@ function TopBacklogs({ overview }: { overview: Overview }) {
 function RateChart({ points }: { points: ReturnType<typeof useHistory> }) {
   const { xs, ys } = useMemo(() => columnsOf(points, 0, 1), [points]);
   return (
-    <Suspense fallback={<div style={{ height: 248 }} />}>
+    <Suspense fallback={<div style={{ height: 368 }} />}>
       <Chart
         title="Messages per second"
         kind="line"
         time
-        height={220}
+        live
+        height={340}
         xs={xs}
         xLabel="Time"
         xText={(x) => time(x * 1000)}
@@ -251,7 +257,8 @@ function Bookies({ overview }: { overview: Overview }) {
           { key: "state", header: "State", cell: (bookie) => <State text={bookie.state} /> },
           {
             key: "bar",
-            header: "",
+            header: "Disk used",
+            headerHidden: true,
             cell: (bookie) => {
               const used = bookie.total_bytes > 0 ? 1 - bookie.free_bytes / bookie.total_bytes : 0;
               return <Meter share={used} tone={used > 0.95 ? "bad" : used > 0.85 ? "warn" : "bar"} />;

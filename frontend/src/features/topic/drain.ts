@@ -18,7 +18,7 @@ export function describeDrain(subscription: SubscriptionRow): DrainText {
       return {
         tone: "accent",
         label: drain.eta_s === null ? "Draining" : `Empty in ${duration(drain.eta_s)}`,
-        detail: `${rate(Math.abs(net_rate))}/s fewer`,
+        detail: `shrinking by ${rate(Math.abs(net_rate))}/s`,
       };
     case "growing":
       return {

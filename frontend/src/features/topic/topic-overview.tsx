@@ -32,6 +32,7 @@ function Content({ topic }: { topic: TopicDetail }) {
   const common = {
     kind: "line" as const,
     time: true,
+    live: true,
     xs,
     xLabel: "Time",
     xText: (x: number) => time(x * 1000),
@@ -74,7 +75,7 @@ function Content({ topic }: { topic: TopicDetail }) {
           <Chart {...common} title="Messages per second" series={messages} yText={rate} />
         </Panel>
         <Panel title="Bytes per second">
-          <Chart {...common} title="Bytes per second" series={volume} yText={byteRate} />
+          <Chart {...common} title="Bytes per second" binary series={volume} yText={byteRate} />
         </Panel>
       </Columns>
       <Columns even>

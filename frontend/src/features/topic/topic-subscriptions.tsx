@@ -1,11 +1,11 @@
-import { ActionIcon, Menu } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { lazy, Suspense, useState } from "react";
 import { useServerNow } from "../../api/clock";
 import type { CursorAction, SubscriptionRow } from "../../api/types";
 import { age, count, dateTime, plural, rate, signedRate } from "../../lib/format";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
-import { ChevronIcon, MoreIcon } from "../../ui/icons";
+import { ChevronIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
 import { Table } from "../../ui/table";
@@ -48,6 +48,12 @@ export function TopicSubscriptions() {
   );
 }
 
+const ACTIONS: { action: CursorAction; label: string }[] = [
+  { action: "reset", label: "Reset…" },
+  { action: "skip", label: "Skip…" },
+  { action: "skip-all", label: "Skip all…" },
+];
+
 function Subscription({
   subscription,
   onChange,
@@ -68,18 +74,19 @@ function Subscription({
         <Badge tone={drain.tone} dot>
           {drain.label}
         </Badge>
-        <Menu position="bottom-end" withinPortal>
-          <Menu.Target>
-            <ActionIcon aria-label={`Actions on ${subscription.name}`}>
-              <MoreIcon />
-            </ActionIcon>
-          </Menu.Target>
-          <Menu.Dropdown>
-            <Menu.Item onClick={() => onChange("reset")}>Reset to a time…</Menu.Item>
-            <Menu.Item onClick={() => onChange("skip")}>Skip messages…</Menu.Item>
-            <Menu.Item onClick={() => onChange("skip-all")}>Skip all…</Menu.Item>
-          </Menu.Dropdown>
-        </Menu>
+        <div className={styles.actions}>
+          {ACTIONS.map(({ action, label }) => (
+            <Button
+              key={action}
+              variant="default"
+              size="compact-xs"
+              aria-label={`${label} on ${subscription.name}`}
+              onClick={() => onChange(action)}
+            >
+              {label}
+            </Button>
+          ))}
+        </div>
       </div>
       <dl className={styles.numbers}>
         <Fact label="Backlog" value={count(subscription.backlog)} detail={drain.detail} />

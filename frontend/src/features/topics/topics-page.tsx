@@ -38,7 +38,7 @@ export function TopicsPage() {
   const filtered = Boolean(q || tenant || namespace || domain);
 
   return (
-    <Page wide>
+    <Page shape="wide">
       <PageHead
         title="Topics"
         badges={list.total !== undefined && <span className={styles.total}>{count(list.total)}</span>}
@@ -126,7 +126,7 @@ export function TopicsPage() {
               })
             }
             busy={list.busy}
-            minWidth={1060}
+            minWidth={1080}
             resetKey={resetKey}
           />
         </div>
@@ -252,15 +252,15 @@ function useColumns(sort: string, setSort: (sort: SortOrder) => void): GridColum
           )}
         </>
       )),
-      text("tenant", "Tenant", "minmax(80px, 1fr)", (row) => row.tenant),
+      text("tenant", "Tenant", "minmax(96px, 1fr)", (row) => row.tenant),
       text("namespace", "Namespace", "minmax(90px, 1fr)", (row) => row.namespace),
       numeric("backlog", "Backlog", "100px", (row) => count(row.backlog)),
       numeric("msg_rate_in", "In/s", "74px", (row) => rate(row.msg_rate_in)),
       numeric("msg_rate_out", "Out/s", "74px", (row) => rate(row.msg_rate_out)),
       numeric("bytes_rate_in", "Bytes in", "96px", (row) => byteRate(row.bytes_rate_in)),
       numeric("storage_bytes", "Stored", "88px", (row) => bytes(row.storage_bytes)),
-      numeric("producers", "Producers", "86px", (row) => count(row.producers)),
-      numeric("consumers", "Consumers", "90px", (row) => count(row.consumers)),
+      numeric("producers", "Producers", "96px", (row) => count(row.producers)),
+      numeric("consumers", "Consumers", "100px", (row) => count(row.consumers)),
       numeric("subscriptions", "Subs", "64px", (row) => count(row.subscriptions)),
     ];
   }, [sort, setSort]);

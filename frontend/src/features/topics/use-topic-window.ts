@@ -62,7 +62,9 @@ export function useTopicWindow(filter: TopicFilter): TopicWindow {
   );
   const rows = useMemo(() => {
     const found = new Map<number, TopicRow>();
-    for (const page of pages) page.rows.forEach((row, index) => found.set(page.offset + index, row));
+    for (const page of pages) {
+      for (const [index, row] of page.rows.entries()) found.set(page.offset + index, row);
+    }
     return found;
   }, [pages]);
   const waiting = newest === undefined && before.current !== null && before.current.identity !== identity;

@@ -1,0 +1,81 @@
+import { describe, expect, test } from "vitest";
+import {
+  age,
+  byteRate,
+  bytes,
+  count,
+  duration,
+  rate,
+  short,
+  signedRate,
+  valueAndUnit,
+  withUnit,
+} from "./format";
+import { fromLocalInput, toLocalInput } from "./local-time";
+
+describe("numbers", () => {
+  test("every digit is shown until it would not be read anyway", () => {
+    expect(count(1_234_567)).toBe("1,234,567");
+    expect(short(9_999)).toBe("9,999");
+    expect(short(184_329)).toBe("184K");
+  });
+
+  test("a trickle never reads as nothing", () => {
+    expect(rate(0)).toBe("0");
+    expect(rate(0.004)).toBe("<0.01");
+    expect(rate(0.25)).toBe("0.25");
+    expect(rate(12_345_678)).toBe("12.3M");
+  });
+
+  test("differences carry a sign, with a true minus", () => {
+    expect(signedRate(14)).toBe("+14");
+    expect(signedRate(-60)).toBe("−60");
+    expect(signedRate(0)).toBe("0");
+  });
+
+  test("bytes count in 1024s", () => {
+    expect(bytes(0)).toBe("0 B");
+    expect(bytes(1023)).toBe("1,023 B");
+    expect(bytes(1536)).toBe("1.5 KiB");
+    expect(bytes(2 ** 50 * 3000)).toBe("3,000 PiB");
+    expect(byteRate(2048)).toBe("2 KiB/s");
+  });
+});
+
+describe("times", () => {
+  test("a duration has at most its two largest units", () => {
+    expect(duration(0.4)).toBe("0 s");
+    expect(duration(59)).toBe("59 s");
+    expect(duration(60)).toBe("1 min");
+    expect(duration(3725)).toBe("1 h 2 min");
+    expect(duration(90_061)).toBe("1 d 1 h");
+    expect(duration(-5)).toBe("0 s");
+  });
+
+  test("an age under a blink is now, also when clocks differ a little", () => {
+    expect(age(10_000, 11_000)).toBe("now");
+    expect(age(10_500, 10_000)).toBe("now");
+    expect(age(10_000, 18_000)).toBe("8 s");
+  });
+
+  test("a local time field gives back the second it was given", () => {
+    const at = Date.UTC(2026, 2, 29, 13, 5, 9);
+    expect(fromLocalInput(toLocalInput(at))).toBe(at);
+    expect(fromLocalInput("2026-03-29T")).toBeNull();
+    expect(fromLocalInput("")).toBeNull();
+  });
+});
+
+describe("values of results", () => {
+  test("ids are text and stay exact", () => {
+    expect(withUnit("9223372036854775807", null)).toBe("9223372036854775807");
+  });
+
+  test("known units format, unknown ones follow the number", () => {
+    expect(withUnit(0.413, "ratio")).toBe("41.3 %");
+    expect(withUnit(250, "ms")).toBe("250 ms");
+    expect(withUnit(null, "bytes")).toBe("—");
+    expect(valueAndUnit(1149.8, "messages/s")).toEqual({ value: "1,150", unit: "messages/s" });
+    expect(valueAndUnit(1536, "bytes")).toEqual({ value: "1.5 KiB", unit: undefined });
+  });
+});
