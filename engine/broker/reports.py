@@ -61,8 +61,8 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
     return {
         "msgRateIn": published.messages.per_second,
         "msgThroughputIn": published.bytes.per_second,
-        "msgRateOut": sum(each["msgRateOut"] for each in subscriptions.values()),
-        "msgThroughputOut": sum(each["msgThroughputOut"] for each in subscriptions.values()),
+        "msgRateOut": sum((each["msgRateOut"] for each in subscriptions.values()), 0.0),
+        "msgThroughputOut": sum((each["msgThroughputOut"] for each in subscriptions.values()), 0.0),
         "bytesInCounter": published.bytes.total,
         "msgInCounter": published.messages.total,
         "systemTopicBytesInCounter": 0,
@@ -136,8 +136,8 @@ def rate_out(subscription: Subscription) -> tuple[float, float]:
     """Messages and bytes per second that go out."""
     consumers = subscription.consumers
     return (
-        sum(consumer.out.messages.per_second for consumer in consumers),
-        sum(consumer.out.bytes.per_second for consumer in consumers),
+        sum((consumer.out.messages.per_second for consumer in consumers), 0.0),
+        sum((consumer.out.bytes.per_second for consumer in consumers), 0.0),
     )
 
 
@@ -170,8 +170,8 @@ def _subscription(
         "msgThroughputOut": throughput,
         "bytesOutCounter": size,
         "msgOutCounter": messages,
-        "msgRateRedeliver": sum(each.redelivered.per_second for each in consumers),
-        "messageAckRate": sum(each.acked.per_second for each in consumers),
+        "msgRateRedeliver": sum((each.redelivered.per_second for each in consumers), 0.0),
+        "messageAckRate": sum((each.acked.per_second for each in consumers), 0.0),
         "chunkedMessageRate": 0.0,
         "msgBacklog": backlog,
         "backlogSize": backlog_size,
@@ -339,9 +339,9 @@ def topic_row(topic: Topic) -> JsonObject:
         "consumers": sum(len(subscription.consumers) for subscription in subscriptions),
         "subscriptions": len(topic.subscriptions),
         "msg_rate_in": topic.published.messages.per_second,
-        "msg_rate_out": sum(messages for messages, _ in rates),
+        "msg_rate_out": sum((messages for messages, _ in rates), 0.0),
         "bytes_rate_in": topic.published.bytes.per_second,
-        "bytes_rate_out": sum(size for _, size in rates),
+        "bytes_rate_out": sum((size for _, size in rates), 0.0),
         "backlog": sum(each.cursor.backlog_entries() for each in subscriptions),
         "storage_bytes": ledger.size,
     }
