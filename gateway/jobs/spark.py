@@ -56,6 +56,7 @@ def _connect() -> Any:
         )
     _start_supervised_server()
     from pyspark.sql.connect.session import SparkSession
+
     from spark_jobs.pulsar_source.source import PulsarDataSource
 
     url = f"{remote}/;user_id={USER};session_id={session_id()}"
