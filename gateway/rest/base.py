@@ -14,7 +14,10 @@ from gateway.rest.routes import Route
 
 
 class AdminView(APIView):
-    """Base of the admin views. ``route`` is set by the URL table: documented methods without a handler answer 501."""
+    """Base of the admin views. ``route`` is set by the URL table: documented methods without a handler answer 501.
+    ``quiet`` views are polled until they succeed: their 503 is an answer, not an event for the log."""
+
+    quiet = False
 
     permission = "cluster"
     write_permission = "cluster"

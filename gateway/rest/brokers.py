@@ -34,6 +34,8 @@ class BrokersOfCluster(AdminView):
 class Health(AdminView):
     """``ok`` when a broker can do its work."""
 
+    quiet = True
+
     def get(self, request: Request) -> HttpResponse:
         if request.query_params.get("topicVersion", "V2") not in ("V1", "V2"):
             raise Http404
@@ -44,6 +46,8 @@ class Health(AdminView):
 
 class Ready(AdminView):
     """``ok`` when requests can be answered."""
+
+    quiet = True
 
     def get(self, request: Request) -> HttpResponse:
         link().run(lambda engine: brokers.health(engine, None))
@@ -96,7 +100,10 @@ class Lookup(AdminView):
         if domain not in DOMAINS:
             raise Http404
         name = topics.topic_name(domain, **where)
-        return Response(link().run(lambda engine: topics.lookup(engine, name)))
+        found = link().run(lambda engine: topics.lookup(engine, name))
+        # Of HTTP, brokers serve only the private admin RPC; the REST interface is here, under the name we were called.
+        found["httpUrl"] = f"{request.scheme}://{request.META['HTTP_HOST']}"
+        return Response(found)
 
 
 class LookupBundle(AdminView):

@@ -76,6 +76,8 @@ def handle(error: Exception, context: dict[str, Any]) -> HttpResponse:
     if isinstance(error, exceptions.NotAcceptable):
         return container.page(request, 406)
     status, reason = describe(error)
+    if status == 503 and getattr(context["view"], "quiet", False):
+        return JsonResponse({"reason": reason}, status=503)
     return answer_error(request, status, reason, error)
 
 

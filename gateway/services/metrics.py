@@ -4,7 +4,13 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, ProcessCollector, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from gateway.services.engine_link import Engine
 
@@ -15,6 +21,7 @@ BROKER_TIMEOUT_S = 5.0
 SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?( .*)$")
 SUFFIXES = ("_total", "_bucket", "_sum", "_count", "_created", "_info")
 
+disable_created_metrics()
 registry = CollectorRegistry()
 ProcessCollector(registry=registry)
 requests = Counter(

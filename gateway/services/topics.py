@@ -91,6 +91,10 @@ async def list_topics(
 ) -> list[str]:
     """Concrete topics of a namespace: persistent ones that exist, or non-persistent ones that are loaded."""
     if domain == PERSISTENT:
+        if bundle is not None:
+            policies = await changes.get_policies(engine.store, namespace)
+            if bundle not in bundle_ranges(policies):
+                return []
         found = await metadata.list_topics(
             engine.store, namespace, bundle=bundle, include_system=include_system
         )
@@ -141,6 +145,8 @@ async def create_partitioned(
     engine: Engine, name: TopicName, count: int, properties: dict[str, str]
 ) -> None:
     """A partitioned topic and its partitions."""
+    if not name.persistent:  # the brokers would refuse its partitions
+        raise AdminError(405, "Non-persistent topics are not supported yet")
     await metadata.create_partitioned(engine.store, name, count, properties)
     collector().refresh_catalog()
 
