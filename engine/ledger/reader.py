@@ -47,6 +47,7 @@ class LedgerReader:
         self._writer = writer
         self._digest = Digest(metadata.digest or DigestType.CRC32, password)
         self._known = metadata.last_entry
+        self._open_length = 0
         self._sticky = 0
         self._entry_bytes = 0.0
 
@@ -65,8 +66,10 @@ class LedgerReader:
 
     @property
     def length(self) -> int:
-        """Payload bytes of the ledger: of all entries when closed or written here, else 0 (not known)."""
-        return self.metadata.length if self._writer is None else self._writer.length
+        """Payload bytes of all entries; of an open ledger up to ``last_confirmed``, or 0 where that is not known."""
+        if self._writer is not None:
+            return self._writer.length
+        return self.metadata.length if self.closed else self._open_length
 
     async def read(self, first: int, last: int, bytes_max: int) -> list[Slice]:
         """Entries from ``first`` on, contiguous, digests verified: at least one, at most to ``last`` or so many that
@@ -180,11 +183,15 @@ class LedgerReader:
             if self.closed:
                 self._known = self._metadata.last_entry
             else:
-                self._known = max(self._known, await self._highest_lac())
+                self._known = max(self._known, await self._highest_confirmed())
         return self._known
 
-    async def _highest_lac(self) -> int:
-        """Maximum LAC in the headers of the last entries of an ensemble, once every ack quorum is represented."""
+    async def _highest_confirmed(self) -> int:
+        """How far the open ledger is confirmed, by the last entries of its ensemble, once every ack quorum is heard.
+
+        Their headers carry a LAC, which lags behind while nothing more is written. Where every bookie holds every
+        entry, an ack quorum that holds an entry has confirmed it and all before it, whether the writer said so or not.
+        """
         metadata = self._metadata
         bookies = metadata.segments[-1].bookies
         ops = []
@@ -207,5 +214,12 @@ class LedgerReader:
         finally:
             for op in ops:
                 op.close()
-        lacs = [header_of(op.stored()).lac for op in ops if op.codes[0] == EOK]
-        return max([-1, metadata.segments[-1].first - 1, *lacs])
+        headers = [header_of(op.stored()) for op in ops if op.codes[0] == EOK]
+        marks = [-1, metadata.segments[-1].first - 1, *(one.lac for one in headers)]
+        quorum = metadata.ack_quorum
+        if metadata.ensemble_size == metadata.write_quorum and len(headers) >= quorum:
+            common = sorted(headers, key=lambda one: -one.entry_id)[quorum - 1]
+            if common.entry_id > max(marks):
+                marks.append(common.entry_id)
+                self._open_length = common.length
+        return max(marks)

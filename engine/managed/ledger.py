@@ -338,9 +338,12 @@ class ManagedLedger:
         while (waiting := self._appends.take_waiting()) is not None:
             # A waiting run may fill this ledger too: the rest then waits for the next one, in order.
             self.append(*waiting)
-            if self._state is not State.OPENED:
+            if self._is_rolling():
                 break
         self.trim_soon()
+
+    def _is_rolling(self) -> bool:
+        return self._state is State.CREATING
 
     # Cursors
 

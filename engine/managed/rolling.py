@@ -123,9 +123,12 @@ class LedgerList:
         try:
             await old.close()
         except (LedgerFencedError, LedgerClosedError, NoSuchLedgerError) as error:
-            raise ManagedLedgerFencedError(
-                f"ledger {old.ledger_id} was taken over: {error}"
-            ) from error
+            text = f"ledger {old.ledger_id} was taken over: {error}"
+            raise ManagedLedgerFencedError(text) from error
+        except LedgerError:
+            # Recovery settles it too; what it finds behind the last confirmed entry is part of the topic then.
+            reader = await self._ledgers.open(old.ledger_id, recover=True)
+            self.line.grow(reader.last_confirmed + 1 - last.entries, reader.length - last.size)
         last.timestamp_ms = self._clock.wall_ms()
 
     async def seal(self, old: LedgerWriter | None) -> Position:
