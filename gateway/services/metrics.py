@@ -21,7 +21,7 @@ BROKER_TIMEOUT_S = 5.0
 SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?( .*)$")
 SUFFIXES = ("_total", "_bucket", "_sum", "_count", "_created", "_info")
 
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 registry = CollectorRegistry()
 ProcessCollector(registry=registry)
 requests = Counter(
