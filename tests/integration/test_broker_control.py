@@ -1,0 +1,239 @@
+"""Brokers' control plane together: real bookie and sockets, metadata in memory, administered over the private port."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.admin import api, topics
+from engine.admin.client import AdminClient, BrokerAddress
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.base.errors import AdminError
+from engine.base.names import NamespaceName, TopicName
+from engine.broker.service import BrokerService
+from engine.metadata.memory import MemoryStore
+from engine.net.network import LoopNetwork
+from engine.settings import load
+from engine.wire import pulsar_pb2 as pb
+from engine.wiring import build_broker
+from tests.ledger_cluster import Cluster, run_of
+from tests.managed_cluster import Sink
+
+TOPIC = TopicName.parse("hello")
+TOKEN = "a-token-of-some-length"
+
+
+class Instance:
+    """Brokers on one bookie and one metadata server."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.cluster = Cluster(directory)
+        self.brokers: list[tuple[BrokerService, MemoryStore]] = []
+        self.admin = AdminClient(self.cluster.store, TOKEN)
+
+    async def broker(self, *, timeout_s: float = 10.0, **ports: int) -> BrokerService:
+        store = self.cluster.server.session(timeout_s)
+        environ = {
+            "MAGNETAR_BROKER_PORT": str(ports.get("broker", 0)),
+            "MAGNETAR_BROKER_HTTP_PORT": str(ports.get("http", 0)),
+            "MAGNETAR_INTERNAL_TOKEN": TOKEN,
+        }
+        broker = build_broker(
+            load(environ, self.directory),
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            network=LoopNetwork(),
+            store=store,
+        )
+        self.brokers.append((broker, store))
+        await broker.start()
+        return broker
+
+    async def stop(self, broker: BrokerService) -> None:
+        entry = next(each for each in self.brokers if each[0] is broker)
+        self.brokers.remove(entry)
+        await broker.drain()
+        await entry[1].close()
+
+    def owner(self, topic: TopicName) -> BrokerService:
+        return next(broker for broker, _ in self.brokers if broker.running.ownership.serves(topic))
+
+    async def publish(self, topic: TopicName, count: int, first_ms: int = 1_000) -> None:
+        """Store entries ``m0``, ``m1``, … a second apart, as a producer's would be."""
+        sink = Sink()
+        loaded = self.owner(topic).running.registry.loaded(topic)
+        assert loaded is not None
+        loaded.ledger.append(
+            run_of(*(entry(f"m{i}", i, first_ms + 1000 * i) for i in range(count))), sink
+        )
+        await sink.settle(count)
+        assert not sink.failures
+
+    async def close(self) -> None:
+        await self.admin.close()
+        for broker, _ in list(self.brokers):
+            await self.stop(broker)
+        await self.cluster.close()
+
+
+def entry(text: str, sequence: int, publish_ms: int) -> bytes:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=sequence, publish_time=publish_ms)
+    encoded = metadata.SerializeToString()
+    return len(encoded).to_bytes(4, "big") + encoded + text.encode()
+
+
+@pytest.fixture
+async def instance(tmp_path: Path) -> AsyncIterator[Instance]:
+    made = Instance(tmp_path)
+    await made.cluster.start("b0")
+    yield made
+    await made.close()
+
+
+async def test_a_topic_is_administered_from_creation_to_deletion(instance: Instance) -> None:
+    await instance.broker()
+    admin = instance.admin
+    await admin.create_topic(TOPIC, {"a": "b"})
+    with pytest.raises(AdminError, match="This topic already exists") as refused:
+        await admin.create_topic(TOPIC)
+    assert refused.value.status == 409
+    await admin.create_subscription(TOPIC, "s", api.EARLIEST_MESSAGE, {"k": "v"})
+    await instance.publish(TOPIC, 10)
+    stats = await admin.topic_stats(TOPIC, earliest_time_in_backlog=True)
+    assert stats["subscriptions"]["s"]["msgBacklog"] == 10
+    assert stats["subscriptions"]["s"]["subscriptionProperties"] == {"k": "v"}
+    assert stats["subscriptions"]["s"]["backlogSize"] == stats["storageSize"] > 0
+    assert stats["earliestMsgPublishTimeInBacklogs"] == 1000
+    internal = await admin.internal_stats(TOPIC)
+    assert internal["numberOfEntries"] == 10
+    assert internal["properties"] == {"a": "b"}
+    peeked = await admin.peek(TOPIC, "s", 3)
+    assert base64.b64decode(peeked["body"]) == b"m2"
+    assert peeked["headers"]["X-Pulsar-publish-time"] == "1970-01-01T00:00:03Z"
+    with pytest.raises(AdminError, match="Message not found"):
+        await admin.peek(TOPIC, "s", 11)
+    last = await admin.last_message_id(TOPIC)
+    assert last["entryId"] == 9
+    await admin.delete_subscription(TOPIC, "s")
+    with pytest.raises(AdminError, match="Subscription s not found for topic") as refused:
+        await admin.clear_backlog(TOPIC, "s")
+    assert refused.value.status == 404
+    await admin.delete_topic(TOPIC)
+    assert await topics.list_topics(instance.cluster.store, TOPIC.namespace) == []
+    with pytest.raises(AdminError, match=f"Topic {TOPIC} not found"):
+        await admin.topic_stats(TOPIC)
+
+
+async def backlog(admin: AdminClient) -> int:
+    return int((await admin.topic_stats(TOPIC))["subscriptions"]["s"]["msgBacklog"])
+
+
+async def test_a_previewed_change_of_the_cursor_does_what_it_said(instance: Instance) -> None:
+    await instance.broker()
+    admin = instance.admin
+    await admin.create_subscription(TOPIC, "s", api.EARLIEST_MESSAGE)
+    await instance.publish(TOPIC, 10)
+    said = await admin.preview_change(TOPIC, "s", "skip", count=3)
+    await admin.skip_messages(TOPIC, "s", 3)
+    assert (said["affected"], await backlog(admin)) == (3, 7)
+    assert base64.b64decode((await admin.peek(TOPIC, "s"))["body"]) == b"m3"
+    at = 1_000 + 6 * 1000  # m6 was published then
+    said = await admin.preview_change(TOPIC, "s", "reset", timestamp_ms=at)
+    await admin.reset_cursor(TOPIC, "s", timestamp_ms=at)
+    assert (said["affected"], await backlog(admin)) == (3, 4)
+    said = await admin.preview_change(TOPIC, "s", "reset", position=api.EARLIEST_MESSAGE)
+    await admin.reset_cursor(TOPIC, "s", position=api.EARLIEST_MESSAGE)
+    assert (said["affected"], await backlog(admin)) == (6, 10)
+    said = await admin.preview_change(TOPIC, "s", "skip-all")
+    await admin.clear_backlog(TOPIC, "s")
+    assert (said["affected"], await backlog(admin)) == (10, 0)
+    with pytest.raises(AdminError, match="Expire message by timestamp not issued") as refused:
+        await admin.expire_messages(TOPIC, "s", 1)
+    assert refused.value.status == 409
+    await admin.reset_cursor(TOPIC, "s", position=api.EARLIEST_MESSAGE)
+    await admin.expire_messages(TOPIC, "s", 1)
+    assert await backlog(admin) == 0
+
+
+async def test_any_broker_knows_the_owner_and_a_drained_one_hands_over(instance: Instance) -> None:
+    await instance.broker()
+    await instance.broker()
+    admin, names = instance.admin, [TopicName.parse(f"t{i}") for i in range(12)]
+    for name in names:
+        await admin.create_topic(name)
+    addresses = await admin.brokers()
+    assert len(addresses) == 2
+    owners = {name: instance.owner(name) for name in names}
+    assert len({id(owner) for owner in owners.values()}) == 2
+    for name in names:
+        found = await admin.lookup(name)
+        assert found["brokerUrl"] == owners[name].record.service_url
+    leaving = owners[names[0]]
+    await instance.stop(leaving)
+    assert [address.id for address in await admin.brokers()] != [leaving.record.id]
+    for name in names:
+        assert (await admin.topic_stats(name))["ownerBroker"] != leaving.record.id
+    rows = await admin.broker_topics_stats((await admin.brokers())[0], TOPIC.namespace)
+    assert [row["name"] for row in rows["rows"]] == sorted(map(str, names))
+
+
+async def test_a_broker_without_session_stops_and_another_takes_over(instance: Instance) -> None:
+    one = await instance.broker(timeout_s=0.6)
+    await instance.admin.create_subscription(TOPIC, "s", api.EARLIEST_MESSAGE)
+    await instance.publish(TOPIC, 5)
+    two = await instance.broker()
+    session = instance.brokers[0][1].session_id
+    instance.cluster.server.partition(session)
+    gone = asyncio.Event()
+    store = instance.cluster.store
+    bundle = one.running.ownership.owned()[0]
+    store.watch(f"/namespace/{bundle}", lambda _: gone.set())
+    await gone.wait()
+    assert not one.ready
+    assert not one.running.ownership.serves(TOPIC)
+    address = BrokerAddress(two.record.id, two.record.web_url, two.record.service_url)
+    args = api.TopicStats(str(TOPIC))
+    for _ in range(200):  # the old owner's address is listed until its node is seen gone
+        try:
+            stats = await instance.admin.call_on(address, "topic_stats", args)
+            break
+        except AdminError as error:
+            assert error.status in (307, 503), error
+            await asyncio.sleep(0.02)
+    assert stats["ownerBroker"] == two.record.id
+    assert stats["subscriptions"]["s"]["msgBacklog"] == 5
+    instance.cluster.server.heal(session)
+    while not one.ready:
+        await asyncio.sleep(0.02)
+    assert one.running.registry.loaded(TOPIC) is None
+    assert len(await instance.admin.brokers()) == 2
+
+
+async def test_bundles_can_be_unloaded_and_partitions_are_topics(instance: Instance) -> None:
+    broker = await instance.broker()
+    parent = NamespaceName.parse("public/default").topic("pt")
+    await topics.create_partitioned(instance.cluster.store, parent, 3)
+    for index in range(3):
+        await instance.admin.topic_stats(parent.partition_at(index))
+    with pytest.raises(AdminError, match="please call delete-partitioned-topic") as refused:
+        await instance.admin.delete_topic(parent)
+    assert refused.value.status == 409
+    assert len(broker.running.registry.topics()) == 3
+    await instance.admin.call("unload_bundle", api.OnBundle("public/default"))
+    assert broker.running.ownership.owned() == []
+    assert broker.running.registry.topics() == []
+    assert (await instance.admin.topic_stats(parent.partition_at(1)))["storageSize"] == 0
+    with pytest.raises(AdminError, match="Topic partitions were not yet created"):
+        await instance.admin.topic_stats(parent.partition_at(7))
+
+
+async def test_a_taken_port_is_reported_and_nothing_is_left_behind(instance: Instance) -> None:
+    first = await instance.broker()
+    with pytest.raises(OSError, match="in use"):
+        await instance.broker(broker=first.broker_port)
+    assert len(await instance.admin.brokers()) == 1
+    assert instance.brokers[0][0].ready
