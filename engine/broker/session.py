@@ -173,12 +173,15 @@ class Session(Connection):
         self._heard = True
         if self._probe is not None:
             self._answer_probe(True)
-        pos, events = self._peer.take(buf, pos, end)
+        before = -1
         try:
-            for event in events:
-                if self.closing:
-                    break
-                self._take_event(event)
+            while pos != before and not self.closing:
+                before = pos
+                pos, events = self._peer.take(buf, pos, end)
+                for event in events:
+                    if self.closing:
+                        break
+                    self._take_event(event)
         except ProtocolViolation as error:
             self.close(error)
         return pos

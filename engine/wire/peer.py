@@ -36,12 +36,21 @@ class Peer:
     def receive(self, data: bytes) -> list[Event]:
         """Events of the frames that ``data`` completes."""
         buf = self._rest + data if self._rest else data
-        pos, events = self.take(buf, 0, len(buf))
+        events: list[Event] = []
+        pos, before = 0, -1
+        while pos != before:
+            before = pos
+            pos, found = self.take(buf, pos, len(buf))
+            events += found
         self._rest = buf[pos:]
         return events
 
     def take(self, buf: bytes, pos: int, end: int) -> tuple[int, list[Event]]:
-        """(position of the first frame that is not whole, events of those before). ``buf`` is kept by SendRuns."""
+        """(position behind the frames taken, their events). ``buf`` is kept by SendRuns.
+
+        Stops at the first frame that is not whole, and behind each step of the handshake: what a client sent right
+        behind its CONNECT is judged by the state that the answer to CONNECT makes. So call again until nothing moves.
+        """
         events: list[Event] = []
         if self.failed is not None:
             return end, events
@@ -53,6 +62,8 @@ class Peer:
                 if taken == pos:
                     break
                 pos = taken
+                if self.state is not State.CONNECTED:
+                    break
         except PeerError as error:
             self.failed = error
             events.append(Violation(error))

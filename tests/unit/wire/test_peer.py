@@ -151,3 +151,14 @@ def test_a_challenge_is_answered_before_connected() -> None:
     peer.sent_connected()
     peer.sent_challenge()
     assert peer.state is State.CONNECTED
+
+
+def test_what_follows_connect_at_once_waits_for_its_answer() -> None:
+    peer = Peer()
+    stream = CONNECT + client_commands.lookup("t", 1) + client_commands.send(1, 1, entry())
+    pos, events = peer.take(stream, 0, len(stream))
+    assert (pos, len(events)) == (len(CONNECT), 1)
+    peer.sent_connected()
+    pos, events = peer.take(stream, pos, len(stream))
+    assert pos == len(stream)
+    assert [type(event) for event in events] == [Command, Sends]
