@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from urllib.parse import quote
 
 from django.conf import settings
 
@@ -121,7 +122,8 @@ def attention(snapshot: Snapshot) -> list[Body]:
         if len(found) >= ATTENTION_MAX:
             break
         if row["backlog"] > 0 and row["consumers"] == 0:
-            link = f"{cluster}/topics?q={row['topic']}"
+            name = quote(row["topic"], safe="")
+            link = f"{cluster}/t/{row['tenant']}/{row['namespace']}/{name}/subscriptions"
             add("warning", f"{row['name']} has no consumer", f"{row['backlog']} entries wait", link)
     return found
 

@@ -4,8 +4,10 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from admin_ui.selectors import attention
 from engine.base.names import TopicName
 from gateway.services import drain, metrics, partitioned, rows
+from gateway.services.collector import Snapshot
 
 
 def row(name: str, **values: Any) -> rows.Row:
@@ -91,3 +93,18 @@ def test_merged_metrics_describe_each_family_once_and_keep_series_apart() -> Non
     assert nodes == {"b1", "b2"}
     assert families["own"].samples[0].labels == {}
     assert len(families["y"].samples) == 2
+
+
+def test_what_needs_attention_comes_errors_first_and_leads_there() -> None:
+    alone = row("persistent://t/n/a b", backlog=7)
+    served = row("persistent://t/n/fine", backlog=7, consumers=1)
+    brokers = [{"id": "b:1", "state": "unreachable"}]
+    bookies = [{"id": "k:1", "state": "writable"}, {"id": "k:2", "state": "down"}]
+    found = attention(Snapshot(0, [alone, served], brokers, bookies, {}))
+    assert [item["severity"] for item in found] == ["error", "error", "warning"]
+    assert found[2]["link"] == "/c/standalone/t/t/n/a%20b/subscriptions"
+
+
+def test_attention_is_bounded() -> None:
+    many = [row(f"persistent://t/n/x{number}", backlog=1) for number in range(100)]
+    assert len(attention(Snapshot(0, many, [], [], {}))) <= 20
