@@ -55,7 +55,7 @@ def _connect() -> Any:
             "no Spark: set SPARK_REMOTE to a Spark Connect URL (sc://host:port)"
         )
     _start_supervised_server()
-    from pyspark.sql.connect.session import SparkSession
+    from pyspark.sql import SparkSession
 
     from spark_jobs.pulsar_source.source import PulsarDataSource
 

@@ -7,10 +7,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from celery import shared_task
 from celery.signals import worker_ready, worker_shutting_down
 from django.db import close_old_connections
 
+from gateway.celery import app
 from gateway.jobs import services, spark
 from gateway.jobs.models import JobRun, RunState
 
@@ -19,7 +19,7 @@ BEAT_S = 1.0
 RECOVER_S = 5.0
 
 
-@shared_task(name="jobs.execute")  # type: ignore[untyped-decorator]
+@app.task(name="jobs.execute")  # type: ignore[untyped-decorator]
 def execute(run_id: str, attempt: int) -> None:
     """Run one attempt to its end. A second delivery of the same message finds nothing to claim."""
     if not isinstance(run_id, str) or not isinstance(attempt, int):
@@ -47,7 +47,7 @@ def execute(run_id: str, attempt: int) -> None:
         notify(run.id)
 
 
-@shared_task(name="jobs.warm")  # type: ignore[untyped-decorator]
+@app.task(name="jobs.warm")  # type: ignore[untyped-decorator]
 def warm() -> None:
     """Start Spark and open this worker's session, so that the first click need not wait for it."""
     try:

@@ -185,7 +185,7 @@ def children(
         )
     )
     worker = (
-        *(sys.executable, "-m", "celery", "-A", "gateway", "worker", "--concurrency", "2"),
+        *(sys.executable, "-m", "celery", "--quiet", "-A", "gateway", "worker", "--concurrency", "2"),
         *("--loglevel", "WARNING", "--without-mingle", "--without-gossip"),
     )
     out.append(Child("worker", worker, {}, Ready("alive"), ("redis", "gateway"), shared))

@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from engine.ledger.client import LedgerClient
-
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.names import TopicName
+from engine.ledger.client import LedgerClient
 from engine.ledger.settings import LedgerSettings
 from engine.managed.errors import ManagedLedgerNotFoundError
 from engine.managed.factory import ManagedLedgerFactory
