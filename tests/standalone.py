@@ -63,13 +63,13 @@ class Standalone:
             },
             self._directory,
         )
-        self._store = self._metadata.session(10.0)
+        self.store = self._metadata.session(10.0)
         broker = build_broker(
             settings,
             clock=SystemClock(),
             entropy=RandomEntropy(),
             network=LoopNetwork(),
-            store=self._store,
+            store=self.store,
         )
         await broker.start()
         self.broker = broker
@@ -78,7 +78,7 @@ class Standalone:
     async def stop_broker(self) -> None:
         assert self.broker is not None
         await self.broker.drain()
-        await self._store.close()
+        await self.store.close()
 
     async def _stop(self) -> None:
         await self.stop_broker()
