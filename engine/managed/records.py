@@ -92,7 +92,7 @@ class CursorState:
     @classmethod
     def of(cls, acks: AckState, line: LedgerLine, properties: dict[str, int]) -> "CursorState":
         """Snapshot of ``acks``."""
-        ranges = [(line.position(start), line.position(stop - 1)) for start, stop in acks.holes]
+        ranges = [one for start, stop in acks.holes for one in line.spans(start, stop)]
         batches = {line.position(ordinal): bits for ordinal, bits in acks.batches.items()}
         return cls(line.before(acks.mark), ranges, batches, dict(properties))
 

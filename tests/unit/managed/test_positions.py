@@ -1,0 +1,54 @@
+"""The ledger line numbers entries across ledgers, whatever is trimmed or empty."""
+
+import pytest
+
+from engine.base.errors import MisuseError
+from engine.base.ids import EARLIEST, LATEST, Position
+from engine.managed.positions import LedgerEntry, LedgerLine
+
+
+def line() -> LedgerLine:
+    return LedgerLine([LedgerEntry(5, 3), LedgerEntry(7, 0), LedgerEntry(8, 2), LedgerEntry(11, 0)])
+
+
+def test_every_entry_has_one_ordinal_and_back() -> None:
+    places = [Position(5, 0), Position(5, 1), Position(5, 2), Position(8, 0), Position(8, 1)]
+    assert [line().ordinal(one) for one in places] == list(range(5))
+    assert [line().exact(*one) for one in places] == list(range(5))
+    assert [line().position(one) for one in range(5)] == places
+    assert line().position(5) == Position(11, 0)
+    assert [line().before(one) for one in range(6)] == [Position(5, -1), *places]
+
+
+@pytest.mark.parametrize(
+    ("position", "ordinal"),
+    [
+        (EARLIEST, 0), (LATEST, 5), (Position(5, -1), 0), (Position(5, 99), 3), (Position(6, 4), 3),
+        (Position(7, 0), 3), (Position(2, 9), 0), (Position(12, 0), 5), (Position(11, 0), 5),
+    ],
+)  # fmt: skip
+def test_positions_without_an_entry_go_to_the_next_one(position: Position, ordinal: int) -> None:
+    assert line().ordinal(position) == ordinal
+    assert line().exact(*position) == -1
+
+
+def test_trimming_keeps_the_numbers() -> None:
+    one = line()
+    assert [ledger.ledger_id for ledger in one.drop_first(2)] == [5, 7]
+    assert (one.base, one.end) == (3, 5)
+    assert one.position(3) == one.position(0) == Position(8, 0)
+    assert one.before(3) == Position(8, -1)
+    assert one.ordinal(Position(5, 1)) == 3
+    one.grow(4, 40)
+    assert one.position(8) == Position(11, 3)
+    assert one.exact(11, 4) == -1
+
+
+def test_an_empty_last_ledger_can_go_and_ids_must_rise() -> None:
+    one = line()
+    assert one.drop_last().ledger_id == 11
+    with pytest.raises(MisuseError):
+        one.drop_last()
+    with pytest.raises(MisuseError):
+        one.push(LedgerEntry(8))
+    assert LedgerLine().position(0) == Position(-1, -1)
