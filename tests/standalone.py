@@ -21,10 +21,11 @@ T = TypeVar("T")
 
 
 class Standalone:
-    """One broker over one bookie with metadata in memory. ``restart_broker`` keeps port and data."""
+    """One broker over one bookie with metadata in memory. ``settings`` are the broker's; port and data outlive restarts."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, **settings: str) -> None:
         self._directory = directory
+        self._settings = {f"MAGNETAR_{name.upper()}": text for name, text in settings.items()}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="standalone", daemon=True
@@ -60,6 +61,7 @@ class Standalone:
                 "MAGNETAR_BROKER_HTTP_PORT": "0",
                 "MAGNETAR_INTERNAL_TOKEN": "interop-tests-only",
                 "MAGNETAR_DATA_DIR": str(self._directory),
+                **self._settings,
             },
             self._directory,
         )

@@ -6,17 +6,15 @@ after what may differ was made equal: ledger ids, generated names, addresses, Ja
 
 import json
 import re
-import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf.json_format import MessageToDict
 
 from engine.admin.changes import create_namespace, create_tenant
 from engine.admin.topics import create_partitioned
 from engine.base.names import NamespaceName, TopicName
-from engine.wire import commands, frames
+from tests.raw_client import Wire
 from tests.standalone import Standalone
 
 RECORDINGS = sorted((Path(__file__).parent.parent / "golden" / "broker").glob("*.jsonl"))
@@ -53,36 +51,6 @@ def _namespace(standalone: Standalone) -> None:
         await create_partitioned(store, TopicName.parse("persistent://cap/n/part"), 3)
 
     standalone.run(make())
-
-
-class Wire:
-    """One client connection."""
-
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), 5)
-        self._socket.settimeout(5)
-        self._kept = b""
-
-    def send(self, data: bytes) -> None:
-        self._socket.sendall(data)
-
-    def frame(self) -> dict[str, Any] | None:
-        """The next command from the broker; None when it closed the connection."""
-        while (stop := frames.whole_frame(self._kept, 0, len(self._kept), 1 << 24)) < 0:
-            try:
-                more = self._socket.recv(1 << 16)
-            except ConnectionResetError:
-                more = b""
-            if not more:
-                return None
-            self._kept += more
-        start, end = frames.command_span(self._kept, 0, stop)
-        command = commands.parse(self._kept, start, end)
-        self._kept = self._kept[stop:]
-        return MessageToDict(command, preserving_proto_field_name=True)
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 def _same(value: Any, ledgers: dict[str, int]) -> Any:
