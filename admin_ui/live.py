@@ -84,6 +84,17 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self.accept()
         self.scope_of_tasks = TaskScope("live")
         self.scope_of_tasks.spawn("live-push", self._serve())
+        self.scope_of_tasks.spawn("warm-spark", asyncio.to_thread(self._warm_spark))
+
+    @staticmethod
+    def _warm_spark() -> None:
+        """Somebody looks at the console: have Spark ready before the first click. A failure shows at that click."""
+        from gateway.jobs import services
+
+        try:
+            services.warm()
+        except OSError as error:
+            log.warning("could not ask for Spark: %s", error)
 
     async def disconnect(self, code: int) -> None:
         """The socket is gone: end its task and leave its groups."""

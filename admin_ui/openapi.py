@@ -2,7 +2,6 @@
 
 import json
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 from drf_spectacular.generators import SchemaGenerator
@@ -10,6 +9,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema
 from rest_framework import serializers
 
 from admin_ui import api, shapes
+from gateway.jobs.openapi import describe as describe_runs
 
 Shape = type[serializers.Serializer[Any]]
 
@@ -114,10 +114,7 @@ def describe() -> None:
     ]
     for view, methods in views:
         extend_schema_view(**methods)(view)
-    if find_spec("gateway.jobs") is not None and find_spec("gateway.jobs.openapi") is not None:
-        from importlib import import_module
-
-        import_module("gateway.jobs.openapi").describe()
+    describe_runs()
 
 
 def console_endpoints_only(

@@ -1,6 +1,5 @@
 """Django settings, one file, everything from ``MAGNETAR_*`` variables (gateway.environment)."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,10 +33,9 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "gateway",
+    "gateway.jobs",
     "admin_ui",
 ]
-if find_spec("gateway.jobs") is not None:
-    INSTALLED_APPS.append("gateway.jobs")
 
 # All of these work in asynchronous and synchronous mode, so a request costs one thread hop: the one into its view.
 MIDDLEWARE = [

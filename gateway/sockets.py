@@ -1,8 +1,6 @@
 """WebSocket routes: the console's live feed, and Pulsar's data-plane endpoints."""
 
 from collections.abc import Awaitable, Callable
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from channels.routing import URLRouter
@@ -22,9 +20,8 @@ async def unknown(
 def router() -> URLRouter:
     """All WebSocket routes, the most specific first."""
     from admin_ui.live import LiveFeed
+    from gateway.ws.routing import websocket_urlpatterns
 
-    routes: list[Any] = [path("api/v1/live", LiveFeed.as_asgi())]
-    if find_spec("gateway.ws") is not None and find_spec("gateway.ws.routing") is not None:
-        routes.extend(import_module("gateway.ws.routing").websocket_urlpatterns)
-    routes.append(re_path("^.*$", unknown))  # type: ignore[arg-type]
-    return URLRouter(routes)
+    live: Any = LiveFeed.as_asgi()
+    rest: Any = unknown
+    return URLRouter([path("api/v1/live", live), *websocket_urlpatterns, re_path("^.*$", rest)])

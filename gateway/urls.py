@@ -1,7 +1,5 @@
 """Routes of the gateway: includes only."""
 
-from importlib.util import find_spec
-
 from django.urls import include, path
 
 from gateway import paths as _converters  # noqa: F401 - registers the path converters
@@ -9,11 +7,7 @@ from gateway.rest import errors
 
 urlpatterns = [
     path("", include("gateway.rest.urls")),
-    *(
-        [path("api/v1/", include("gateway.jobs.urls"))]
-        if find_spec("gateway.jobs") is not None and find_spec("gateway.jobs.urls") is not None
-        else []
-    ),
+    path("api/v1/", include("gateway.jobs.urls")),
     path("", include("admin_ui.urls")),
 ]
 

@@ -4,73 +4,16 @@ from typing import Any
 
 from django.http import FileResponse, HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework import serializers as s
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from gateway.jobs import services
-from gateway.jobs.models import JobRun, RunState
+from gateway.jobs.models import JobRun
 from gateway.rest.base import object_body
 from spark_jobs.catalogue import ANALYSES
 
 PAGE_MAX = 200
-
-
-class AnalysisShape(s.Serializer[object]):
-    id = s.CharField()
-    title = s.CharField()
-    description = s.CharField()
-    parameters_schema = s.DictField(help_text="JSON Schema of the parameters")
-
-
-class ProgressShape(s.Serializer[object]):
-    done = s.IntegerField()
-    total = s.IntegerField(help_text="0 while it is not known")
-
-
-class DownloadShape(s.Serializer[object]):
-    name = s.CharField()
-    bytes = s.IntegerField()
-    href = s.CharField()
-
-
-class RunShape(s.Serializer[object]):
-    id = s.CharField()
-    analysis = s.CharField()
-    title = s.CharField()
-    parameters = s.DictField()
-    state = s.ChoiceField(choices=RunState.values)
-    stage = s.CharField()
-    progress = ProgressShape()
-    attempt = s.IntegerField()
-    created_at = s.IntegerField()
-    started_at = s.IntegerField(allow_null=True)
-    finished_at = s.IntegerField(allow_null=True)
-    error = s.CharField(allow_null=True)
-    result = s.DictField(
-        allow_null=True, help_text="docs/formats/analysis-result.md; null in lists"
-    )
-    downloads = DownloadShape(many=True)
-
-
-class RunPage(s.Serializer[object]):
-    total = s.IntegerField()
-    rows = RunShape(many=True)
-
-
-class RunRequest(s.Serializer[object]):
-    analysis = s.CharField()
-    parameters = s.DictField()
-
-
-class RefusalShape(s.Serializer[object]):
-    reason = s.CharField()
-    field = s.CharField(required=False)
-
-
-REFUSED = OpenApiResponse(RefusalShape)
 
 
 def describe(run: JobRun, *, with_result: bool = True) -> dict[str, Any]:
@@ -114,7 +57,6 @@ class JobsView(APIView):
 
 
 class Analyses(JobsView):
-    @extend_schema(operation_id="listAnalyses", responses=AnalysisShape(many=True))
     def get(self, request: Request) -> Response:
         """The analyses that can be launched."""
         fields = ("id", "title", "description", "parameters_schema")
@@ -122,14 +64,6 @@ class Analyses(JobsView):
 
 
 class Runs(JobsView):
-    @extend_schema(
-        operation_id="listRuns",
-        parameters=[
-            OpenApiParameter(name, type_)
-            for name, type_ in (("topic", str), ("analysis", str), ("offset", int), ("limit", int))
-        ],
-        responses={200: RunPage, 400: REFUSED},
-    )
     def get(self, request: Request) -> Response:
         """Runs, newest first, without their results."""
         query = request.query_params
@@ -139,9 +73,6 @@ class Runs(JobsView):
         rows = [describe(run, with_result=False) for run in runs[offset : offset + limit]]
         return Response({"total": runs.count(), "rows": rows})
 
-    @extend_schema(
-        operation_id="startRun", request=RunRequest, responses={201: RunShape, 400: REFUSED}
-    )
     def post(self, request: Request) -> Response:
         """Queue a run of an analysis."""
         body = object_body(request) or {}
@@ -158,24 +89,18 @@ class Runs(JobsView):
 
 
 class Run(JobsView):
-    @extend_schema(operation_id="getRun", responses={200: RunShape, 404: REFUSED})
     def get(self, request: Request, run_id: str) -> Response:
         """One run with its progress and, when it is over, its result."""
         return Response(describe(services.get(run_id=run_id)))
 
 
 class CancelRun(JobsView):
-    @extend_schema(operation_id="cancelRun", request=None, responses={200: RunShape, 404: REFUSED})
     def post(self, request: Request, run_id: str) -> Response:
         """Cancel; a run that is over stays as it is."""
         return Response(describe(services.cancel(run_id=run_id)))
 
 
 class Download(JobsView):
-    @extend_schema(
-        operation_id="downloadRunFile",
-        responses={(200, "application/vnd.apache.parquet"): bytes, 404: REFUSED},
-    )
     def get(self, request: HttpRequest, run_id: str, name: str) -> HttpResponseBase:
         """A file of a finished run."""
         run = services.get(run_id=run_id)
@@ -184,9 +109,11 @@ class Download(JobsView):
         path = services.output_dir(run.id) / name
         if not path.is_file():
             raise services.RunError(f"the file {name!r} of run {run_id} was removed", status=404)
-        kind = "application/vnd.apache.parquet"
         return FileResponse(
-            path.open("rb"), as_attachment=True, filename=f"{run_id}-{name}", content_type=kind
+            path.open("rb"),
+            as_attachment=True,
+            filename=f"{run_id}-{name}",
+            content_type="application/vnd.apache.parquet",
         )
 
 

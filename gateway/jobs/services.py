@@ -16,6 +16,7 @@ from spark_jobs.catalogue import ANALYSES
 LEASE_MS = 15_000
 ATTEMPTS_MAX = 3
 QUEUE_PATIENCE_MS = 60_000
+WARM_INTERVAL_MS = 600_000
 ERROR_CHARACTERS_MAX = 2_000
 
 
@@ -83,6 +84,19 @@ def enqueue(*, run_id: str, attempt: int) -> None:
     from gateway.jobs.tasks import execute
 
     execute.apply_async((run_id, attempt), ignore_result=True)
+
+
+_warmed_ms = 0
+
+
+def warm() -> None:
+    """Have a worker start Spark and open its session, unless that was asked for a moment ago. Waits for Redis."""
+    global _warmed_ms
+    if now_ms() - _warmed_ms > WARM_INTERVAL_MS:
+        _warmed_ms = now_ms()
+        from gateway.jobs.tasks import warm as task
+
+        task.apply_async(ignore_result=True, expires=60)
 
 
 def cancel(*, run_id: str) -> JobRun:

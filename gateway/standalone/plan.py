@@ -185,7 +185,17 @@ def children(
         )
     )
     worker = (
-        *(sys.executable, "-m", "celery", "--quiet", "-A", "gateway", "worker", "--concurrency", "2"),
+        *(
+            sys.executable,
+            "-m",
+            "celery",
+            "--quiet",
+            "-A",
+            "gateway",
+            "worker",
+            "--concurrency",
+            "2",
+        ),
         *("--loglevel", "WARNING", "--without-mingle", "--without-gossip"),
     )
     out.append(Child("worker", worker, {}, Ready("alive"), ("redis", "gateway"), shared))
@@ -208,6 +218,9 @@ def _spark(
         "spark.local.dir": data / "spark" / "tmp",
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.scheduler.mode": "FAIR",
+        # the results are small: two hundred tiny tasks would cost more than the work
+        "spark.sql.shuffle.partitions": "4",
+        "spark.log.level": "WARN",
         "spark.driver.memory": "1g",
     }
     argv = (

@@ -216,7 +216,7 @@ async def _listen(socket: sockets.Socket, peer: Any, window: _Window) -> None:
 async def _answer(
     peer: Any, window: _Window, body: dict[str, Any], *, negative: bool, is_reader: bool
 ) -> None:
-    """An acknowledgement, or its opposite, of a message that this very socket was given; no others are its to answer."""
+    """An acknowledgement, or its opposite, of a message this very socket was given; no others are its to answer."""
     text = body.get("messageId")
     if not isinstance(text, str):
         raise ValueError("messageId: a base64 string is required")
