@@ -93,6 +93,8 @@ function answer(method, url, body) {
       };
     case "GET overview/0":
       return read("overview", {});
+    case "GET overview/1":
+      return cluster.history(now);
     case "GET topics/0":
       return read("topics", query);
     case "GET topics/4": {

@@ -172,6 +172,18 @@ export function createCluster({ topics = 100_000, seed = 7, start = Date.now() }
     };
   }
 
+  function history(now) {
+    const columns = ["at", "msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out", "backlog"];
+    const points = base.length
+      ? Array.from({ length: 900 }, (_, n) => {
+          const at = now - (900 - n) * 1000;
+          const totals = totalsOf(at);
+          return columns.map((column) => (column === "at" ? at : totals[column]));
+        })
+      : [];
+    return { at: now, step_ms: 1000, columns, points };
+  }
+
   const moved = new Map(); // subscriptions whose cursor a check has moved
 
   function detail(name, now) {
@@ -185,7 +197,7 @@ export function createCluster({ topics = 100_000, seed = 7, start = Date.now() }
       msg_rate_in: shown.msg_rate_in / shown.producers,
       bytes_rate_in: shown.bytes_rate_in / shown.producers,
       client_version: "3.6.1",
-      connected_since: start - 3_600_000 * (n + 1),
+      connected_since: new Date(start - 3_600_000 * (n + 1)).toISOString(),
     }));
     const stored = topic.domain === "persistent";
     const ledgers = stored
@@ -233,7 +245,7 @@ export function createCluster({ topics = 100_000, seed = 7, start = Date.now() }
           msg_rate_out: out / count,
           permits: state === "stalled" ? 0 : 870 + n,
           unacked: state === "stalled" ? 1000 : 12,
-          connected_since: start - 600_000 * (n + 1),
+          connected_since: new Date(start - 600_000 * (n + 1)).toISOString(),
         })),
         mark_delete: "1328:40211",
         read_position: "9223372036854775807:1004",
@@ -270,7 +282,7 @@ export function createCluster({ topics = 100_000, seed = 7, start = Date.now() }
     };
   }
 
-  return { list, overview, detail, moveCursor };
+  return { list, overview, history, detail, moveCursor };
 }
 
 function emptyTotals() {

@@ -76,9 +76,9 @@ export function createRuns({ start }) {
       title: "Topic profile",
       parameters: run.parameters,
       state,
-      stage:
-        state === "queued" ? null : STAGES[Math.min(STAGES.length - 1, Math.floor(share * STAGES.length))],
-      progress: state === "queued" ? null : { done: Math.floor(share * TASKS), total: TASKS },
+      stage: state === "queued" ? "" : STAGES[Math.min(STAGES.length - 1, Math.floor(share * STAGES.length))],
+      progress:
+        state === "queued" ? { done: 0, total: 0 } : { done: Math.floor(share * TASKS), total: TASKS },
       created_at: run.at,
       started_at: state === "queued" ? null : run.at + 1500,
       finished_at: over ? (run.cancelled ?? run.at + TAKES_MS) : null,
@@ -167,7 +167,7 @@ function resultOf(run) {
       { key: "mean_size", label: "Mean size", value: 964.4, unit: "bytes" },
       { key: "rate", label: "Mean rate", value: 1149.8, unit: "messages/s" },
       { key: "batch", label: "Messages per entry", value: 16.53, unit: null },
-      { key: "compression", label: "Compressed to", value: 0.413, unit: "ratio" },
+      { key: "compression", label: "Compression", value: 2.42, unit: "ratio" },
     ],
     series: [
       {

@@ -8,6 +8,7 @@ import type {
   CursorReceipt,
   Environment,
   Overview,
+  OverviewHistory,
   Run,
   RunPage,
   TopicDetail,
@@ -45,6 +46,14 @@ export const environmentQuery = queryOptions({
 export const overviewQuery = queryOptions({
   queryKey: ["overview"],
   queryFn: ({ signal }) => get<Overview>("/overview", {}, signal),
+});
+
+/** The quarter of an hour before this page: read once, the live points continue it. */
+export const overviewHistoryQuery = queryOptions({
+  queryKey: ["overview-history"],
+  queryFn: ({ signal }) => get<OverviewHistory>("/overview/history", {}, signal),
+  staleTime: Number.POSITIVE_INFINITY,
+  retry: false,
 });
 
 export function topicsKey(filter: TopicFilter, offset: number) {

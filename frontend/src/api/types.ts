@@ -1,136 +1,32 @@
-// The shapes of /api/v1. Times are integer milliseconds, rates are per second, and every 64-bit id is a
-// string, because a JavaScript number cannot hold 2^63-1.
+// The shapes of /api/v1, named as the console speaks of them. They are generated from the gateway's OpenAPI
+// document (`npm run types`); written by hand is only what that document leaves open: JSON Schemas, and the
+// results of analyses (docs/formats/analysis-result.md).
 
-export type Domain = "persistent" | "non-persistent";
+import type { components } from "./schema";
 
-export interface Environment {
-  cluster: string;
-  clusters: string[];
-  version: string;
-  broker_url: string;
-  http_url: string;
-  user: { name: string; superuser: boolean } | null;
-  now: number;
-}
+type Schemas = components["schemas"];
 
-export interface TopicRow {
-  name: string;
-  domain: Domain;
-  tenant: string;
-  namespace: string;
-  topic: string;
-  partitions: number;
-  producers: number;
-  consumers: number;
-  subscriptions: number;
-  msg_rate_in: number;
-  msg_rate_out: number;
-  bytes_rate_in: number;
-  bytes_rate_out: number;
-  backlog: number;
-  storage_bytes: number;
-  at: number;
-}
-
-export interface Overview {
-  at: number;
-  cluster: string;
-  totals: {
-    topics: number;
-    subscriptions: number;
-    producers: number;
-    consumers: number;
-    backlog: number;
-    storage_bytes: number;
-    msg_rate_in: number;
-    msg_rate_out: number;
-    bytes_rate_in: number;
-    bytes_rate_out: number;
-  };
-  attention: Attention[];
-  top_backlogs: TopicRow[];
-  brokers: {
-    id: string;
-    url: string;
-    state: string;
-    topics: number;
-    msg_rate_in: number;
-    msg_rate_out: number;
-  }[];
-  bookies: { id: string; state: string; free_bytes: number; total_bytes: number }[];
-}
-
-export interface Attention {
-  severity: "error" | "warning";
-  title: string;
-  detail: string;
-  link: string | null;
-}
-
-export interface TopicPage {
-  at: number;
-  total: number;
-  offset: number;
-  limit: number;
-  rows: TopicRow[];
-}
-
-export interface Consumer {
-  name: string;
-  address: string;
-  msg_rate_out: number;
-  permits: number;
-  unacked: number;
-  connected_since: number | null;
-}
-
-export interface SubscriptionRow {
-  name: string;
-  type: string;
-  durable: boolean;
-  backlog: number;
-  msg_rate_out: number;
-  msg_rate_redeliver: number;
-  unacked: number;
-  consumers: Consumer[];
-  mark_delete: string | null;
-  read_position: string | null;
-  oldest_unacked_ms?: number | null;
-  net_rate: number;
-  drain: { state: "empty" | "draining" | "growing" | "stalled"; eta_s: number | null };
-}
-
-export interface Producer {
-  id: string;
-  name: string;
-  address: string;
-  msg_rate_in: number;
-  bytes_rate_in: number;
-  client_version: string;
-  connected_since: number | null;
-}
-
-export interface TopicDetail {
-  at: number;
-  row: TopicRow;
-  owner: string | null;
-  ledgers: { id: string; entries: number; bytes: number; state: string }[];
-  producers: Producer[];
-  subscriptions: SubscriptionRow[];
-}
+export type Environment = Schemas["EnvironmentAnswer"];
+export type Overview = Schemas["OverviewAnswer"];
+export type OverviewHistory = Schemas["HistoryAnswer"];
+export type Attention = Schemas["Attention"];
+export type TopicRow = Schemas["TopicRow"];
+export type TopicPage = Schemas["TopicsAnswer"];
+export type TopicDetail = Schemas["TopicAnswer"];
+export type SubscriptionRow = Schemas["SubscriptionRow"];
 
 export type CursorAction = "skip-all" | "reset" | "skip";
+export type CursorPreview = Required<Pick<Schemas["CursorChange"], "affected" | "from" | "to">>;
+export type CursorReceipt = Required<Pick<Schemas["CursorChange"], "done" | "commands">>;
 
-export interface CursorPreview {
-  affected: number;
-  from: string | null;
-  to: string | null;
-}
-
-export interface CursorReceipt {
-  done: true;
-  commands: { curl: string; pulsar_admin: string };
-}
+export type Analysis = Omit<Schemas["AnalysisShape"], "parameters_schema"> & {
+  parameters_schema: JsonSchema;
+};
+export type Run = Omit<Schemas["RunShape"], "parameters" | "result"> & {
+  parameters: Record<string, unknown>;
+  result: RunResult | null;
+};
+export type RunPage = Omit<Schemas["RunPage"], "rows"> & { rows: Run[] };
 
 export interface JsonSchema {
   type?: string | string[];
@@ -155,36 +51,6 @@ export interface JsonSchema {
   required?: string[];
   anyOf?: JsonSchema[];
   oneOf?: JsonSchema[];
-}
-
-export interface Analysis {
-  id: string;
-  title: string;
-  description: string;
-  parameters_schema: JsonSchema;
-}
-
-export type RunState = "queued" | "running" | "succeeded" | "failed" | "cancelled" | (string & {});
-
-export interface Run {
-  id: string;
-  analysis: string;
-  title: string;
-  parameters: Record<string, unknown>;
-  state: RunState;
-  stage: string | null;
-  progress: { done: number; total: number } | null;
-  created_at: number;
-  started_at: number | null;
-  finished_at: number | null;
-  error: string | null;
-  result: RunResult | null;
-  downloads: { name: string; bytes: number; href: string }[];
-}
-
-export interface RunPage {
-  total: number;
-  rows: Run[];
 }
 
 export type Cell = string | number | boolean | null;

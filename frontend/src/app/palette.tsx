@@ -73,6 +73,7 @@ export function Palette() {
       shortcut={["mod + K", "/"]}
       clearQueryOnClose
       closeOnActionTrigger={false}
+      transitionProps={{ duration: 0 }}
       centered={false}
       attributes={{ content: { "aria-label": "Open a topic or a place" } }}
       overlayProps={{ backgroundOpacity: 0.35 }}
@@ -81,6 +82,7 @@ export function Palette() {
         placeholder="Part of a topic's name, or a place"
         aria-label="Open a topic or a place"
         leftSection={<SearchIcon />}
+        autoFocus
         onKeyDown={(event) => {
           entered.current = event.key === "Enter" && !settled;
         }}

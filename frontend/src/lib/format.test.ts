@@ -72,8 +72,9 @@ describe("values of results", () => {
   });
 
   test("known units format, unknown ones follow the number", () => {
-    expect(withUnit(0.413, "ratio")).toBe("41.3 %");
+    expect(withUnit(2.42, "ratio")).toBe("2.42×");
     expect(withUnit(250, "ms")).toBe("250 ms");
+    expect(withUnit(1_790_000_000_000, "ms")).toMatch(/2026/);
     expect(withUnit(null, "bytes")).toBe("—");
     expect(valueAndUnit(1149.8, "messages/s")).toEqual({ value: "1,150", unit: "messages/s" });
     expect(valueAndUnit(1536, "bytes")).toEqual({ value: "1.5 KiB", unit: undefined });

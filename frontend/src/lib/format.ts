@@ -22,6 +22,9 @@ const moment = new Intl.DateTimeFormat(LOCALE, {
   hour12: false,
 });
 
+// Results write moments in `ms` too; no duration is three years long.
+const EPOCH_LIKE_MS = 1e11;
+
 const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /** 1234567 → "1,234,567" */
@@ -120,12 +123,13 @@ export function withUnit(value: string | number | boolean | null, unit?: string 
           ? `${three.format(value)} s`
           : duration(value);
     case "ms":
+      if (value > EPOCH_LIKE_MS) return dateTime(value);
       return value >= 60_000 ? duration(value / 1000) : `${three.format(value)} ms`;
     case "epoch_ms":
     case "time":
       return dateTime(value);
     case "ratio":
-      return `${three.format(value * 100)} %`;
+      return `${three.format(value)}×`;
     case "%":
     case "percent":
       return `${three.format(value)} %`;
@@ -145,4 +149,10 @@ export function valueAndUnit(
   return unit && text.endsWith(` ${unit}`)
     ? { value: text.slice(0, -unit.length - 1), unit: unit }
     : { value: text, unit: undefined };
+}
+
+/** An ISO 8601 time as milliseconds; null for what isn't one, e.g. the empty text of "unknown". */
+export function momentOf(text: string): number | null {
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? null : at;
 }

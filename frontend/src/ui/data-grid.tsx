@@ -1,5 +1,15 @@
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import {
+  type KeyboardEvent,
+  memo,
+  type ReactNode,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 import styles from "./data-grid.module.css";
 import { clampToGrid, type GridPosition, moveInGrid } from "./grid-keys";
 
@@ -64,8 +74,8 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
   useEffect(() => onRange(first, last), [first, last, onRange]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: another list starts at its top
-  useEffect(() => {
-    virtual.scrollToOffset(0);
+  useLayoutEffect(() => {
+    if (scroller.current) scroller.current.scrollTop = 0;
     setActive((before) => ({ row: Math.min(before.row, 1), column: before.column }));
   }, [resetKey]);
 
@@ -104,13 +114,12 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
   };
 
   const template = useMemo(() => columns.map((column) => column.width).join(" "), [columns]);
-  const cellProps = (row: number, column: number) => ({
-    "data-cell": `${row}:${column}`,
-    tabIndex: at.row === row && at.column === column ? 0 : -1,
-    onFocus: () => {
-      if (at.row !== row || at.column !== column) setActive({ row, column });
-    },
-  });
+  const focusCell = useCallback((row: number, column: number) => {
+    setActive((before) => (before.row === row && before.column === column ? before : { row, column }));
+  }, []);
+  const latestOpen = useRef(onOpen);
+  latestOpen.current = onOpen;
+  const open = useCallback((row: Row) => latestOpen.current(row), []);
 
   return (
     <div
@@ -135,7 +144,9 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
               aria-sort={column.sort}
               className={`${styles.head} ${column.numeric ? styles.numeric : ""} ${column.onSort ? styles.sortable : ""}`}
               onClick={column.onSort}
-              {...cellProps(0, index)}
+              data-cell={`0:${index}`}
+              tabIndex={at.row === 0 && at.column === index ? 0 : -1}
+              onFocus={() => focusCell(0, index)}
             >
               {column.header}
               {column.sort && column.sort !== "none" && (
@@ -151,33 +162,71 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
         {virtual.getVirtualItems().map((item) => {
           const row = rowAt(item.index);
           return (
-            <div
+            <GridRow
               key={row === undefined ? item.index : rowKey(row)}
-              role="row"
-              aria-rowindex={item.index + 2}
-              className={`${styles.row} ${styles.dataRow} ${row === undefined ? styles.absent : ""}`}
-              style={{ gridTemplateColumns: template, transform: `translateY(${item.start}px)` }}
-              onClick={(event) => {
-                const target = event.target as HTMLElement;
-                if (row === undefined || target.closest("a, button") || getSelection()?.toString()) return;
-                onOpen(row);
-              }}
-            >
-              {columns.map((column, index) => (
-                <div
-                  key={column.key}
-                  role="gridcell"
-                  aria-colindex={index + 1}
-                  className={`${styles.cell} ${column.numeric ? styles.numeric : ""}`}
-                  {...cellProps(item.index + 1, index)}
-                >
-                  {row === undefined ? <span className={styles.ghost}>&nbsp;</span> : column.cell(row)}
-                </div>
-              ))}
-            </div>
+              row={row}
+              index={item.index}
+              start={item.start}
+              columns={columns as GridColumn<unknown>[]}
+              template={template}
+              activeColumn={at.row === item.index + 1 ? at.column : null}
+              onFocusCell={focusCell}
+              onOpen={open as (row: unknown) => void}
+            />
           );
         })}
       </div>
     </div>
   );
 }
+
+interface GridRowProps {
+  row: unknown;
+  index: number;
+  start: number;
+  columns: GridColumn<unknown>[];
+  template: string;
+  activeColumn: number | null;
+  onFocusCell: (row: number, column: number) => void;
+  onOpen: (row: unknown) => void;
+}
+
+/** Rendered again only when its own data or focus changes: scrolling then costs the rows that come in. */
+const GridRow = memo(function GridRow({
+  row,
+  index,
+  start,
+  columns,
+  template,
+  activeColumn,
+  onFocusCell,
+  onOpen,
+}: GridRowProps) {
+  return (
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      className={`${styles.row} ${styles.dataRow} ${row === undefined ? styles.absent : ""}`}
+      style={{ gridTemplateColumns: template, transform: `translateY(${start}px)` }}
+      onClick={(event) => {
+        const target = event.target as HTMLElement;
+        if (row === undefined || target.closest("a, button") || getSelection()?.toString()) return;
+        onOpen(row);
+      }}
+    >
+      {columns.map((column, place) => (
+        <div
+          key={column.key}
+          role="gridcell"
+          aria-colindex={place + 1}
+          className={`${styles.cell} ${column.numeric ? styles.numeric : ""}`}
+          data-cell={`${index + 1}:${place}`}
+          tabIndex={activeColumn === place ? 0 : -1}
+          onFocus={() => onFocusCell(index + 1, place)}
+        >
+          {row === undefined ? <span className={styles.ghost}>&nbsp;</span> : column.cell(row)}
+        </div>
+      ))}
+    </div>
+  );
+});

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { environmentQuery } from "../api/queries";
+import { stringifySearch } from "../lib/url-state";
 
 /** The cluster in the address, else the one this gateway serves. */
 export function useCluster(): string {
@@ -18,6 +19,13 @@ export interface TopicRef {
 
 export function topicSearchOf(topic: { domain: string }): { domain: "non-persistent" | undefined } {
   return { domain: topic.domain === "non-persistent" ? "non-persistent" : undefined };
+}
+
+/** Address of a topic's page. */
+export function topicPagePath(cluster: string, topic: TopicRef, tab: "overview" | "subscriptions"): string {
+  const place = [topic.tenant, topic.namespace, topic.topic].map(encodeURIComponent).join("/");
+  const search = stringifySearch(topicSearchOf(topic));
+  return `/c/${encodeURIComponent(cluster)}/t/${place}/${tab}${search}`;
 }
 
 /** A topic's name as the link to its page; the scope stands before it, dimmed. */

@@ -91,7 +91,7 @@ function Content({ run }: { run: Run }) {
               <Button
                 variant="default"
                 loading={cancel.isPending}
-                disabled={run.state === "cancelling"}
+                disabled={cancel.isSuccess}
                 onClick={() => cancel.mutate()}
               >
                 Cancel run
@@ -146,7 +146,7 @@ function Progress({ run, over }: { run: Run; over: boolean }) {
   const now = useServerNow();
   const elapsed = elapsedOf(run, now);
   const percent = share === null ? null : Math.floor(share * 100);
-  const label = run.stage ?? (run.state === "queued" ? "Waiting for a worker" : run.state);
+  const label = run.stage || (run.state === "queued" ? "Waiting for a worker" : run.state);
   return (
     <Panel
       title="Progress"
@@ -155,7 +155,7 @@ function Progress({ run, over }: { run: Run; over: boolean }) {
       <div className={styles.progressHead}>
         <span>{over && run.state !== "succeeded" ? `Stopped during: ${label}` : label}</span>
         <span>
-          {run.progress && run.progress.total > 0 && `${run.progress.done} of ${run.progress.total} tasks`}
+          {run.progress.total > 0 && `${run.progress.done} of ${run.progress.total} tasks`}
           {percent !== null && <b> {percent} %</b>}
         </span>
       </div>

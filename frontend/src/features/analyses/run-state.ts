@@ -13,7 +13,6 @@ export function toneOfRun(state: string): Tone {
     case "failed":
       return "bad";
     case "cancelled":
-    case "cancelling":
       return "warn";
     case "running":
       return "accent";
@@ -26,7 +25,7 @@ export function toneOfRun(state: string): Tone {
 export function shareOf(run: Run): number | null {
   if (run.state === "succeeded") return 1;
   const { progress } = run;
-  if (!progress || progress.total <= 0) return null;
+  if (progress.total <= 0) return null;
   return Math.max(0, Math.min(1, progress.done / progress.total));
 }
 

@@ -1,8 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo } from "react";
+import type { Point } from "../../api/history";
 import { useLive, usePolling } from "../../api/live";
-import { overviewQuery } from "../../api/queries";
+import { overviewHistoryQuery, overviewQuery } from "../../api/queries";
 import type { Attention, Overview, TopicRow } from "../../api/types";
 import { byteRate, bytes, count, plural, rate, short, time } from "../../lib/format";
 import { Badge, toneOfState } from "../../ui/badge";
@@ -10,12 +11,14 @@ import { Freshness } from "../../ui/freshness";
 import { CheckIcon, ErrorIcon, WarningIcon } from "../../ui/icons";
 import { Meter } from "../../ui/meter";
 import { Columns, Page, PageHead, Panel } from "../../ui/panel";
+import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { Stats } from "../../ui/stats";
 import { Table } from "../../ui/table";
 import { TopicLink } from "../../ui/topic-link";
 import { columnsOf, useHistory } from "../../ui/use-history";
 import { useTitle } from "../../ui/use-title";
+import { withEarlier } from "./earlier";
 import styles from "./overview.module.css";
 
 const Chart = lazy(() => import("../../ui/chart").then((module) => ({ default: module.Chart })));
@@ -43,13 +46,17 @@ export function OverviewPage() {
   );
 }
 
+const TRENDS = ["msg_rate_in", "msg_rate_out", "backlog"] as const;
+
 function Content({ overview }: { overview: Overview }) {
   const { totals } = overview;
-  const history = useHistory(`overview/${overview.cluster}`, overview.at, [
-    totals.msg_rate_in,
-    totals.msg_rate_out,
-    totals.backlog,
-  ]);
+  const live = useHistory(
+    `overview/${overview.cluster}`,
+    overview.at,
+    TRENDS.map((name) => totals[name]),
+  );
+  const recorded = useQuery(overviewHistoryQuery).data;
+  const history = useMemo(() => withEarlier(live, recorded, TRENDS), [live, recorded]);
   return (
     <>
       <NeedsAttention items={overview.attention} />
@@ -87,7 +94,7 @@ function Content({ overview }: { overview: Overview }) {
       />
       <Columns>
         <TopBacklogs overview={overview} />
-        <Panel title="Messages per second" note="since this page was opened">
+        <Panel title="Messages per second">
           <RateChart points={history} />
         </Panel>
       </Columns>
@@ -97,6 +104,11 @@ function Content({ overview }: { overview: Overview }) {
       </Columns>
     </>
   );
+}
+
+/** Only paths of this console are followed, and not the one this page is at. */
+function leadsAway(link: string | null): link is string {
+  return link !== null && /^\/[^/]/.test(link);
 }
 
 function NeedsAttention({ items }: { items: Attention[] }) {
@@ -127,8 +139,8 @@ function NeedsAttention({ items }: { items: Attention[] }) {
             {item.severity === "error" ? <ErrorIcon /> : <WarningIcon />}
             <span className="visually-hidden">{item.severity}: </span>
             <span className={styles.what}>
-              {item.link?.startsWith("/") ? (
-                <Link to={item.link as "/"}>{item.title}</Link>
+              {leadsAway(item.link) ? (
+                <PathLink path={item.link}>{item.title}</PathLink>
               ) : (
                 <b>{item.title}</b>
               )}
@@ -187,7 +199,7 @@ function TopBacklogs({ overview }: { overview: Overview }) {
   );
 }
 
-function RateChart({ points }: { points: ReturnType<typeof useHistory> }) {
+function RateChart({ points }: { points: readonly Point[] }) {
   const { xs, ys } = useMemo(() => columnsOf(points, 0, 1), [points]);
   return (
     <Suspense fallback={<div style={{ height: 368 }} />}>
@@ -239,6 +251,11 @@ function Brokers({ overview }: { overview: Overview }) {
   );
 }
 
+/** Share of a bookie's disk in use; null while the bookie is down or has not reported. */
+function usedShare({ free_bytes, total_bytes }: Overview["bookies"][number]): number | null {
+  return free_bytes === null || !total_bytes ? null : 1 - free_bytes / total_bytes;
+}
+
 function Bookies({ overview }: { overview: Overview }) {
   return (
     <Panel title="Bookies" note={count(overview.bookies.length)} flush>
@@ -260,7 +277,8 @@ function Bookies({ overview }: { overview: Overview }) {
             header: "Disk used",
             headerHidden: true,
             cell: (bookie) => {
-              const used = bookie.total_bytes > 0 ? 1 - bookie.free_bytes / bookie.total_bytes : 0;
+              const used = usedShare(bookie);
+              if (used === null) return null;
               return <Meter share={used} tone={used > 0.95 ? "bad" : used > 0.85 ? "warn" : "bar"} />;
             },
           },
@@ -269,7 +287,9 @@ function Bookies({ overview }: { overview: Overview }) {
             header: "Disk free",
             numeric: true,
             cell: (bookie) =>
-              bookie.total_bytes > 0 ? `${bytes(bookie.free_bytes)} of ${bytes(bookie.total_bytes)}` : "—",
+              usedShare(bookie) === null
+                ? "unknown"
+                : `${bytes(bookie.free_bytes ?? 0)} of ${bytes(bookie.total_bytes ?? 0)}`,
           },
         ]}
       />

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import { useServerNow } from "../../api/clock";
 import type { TopicDetail } from "../../api/types";
-import { age, byteRate, bytes, count, dateTime, plural, rate, short, time } from "../../lib/format";
+import { byteRate, bytes, count, plural, rate, short, time } from "../../lib/format";
 import { Badge } from "../../ui/badge";
 import { Chart } from "../../ui/chart";
 import { Columns, Panel } from "../../ui/panel";
@@ -9,6 +9,7 @@ import { Empty } from "../../ui/states";
 import { Stats } from "../../ui/stats";
 import { Table } from "../../ui/table";
 import { columnsOf, useHistory } from "../../ui/use-history";
+import { Since } from "./since";
 import { useTopic, useTopicId } from "./use-topic";
 
 export function TopicOverview() {
@@ -148,12 +149,7 @@ function Producers({ topic }: { topic: TopicDetail }) {
           {
             key: "since",
             header: "Connected",
-            cell: (producer) =>
-              producer.connected_since === null ? (
-                "—"
-              ) : (
-                <span title={dateTime(producer.connected_since)}>{age(producer.connected_since, now)}</span>
-              ),
+            cell: (producer) => <Since text={producer.connected_since} now={now} />,
           },
           {
             key: "rate",

@@ -10,6 +10,7 @@ import { Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
 import { Table } from "../../ui/table";
 import { describeDrain } from "./drain";
+import { Since } from "./since";
 import styles from "./topic.module.css";
 import { useTopic, useTopicId } from "./use-topic";
 
@@ -157,12 +158,7 @@ function Consumers({ subscription, now }: { subscription: SubscriptionRow; now: 
           {
             key: "since",
             header: "Connected",
-            cell: (consumer) =>
-              consumer.connected_since === null ? (
-                "—"
-              ) : (
-                <span title={dateTime(consumer.connected_since)}>{age(consumer.connected_since, now)}</span>
-              ),
+            cell: (consumer) => <Since text={consumer.connected_since} now={now} />,
           },
           { key: "permits", header: "Permits", numeric: true, cell: (consumer) => count(consumer.permits) },
           { key: "unacked", header: "Unacked", numeric: true, cell: (consumer) => count(consumer.unacked) },

@@ -1,6 +1,6 @@
 import { Button, CloseButton, NativeSelect, TextInput } from "@mantine/core";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import type { TopicRow } from "../../api/types";
 import { byteRate, bytes, count, plural, rate } from "../../lib/format";
 import { DEFAULT_SORT, nextSort, type SortOrder, sortOf, type TopicSort } from "../../lib/url-state";
@@ -9,8 +9,9 @@ import { DataGrid, type GridColumn } from "../../ui/data-grid";
 import { Freshness } from "../../ui/freshness";
 import { SearchIcon } from "../../ui/icons";
 import { Page, PageHead } from "../../ui/panel";
+import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
-import { TopicLink, topicSearchOf } from "../../ui/topic-link";
+import { topicPagePath, topicSearchOf } from "../../ui/topic-link";
 import { useTitle } from "../../ui/use-title";
 import styles from "./topics.module.css";
 import { useTopicWindow } from "./use-topic-window";
@@ -31,9 +32,11 @@ export function TopicsPage() {
   );
   const list = useTopicWindow(filter);
   const resetKey = JSON.stringify(filter);
-  const columns = useColumns(sort, (next) =>
-    navigate({ search: (before) => ({ ...before, sort: next }), replace: true }),
+  const setSort = useCallback(
+    (next: SortOrder) => navigate({ search: (before) => ({ ...before, sort: next }), replace: true }),
+    [navigate],
   );
+  const columns = useColumns(cluster, sort, setSort);
   const openTopic = useNavigate();
   const filtered = Boolean(q || tenant || namespace || domain);
 
@@ -204,7 +207,11 @@ function FilterInput({
   );
 }
 
-function useColumns(sort: string, setSort: (sort: SortOrder) => void): GridColumn<TopicRow>[] {
+function useColumns(
+  cluster: string,
+  sort: string,
+  setSort: (sort: SortOrder) => void,
+): GridColumn<TopicRow>[] {
   return useMemo(() => {
     const numeric = (
       key: TopicSort,
@@ -243,7 +250,14 @@ function useColumns(sort: string, setSort: (sort: SortOrder) => void): GridColum
     return [
       text("topic", "Topic", "minmax(220px, 3fr)", (row) => (
         <>
-          <TopicLink topic={row} scope={false} tabIndex={-1} />
+          <PathLink
+            path={topicPagePath(cluster, row, "overview")}
+            className="topic-link"
+            title={row.name}
+            tabIndex={-1}
+          >
+            {row.topic}
+          </PathLink>
           {row.partitions > 0 && <span className={styles.tag}>{plural(row.partitions, "partition")}</span>}
           {row.domain === "non-persistent" && (
             <span className={styles.tagBox}>
@@ -263,5 +277,5 @@ function useColumns(sort: string, setSort: (sort: SortOrder) => void): GridColum
       numeric("consumers", "Consumers", "100px", (row) => count(row.consumers)),
       numeric("subscriptions", "Subs", "64px", (row) => count(row.subscriptions)),
     ];
-  }, [sort, setSort]);
+  }, [cluster, sort, setSort]);
 }

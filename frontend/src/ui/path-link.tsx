@@ -1,0 +1,27 @@
+import { useRouter } from "@tanstack/react-router";
+import type { MouseEvent, ReactNode } from "react";
+
+/** A link to a path of the console that the server made: it is followed as it is, without a reload. */
+export function PathLink({
+  path,
+  children,
+  ...rest
+}: {
+  path: string;
+  children: ReactNode;
+  className?: string;
+  title?: string;
+  tabIndex?: number;
+}) {
+  const router = useRouter();
+  const follow = (event: MouseEvent) => {
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    router.history.push(path);
+  };
+  return (
+    <a href={path} onClick={follow} {...rest}>
+      {children}
+    </a>
+  );
+}
