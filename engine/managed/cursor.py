@@ -1,40 +1,32 @@
 """A cursor: where a subscription stands, what it acknowledged, and what it reads next.
 
-Acknowledgements change ``AckState`` at once and count up a version; a flush writes the whole state and remembers the
-version it wrote. So there is one write under way at most, everything acknowledged meanwhile goes with the next one, and
-nothing older can come after something newer.
+Acknowledgements change ``AckState`` at once; ``persister`` makes them survive.
 """
 
-import asyncio
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from engine.base.backoff import Backoff
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.base.errors import WorldError
 from engine.base.ids import Position
 from engine.base.slices import Slice, View
 from engine.base.tasks import TaskScope
-from engine.ledger.errors import LedgerError, NoSuchLedgerError
+from engine.ledger.errors import NoSuchLedgerError
 from engine.managed.ack_state import AckState, bits_of, words_of
 from engine.managed.cursor_store import CursorStore
 from engine.managed.entry_cache import TailCache
 from engine.managed.errors import (
     CursorMisuseError,
-    CursorStateTooLargeError,
     InvalidPositionError,
     ManagedLedgerClosedError,
     ManagedLedgerError,
 )
+from engine.managed.persister import Persister
 from engine.managed.positions import LedgerLine
 from engine.managed.reads import LedgerReads, ReadAhead, collect
 from engine.managed.records import CursorState
 from engine.managed.settings import ManagedSettings
 from engine.managed.stats import CursorStats
-
-log = logging.getLogger(__name__)
 
 BLOCK_AT = 0.75
 """Part of the largest state at which dispatch is to pause."""
@@ -90,14 +82,11 @@ class Cursor:
         self._ahead = ReadAhead(owner.reads.budget)
         self._reading = False
         self._error: ManagedLedgerError | None = None
-        self._version = 0
-        self._stored_version = 0
-        self._stored_mark = acks.mark
-        self._stored_bytes = 0
-        self._stored_s = float("-inf")
-        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
-        self._flush: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._persister: Persister | None = None
+        if store is not None:
+            self._persister = Persister(
+                name, store, self._snapshot, acks.mark, owner, self._persisted, owner.fenced
+            )
 
     @property
     def mark_delete(self) -> Position:
@@ -107,6 +96,10 @@ class Cursor:
     def persisted_mark_delete(self) -> Position:
         """The mark-delete position that survives a crash now."""
         return self._owner.line.before(self._stored_mark)
+
+    @property
+    def _stored_mark(self) -> int:
+        return self._acks.mark if self._persister is None else self._persister.mark
 
     @property
     def read_position(self) -> Position:
@@ -130,12 +123,11 @@ class Cursor:
     def blocked(self) -> str | None:
         """Why dispatch is to pause: the acknowledged ranges are near what can be persisted. None: all is well."""
         limit = self._owner.settings.cursor_state_bytes_max
-        if self._stored_bytes < limit * BLOCK_AT:
+        size = self._persister.state_bytes if self._persister is not None else 0
+        if size < limit * BLOCK_AT:
             return None
-        return (
-            f"{len(self._acks.holes)} acknowledged ranges take {self._stored_bytes} bytes of at most {limit}: "
-            "acknowledge the oldest messages first"
-        )
+        count = len(self._acks.holes)
+        return f"{count} acknowledged ranges take {size} of {limit} bytes: acknowledge the oldest messages first"
 
     def read_nowait(self, entries_max: int, bytes_max: int) -> list[View] | None:
         """Unacknowledged entries from memory, advancing ``read_position``; at least one if any.
@@ -190,11 +182,20 @@ class Cursor:
         """Acknowledge single entries; idempotent. Positions that do not exist (any more) are ignored."""
         line, acks = self._owner.line, self._acks
         changed = False
+        present = -1
+        base = entries = start = stop = 0
         for ledger_id, entry_id in positions:
-            ordinal = line.exact(ledger_id, entry_id)
-            if ordinal >= 0 and acks.acknowledge(ordinal, ordinal + 1):
-                changed = True
-        if changed:
+            if ledger_id != present:
+                present = ledger_id
+                base, entries = line.extent(ledger_id)
+            if not 0 <= entry_id < entries:
+                continue
+            ordinal = base + entry_id
+            if ordinal != stop:  # neighbours go together
+                changed = acks.acknowledge(start, stop) or changed
+                start = ordinal
+            stop = ordinal + 1
+        if acks.acknowledge(start, stop) or changed:
             self._changed()
 
     def acknowledge_ranges(self, ranges: Iterable[tuple[int, int, int]]) -> None:
@@ -266,16 +267,8 @@ class Cursor:
 
         Raises ManagedLedgerFencedError or ManagedLedgerClosedError; other failures are tried again until they heal.
         """
-        if self._store is None:
-            return
-        version = self._version
-        if self._stored_version >= version:
-            return
-        self._check()
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append((version, waiter))
-        self._start_flush()
-        await waiter
+        if self._persister is not None:
+            await self._persister.wait(self._check)
 
     async def reset(self, position: Position) -> None:
         """Make ``position`` the next entry read and forget acknowledgements from it on; durable before it returns.
@@ -446,10 +439,11 @@ class Cursor:
                 views.append(View(run, first - base, at - base))
         return views, i
 
-    # Persisting
-
     def _state(self) -> CursorState:
         return CursorState.of(self._acks, self._owner.line, self._properties)
+
+    def _snapshot(self) -> tuple[CursorState, int]:
+        return self._state(), self._acks.mark
 
     async def _acknowledge_to(self, stop: int) -> None:
         if self._acks.acknowledge(self._acks.mark, stop):
@@ -457,79 +451,11 @@ class Cursor:
         await self.persisted()
 
     def _changed(self) -> None:
-        self._version += 1
-        if self._store is None:
-            self._stored_mark = self._acks.mark
-        else:
-            self._schedule()
+        if self._persister is not None:
+            self._persister.changed()
 
-    def _schedule(self) -> None:
-        """Write lazily: at once, or when the interval since the last write is over."""
-        if self._flush is None and self._timer is None and self._error is None:
-            loop = asyncio.get_running_loop()
-            due = self._stored_s + self._owner.settings.cursor_persist_interval_s
-            self._timer = loop.call_at(max(due, loop.time()), self._start_flush)
-
-    def _start_flush(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._flush is None and self._error is None:
-            self._flush = self._owner.tasks.spawn(f"cursor {self.name}", self._write())
-
-    async def _write(self) -> None:
-        """Write the newest state until nobody waits for a newer one."""
-        backoff = Backoff(self._owner.settings.retry_initial_s, self._owner.settings.retry_max_s)
-        warned = False
-        try:
-            while self._error is None:
-                try:
-                    await self._write_once()
-                except (LedgerError, WorldError) as error:
-                    if not warned:
-                        warned = True
-                        log.warning("cursor is not persisted name=%s error=%s", self.name, error)
-                    await asyncio.sleep(backoff.next_s(self._owner.entropy.random()))
-                    continue
-                except CursorStateTooLargeError as error:
-                    self._fail_waiters(error)
-                if not self._waiters:
-                    break
-        except ManagedLedgerError as error:
-            self._fail_waiters(error)
-            self._owner.fenced(error)
-        finally:
-            self._flush = None
-            if self._version > self._stored_version:
-                self._schedule()
-
-    async def _write_once(self) -> None:
-        assert self._store is not None
-        version, mark = self._version, self._acks.mark
-        state = self._state()
-        payload = state.encode()
-        self._stored_bytes = len(payload)
-        self._stored_s = asyncio.get_running_loop().time()
-        limit = self._owner.settings.cursor_state_bytes_max
-        if len(payload) > limit:
-            raise CursorStateTooLargeError(
-                f"cursor {self.name}: acknowledgements take {len(payload)} bytes, at most {limit} can be stored"
-            )
-        await self._store.write(state, payload)
-        self._stored_version = version
-        self._stored_mark = mark
-        waiting = self._waiters
-        self._waiters = [one for one in waiting if one[0] > version]
-        for wanted, waiter in waiting:
-            if wanted <= version and not waiter.done():
-                waiter.set_result(None)
+    def _persisted(self) -> None:
         self._owner.cursor_persisted(self)
-
-    def _fail_waiters(self, error: Exception) -> None:
-        waiting, self._waiters = self._waiters, []
-        for _, waiter in waiting:
-            if not waiter.done():
-                waiter.set_exception(error)
 
     # For the managed ledger
 
@@ -540,48 +466,23 @@ class Cursor:
 
     async def close(self) -> None:
         """Make the state durable and stop. Raises what forbids it, stopped all the same."""
-        await self._stop(ManagedLedgerClosedError(f"cursor {self.name} is closed"))
-        if self._store is None:
-            return
-        state = self._state()
-        changed = self._version > self._stored_version
-        try:
-            await self._store.close(state, state.encode(), changed)
-        except BaseException:
-            self._store.abandon()
-            self._fail_waiters(ManagedLedgerClosedError(f"cursor {self.name} was not persisted"))
-            raise
-        self._stored_version = self._version
-        waiting, self._waiters = self._waiters, []
-        for _, waiter in waiting:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._end(ManagedLedgerClosedError(f"cursor {self.name} is closed"))
+        if self._persister is not None:
+            await self._persister.close()
 
     async def delete(self) -> None:
         """Remove the stored state and stop. Raises ManagedLedgerFencedError, StoreUnavailableError."""
-        if self._store is not None:
+        if self._store is not None and self._persister is not None:
+            await self._persister.stop()  # a write that finds no node would look like another owner
             await self._store.delete()
         self.abandon(ManagedLedgerClosedError(f"cursor {self.name} was deleted"))
 
     def abandon(self, error: ManagedLedgerError) -> None:
         """Stop at once without writing anything more."""
-        self._error = self._error or error
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._flush is not None:
-            self._flush.cancel()
-        self._fail_waiters(error)
-        self._ahead.clear()
-        if self._store is not None:
-            self._store.abandon()
+        self._end(error)
+        if self._persister is not None:
+            self._persister.abandon(error)
 
-    async def _stop(self, error: ManagedLedgerError) -> None:
+    def _end(self, error: ManagedLedgerError) -> None:
         self._error = self._error or error
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._flush is not None:
-            self._flush.cancel()
-            await asyncio.wait([self._flush])
         self._ahead.clear()

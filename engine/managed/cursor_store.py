@@ -213,11 +213,12 @@ class CursorStore:
 
     async def delete(self) -> None:
         """Remove node and ledger."""
-        await self._node.delete()
-        if self._writer is not None:
-            self._writer.abandon(LedgerError("its cursor was deleted"))
-            self._writer = None
-        await self._drop(self.ledger_id)
+        async with self._lock:
+            await self._node.delete()
+            if self._writer is not None:
+                self._writer.abandon(LedgerError("its cursor was deleted"))
+                self._writer = None
+            await self._drop(self.ledger_id)
 
     async def _drop(self, ledger_id: int) -> None:
         if ledger_id < 0:

@@ -1,6 +1,7 @@
 """Opens managed ledgers: one factory per broker."""
 
 import asyncio
+from functools import partial
 
 from engine.base.budget import Budget
 from engine.base.clock import Clock
@@ -9,7 +10,11 @@ from engine.base.tasks import TaskScope
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchLedgerError
 from engine.managed.entry_cache import EntryCache
-from engine.managed.errors import ManagedLedgerClosedError, ManagedLedgerNotFoundError
+from engine.managed.errors import (
+    ManagedLedgerClosedError,
+    ManagedLedgerFencedError,
+    ManagedLedgerNotFoundError,
+)
 from engine.managed.ledger import ManagedLedger
 from engine.managed.positions import LedgerLine
 from engine.managed.reads import LedgerReads
@@ -20,6 +25,9 @@ from engine.managed.stats import CursorInfo, LedgerInfo, ManagedLedgerInfo
 from engine.managed.stored import StoredNode, read_or_create
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
+
+CLOSE_AT_ONCE = 16
+OPEN_ATTEMPTS = 4
 
 
 class ManagedLedgerFactory:
@@ -58,7 +66,7 @@ class ManagedLedgerFactory:
 
         Opening twice in one process: the second waits for the first and gets the same object. ``properties`` are those
         of a topic that is made now. Cancel-safe: the opening goes on.
-        Raises LedgerError, ManagedLedgerFencedError (another owner opened it at the same time), StoreUnavailableError.
+        Raises LedgerError, ManagedLedgerFencedError (another owner opens it again and again), StoreUnavailableError.
         """
         if self._closed:
             raise ManagedLedgerClosedError("the broker's managed ledgers are closed")
@@ -74,6 +82,18 @@ class ManagedLedgerFactory:
         return await asyncio.shield(opening)
 
     async def _start(
+        self, name: str, config: LedgerConfig, properties: dict[str, str]
+    ) -> ManagedLedger:
+        for attempt in range(OPEN_ATTEMPTS):
+            try:
+                return await self._start_once(name, config, properties)
+            except ManagedLedgerFencedError:
+                # The previous owner may just have opened its next ledger: that one is to be fenced too.
+                if attempt + 1 == OPEN_ATTEMPTS:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _start_once(
         self, name: str, config: LedgerConfig, properties: dict[str, str]
     ) -> ManagedLedger:
         node = StoredNode(self._store, paths.managed_ledger(name), self._entropy, self.settings)
@@ -99,14 +119,19 @@ class ManagedLedgerFactory:
             ledger.abandon()
             raise
         self._open[name] = ledger
+        ledger.when_ended = partial(self._ended, name, ledger)
         return ledger
+
+    def _ended(self, name: str, ledger: ManagedLedger) -> None:
+        if self._open.get(name) is ledger:
+            del self._open[name]
 
     async def delete(self, name: str) -> None:
         """Delete a managed ledger with cursors and ledgers, closing it first. Raises ManagedLedgerNotFoundError.
 
         When it fails half-way, call again: what is left is found by its nodes.
         """
-        ledger = self._open.pop(name, None)
+        ledger = self._open.get(name)
         if ledger is not None:
             await ledger.close()
         path = paths.managed_ledger(name)
@@ -171,9 +196,15 @@ class ManagedLedgerFactory:
         )
 
     async def close(self) -> None:
-        """Close all managed ledgers, one after another."""
+        """Close all managed ledgers, some at a time."""
         self._closed = True
         await self._tasks.close()
-        for ledger in list(self._open.values()):
-            await ledger.close()
-        self._open.clear()
+        left = list(self._open.values())
+        closers = TaskScope("closing managed ledgers")
+        workers = [closers.spawn(str(i), _close_some(left)) for i in range(CLOSE_AT_ONCE)]
+        await asyncio.wait(workers)
+
+
+async def _close_some(left: list[ManagedLedger]) -> None:
+    while left:
+        await left.pop().close()

@@ -114,6 +114,7 @@ class ManagedLedger:
         self._callbacks: list[Callable[[], None]] = []
         self._end_callbacks: list[Callable[[], None]] = []
         self._ended = False
+        self.when_ended: Callable[[], None] | None = None
         self._error: ManagedLedgerError | None = None
         self._last_failure: Exception | None = None
         self._retry_at_s = float("-inf")
@@ -610,6 +611,8 @@ class ManagedLedger:
         self._fail_appends(error)
         self.tail.close()
         self.tasks.cancel()
+        if self.when_ended is not None:
+            self.when_ended()
 
     def _check(self) -> None:
         if self._error is not None:

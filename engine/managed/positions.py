@@ -89,6 +89,13 @@ class LedgerLine:
         """Ordinal of entry 0 of a ledger, None when it is not in the line."""
         return self._index.get(ledger_id)
 
+    def extent(self, ledger_id: int) -> tuple[int, int]:
+        """Ordinal of entry 0 of a ledger and how many entries it has; (0, 0) when it is not in the line."""
+        base = self._index.get(ledger_id)
+        if base is None:
+            return 0, 0
+        return base, self.ledgers[bisect_right(self._ids, ledger_id) - 1].entries
+
     def find(self, ordinal: int) -> tuple[LedgerEntry, int]:
         """Ledger and ordinal of its entry 0 that an ordinal in ``base <= ordinal <= end`` falls into.
 

@@ -5,6 +5,7 @@ topic. A write whose answer was lost is tried again and settled by reading, neve
 """
 
 import asyncio
+import contextlib
 
 from engine.base.backoff import Backoff
 from engine.base.entropy import Entropy
@@ -85,12 +86,17 @@ class StoredNode:
 
     async def unchanged(self) -> bool:
         """Whether nobody else has changed the node since we read or wrote it."""
+        if self._unsure is not None:
+            with contextlib.suppress(BadVersionError, NoNodeError):
+                await self._settle()
         stat = await self._store.exists(self.path)
         return stat is not None and stat.version == self.version
 
     async def delete(self) -> None:
         """Remove the node; gone already is fine. Raises ManagedLedgerFencedError when it was changed."""
         try:
+            if self._unsure is not None:  # a write of ours was cancelled under way
+                await self._settle()
             await self._store.delete(self.path, self.version)
         except NoNodeError:
             return
