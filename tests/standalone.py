@@ -34,6 +34,7 @@ class Standalone:
         self._bookie: Bookie | None = None
         self.broker: BrokerService | None = None
         self.port = 0
+        self._bookie_port = 0
         self.run(self._start())
 
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float = 15.0) -> T:
@@ -42,8 +43,16 @@ class Standalone:
 
     async def _start(self) -> None:
         self._metadata = MemoryServer(SystemClock())
+        await self.start_bookie()
+        await self.start_broker()
+
+    async def start_bookie(self) -> None:
         self._bookie = Bookie(
-            BookieSettings(data_dir=str(self._directory / "bookie"), bookie_port=0, bookie_id="b1"),
+            BookieSettings(
+                data_dir=str(self._directory / "bookie"),
+                bookie_port=self._bookie_port,
+                bookie_id="b1",
+            ),
             clock=SystemClock(),
             entropy=RandomEntropy(),
             network=LoopNetwork(),
@@ -52,7 +61,11 @@ class Standalone:
             lanes=lambda lane: ThreadLane(lane),
         )
         await self._bookie.start()
-        await self.start_broker()
+        self._bookie_port = self._bookie.port
+
+    async def stop_bookie(self) -> None:
+        assert self._bookie is not None
+        await self._bookie.stop()
 
     async def start_broker(self) -> None:
         settings = load(
@@ -84,8 +97,7 @@ class Standalone:
 
     async def _stop(self) -> None:
         await self.stop_broker()
-        assert self._bookie is not None
-        await self._bookie.stop()
+        await self.stop_bookie()
 
     @property
     def url(self) -> str:

@@ -72,6 +72,7 @@ class Consumer:
         self.permits = 0
         self.pending = PendingAcks() if kind == SubscriptionType.SHARED else None
         self.blocked = False
+        self.told_end = False
         self._unacked_max = settings.max_unacked_messages_per_consumer
         self.out = Traffic()
         self.acked = Rate()

@@ -13,6 +13,7 @@ from engine.broker.rates import Traffic
 from engine.broker.redelivery import RedeliveryCounts
 from engine.broker.source import EntrySource
 from engine.managed.cursor import Cursor
+from engine.wire import commands
 
 if TYPE_CHECKING:
     from engine.broker.topic import Topic
@@ -82,6 +83,19 @@ class Subscription:
             self._held_up = True  # an acknowledgement wakes it
         elif self._dispatcher is not None:
             self._dispatcher.wake()
+
+    def tell_end(self) -> None:
+        """REACHED_END_OF_TOPIC, once per consumer, when the topic is sealed and all of it is acknowledged.
+
+        Only to Java clients: the others close the connection on this command.
+        """
+        if not self.topic.terminated or self.cursor.backlog_entries():
+            return
+        for consumer in self.consumers:
+            outlet = consumer.outlet
+            if not consumer.told_end and outlet.client_version.startswith("Pulsar-Java"):
+                consumer.told_end = True
+                outlet.send(commands.reached_end_of_topic(consumer.consumer_id))
 
     # --- consumers ------------------------------------------------------------------------------
 
@@ -204,6 +218,8 @@ class Subscription:
         now_ms = self._clock.wall_ms()
         consumer.acknowledged(messages, now_ms)
         self.acked_ms = now_ms
+        if self.topic.terminated:
+            self.tell_end()
         if self.cursor.mark_delete != self._mark_delete:
             self._mark_delete = self.cursor.mark_delete
             self.advanced_ms = now_ms
@@ -225,6 +241,8 @@ class Subscription:
         consumer.permits += permits
         self.flow_ms = consumer.flow_ms = self._clock.wall_ms()
         self.wake()
+        if self.topic.terminated:
+            self.tell_end()
 
     # --- moving the cursor ----------------------------------------------------------------------
 

@@ -285,6 +285,8 @@ class Topic:
         position = await self.ledger.terminate()
         for producer in list(self.producers.values()):
             producer.disconnect()
+        for subscription in self.subscriptions.values():
+            subscription.tell_end()
         return position
 
     def tick(self, elapsed_s: float) -> None:

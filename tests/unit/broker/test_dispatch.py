@@ -13,6 +13,7 @@ from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.consumer import Consumer, SubscriptionType
+from engine.broker.errors import ProducerBusy, TopicTerminated
 from engine.broker.limits import DataPathSettings
 from engine.broker.ports import BrokerIdentity, LookupResult, TopicMode, TopicPolicies
 from engine.broker.producer import Producer
@@ -158,6 +159,10 @@ async def _until(condition, timeout_s: float = 5.0) -> None:  # type: ignore[no-
     async with asyncio.timeout(timeout_s):
         while not condition():
             await asyncio.sleep(0.001)
+
+
+async def _received(client: Client, count: int) -> None:
+    await _until(lambda: len(client.received) == count)
 
 
 @pytest.fixture
@@ -306,6 +311,87 @@ async def test_a_reset_sends_consumers_away_and_the_next_starts_there(bench: Ben
     assert client.dropped == [1]
     _, again = await bench.join(SubscriptionType.SHARED)
     assert again.received == client.received[3:5]
+
+
+async def test_the_end_of_a_sealed_topic_is_told_to_java_alone_and_once(bench: Bench) -> None:
+    java, told = await bench.join(SubscriptionType.SHARED, permits=0)
+    other, untold = await bench.join(SubscriptionType.SHARED)
+    told.client_version = "Pulsar-Java-v4.0.8"
+    await bench.publish(2)
+    await bench.topic.terminate()
+    assert told.kinds == []
+    bench.subscription.acknowledge(other, untold.received)
+    bench.subscription.flow(java, 5)
+    assert (told.kinds, untold.kinds) == (["REACHED_END_OF_TOPIC"], [])
+
+
+async def test_a_sealed_topic_takes_no_producer(bench: Bench) -> None:
+    await bench.topic.terminate()
+    late = Producer(Client(), 2, "late", bench.topic, now_ms=0)
+    with pytest.raises(TopicTerminated):
+        await bench.topic.add_producer(late)
+
+
+async def test_a_newer_epoch_replaces_a_producer_and_a_stranger_of_its_name_is_refused(
+    bench: Bench,
+) -> None:
+    client = Client()
+    old, new = (Producer(client, 1, "n", bench.topic, now_ms=0, epoch=i) for i in (0, 1))
+    await bench.topic.add_producer(old)
+    await bench.topic.add_producer(new)
+    assert bench.topic.producers["n"] is new
+    stranger = Producer(Client(), 1, "n", bench.topic, now_ms=0, epoch=9)
+    with pytest.raises(ProducerBusy, match="already connected"):
+        await bench.topic.add_producer(stranger)
+    client.alive = False
+    await bench.topic.add_producer(stranger)
+    assert bench.topic.producers["n"] is stranger
+
+
+async def test_topics_asked_for_at_once_are_loaded_once(bench: Bench) -> None:
+    name = TopicName.parse("persistent://public/default/once")
+    loads = bench.registry.loads
+    topics = await asyncio.gather(*(bench.registry.get(name, create=True) for _ in range(20)))
+    assert len({id(topic) for topic in topics}) == 1
+    assert bench.registry.loads == loads + 1
+
+
+async def test_an_unloaded_topic_sends_its_clients_away_and_loads_again_with_its_state(
+    bench: Bench,
+) -> None:
+    consumer, client = await bench.join(SubscriptionType.SHARED)
+    await bench.publish(4)
+    bench.subscription.acknowledge(consumer, client.received[:3])
+    assert await bench.registry.unload(NAME)
+    assert client.dropped == [1]
+    topic = await bench.registry.get(NAME, create=True)
+    assert topic is not bench.topic
+    assert topic.subscriptions["s"].cursor.backlog_entries() == 1
+
+
+async def test_a_readers_subscription_goes_with_it_and_starts_afresh_for_the_next(
+    bench: Bench,
+) -> None:
+    await bench.publish(3)
+    for _ in range(2):
+        client = Client()
+        consumer = Consumer(
+            client,
+            1,
+            "r",
+            SubscriptionType.EXCLUSIVE,
+            settings=bench.registry.settings,
+            partition=-1,
+            now_ms=0,
+        )
+        subscription = await bench.topic.subscribe(
+            consumer, "r", durable=False, initial=InitialPosition.EARLIEST, properties={}
+        )
+        subscription.flow(consumer, 10)
+        await _received(client, 3)
+        subscription.acknowledge_cumulative(consumer, client.received[-1])
+        subscription.detach(consumer)
+        assert "r" not in bench.topic.subscriptions
 
 
 @pytest.mark.parametrize("seed", range(6))
