@@ -210,6 +210,18 @@ class FaultDisk:
         for store in self._indexes.values():
             store.crash(keep)
 
+    def kill(self, keep: Keep = lambda: False) -> None:
+        """The process died, the machine did not: files stay, an index loses what it held in memory only."""
+        self.plan = None
+        self.opened_indexes.clear()
+        for store in self._indexes.values():
+            store.crash(keep)
+
+    def holds_durably(self, marker: bytes) -> bool:
+        """Whether bytes that would survive a power loss contain ``marker``, under a name that would."""
+        files = reversed(self._durable_files.values())
+        return any(inode.durable.find(marker) >= 0 for inode in files)
+
     def open(self, path: str, *, create: bool = False, direct: bool = False) -> FaultFile:
         self.ask("open", path)
         inode = self._files.get(path)

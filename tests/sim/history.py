@@ -19,6 +19,8 @@ class Receipt(NamedTuple):
     producer: str
     number: int
     position: Position
+    broker: str = ""
+    """Incarnation that sent it."""
 
 
 class Delivery(NamedTuple):
@@ -28,6 +30,11 @@ class Delivery(NamedTuple):
     producer: str
     number: int
     position: Position
+    sent_at: float = float("inf")
+    """When the broker wrote it to the connection."""
+    broker: str = ""
+    attached_at: float = float("inf")
+    """When the broker confirmed the consumer's SUBSCRIBE."""
 
 
 class AckConfirmed(NamedTuple):
@@ -37,6 +44,7 @@ class AckConfirmed(NamedTuple):
     subscription: str
     producer: str
     number: int
+    broker: str = ""
 
 
 @dataclass
@@ -49,3 +57,7 @@ class History:
     acks: list[AckConfirmed] = field(default_factory=list)
     subscriptions: dict[str, str] = field(default_factory=dict)
     """Name to kind (``exclusive`` or ``shared``); all start at the earliest message."""
+    topics: dict[str, str] = field(default_factory=dict)
+    """Topic of each producer and of each subscription; names not in here share one topic."""
+    anomalies: list[str] = field(default_factory=list)
+    """What a client or an observer saw that must never be, in words."""

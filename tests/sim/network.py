@@ -26,6 +26,7 @@ class World:
         self.pipes: list[Pipe] = []
         self.cuts: dict[tuple[str, str], None] = {}
         self.slow: dict[str, float] = {}
+        self.half_open: dict[str, list[Pipe]] = {}
         self.segment_chance = 0.05
 
     def latency(self, source: str, target: str) -> float:
@@ -48,9 +49,16 @@ class World:
         }
         for pipe in [pipe for pipe in self.pipes if pipe.node is node and not pipe.dead]:
             pipe.dead = True
-            if not silent:
+            if silent:
+                self.half_open.setdefault(node.name, []).append(pipe.peer)
+            else:
                 pipe.peer.deliver(None)
         self.pipes = [pipe for pipe in self.pipes if not pipe.dead]
+
+    def back(self, name: str) -> None:
+        """A machine that vanished silently is up again: it answers its old connections with resets."""
+        for pipe in self.half_open.pop(name, []):
+            pipe.deliver(None)
 
     def reset_links(self, name: str) -> None:
         """Break every connection of a live node: in-flight bytes are lost in both directions."""
@@ -122,13 +130,14 @@ class Pipe(asyncio.Transport):
         self, world: World, node: Node, context: contextvars.Context, protocol: asyncio.BaseProtocol
     ) -> None:
         super().__init__({"peername": (node.name, 0), "sockname": (node.name, 0)})
+        self.sent_at = 0.0  # when the peer wrote the last of the bytes now being received
         self.world = world
         self.node = node
         self.context = context
         self.protocol: Any = protocol
         self.dead = False
         self.closed = False
-        self.queue: deque[bytes | None] = deque()
+        self.queue: deque[tuple[float, bytes | None]] = deque()
         self._in_flight = 0
         self._paused_writing = False
         self._paused_reading = False
@@ -195,7 +204,7 @@ class Pipe(asyncio.Transport):
         """Bytes, or None for the end of the connection, are on their way to this end."""
         if self.dead or self.closed:
             return
-        self.queue.append(part)
+        self.queue.append((self.world.loop.now, part))
         self._schedule()
 
     def _schedule(self) -> None:
@@ -217,7 +226,8 @@ class Pipe(asyncio.Transport):
             loop.call_later(CUT_POLL_S, self._pump, context=self.context)
             return
         parts = []
-        while self.queue and (part := self.queue[0]) is not None and len(parts) < 16:
+        while self.queue and (part := self.queue[0][1]) is not None and len(parts) < 16:
+            self.sent_at = self.queue[0][0]
             parts.append(part)
             self.queue.popleft()
         if parts:

@@ -1,0 +1,329 @@
+"""Brokers, bookies and metadata of one run: the shipped classes on simulated seams, as machines that come and go."""
+
+import asyncio
+import random
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from bookie.server import Bookie
+from bookie.settings import BookieSettings
+from engine.base.clock import LoopClock
+from engine.base.entropy import RandomEntropy
+from engine.base.names import TopicName
+from engine.broker.ledgers import LedgerDefaults
+from engine.broker.limits import DataPathSettings
+from engine.broker.node import NodeSettings
+from engine.broker.service import BrokerService
+from engine.ledger.settings import LedgerSettings
+from engine.managed.settings import ManagedSettings
+from engine.metadata.memory import MemoryServer, MemoryStore
+from engine.metadata.store import SessionExpiredError, StoreUnavailableError
+from engine.settings import Settings
+from engine.wiring import build_broker
+from tests.sim.disk import Crashed, FaultDisk, InlineLane
+from tests.sim.history import History
+from tests.sim.loop import Node, SimLoop
+from tests.sim.network import SimNetwork, World
+
+BROKER_PORT = 6650
+HTTP_PORT = 8081
+BOOKIE_PORT = 3181
+EPOCH_MS = 1_700_000_000_000
+WATCH_S = 0.25
+
+
+class SimDefaults(LedgerDefaults):
+    """Rolls in entries, at once: a run lasts seconds, the product's least ledger age is minutes."""
+
+    def config(self, policies):  # type: ignore[no-untyped-def]
+        return replace(super().config(policies), ledger_age_min_s=0.0)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a cluster is made of, drawn from the seed."""
+
+    brokers: int
+    bookies: int
+    quorum: tuple[int, int, int]
+    session_s: float
+    ledger_entries: int
+    cursor_entries: int
+    cursor_interval_s: float
+    cache_mb: int
+    flush_interval_s: float
+    journal_file_bytes: int
+
+    @classmethod
+    def draw(cls, rng: random.Random) -> "Shape":
+        bookies = rng.choice((1, 3, 3))
+        return cls(
+            brokers=rng.choice((1, 2)),
+            bookies=bookies,
+            quorum=(1, 1, 1) if bookies == 1 else rng.choice(((3, 3, 2), (3, 3, 2), (3, 2, 2))),
+            session_s=rng.choice((2.0, 4.0)),
+            ledger_entries=rng.choice((10, 40, 1000)),
+            cursor_entries=rng.choice((5, 30, 1000)),
+            cursor_interval_s=rng.choice((0.05, 1.0)),
+            cache_mb=1,
+            flush_interval_s=rng.choice((0.5, 3.0)),
+            journal_file_bytes=rng.choice((16 << 10, 128 << 10)),
+        )
+
+
+class Machine:
+    """One host: its name, disk and clock stay; ``node`` is the process that runs on it now, None while it is down."""
+
+    def __init__(self, name: str, kind: str, epoch_ms: int, disk_s: float) -> None:
+        self.name = name
+        self.kind = kind
+        self.epoch_ms = epoch_ms
+        self.disk = FaultDisk()
+        self.disk_s = disk_s
+        self.disk_slow_until = 0.0
+        self.node: Node | None = None
+        self.starts = 0
+        self.ready = False
+        self.store: MemoryStore | None = None
+        self.bookie: Bookie | None = None
+        self.broker: BrokerService | None = None
+        self.stop: asyncio.Event | None = None
+
+    @property
+    def incarnation(self) -> str:
+        return f"{self.name}#{self.starts}"
+
+
+class Cluster:
+    """Starts, kills and watches machines. ``failures`` collects processes that ended for no reason they may have."""
+
+    def __init__(self, loop: SimLoop, shape: Shape, topics: list[str]) -> None:
+        self.loop = loop
+        self.shape = shape
+        self.topics = [TopicName.parse(topic) for topic in topics]
+        self.world = World(loop)
+        self.history = History()
+        self.metadata = MemoryServer(LoopClock(EPOCH_MS))
+        self.failures: list[str] = []
+        self.counts: dict[str, int] = {}
+        self.restarts = True
+        rng = loop.rng
+        self.machines: dict[str, Machine] = {}
+        names = [(f"bookie-{i + 1}", "bookie") for i in range(shape.bookies)]
+        names += [(f"broker-{i + 1}", "broker") for i in range(shape.brokers)]
+        for name, kind in names:
+            skew_ms = rng.choice((0, 0, -3_000, 5_000))
+            disk_s = rng.choice((0.0002, 0.001, 0.004))
+            self.machines[name] = Machine(name, kind, EPOCH_MS + skew_ms, disk_s)
+
+    @property
+    def brokers(self) -> list[Machine]:
+        return [m for m in self.machines.values() if m.kind == "broker"]
+
+    @property
+    def bookies(self) -> list[Machine]:
+        return [m for m in self.machines.values() if m.kind == "bookie"]
+
+    def count(self, what: str, n: int = 1) -> None:
+        self.counts[what] = self.counts.get(what, 0) + n
+
+    # -- processes
+
+    def start(self, machine: Machine) -> None:
+        """Start the machine's process anew; nothing when it runs."""
+        if machine.node is not None:
+            return
+        machine.starts += 1
+        machine.ready = False
+        node = machine.node = Node(machine.name)
+        self.world.back(machine.name)
+        self.loop.note("start", machine.incarnation)
+        work = self._bookie(machine) if machine.kind == "bookie" else self._broker(machine)
+        task = self.loop.spawn(node, work)
+        task.add_done_callback(partial(self._ended, machine, node))
+
+    def start_later(self, machine: Machine, delay_s: float) -> None:
+        if self.restarts:
+            self.loop.call_later(delay_s, self.start, machine)
+
+    def kill(
+        self,
+        machine: Machine,
+        *,
+        power: bool = False,
+        torn: bool = False,
+        silent: bool = False,
+    ) -> None:
+        """End the process as ``kill -9`` does, or with the machine's power: what was not synced is lost, by chance in
+        parts when ``torn``; peers hear nothing when ``silent``."""
+        node = machine.node
+        if node is None:
+            return
+        machine.node = machine.broker = machine.bookie = machine.store = machine.stop = None
+        machine.ready = False
+        self.loop.kill(node)
+        self.world.kill(node, silent)
+        keep = (lambda: self.loop.rng.random() < 0.5) if torn else (lambda: False)
+        # After the disk operation under way, if we are inside one, has ended.
+        self.loop.call_soon(machine.disk.crash if power else machine.disk.kill, keep)
+        self.count("power losses" if power else "kills")
+
+    def _ended(self, machine: Machine, node: Node, task: "asyncio.Task[None]") -> None:
+        """A process ended by itself; the supervisor starts it again."""
+        if node.dead:
+            return
+        error = None if task.cancelled() else task.exception()
+        expected = (StoreUnavailableError, SessionExpiredError, OSError, TimeoutError)
+        if error is not None and not isinstance(error, expected):
+            self.failures.append(f"{machine.incarnation} ended: {type(error).__name__}: {error}")
+        self.loop.note("ended", machine.incarnation, type(error).__name__)
+        self.kill(machine)
+        self.start_later(machine, 0.5)
+
+    def crash_at_operation(self, machine: Machine, n: int, torn: bool) -> None:
+        """Cut the power in the middle of the ``n``-th disk operation from now, half of a write done when ``torn``."""
+        disk = machine.disk
+        at = disk.operations + n
+
+        def plan(operation: str, path: str) -> int | None:
+            if disk.operations < at:
+                return None
+            disk.plan = None
+            self.kill(machine, power=True, torn=torn)
+            self.start_later(machine, 0.2 + 2 * self.loop.rng.random())
+            if torn and operation == "pwritev":
+                return self.loop.rng.randrange(4096)
+            raise Crashed(f"{operation} {path}")
+
+        disk.plan = plan
+
+    def _entropy(self, machine: Machine) -> RandomEntropy:
+        return RandomEntropy(random.Random(f"{self.loop.seed}/{machine.incarnation}"))
+
+    def _lane(self, machine: Machine) -> InlineLane:
+        rng = random.Random(f"{self.loop.seed}/{machine.incarnation}/lane")
+
+        def delay_s() -> float:
+            slow = 100.0 if self.loop.now < machine.disk_slow_until else 1.0
+            return machine.disk_s * (0.5 + rng.random()) * slow
+
+        return InlineLane(delay_s)
+
+    async def _bookie(self, machine: Machine) -> None:
+        store = machine.store = self.metadata.session(self.shape.session_s)
+        bookie = machine.bookie = Bookie(
+            BookieSettings(
+                data_dir="/data",
+                bookie_port=BOOKIE_PORT,
+                advertised_address=machine.name,
+                zk_timeout_s=self.shape.session_s,
+                journal_file_bytes=self.shape.journal_file_bytes,
+                write_cache_bytes=64 << 10,
+                entry_log_bytes_max=256 << 10,
+                flush_interval_s=self.shape.flush_interval_s,
+                min_usable_size_for_high_priority_writes=1 << 20,
+                gc_wait_time_s=5.0,
+                disk_check_interval_s=5.0,
+            ),
+            clock=LoopClock(machine.epoch_ms),
+            entropy=self._entropy(machine),
+            network=SimNetwork(self.world),
+            store=store,
+            disk=machine.disk,
+            lanes=lambda name: self._lane(machine),
+        )
+        stop = machine.stop = asyncio.Event()
+        try:
+            await bookie.start()
+            machine.ready = True
+            waiting = [asyncio.ensure_future(event.wait()) for event in (bookie.over, stop)]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in waiting:
+                task.cancel()
+        finally:
+            await bookie.stop()
+            await store.close()
+        if bookie.failed is not None:
+            raise bookie.failed
+
+    async def _broker(self, machine: Machine) -> None:
+        store = machine.store = self.metadata.session(self.shape.session_s)
+        service = machine.broker = build_broker(
+            self._settings(machine),
+            clock=LoopClock(machine.epoch_ms),
+            entropy=self._entropy(machine),
+            network=SimNetwork(self.world),
+            store=store,
+        )
+        stop = machine.stop = asyncio.Event()
+        try:
+            await service.start()
+            machine.ready = True
+            await stop.wait()
+        finally:
+            await service.drain()
+            await store.close()
+
+    def _settings(self, machine: Machine) -> Settings:
+        shape = self.shape
+        ensemble, write, ack = shape.quorum
+        return Settings(
+            node=NodeSettings(
+                advertised_address=machine.name,
+                broker_port=BROKER_PORT,
+                broker_http_port=HTTP_PORT,
+                data_dir=Path("/nowhere"),
+                internal_token="simulated-token-of-no-use",
+                broker_shutdown_timeout_ms=5_000,
+            ),
+            data_path=DataPathSettings(
+                keep_alive_interval_seconds=5, connection_liveness_check_timeout_millis=1000
+            ),
+            defaults=SimDefaults(
+                managed_ledger_default_ensemble_size=ensemble,
+                managed_ledger_default_write_quorum=write,
+                managed_ledger_default_ack_quorum=ack,
+                managed_ledger_max_entries_per_ledger=shape.ledger_entries,
+                managed_ledger_cache_size_mb=shape.cache_mb,
+            ),
+            managed=ManagedSettings(
+                cursor_persist_interval_s=shape.cursor_interval_s,
+                cursor_ledger_entries_max=shape.cursor_entries,
+                retry_max_s=1.0,
+            ),
+            ledger=LedgerSettings(
+                add_entry_timeout_s=1.0,
+                read_entry_timeout_s=1.0,
+                speculative_read_timeout_s=0.3,
+                recovery_timeout_s=8.0,
+                metadata_timeout_s=3.0,
+                connect_timeout_s=1.0,
+                suspect_s=0.5,
+            ),
+        )
+
+    # -- watching
+
+    async def watch(self) -> None:
+        """Look all the time for what must not be: two brokers that may acknowledge for one topic."""
+        while True:
+            await asyncio.sleep(WATCH_S)
+            for topic in self.topics:
+                owners = [m.incarnation for m in self.brokers if _serves(m, topic)]
+                if len(owners) > 1:
+                    self.history.anomalies.append(
+                        f"{topic} is served by {' and '.join(owners)} at {self.loop.now:.3f}"
+                    )
+
+    def durable_copies(self, marker: bytes) -> int:
+        """Bookies whose disk would still hold ``marker`` if all power went now."""
+        return sum(machine.disk.holds_durably(marker) for machine in self.bookies)
+
+
+def _serves(machine: Machine, topic: TopicName) -> bool:
+    """Whether a broker would acknowledge for ``topic`` if it ran now. A paused one does not run."""
+    node, service = machine.node, machine.broker
+    if node is None or node.paused or service is None or not machine.ready:
+        return False
+    return service.running.ownership.serves(topic)

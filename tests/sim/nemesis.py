@@ -1,0 +1,211 @@
+"""What goes wrong in a run: a random part of the fault classes, each at a random rate (swarm testing).
+
+Damage budget: what was synced stays. So every promise must hold whatever this does, and no finding is an excuse.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from engine.metadata.memory import Fault
+from tests.sim.cluster import Cluster, Machine
+from tests.sim.loop import Node
+
+Act = Callable[["Nemesis"], None]
+
+
+class Nemesis:
+    """Runs the chosen faults until ``stop``, then heals everything."""
+
+    def __init__(self, cluster: Cluster, clients: list[str], rng: random.Random) -> None:
+        self.cluster = cluster
+        self.rng = rng
+        self.clients = clients
+        self.plan = _draw(rng)
+        self.over = False
+        self.metadata_rates: tuple[float, float, float] = (0.0, 0.0, 0.0)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._partitioned: list[int] = []
+        self._paused: list[Node] = []
+
+    def start(self) -> None:
+        self.cluster.metadata.on_call = self._on_call
+        for name, rate in self.plan.items():
+            if name == "metadata calls":
+                weights = [self.rng.random() * rate for _ in range(3)]
+                self.metadata_rates = (weights[0], weights[1], weights[2])
+            else:
+                self._tasks.append(self.cluster.loop.create_task(self._repeat(name, rate)))
+
+    def heal(self) -> None:
+        """No more faults; cuts, pauses and partitions end; whoever is down is started."""
+        self.over = True
+        for task in self._tasks:
+            task.cancel()
+        self.metadata_rates = (0.0, 0.0, 0.0)
+        self.cluster.world.heal()
+        for session_id in self._partitioned:
+            self.cluster.metadata.heal(session_id)
+        for node in self._paused:
+            if node.paused:
+                self.cluster.loop.resume(node)
+        for machine in self.cluster.machines.values():
+            machine.disk.plan = None
+            machine.disk_slow_until = 0.0
+            self.cluster.start(machine)
+
+    async def _repeat(self, name: str, rate: float) -> None:
+        while True:
+            await asyncio.sleep(self.rng.expovariate(rate))
+            if self.over:
+                return
+            self.cluster.count("faults")
+            self.cluster.loop.note("fault", name)
+            FAULTS[name](self)
+
+    def _on_call(self, session_id: int, operation: str, path: str) -> Fault | None:
+        lost_request, lost_reply, slow = self.metadata_rates
+        chance = self.rng.random()
+        delay = self.rng.choice((0.0, 0.0002, 0.001))
+        if chance < lost_request:
+            return Fault(lose_request=True)
+        if chance < lost_request + lost_reply:
+            return Fault(delay_s=delay, lose_reply=True)
+        if chance < lost_request + lost_reply + slow:
+            return Fault(delay_s=self.rng.random(), reply_delay_s=self.rng.random())
+        return Fault(delay_s=delay, reply_delay_s=delay)
+
+    # -- pieces
+
+    def machine(self, kind: str | None = None) -> Machine | None:
+        """A running machine."""
+        machines = self.cluster.machines.values()
+        running = [m for m in machines if m.node is not None and kind in (None, m.kind)]
+        return self.rng.choice(running) if running else None
+
+    def host(self) -> str:
+        return self.rng.choice([*self.cluster.machines, *self.clients])
+
+    def later(self, delay_s: float, act: Callable[[], None]) -> None:
+        self.cluster.loop.call_later(delay_s, act)
+
+    def down(self, machine: Machine, *, power: bool, silent: bool = False) -> None:
+        torn = power and self.rng.random() < 0.5
+        self.cluster.kill(machine, power=power, torn=torn, silent=silent)
+        self.cluster.start_later(machine, self.rng.choice((0.1, 0.5, 2.0, 6.0)))
+
+
+def kill(n: Nemesis) -> None:
+    if machine := n.machine():
+        n.down(machine, power=False)
+
+
+def power_loss(n: Nemesis) -> None:
+    if machine := n.machine(n.rng.choice(("bookie", "bookie", "broker"))):
+        n.down(machine, power=True, silent=n.rng.random() < 0.5)
+
+
+def crash_in_a_disk_operation(n: Nemesis) -> None:
+    if machine := n.machine("bookie"):
+        n.cluster.crash_at_operation(machine, n.rng.randrange(1, 60), n.rng.random() < 0.7)
+
+
+def whole_rack(n: Nemesis) -> None:
+    for machine in n.cluster.machines.values():
+        n.down(machine, power=True)
+
+
+def stop(n: Nemesis) -> None:
+    """SIGTERM: an orderly end, then a new process."""
+    if (machine := n.machine()) and machine.stop is not None:
+        machine.stop.set()
+        n.cluster.count("stops")
+
+
+def pause(n: Nemesis) -> None:
+    machine = n.machine()
+    if machine is None or machine.node is None or machine.node.paused:
+        return
+    node = machine.node
+    n.cluster.loop.pause(node)
+    n._paused.append(node)
+    n.cluster.count("pauses")
+
+    def resume() -> None:
+        if node.paused and not node.dead:
+            n.cluster.loop.resume(node)
+
+    n.later(n.rng.choice((0.1, 1.0, 5.0, 9.0)), resume)
+
+
+def cut(n: Nemesis) -> None:
+    source, target = n.host(), n.host()
+    pairs = [(source, target)]
+    if n.rng.random() < 0.5:
+        pairs.append((target, source))
+    for pair in pairs:
+        n.cluster.world.cut(*pair)
+    n.cluster.count("cuts")
+
+    def mend() -> None:
+        for pair in pairs:
+            n.cluster.world.cuts.pop(pair, None)
+
+    n.later(n.rng.choice((0.2, 2.0, 8.0)), mend)
+
+
+def reset(n: Nemesis) -> None:
+    n.cluster.world.reset_links(n.host())
+    n.cluster.count("resets")
+
+
+def slow_link(n: Nemesis) -> None:
+    name = n.host()
+    n.cluster.world.slow[name] = n.rng.choice((0.01, 0.1, 0.5))
+    n.later(n.rng.choice((1.0, 5.0)), lambda: n.cluster.world.slow.pop(name, None) and None)
+
+
+def slow_disk(n: Nemesis) -> None:
+    if machine := n.machine("bookie"):
+        machine.disk_slow_until = n.cluster.loop.now + n.rng.choice((0.5, 4.0))
+
+
+def expire_session(n: Nemesis) -> None:
+    if (machine := n.machine()) and machine.store is not None:
+        n.cluster.metadata.expire(machine.store.session_id)
+        n.cluster.count("expired sessions")
+
+
+def break_session(n: Nemesis) -> None:
+    if (machine := n.machine()) and machine.store is not None:
+        n.cluster.metadata.break_connection(machine.store.session_id)
+
+
+def partition_metadata(n: Nemesis) -> None:
+    if (machine := n.machine()) is None or machine.store is None:
+        return
+    session_id = machine.store.session_id
+    n.cluster.metadata.partition(session_id)
+    n._partitioned.append(session_id)
+    n.cluster.count("metadata partitions")
+    n.later(n.rng.choice((0.3, 2.0, 8.0)), lambda: n.cluster.metadata.heal(session_id))
+
+
+FAULTS: dict[str, Act] = {
+    act.__name__: act
+    for act in (
+        *(kill, power_loss, crash_in_a_disk_operation, whole_rack, stop, pause, cut, reset),
+        *(slow_link, slow_disk, expire_session, break_session, partition_metadata),
+    )
+}
+RATES = {"whole_rack": 0.3, "metadata calls": 0.2}
+"""Relative to the others'; of metadata calls it is the greatest part of all calls that goes wrong."""
+
+
+def _draw(rng: random.Random) -> dict[str, float]:
+    """Fault classes of a run with their rates per second; one run in ten has none."""
+    if rng.random() < 0.1:
+        return {}
+    share = rng.choice((0.15, 0.3, 0.6))
+    names = [name for name in [*FAULTS, "metadata calls"] if rng.random() < share]
+    return {name: RATES.get(name, 1.0) * rng.choice((0.08, 0.2, 0.5)) for name in names}

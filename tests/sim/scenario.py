@@ -1,0 +1,244 @@
+"""One seed, one run: publish and consume while things break, heal, drain, then hold the history to the promises."""
+
+import asyncio
+import gc
+import logging
+import random
+import time
+import traceback
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.sim import checkers, tripwire
+from tests.sim.client import Consumer, Producer
+from tests.sim.cluster import Cluster, Shape
+from tests.sim.loop import NODE, Deadlock, SimLoop, simulate
+from tests.sim.nemesis import Nemesis
+
+SETTLE_S = 30.0
+"""Bound of coming up, and after the faults of coming back and of draining (simulated seconds)."""
+DRAIN_S = 90.0
+LIMIT_S = 400.0
+
+
+@dataclass
+class Result:
+    """What a run was and what it broke. ``violations`` is empty when everything held."""
+
+    seed: int
+    violations: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    simulated_s: float = 0.0
+    cpu_s: float = 0.0
+    events: int = 0
+    trace: str = ""
+    plan: str = ""
+
+
+class _Errors(logging.Handler):
+    """Keeps what simulated code logs: lines for ``--verbose``, and ERROR as a violation."""
+
+    def __init__(self, loop: SimLoop, verbose: bool) -> None:
+        super().__init__(logging.DEBUG if verbose else logging.ERROR)
+        self.loop = loop
+        self.verbose = verbose
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = f"{self.loop.now:8.3f} {NODE.get().name} {record.levelname} {record.name} {record.getMessage()}"
+        if record.levelno >= logging.ERROR:
+            if record.exc_info and record.exc_info[1] is not None:
+                text += "\n" + _trace(record.exc_info[1])
+            self.found.append(text)
+        if self.verbose:
+            print(text, flush=True)
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error)[-6:])
+
+
+class Scenario:
+    """The run's parts. ``main`` is what the loop runs."""
+
+    def __init__(self, loop: SimLoop, result: Result, verbose: bool) -> None:
+        self.loop = loop
+        self.result = result
+        rng = self.rng = random.Random(f"{loop.seed}/scenario")
+        self.topics = [f"persistent://public/default/t{i}" for i in range(rng.choice((1, 1, 2)))]
+        self.cluster = Cluster(loop, Shape.draw(rng), self.topics)
+        self.duration_s = rng.choice((4.0, 8.0, 15.0))
+        self.producers: dict[str, Producer] = {}
+        self.consumers: list[Consumer] = []
+        for topic in self.topics:
+            self._clients(topic, rng)
+        self.nemesis = Nemesis(self.cluster, [c.name for c in self.clients], rng)
+        result.plan = f"{self.cluster.shape} {self.duration_s:g} s {self.nemesis.plan}"
+        if verbose:
+            print(f"seed {loop.seed}: {result.plan}")
+
+    @property
+    def clients(self) -> list[Producer | Consumer]:
+        return [*self.producers.values(), *self.consumers]
+
+    def _clients(self, topic: str, rng: random.Random) -> None:
+        short = topic[-2:]
+        mine: list[Consumer] = []
+        kinds = rng.choice((["exclusive"], ["shared"] * 2, ["exclusive", "shared", "shared"]))
+        for i, kind in enumerate(kinds):
+            name = f"{short}-{kind}-{i}"
+            mine.append(Consumer(self.cluster, name, topic, kind, self.producers))
+        for i in range(rng.choice((1, 2))):
+            rate = rng.choice((2.0, 5.0))
+            producer = Producer(
+                self.cluster,
+                f"{short}-p{i}",
+                topic,
+                rate,
+                lambda: all(consumer.subscribed for consumer in mine),
+            )
+            self.producers[producer.name] = producer
+        self.consumers += mine
+
+    async def main(self) -> None:
+        cluster, loop = self.cluster, self.loop
+        for machine in cluster.machines.values():
+            cluster.start(machine)
+        watching = loop.create_task(cluster.watch())
+        for client in self.clients:
+            client.start()
+        await self._reach("start", self._subscribed, SETTLE_S)
+        self.nemesis.start()
+        await asyncio.sleep(self.duration_s)
+        self.nemesis.heal()
+        for client in self.clients:
+            client.calm = True
+        for producer in self.producers.values():
+            producer.quiet = True
+        await self._reach("publish what was begun", self._published, SETTLE_S)
+        await self._reach("drain every subscription", self._drained, DRAIN_S)
+        if self.rng.random() < 0.3:
+            await self._power_cycle()
+        watching.cancel()
+        self._finish()
+
+    async def _power_cycle(self) -> None:
+        """All machines lose power at rest; nobody may be given again what was acknowledged."""
+        for machine in self.cluster.machines.values():
+            self.cluster.kill(machine, power=True)
+            self.cluster.start_later(machine, 0.5)
+        for consumer in self.consumers:
+            consumer.subscribed = False
+        await self._reach("come back after power loss", self._subscribed, SETTLE_S)
+        await asyncio.sleep(2.0)
+
+    async def _reach(self, what: str, done: Any, bound_s: float) -> None:
+        until = self.loop.now + bound_s
+        while not done():
+            if self.loop.now > until:
+                self.result.violations.append(f"liveness: could not {what} in {bound_s:g} s")
+                self.result.violations += self._why()
+                return
+            await asyncio.sleep(0.1)
+
+    def _subscribed(self) -> bool:
+        return all(consumer.subscribed for consumer in self.consumers)
+
+    def _published(self) -> bool:
+        return not any(producer.unanswered for producer in self.producers.values())
+
+    def _drained(self) -> bool:
+        return not self._missing(1)
+
+    def _missing(self, count: int) -> list[str]:
+        history = self.cluster.history
+        acked: dict[str, set[tuple[str, int]]] = {name: set() for name in history.subscriptions}
+        for ack in history.acks:
+            acked[ack.subscription].add((ack.producer, ack.number))
+        found = []
+        for name in history.subscriptions:
+            for receipt in history.receipts:
+                key = (receipt.producer, receipt.number)
+                same = history.topics[receipt.producer] == history.topics[name]
+                if same and key not in acked[name]:
+                    found.append(f"{name} has not acknowledged {key[0]} {key[1]} at {receipt.position}")
+                    if len(found) >= count:
+                        return found
+        return found
+
+    def _why(self) -> list[str]:
+        waiting = [f"{p.name} waits for {len(p.unanswered)} receipts" for p in self.producers.values() if p.unanswered]
+        down = [m.name for m in self.cluster.machines.values() if not m.ready]
+        return [*waiting[:3], *self._missing(3), *([f"not ready: {down}"] if down else [])]
+
+    def _finish(self) -> None:
+        self.cluster.restarts = False
+        counts = self.cluster.counts
+        history = self.cluster.history
+        counts |= {
+            "sent": len(history.sent),
+            "confirmed": len(history.receipts),
+            "deliveries": len(history.deliveries),
+            "acks confirmed": len(history.acks),
+        }
+
+
+def run_seed(seed: int, *, verbose: bool = False) -> Result:
+    """Run one seed. Nothing is raised: whatever went wrong is in the result."""
+    result = Result(seed)
+    kept: list[Scenario] = []
+    loops: list[SimLoop] = []
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level)
+    started = time.process_time()
+
+    async def main(loop: SimLoop) -> None:
+        loops.append(loop)
+        errors = _Errors(loop, verbose)
+        root.handlers[:] = [errors]
+        root.setLevel(logging.DEBUG if verbose else logging.ERROR)
+        scenario = Scenario(loop, result, verbose)
+        kept.append(scenario)
+        try:
+            await scenario.main()
+        finally:
+            result.violations += [f"error logged: {text}" for text in errors.found[:3]]
+
+    gc.collect()
+    gc.disable()
+    try:
+        with tripwire.armed():
+            simulate(seed, main, LIMIT_S)
+    except (Deadlock, TimeoutError) as error:
+        result.violations.append(f"{type(error).__name__}: {error}")
+    except Exception as error:
+        result.violations.append(f"the run failed: {_trace(error)}")
+    finally:
+        gc.enable()
+        root.handlers[:], root.level = before[0], before[1]
+    if loops:
+        _judge(result, loops[0], kept)
+    result.cpu_s = time.process_time() - started
+    return result
+
+
+def _judge(result: Result, loop: SimLoop, kept: list[Scenario]) -> None:
+    result.simulated_s, result.events = loop.now, loop.events
+    for context in loop.failures[:3]:
+        error = context.get("exception")
+        text = _trace(error) if error is not None else ""
+        result.violations.append(f"not caught: {context.get('message')} {text}")
+    for scenario in kept:
+        cluster = scenario.cluster
+        result.counts = dict(sorted(cluster.counts.items()))
+        result.violations += cluster.failures[:3]
+        checks = dict(checkers.SAFETY)
+        if not any(text.startswith("liveness") for text in result.violations):
+            checks |= checkers.LIVENESS
+        for name, check in checks.items():
+            found = check(cluster.history)
+            result.violations += [f"{name}: {text}" for text in found[:3]]
+            if len(found) > 3:
+                result.violations.append(f"{name}: {len(found) - 3} more")
+    loop.note("counts", result.counts)
+    result.trace = loop.trace.hexdigest()
