@@ -59,6 +59,8 @@ class Topic:
         self.published = Traffic()
         self.chunks_published = False
         self._changing = asyncio.Lock()
+        self._leaving: dict[str, asyncio.Task[None]] = {}
+        """Cursors being deleted, by name: who subscribes under the name must not get the old one."""
         self._last_message = (EARLIEST, -1)
         for cursor_name in sorted(ledger.cursors):
             if not cursor_name.startswith(RESERVED_CURSORS):
@@ -164,14 +166,20 @@ class Topic:
         subscription = self.subscriptions.get(name)
         if subscription is not None:
             return subscription
-        async with self._changing:
-            self._check_open()
-            subscription = self.subscriptions.get(name)
-            if subscription is not None:
-                return subscription
-            if durable and not self.policies.auto_subscription:
-                raise SubscriptionNotFound("Subscription does not exist")
-            return await self._make_subscription(name, durable, initial, properties)
+        while True:
+            leaving = self._leaving.get(name)
+            if leaving is not None:
+                await asyncio.wait([leaving])
+            async with self._changing:
+                self._check_open()
+                subscription = self.subscriptions.get(name)
+                if subscription is not None:
+                    return subscription
+                if name in self._leaving:
+                    continue
+                if durable and not self.policies.auto_subscription:
+                    raise SubscriptionNotFound("Subscription does not exist")
+                return await self._make_subscription(name, durable, initial, properties)
 
     async def create_subscription(
         self, name: str, initial: Position | InitialPosition, properties: dict[str, str]
@@ -223,11 +231,15 @@ class Topic:
             return
         del self.subscriptions[subscription.name]
         subscription.end()
-        self.scope.spawn(f"delete {subscription.name}", self._drop(subscription))
+        name = subscription.name
+        self._leaving[name] = self.scope.spawn(f"delete {name}", self._drop(subscription))
 
     async def _drop(self, subscription: Subscription) -> None:
-        async with self._changing:
-            await self._delete(subscription)
+        try:
+            async with self._changing:
+                await self._delete(subscription)
+        finally:
+            del self._leaving[subscription.name]
 
     def abandoned_later(self, subscription: Subscription) -> None:
         """Its consumers were sent away by a seek and should come back; if they do not, it goes."""
