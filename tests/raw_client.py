@@ -27,9 +27,10 @@ def send_of(producer_id: int, sequence_id: int, value: bytes, **fields: Any) -> 
 
 
 class Wire:
-    """One client connection."""
+    """One client connection. ``answers_pings``: PINGs of the broker are answered and not shown."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, answers_pings: bool = False) -> None:
+        self._answers_pings = answers_pings
         self._socket = socket.create_connection(("127.0.0.1", port), 5)
         self._socket.settimeout(5)
         self._kept = b""
@@ -50,6 +51,9 @@ class Wire:
         start, end = frames.command_span(self._kept, 0, stop)
         command = commands.parse(self._kept, start, end)
         self._kept = self._kept[stop:]
+        if self._answers_pings and command.type == pb.BaseCommand.PING:
+            self.say("pong")
+            return self.frame()
         return MessageToDict(command, preserving_proto_field_name=True)
 
     def say(self, field: str, **body: Any) -> None:
