@@ -216,6 +216,7 @@ class Bookie:
             settings.journal_direct,
             settings.write_cache_bytes // 2,
             settings.entry_log_bytes_max,
+            settings.entry_log_direct,
             settings.entry_log_block_bytes_max,
             settings.read_cache_bytes,
         )

@@ -43,6 +43,8 @@ class BookieSettings:
     """dbStorage_readAheadCacheMaxSizeMb: verified blocks kept in memory."""
     entry_log_bytes_max: int = 1024 * MIB
     """logSizeLimit"""
+    entry_log_direct: bool = True
+    """Write entry logs past the page cache, where the file system can."""
     entry_log_block_bytes_max: int = 128 << 10
     """Data in one block of an entry log: what one read has to verify."""
     flush_interval_s: float = 10.0

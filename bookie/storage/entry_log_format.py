@@ -10,7 +10,9 @@ from engine.base.crc32c import crc32c
 FILE_MAGIC = b"MGELOG01"
 BLOCK_MAGIC = b"MGBK"
 VERSION = 1
-FILE_HEADER_BYTES = 64
+FILE_HEADER_BYTES = 4096
+PAGE = 4096
+"""Writes begin and end on a multiple of this."""
 _FILE = Struct(">8sIII")
 _BLOCK = Struct(">4sqqIII")
 _CRC = Struct(">I")
@@ -84,6 +86,11 @@ class StoredBlock:
 def encode_file_header(log_id: int) -> bytes:
     head = _FILE.pack(FILE_MAGIC, VERSION, log_id, FRAME_PREFIX)
     return (head + _CRC.pack(crc32c(head))).ljust(FILE_HEADER_BYTES, b"\0")
+
+
+def padding(size: int) -> bytes:
+    """Zeros that fill ``size`` bytes up to whole pages."""
+    return bytes(-size % PAGE)
 
 
 def decode_file_header(data: bytes) -> int | None:

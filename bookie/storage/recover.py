@@ -34,12 +34,13 @@ HEAD_BYTES = 64 << 10
 
 
 class Limits(NamedTuple):
-    """Sizes in bytes that shape the storage; ``journal_direct``: write it past the page cache."""
+    """Sizes in bytes that shape the storage; ``direct``: write journal or entry logs past the page cache."""
 
     journal_file_bytes: int
     journal_direct: bool
     generation_bytes_max: int
     entry_log_bytes_max: int
+    entry_log_direct: bool
     block_bytes_max: int
     read_cache_bytes_max: int
 
@@ -102,7 +103,11 @@ def open_storage(
             )
         ids = log_ids(disk, ledger_dir)
         log = EntryLogWriter(
-            disk, ledger_dir, 1 + max([*ids, *index.usage], default=0), limits.entry_log_bytes_max
+            disk,
+            ledger_dir,
+            1 + max([*ids, *index.usage], default=0),
+            limits.entry_log_bytes_max,
+            direct=limits.entry_log_direct,
         )
         ledgers = Ledgers(
             WriteCache(limits.generation_bytes_max), index.ledgers(), limbo=index.in_limbo()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from bookie.storage.checkpoint import read_mark
 from bookie.storage.entry_log_format import (
     FILE_HEADER_BYTES,
+    PAGE,
     block_size,
     decode_block,
     decode_file_header,
@@ -58,7 +59,11 @@ def log_lines(disk: Disk, path: str) -> Iterator[str]:
     yield f"log id={log_id if log_id is not None else 'DAMAGED'} bytes={size}"
     offset = FILE_HEADER_BYTES
     while offset < size:
-        length = block_size(file.pread(64, offset))
+        head = file.pread(64, offset)
+        if offset % PAGE and not any(head[: PAGE - offset % PAGE]):
+            offset += PAGE - offset % PAGE  # a write ended here
+            continue
+        length = block_size(head)
         block = decode_block(file.pread(length, offset)) if length else None
         if block is None:
             yield f"offset={offset} DAMAGED or never finished, {size - offset} bytes left"

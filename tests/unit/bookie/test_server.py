@@ -10,6 +10,7 @@ import pytest
 
 from bookie.registration import IdentityError
 from bookie.storage.codes import Code
+from bookie.storage.entry_log_format import FILE_HEADER_BYTES
 from bookie.storage.errors import DamagedError
 from engine.metadata import paths
 from tests.sim.disk import Crashed
@@ -242,7 +243,7 @@ async def test_damaged_log_answers_io_error() -> None:
         assert await client.add(1, 0, b"a" * 100) == Code.OK
         await machine.bookie._checkpointer.step(checkpoint=True)
         [log] = [n for n in machine.disk.listdir("/data/ledgers/current") if n.endswith(".log")]
-        machine.disk.damage(f"/data/ledgers/current/{log}", 150)
+        machine.disk.damage(f"/data/ledgers/current/{log}", FILE_HEADER_BYTES + 90)
         assert await client.read(1, 0) == Code.IO
         assert machine.bookie.metrics.damaged == 1
         await client.close()

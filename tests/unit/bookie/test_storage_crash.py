@@ -7,6 +7,7 @@ import pytest
 
 from bookie.storage.checkpoint import begin_flush
 from bookie.storage.codes import Code
+from bookie.storage.entry_log_format import FILE_HEADER_BYTES
 from bookie.storage.errors import DamagedError, DiskFullError, JournalDamagedError, StorageError
 from bookie.storage.journal_format import Kind, Record, fence_record
 from bookie.storage.reads import StoredEntries
@@ -15,7 +16,7 @@ from bookie.storage.runs import cut_frames
 from tests.sim.disk import Crashed, FaultDisk
 
 JOURNAL, LEDGER, IDENTITY, KEY = "/j/current", "/l/current", b"bookie-1", b"k" * 20
-LIMITS = Limits(32 << 10, True, 8 << 10, 64 << 10, 4 << 10, 64 << 10)
+LIMITS = Limits(32 << 10, True, 8 << 10, 64 << 10, True, 4 << 10, 64 << 10)
 
 
 def frame(ledger: int, entry: int, payload: bytes, key: bytes = KEY) -> bytes:
@@ -382,11 +383,11 @@ def test_a_flipped_bit_in_an_entry_log_is_an_error_not_an_absence() -> None:
     add(storage, frame(1, 0, b"x" * 500))
     flush(storage)
     [log] = [name for name in disk.listdir(LEDGER) if name.endswith(".log")]
-    for offset in range(0, 600, 13):
+    for offset in (*range(0, 40, 3), *range(FILE_HEADER_BYTES, FILE_HEADER_BYTES + 600, 13)):
         disk.damage(f"{LEDGER}/{log}", offset)
         reader = StoredEntries(storage.entries, opened_reader(disk), lambda _: None)
         code, data = reader.read(1, 0)
-        padding = 24 <= offset < 64
+        padding = 24 <= offset < FILE_HEADER_BYTES
         assert (code, data[32:]) == ((Code.OK, b"x" * 500) if padding else (Code.IO, b""))
         disk.damage(f"{LEDGER}/{log}", offset)
 
