@@ -136,7 +136,7 @@ class SessionStore:
     def _until_expiry(self) -> float:
         """Seconds until the session must be given up unless it is proven again; large when that is past."""
         left = self._proof + EXPIRE_FRACTION * self._timeout_s - self._loop.time()
-        return left + 0.001 if left > -0.001 else self._timeout_s
+        return max(left, 0.0) + 0.001 if left > -0.001 else self._timeout_s
 
     def _set_state(self, state: SessionState) -> None:
         if state is self._state:

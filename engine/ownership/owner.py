@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from engine.base.errors import MagnetarError
@@ -22,6 +23,7 @@ from engine.metadata.store import (
     MetadataStore,
     NodeExistsError,
     NoNodeError,
+    SessionExpiredError,
     SessionState,
     StoreUnavailableError,
 )
@@ -171,6 +173,8 @@ class BundleOwnership:
             fresh = Bundles.decode(namespace, value)
         except NoNodeError:
             fresh = None
+        except (StoreUnavailableError, SessionExpiredError):
+            return  # watches are told of every change they may have missed once the store is back
         known = self._namespaces.get(namespace)
         if fresh is not None and known is not None and fresh != known[0]:
             self._namespaces[namespace] = (fresh, known[1])
@@ -181,7 +185,9 @@ class BundleOwnership:
             if bundle.namespace == namespace and bundle not in present
         ]
         for bundle in gone:
-            await self._remove_node(bundle)
+            # A node that cannot be removed goes with the session; nobody finds it under the new boundaries.
+            with suppress(StoreUnavailableError, SessionExpiredError):
+                await self._remove_node(bundle)
         self._lose(gone, "its boundaries are gone")
         if fresh is None:
             self._forget(namespace)
@@ -308,7 +314,7 @@ class BundleOwnership:
             ours = stat.ephemeral_owner == self._store.session_id
         except NoNodeError:
             ours = False
-        except StoreUnavailableError:
+        except (StoreUnavailableError, SessionExpiredError):
             return  # the session decides
         if not ours and bundle not in self._leaving:
             self._lose([bundle], "its node was removed")

@@ -83,6 +83,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.rng = random.Random(seed)
         self.events = 0
         self.deadline = float("inf")
+        self.events_max = 1_000_000
         self.trace = hashlib.blake2b(digest_size=16)
         self.failures: list[dict[str, Any]] = []
         self._graveyard: list[asyncio.Task[Any]] = []
@@ -136,6 +137,8 @@ class SimLoop(asyncio.BaseEventLoop):
             timer._scheduled = False  # type: ignore[attr-defined]
             if not timer._cancelled:  # type: ignore[attr-defined]
                 ready.append(timer)
+        if self.events > self.events_max:
+            raise TimeoutError(f"seed {self.seed}: {self.events} events by {self.now:.3f} s")
         if len(ready) > 1:
             self._mix(ready)
         for _ in range(len(ready)):
