@@ -20,6 +20,7 @@ from django.conf import settings
 from admin_ui import selectors
 from admin_ui.api import topic_name
 from engine.base.tasks import TaskScope
+from gateway.backpressure import buffered_bytes
 from gateway.rest.errors import BadInputError, describe
 from gateway.security import SERVER_SEND
 from gateway.services.collector import collector, now_ms
@@ -52,20 +53,6 @@ class Subscription:
     seen: str = ""
     basis: object = None
     due_s: float = 0.0
-
-
-def buffered_bytes(send: Callable[..., Any]) -> int:
-    """Bytes that wait in the server's transport for a slow reader.
-
-    ASGI says nothing of it, and Daphne's ``send`` never waits, so this looks through Daphne's reply hook into
-    Twisted's transport; behind another server it is 0 and that server's own limits hold.
-    """
-    protocol = next(iter(getattr(send, "args", ())), None)
-    transport = getattr(protocol, "transport", None)
-    if transport is None:
-        return 0
-    waiting = len(getattr(transport, "dataBuffer", b"")) - int(getattr(transport, "offset", 0))
-    return waiting + int(getattr(transport, "_tempDataLen", 0))
 
 
 class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
@@ -21,34 +20,6 @@ def migrate() -> None:
     connection.close()
 
 
-def say_why_refused() -> None:
-    """Refuse WebSocket handshakes with the application's HTTP status and text.
-
-    ASGI lets an application only close an unaccepted socket, which Daphne makes 403 whatever the cause. Pulsar answers
-    400, 404, 409 and so on, so a close code of 4400..4599 becomes the HTTP status 400..599.
-    """
-    from autobahn.websocket.types import ConnectionDeny
-    from daphne.ws_protocol import WebSocketProtocol
-
-    handle = WebSocketProtocol.handle_reply
-
-    def handle_reply(self: WebSocketProtocol, message: dict[str, object]) -> None:
-        code = message.get("code")
-        refused = message.get("type") == "websocket.close" and self.state == self.STATE_CONNECTING
-        if not refused or not isinstance(code, int) or not 4400 <= code <= 4599:
-            handle(self, message)
-            return
-        # header lines hold no line breaks, and ASCII only
-        reason = " ".join(str(message.get("reason", "")).split())[:500]
-        text = reason.encode("ascii", "replace").decode() or "Refused"
-        denial: Any = ConnectionDeny
-        self.handshake_deferred.errback(denial(code=code - 4000, reason=text))
-        del self.handshake_deferred
-        self.server.protocol_disconnected(self)
-
-    WebSocketProtocol.handle_reply = handle_reply
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
@@ -60,13 +31,17 @@ def main() -> None:
     from daphne.endpoints import build_endpoint_description_strings
     from daphne.server import Server
 
+    from gateway import websocket_server
     from gateway.asgi import application
 
-    say_why_refused()
+    websocket_server.install()
     Server(
         application=application,
         endpoints=build_endpoint_description_strings(host=args.host, port=args.port),
-        websocket_handshake_timeout=5,
+        websocket_handshake_timeout=15,  # longer than an operation on a broker may take
+        # ours instead (gateway.websocket_server): Daphne's would hold for what we send, too
+        websocket_max_message_size=0,
+        websocket_max_frame_size=0,
         ping_interval=20,
         ping_timeout=30,
         server_name="magnetar",

@@ -12,9 +12,9 @@ async def unknown(
     receive: Callable[[], Awaitable[dict[str, Any]]],
     send: Callable[[dict[str, Any]], Awaitable[None]],
 ) -> None:
-    """Refuse a handshake on a path that is none of ours (the client sees HTTP 403)."""
+    """Refuse a handshake on a path that is none of ours (the client sees HTTP 404)."""
     await receive()
-    await send({"type": "websocket.close", "code": 4404})
+    await send({"type": "websocket.close", "code": 4404, "reason": "Not Found"})
 
 
 def router() -> URLRouter:

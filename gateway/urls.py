@@ -1,13 +1,21 @@
-"""Routes of the gateway: includes only."""
+"""Routes of the gateway: includes, and what speaks WebSocket only."""
 
-from django.urls import include, path
+from django.http import HttpRequest, HttpResponse
+from django.urls import include, path, re_path
 
 from gateway import paths as _converters  # noqa: F401 - registers the path converters
-from gateway.rest import errors
+from gateway.rest import container, errors
+
+
+def _only_websockets(request: HttpRequest) -> HttpResponse:
+    """What a data-plane endpoint of ``gateway.ws`` answers to plain HTTP."""
+    return container.empty(405)
+
 
 urlpatterns = [
     path("", include("gateway.rest.urls")),
     path("api/v1/", include("gateway.jobs.urls")),
+    re_path(r"^ws/(?:(?:v2/)?(?:producer|consumer|reader)|v3/consumer)/", _only_websockets),
     path("", include("admin_ui.urls")),
 ]
 

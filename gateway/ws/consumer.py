@@ -7,14 +7,20 @@ many as the client permitted. A closed socket returns what it held, since nothin
 import asyncio
 import base64
 import binascii
-from typing import Any
-from urllib.parse import unquote
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeGuard
 
 import pulsar
 import pulsar.asyncio
 
+from engine.base.errors import AdminError
 from gateway.ws import frames, sockets
+from gateway.ws.end_of_topic import is_end, is_terminated
 from gateway.ws.frames import Query, RefusedError
+from gateway.ws.paths import Target, topic_name
+
+log = logging.getLogger(__name__)
 
 TYPES = {
     "Exclusive": pulsar.ConsumerType.Exclusive,
@@ -24,36 +30,52 @@ TYPES = {
 }
 POSITIONS = {"Latest": pulsar.InitialPosition.Latest, "Earliest": pulsar.InitialPosition.Earliest}
 PERMITS_MAX = 1_000_000
+TOPICS_MAX = 1000
+ACK_TIMEOUT_MS_MIN = 10_000  # the client library's
 
 
-async def consumer(scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send) -> None:
+async def consumer(
+    scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
+) -> None:
     """The consumer endpoint."""
-    pull = b"pullMode=true" in scope["query_string"]
-    window = _Window(pull)
+    window = _Window()
     await sockets.serve(
+        scope,
         receive,
         send,
-        lambda: _subscribe(scope, window),
+        lambda: _subscribe(scope, target, window),
         lambda socket, peer: _talk(socket, peer, window),
     )
 
 
-async def reader(scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send) -> None:
+async def reader(
+    scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
+) -> None:
     """The reader endpoint; it too wants ``{"messageId"}`` back to go on, as Pulsar's does."""
-    window = _Window(pull=False)
+    window = _Window()
     await sockets.serve(
+        scope,
         receive,
         send,
-        lambda: _open_reader(scope, window),
+        lambda: _open_reader(scope, target, window),
         lambda socket, peer: _talk(socket, peer, window),
     )
+
+
+async def _never() -> bool:
+    return False
 
 
 class _Window:
-    """How many more messages may go out, and which are out. At most PERMITS_MAX."""
+    """How many more messages may go out, at most PERMITS_MAX, and which are out.
 
-    def __init__(self, pull: bool) -> None:
-        self.pull = pull
+    ``at_end``: whether the subscription came to its topic's end. ``unsubscribed``: nothing more will come, in silence.
+    """
+
+    def __init__(self) -> None:
+        self.pull = False
+        self.unsubscribed = False
+        self.at_end: Callable[[], Awaitable[bool]] = _never
         self.outstanding: dict[str, Any] = {}
         self._free = 0
         self._more = asyncio.Event()
@@ -77,8 +99,11 @@ class _Window:
         return found
 
 
-async def _subscribe(scope: sockets.Scope, window: _Window) -> pulsar.asyncio.Consumer:
+async def _subscribe(
+    scope: sockets.Scope, target: Target, window: _Window
+) -> pulsar.asyncio.Consumer:
     query = Query.parse(scope["query_string"])
+    window.pull = query.flag("pullMode")
     queue = min(query.number("receiverQueueSize", frames.QUEUE_MAX, 0, 1_000_000), frames.QUEUE_MAX)
     kind = query.choice("subscriptionType", frames.SUBSCRIPTION_TYPES, "Exclusive")
     position = query.choice("subscriptionInitialPosition", ("Latest", "Earliest"), "Latest")
@@ -89,18 +114,19 @@ async def _subscribe(scope: sockets.Scope, window: _Window) -> pulsar.asyncio.Co
         )
     if query.text("priorityLevel"):
         raise RefusedError(501, "priorityLevel is not built yet")
-    parts = scope["url_route"]["kwargs"]
-    subscription = unquote(parts["subscription"])
-    topic = sockets.topic_of(scope)
+    topics, pattern = _topics(query, target)
     options: dict[str, Any] = {}
     redeliveries = query.number("maxRedeliverCount", 0, 0, 1_000_000)
     if redeliveries:
-        dead = query.text("deadLetterTopic") or f"{topic}-{subscription}-DLQ"
+        dead = query.text("deadLetterTopic") or f"{topics[0]}-{target.subscription}-DLQ"
         options["dead_letter_policy"] = pulsar.ConsumerDeadLetterPolicy(redeliveries, dead)
     ack_timeout = query.number("ackTimeoutMillis", 0, 0, 86_400_000)
+    if 0 < ack_timeout < ACK_TIMEOUT_MS_MIN:
+        text = f"ackTimeoutMillis must be 0 or from {ACK_TIMEOUT_MS_MIN}"
+        raise RefusedError(400, f"Invalid query params: {text}")
     made = await sockets.client().subscribe(
-        topic,
-        subscription,
+        topics if len(topics) > 1 else topics[0],
+        target.subscription,
         consumer_type=TYPES[kind],
         receiver_queue_size=max(queue, 1),
         consumer_name=query.text("consumerName"),
@@ -109,14 +135,38 @@ async def _subscribe(scope: sockets.Scope, window: _Window) -> pulsar.asyncio.Co
             "negativeAckRedeliveryDelay", 60_000, 0, 86_400_000
         ),
         initial_position=POSITIONS[position],
+        is_pattern_topic=pattern,
         **options,
     )
+    if not pattern:  # a topic yet to come may match a pattern: it has no end
+
+        async def at_end() -> bool:
+            return all([await is_end(topic, target.subscription) for topic in topics])
+
+        window.at_end = at_end
     if not window.pull:
         window.allow(max(queue, 1))
     return made
 
 
-async def _open_reader(scope: sockets.Scope, window: _Window) -> pulsar.asyncio.Reader:
+def _topics(query: Query, target: Target) -> tuple[list[str], bool]:
+    """Full topic names, or one pattern of them and True."""
+    if target.topic:
+        return [target.topic], False
+    pattern, names = query.text("topicsPattern"), query.text("topics")
+    if pattern:
+        return [pattern if "://" in pattern else f"persistent://public/default/{pattern}"], True
+    if not names:
+        raise RefusedError(400, "Invalid query params: topics or topicsPattern is required")
+    found = [topic_name(name.strip()) for name in names.split(",", TOPICS_MAX)]
+    if len(found) > TOPICS_MAX:
+        raise RefusedError(400, f"Invalid query params: more than {TOPICS_MAX} topics")
+    return found, False
+
+
+async def _open_reader(
+    scope: sockets.Scope, target: Target, window: _Window
+) -> pulsar.asyncio.Reader:
     query = Query.parse(scope["query_string"])
     queue = min(query.number("receiverQueueSize", frames.QUEUE_MAX, 0, 1_000_000), frames.QUEUE_MAX)
     where = query.text("messageId") or "latest"
@@ -130,12 +180,17 @@ async def _open_reader(scope: sockets.Scope, window: _Window) -> pulsar.asyncio.
         except ValueError as error:
             raise RefusedError(500, f"Failed to create reader: {error}") from error
     made = await sockets.client().create_reader(
-        sockets.topic_of(scope),
+        target.topic,
         start,
         receiver_queue_size=max(queue, 1),
         reader_name=query.text("readerName"),
     )
     window.allow(max(queue, 1))
+
+    async def at_end() -> bool:
+        return await is_terminated(target.topic) and not await made.has_message_available()
+
+    window.at_end = at_end
     return made
 
 
@@ -148,25 +203,35 @@ def message_id_of(text: str) -> pulsar.MessageId:
 
 
 async def _talk(socket: sockets.Socket, peer: Any, window: _Window) -> None:
-    """Two directions until the socket ends; whichever stops first stops the other."""
+    """Two directions until the socket ends or either fails; deliveries may end first, after unsubscribing."""
     loop = asyncio.get_running_loop()
     outward = loop.create_task(_deliver(socket, peer, window))
     inward = loop.create_task(_listen(socket, peer, window))
-    done, rest = await asyncio.wait([outward, inward], return_when=asyncio.FIRST_COMPLETED)
-    for task in rest:
-        task.cancel()
-    await asyncio.gather(*rest, return_exceptions=True)
-    for task in done:
-        error = task.exception()
-        if error is not None:
-            await socket.close(1011, str(error)[:120])
+    try:
+        await asyncio.wait([outward, inward], return_when=asyncio.FIRST_COMPLETED)
+        if not inward.done() and outward.exception() is None:
+            await asyncio.wait([inward])
+    finally:
+        outward.cancel()
+        inward.cancel()
+        ends = await asyncio.gather(outward, inward, return_exceptions=True)
+    for end in ends:
+        if isinstance(end, Exception):
+            if not isinstance(end, pulsar.asyncio.PulsarException | ValueError | AdminError):
+                log.error("websocket failed: %r", end, exc_info=end)
+            await socket.close(1011, str(end))
 
 
 async def _deliver(socket: sockets.Socket, peer: Any, window: _Window) -> None:
     receive = peer.read_next if isinstance(peer, pulsar.asyncio.Reader) else peer.receive
     while not socket.closed:
         await window.take()
-        message = await receive()
+        try:
+            message = await receive()
+        except pulsar.asyncio.PulsarException:
+            if window.unsubscribed:
+                return
+            raise
         message_id = base64.b64encode(message.message_id().serialize()).decode()
         window.outstanding[message_id] = message.message_id()
         await socket.send_text(
@@ -188,24 +253,20 @@ async def _listen(socket: sockets.Socket, peer: Any, window: _Window) -> None:
         try:
             body = frames.parse_object(text)
         except frames.FrameError as error:
-            await socket.close(1007, str(error)[:120])
+            await socket.close(1007, str(error))
             return
         kind = body.get("type")
         if kind == "permit":
             count = body.get("permitMessages")
-            if (
-                isinstance(count, bool)
-                or not isinstance(count, int)
-                or not 0 < count <= PERMITS_MAX
-            ):
+            if not _is_count(count):
                 await socket.close(1007, f"permitMessages: expected 1 to {PERMITS_MAX}")
                 return
             if window.pull:
                 window.allow(count)
         elif kind == "isEndOfTopic":
-            await socket.close(1011, "isEndOfTopic is not built yet")
-            return
+            await socket.send_text(frames.end_of_topic(await window.at_end()))
         elif kind == "unsubscribe" and not is_reader:
+            window.unsubscribed = True
             await peer.unsubscribe()
         else:
             await _answer(
@@ -213,18 +274,27 @@ async def _listen(socket: sockets.Socket, peer: Any, window: _Window) -> None:
             )
 
 
+def _is_count(value: Any) -> TypeGuard[int]:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return whole and 0 < value <= PERMITS_MAX
+
+
 async def _answer(
     peer: Any, window: _Window, body: dict[str, Any], *, negative: bool, is_reader: bool
 ) -> None:
-    """An acknowledgement, or its opposite, of a message this very socket was given; no others are its to answer."""
+    """An acknowledgement or its opposite, also of what an earlier socket was given: that only makes no room here."""
     text = body.get("messageId")
     if not isinstance(text, str):
         raise ValueError("messageId: a base64 string is required")
-    message_id_of(text)
+    parsed = message_id_of(text)
     found = window.answered(text)
-    if found is None or is_reader:
+    if is_reader or window.unsubscribed:
         return
-    if negative:
-        await peer.negative_acknowledge(found)
-    else:
-        await peer.acknowledge(found)
+    try:
+        if negative:
+            await peer.negative_acknowledge(found or parsed)
+        else:
+            await peer.acknowledge(found or parsed)
+    except pulsar.asyncio.PulsarException as error:
+        # the message comes again; Pulsar too answers acknowledgements by nothing
+        log.debug("acknowledgement of %s failed: %s", parsed, error)

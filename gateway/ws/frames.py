@@ -209,6 +209,11 @@ def delivered(
     return _compact(body)
 
 
+def end_of_topic(reached: bool) -> str:
+    """The answer to ``isEndOfTopic``."""
+    return _compact({"endOfTopic": reached})
+
+
 def iso(ms: int) -> str:
     """UTC with milliseconds, trailing zeros dropped, as Pulsar prints it."""
     at = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")

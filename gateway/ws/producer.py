@@ -8,6 +8,7 @@ import pulsar.asyncio
 
 from gateway.ws import frames, sockets
 from gateway.ws.frames import Outgoing, Query
+from gateway.ws.paths import Target
 
 IN_FLIGHT_MAX = 1000
 ROUTING = {
@@ -24,12 +25,14 @@ COMPRESSION = {
 }
 
 
-async def application(scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send) -> None:
+async def application(
+    scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
+) -> None:
     """The endpoint."""
-    await sockets.serve(receive, send, lambda: _open(scope), _talk)
+    await sockets.serve(scope, receive, send, lambda: _open(scope, target), _talk)
 
 
-async def _open(scope: sockets.Scope) -> pulsar.asyncio.Producer:
+async def _open(scope: sockets.Scope, target: Target) -> pulsar.asyncio.Producer:
     query = Query.parse(scope["query_string"])
     sequence = query.number("initialSequenceId", -1, -1, (1 << 62) - 1)
     routing = query.choice("messageRoutingMode", frames.ROUTINGS, "SinglePartition")
@@ -45,7 +48,7 @@ async def _open(scope: sockets.Scope) -> pulsar.asyncio.Producer:
         )
         options["max_pending_messages"] = query.number("maxPendingMessages", 1000, 1, 100_000)
     return await sockets.client().create_producer(
-        sockets.topic_of(scope),
+        target.topic,
         producer_name=query.text("producerName"),
         send_timeout_millis=query.number("sendTimeoutMillis", 30_000, 0, 3_600_000),
         message_routing_mode=ROUTING[routing],
@@ -87,7 +90,7 @@ async def _publish(
             else None,
         )
         answer = frames.sent(message_id.serialize(), message.context)
-    except pulsar.asyncio.PulsarException as error:
+    except (pulsar.asyncio.PulsarException, ValueError, TypeError, OverflowError) as error:
         answer = frames.not_sent(frames.UNKNOWN_ERROR, str(error), message.context)
     finally:
         free.release()

@@ -1,23 +1,31 @@
-"""WebSocket routes of Pulsar's data plane."""
+"""WebSocket routes of Pulsar's data plane: everything below ``/ws/``."""
 
 from typing import Any
 
 from django.urls import re_path
 
-from gateway.ws import consumer, producer
-
-_TOPIC = (
-    r"(?P<domain>persistent|non-persistent)/(?P<tenant>[^/]+)/(?P<namespace>[^/]+)/(?P<topic>[^/]+)"
-)
+from gateway.ws import consumer, producer, sockets
+from gateway.ws.frames import RefusedError
+from gateway.ws.paths import Target, parse
 
 
-def _route(pattern: str, application: Any) -> Any:
-    # Channels' router takes Django's patterns with ASGI callables, which Django's types know nothing of
-    return re_path(pattern, application)
+async def application(scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send) -> None:
+    """Read the path, then be the endpoint it names."""
+    try:
+        target = parse(scope.get("raw_path") or scope["path"].encode())
+    except RefusedError as error:
+        await receive()
+        await sockets.refuse(send, error)
+        return
+    await _endpoint(target)(scope, receive, send, target)
 
 
-websocket_urlpatterns = [
-    _route(rf"^ws/v2/producer/{_TOPIC}/?$", producer.application),
-    _route(rf"^ws/v2/consumer/{_TOPIC}/(?P<subscription>[^/]+)/?$", consumer.consumer),
-    _route(rf"^ws/v2/reader/{_TOPIC}/?$", consumer.reader),
-]
+def _endpoint(target: Target) -> Any:
+    if target.kind == "producer":
+        return producer.application
+    return consumer.consumer if target.kind == "consumer" else consumer.reader
+
+
+# Channels' router takes Django's patterns with ASGI callables, which Django's types know nothing of
+_pattern: Any = application
+websocket_urlpatterns = [re_path(r"^ws/", _pattern)]

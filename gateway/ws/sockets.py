@@ -8,14 +8,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import unquote
 
 import _pulsar
 import pulsar.asyncio
 from django.conf import settings
 
-from engine.base.errors import InvalidNameError
-from engine.base.names import TopicName
+from gateway import backpressure
+from gateway.security import SERVER_SEND
 from gateway.ws.frames import RefusedError
 
 log = logging.getLogger(__name__)
@@ -23,8 +22,8 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-FRAME_MAX = 1 << 20
-IDLE_S = 300
+FRAMES_WAITING_MAX = 64  # of 1 MiB at most
+UNREAD_BYTES_MAX = 4 << 20
 OPERATION_TIMEOUT_S = 10
 CLOSE_BASE = 4000  # a refusal's HTTP status travels as close code 4000 + status (gateway.serve makes it HTTP again)
 
@@ -66,33 +65,21 @@ def refusal(error: pulsar.asyncio.PulsarException) -> RefusedError:
     return RefusedError(STATUS.get(name, 500), f"Failed to create producer/consumer: {error}")
 
 
-def topic_of(scope: Scope) -> str:
-    """The full topic name of the path. Raises RefusedError."""
-    parts = scope["url_route"]["kwargs"]
-    name = f"{parts['domain']}://{parts['tenant']}/{parts['namespace']}/{unquote(parts['topic'])}"
-    try:
-        return str(TopicName.parse(name))
-    except InvalidNameError as error:
-        raise RefusedError(400, str(error)) from error
-
-
 class Socket:
-    """One accepted WebSocket: text frames in, text frames out."""
+    """One accepted WebSocket: text frames in, text frames out. ``transport`` is the server's own ``send``."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
+    def __init__(self, receive: Receive, send: Send, transport: Send) -> None:
         self._receive = receive
         self._send = send
+        self._transport = transport
         self.closed = False
+        backpressure.bound_frames(transport, FRAMES_WAITING_MAX)
 
     async def send_text(self, text: str) -> None:
-        """Send a frame; silently nothing once the peer is gone (its loop ends by the disconnect)."""
+        """Send a frame once a slow reader left room; nothing when the peer is gone (its loop ends by the event)."""
+        await backpressure.drained(self._transport, UNREAD_BYTES_MAX)
         if not self.closed:
-            try:
-                await self._send({"type": "websocket.send", "text": text})
-            except Exception as error:  # the server raises its own class when the peer is gone
-                if type(error).__name__ not in ("Disconnected", "ClientDisconnected"):
-                    raise
-                self.closed = True
+            await self._send({"type": "websocket.send", "text": text})
 
     async def close(self, code: int, reason: str = "") -> None:
         if not self.closed:
@@ -100,28 +87,22 @@ class Socket:
             await self._send({"type": "websocket.close", "code": code, "reason": reason})
 
     async def next_text(self) -> str | None:
-        """The next text frame, binary ones skipped; None when the socket ended, was idle too long or sent too much."""
+        """The next text frame, binary ones skipped; None when the socket ended, or was idle too long."""
         while not self.closed:
-            try:
-                event = await asyncio.wait_for(self._receive(), IDLE_S)
-            except TimeoutError:
-                await self.close(1001, f"idle for {IDLE_S} s")
-                return None
+            event = await self._receive()
+            backpressure.frame_taken(self._transport)
             if event["type"] == "websocket.disconnect":
                 self.closed = True
                 return None
             text = event.get("text")
             if text is None:
                 continue
-            if len(text) > FRAME_MAX:
-                size = f"[{len(text)}] is too large for configured max of [{FRAME_MAX}]"
-                await self.close(1009, f"Resulting message size {size}")
-                return None
             return str(text)
         return None
 
 
 async def serve(
+    scope: Scope,
     receive: Receive,
     send: Send,
     open_peer: Callable[[], Awaitable[Any]],
@@ -132,22 +113,23 @@ async def serve(
     try:
         peer = await open_peer()
     except RefusedError as error:
-        await _refuse(send, error)
+        await refuse(send, error)
         return
     except pulsar.asyncio.PulsarException as error:
-        await _refuse(send, refusal(error))
+        await refuse(send, refusal(error))
         return
     except (ValueError, TypeError) as error:  # the client's own checks of parameters
-        await _refuse(send, RefusedError(400, f"Invalid query params: {error}"))
+        await refuse(send, RefusedError(400, f"Invalid query params: {error}"))
         return
     try:
         await send({"type": "websocket.accept"})
-        await talk(Socket(receive, send), peer)
+        await talk(Socket(receive, send, scope.get(SERVER_SEND, send)), peer)
     finally:
         await asyncio.shield(_close(peer))
 
 
-async def _refuse(send: Send, error: RefusedError) -> None:
+async def refuse(send: Send, error: RefusedError) -> None:
+    """Turn a handshake down; the connect event was received."""
     await send({"type": "websocket.close", "code": CLOSE_BASE + error.status, "reason": error.text})
 
 

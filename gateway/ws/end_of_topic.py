@@ -1,0 +1,32 @@
+"""Whether a subscription has read all that a sealed topic will ever hold."""
+
+from engine.base.names import TopicName
+from gateway.services import topics
+from gateway.services.engine_link import Engine, link
+
+
+async def is_terminated(topic: str) -> bool:
+    """No message can be added: the topic, or each of its partitions, was terminated."""
+
+    async def ask(engine: Engine) -> bool:
+        for part in await topics.members(engine, TopicName.parse(topic)):
+            if (await engine.admin.internal_stats(part))["state"] != "Terminated":
+                return False
+        return True
+
+    return bool(await link().arun(ask))
+
+
+async def is_end(topic: str, subscription: str) -> bool:
+    """Terminated, and everything acknowledged: what a Pulsar broker tells consumers with ReachedEndOfTopic."""
+
+    async def ask(engine: Engine) -> bool:
+        for part in await topics.members(engine, TopicName.parse(topic)):
+            if (await engine.admin.internal_stats(part))["state"] != "Terminated":
+                return False
+            found = (await engine.admin.topic_stats(part))["subscriptions"].get(subscription)
+            if found is None or found["msgBacklog"] > 0:
+                return False
+        return True
+
+    return bool(await link().arun(ask))

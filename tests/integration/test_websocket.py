@@ -1,0 +1,607 @@
+"""Pulsar's WebSocket endpoints of a real instance: what recorded sessions with Apache saw, and what must not happen."""
+
+import base64
+import http.client
+import itertools
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pulsar
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from tests.instance import Instance, running_instance
+
+CAPTURE = Path(__file__).parents[1] / "golden" / "captures" / "websocket.jsonl"
+NS = "persistent/ws/one"
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    with running_instance(tmp_path_factory.mktemp("websocket")) as made:
+        assert (
+            made.rest("PUT", "/admin/v2/tenants/ws", {"allowedClusters": ["standalone"]})[0] == 204
+        )
+        assert made.rest("PUT", "/admin/v2/namespaces/ws/one")[0] == 204
+        yield made
+
+
+@pytest.fixture
+def topic() -> str:
+    """Path of a topic of the test's own: ``persistent/ws/one/tN``."""
+    return f"{NS}/t{next(_numbers)}"
+
+
+def opened(instance: Instance, path: str, **options: Any) -> ClientConnection:
+    made: ClientConnection = connect(
+        f"ws://127.0.0.1:{instance.ports['HTTP']}/ws/v2/{path}", **options
+    )
+    return made
+
+
+def refused(instance: Instance, path: str, **options: Any) -> tuple[int, str]:
+    """HTTP status and page of a handshake that must fail."""
+    with pytest.raises(InvalidStatus) as caught, opened(instance, path, **options):
+        pass
+    return caught.value.response.status_code, bytes(caught.value.response.body).decode()
+
+
+def asked(socket: ClientConnection, frame: Any) -> dict[str, Any]:
+    """The answer to a frame (text goes out as it is)."""
+    socket.send(frame if isinstance(frame, str) else json.dumps(frame))
+    return received(socket)
+
+
+def received(socket: ClientConnection) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(socket.recv(10))
+    return found
+
+
+def silent(socket: ClientConnection, seconds: float = 0.4) -> bool:
+    """Nothing comes: the wait is the check."""
+    try:
+        socket.recv(seconds)
+    except TimeoutError:
+        return True
+    return False
+
+
+def closing(socket: ClientConnection) -> tuple[int, str]:
+    """Code and reason, once the server closed; frames before it are skipped."""
+    with pytest.raises(ConnectionClosed) as caught:
+        while True:
+            socket.recv(10)
+    assert caught.value.rcvd is not None, "no close frame"
+    return caught.value.rcvd.code, caught.value.rcvd.reason
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def published(instance: Instance, topic: str, *contents: bytes) -> list[str]:
+    """Message ids of contents published through a socket."""
+    with opened(instance, f"producer/{topic}") as producer:
+        answers = [asked(producer, {"payload": encoded(content)}) for content in contents]
+    assert [answer["result"] for answer in answers] == ["ok"] * len(contents)
+    return [answer["messageId"] for answer in answers]
+
+
+def payloads(socket: ClientConnection, count: int) -> list[bytes]:
+    return [base64.b64decode(received(socket)["payload"]) for _ in range(count)]
+
+
+def stats(instance: Instance, topic: str) -> dict[str, Any]:
+    status, body = instance.rest("GET", f"/admin/v2/{topic}/stats")
+    assert status == 200, body
+    found: dict[str, Any] = body
+    return found
+
+
+def until(check: Any, seconds: float = 8.0) -> None:
+    """Until ``check()`` is true; fails after ``seconds``."""
+    end = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < end, "the condition never came true"
+        time.sleep(0.02)
+
+
+# Producer
+
+
+def test_everything_of_a_message_arrives(instance: Instance, topic: str) -> None:
+    with opened(instance, f"consumer/{topic}/s") as consumer:
+        frame = {
+            "payload": encoded(b"hello"),
+            "properties": {"k": "v", "ü": "ö"},
+            "context": "c1",
+            "key": "kk",
+            "eventTime": "2026-01-02T03:04:05.678+01:00",
+        }
+        with opened(instance, f"producer/{topic}?producerName=wp") as producer:
+            answer = asked(producer, frame)
+        got = received(consumer)
+    assert answer == {
+        "result": "ok",
+        "messageId": got["messageId"],
+        "context": "c1",
+        "errorCode": 0,
+        "schemaVersion": 0,
+    }
+    assert got["payload"] == frame["payload"]
+    assert (got["properties"], got["key"]) == ({"k": "v", "ü": "ö"}, "kk")
+    assert (got["eventTime"], got["redeliveryCount"]) == ("2026-01-02T02:04:05.678Z", 0)
+    age = datetime.now(UTC) - datetime.fromisoformat(got["publishTime"])
+    assert 0 <= age.total_seconds() < 30
+    assert "encryptionContext" not in got
+
+
+def test_a_recorded_session_gets_the_recorded_answers(instance: Instance, topic: str) -> None:
+    rows = [json.loads(line) for line in CAPTURE.read_text().splitlines()]
+    rows = [row for row in rows if row.get("session") == "producer" and "frame" in row]
+    with opened(instance, f"producer/{topic}?producerName=wp") as producer:
+        for sent, answer in itertools.pairwise(rows):
+            if (sent["dir"], answer["dir"]) != ("C>S", "S>C"):
+                continue
+            got, want = asked(producer, sent["frame"]), json.loads(answer["frame"])
+            for frame in (got, want):  # ids and Java's texts differ
+                frame.pop("messageId", None)
+                frame["errorMsg"] = "errorMsg" in frame
+            assert got == want, sent["frame"]
+
+
+def test_frame_errors_say_what_is_wrong_and_keep_the_socket(instance: Instance, topic: str) -> None:
+    bad: list[tuple[Any, str, str]] = [
+        ({"payload": "eA==", "eventTime": "nonsense", "context": "a"}, "send-error:7", "eventTime"),
+        ({"payload": "eA==", "eventTime": "2026-01-02T03:04:05"}, "send-error:7", "offset"),
+        ({"payload": "***", "context": "b"}, "send-error:7", "Base64"),
+        ({"context": "c"}, "send-error:7", "payload"),
+        ("not json", "send-error:3", "JSON"),
+        ("[" * 100_000, "send-error:3", "JSON"),
+        ("[]", "send-error:3", "JSON object"),
+        ('{"payload": "eA==", "properties": "str"}', "send-error:3", "properties"),
+        ('{"payload": "eA==", "properties": {"a": 1}}', "send-error:3", "properties"),
+        ('{"payload": "eA==", "key": []}', "send-error:3", "key"),
+        ('{"payload": "eA==", "replicationClusters": "x"}', "send-error:3", "replicationClusters"),
+        ('{"payload": "eA==", "deliverAt": "x"}', "send-error:3", "deliverAt"),
+    ]
+    with opened(instance, f"producer/{topic}") as producer:
+        for frame, result, word in bad:
+            answer = asked(producer, frame)
+            assert answer["result"] == result, frame
+            assert word in answer["errorMsg"], answer
+            context = frame.get("context") if isinstance(frame, dict) else None
+            assert answer.get("context") == context
+        assert asked(producer, {"payload": "eA=="})["result"] == "ok"
+
+
+def test_binary_frames_are_ignored(instance: Instance, topic: str) -> None:
+    with opened(instance, f"producer/{topic}") as producer:
+        producer.send(b"\x01\x02")
+        assert silent(producer)
+        assert asked(producer, {"payload": "eA=="})["result"] == "ok"
+
+
+@pytest.mark.parametrize("pieces", [1, 4])
+def test_a_message_above_a_mebibyte_closes_with_1009(
+    instance: Instance, topic: str, pieces: int
+) -> None:
+    most = json.dumps({"payload": encoded(b"x" * 700_000)}).ljust(1 << 20)
+    with opened(instance, f"producer/{topic}") as producer:
+        assert asked(producer, most)["result"] == "ok"
+        size = (1 << 18) + 1
+        parts = ["x" * size * 4] if pieces == 1 else ["x" * size] * pieces
+        producer.send(parts[0] if pieces == 1 else iter(parts))
+        code, reason = closing(producer)
+    assert code == 1009
+    limit = "is too large for configured max of [1048576]"
+    assert reason == f"Resulting message size [{size * 4}] {limit}"
+    until(lambda: not stats(instance, topic)["publishers"])
+
+
+def test_a_gigabyte_is_announced_and_none_of_it_is_kept(instance: Instance, topic: str) -> None:
+    pid = instance.child("gateway")["pid"]
+
+    def resident_kb() -> int:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+    with opened(instance, f"producer/{topic}") as producer:
+        assert asked(producer, {"payload": "eA=="})["result"] == "ok"
+        before = resident_kb()
+        producer.socket.sendall(b"\x81\xff" + (1 << 30).to_bytes(8, "big") + b"mask")
+        sent = 0
+        try:
+            while sent < 64 << 20:
+                sent += producer.socket.send(b"x" * (1 << 20))
+        except OSError:
+            pass  # the server went away, which is the point
+        until(lambda: not stats(instance, topic)["publishers"])
+        assert resident_kb() - before < 30_000
+
+
+def test_compression_batching_and_all_documented_parameters(instance: Instance, topic: str) -> None:
+    query = (
+        "batchingEnabled=true&batchingMaxMessages=10&batchingMaxPublishDelay=50&maxPendingMessages=500"
+        "&compressionType=LZ4&messageRoutingMode=RoundRobinPartition&hashingScheme=Murmur3_32Hash"
+        "&sendTimeoutMillis=5000&initialSequenceId=7&producerName=params&zzz=1"
+    )
+    with opened(instance, f"producer/{topic}?{query}") as producer:
+        for _ in range(10):
+            producer.send(json.dumps({"payload": encoded(b"bat" * 50)}))
+        ids = {received(producer)["messageId"] for _ in range(10)}
+    assert len(ids) == 10
+    assert stats(instance, topic)["msgInCounter"] == 10
+    with opened(instance, f"reader/{topic}?messageId=earliest") as reader:
+        assert payloads(reader, 10) == [b"bat" * 50] * 10
+
+
+def test_a_thousand_messages_through_one_socket(instance: Instance, topic: str) -> None:
+    count = 1000
+    with (
+        opened(instance, f"consumer/{topic}/s") as consumer,
+        opened(instance, f"producer/{topic}") as producer,
+    ):
+        began = time.monotonic()
+        for number in range(count):
+            producer.send(json.dumps({"payload": encoded(b"%d" % number), "context": str(number)}))
+        answers = [received(producer) for _ in range(count)]
+        publish_s = time.monotonic() - began
+        began = time.monotonic()
+        got = []
+        for _ in range(count):
+            frame = received(consumer)
+            got.append(frame["payload"])
+            consumer.send(json.dumps({"messageId": frame["messageId"]}))
+        consume_s = time.monotonic() - began
+    print(f"websocket: published {count / publish_s:.0f}/s, consumed {count / consume_s:.0f}/s")
+    assert [answer["context"] for answer in answers] == [str(number) for number in range(count)]
+    assert {answer["result"] for answer in answers} == {"ok"}
+    assert got == [encoded(b"%d" % number) for number in range(count)]
+    until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+
+
+# Consumer
+
+
+def test_messages_above_a_mebibyte_are_delivered(instance: Instance, topic: str) -> None:
+    big = bytes(range(256)) * 12_000
+    with opened(instance, f"consumer/{topic}/s", max_size=None) as consumer:
+        quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+        client = pulsar.Client(instance.url, logger=quiet)
+        try:
+            producer = client.create_producer(topic.replace("/", "://", 1))
+            for _ in range(3):
+                producer.send(big)
+        finally:
+            client.close()
+        assert payloads(consumer, 3) == [big] * 3
+
+
+def test_push_mode_keeps_to_the_queue_size(instance: Instance, topic: str) -> None:
+    with opened(instance, f"consumer/{topic}/s"):
+        pass
+    ids = published(instance, topic, *(b"%d" % number for number in range(6)))
+    query = "receiverQueueSize=3&subscriptionType=Shared&negativeAckRedeliveryDelay=300"
+    with opened(instance, f"consumer/{topic}/s?{query}") as consumer:
+        assert [received(consumer)["messageId"] for _ in range(3)] == ids[:3]
+        assert silent(consumer)
+        assert asked(consumer, {"messageId": ids[0]})["messageId"] == ids[3]
+        assert asked(consumer, {"type": "bogus", "messageId": ids[1]})["messageId"] == ids[4]
+        consumer.send(json.dumps({"type": "permit", "permitMessages": 2}))
+        assert silent(consumer), "permits mean nothing in push mode"
+        answer = asked(consumer, {"type": "negativeAcknowledge", "messageId": ids[2]})
+        assert answer["messageId"] == ids[5]
+        assert asked(consumer, {"messageId": ids[3]})["messageId"] == ids[2]
+        assert asked(consumer, {"type": "isEndOfTopic"}) == {"endOfTopic": False}
+
+
+def test_a_refused_message_comes_again_with_its_count(instance: Instance, topic: str) -> None:
+    path = f"consumer/{topic}/s?subscriptionType=Shared&negativeAckRedeliveryDelay=100"
+    with opened(instance, path) as consumer:
+        published(instance, topic, b"x")
+        for count in range(3):
+            got = received(consumer)
+            assert got["redeliveryCount"] == count
+            nack = {"type": "negativeAcknowledge", "messageId": got["messageId"]}
+            consumer.send(json.dumps(nack))
+        consumer.send(json.dumps({"messageId": received(consumer)["messageId"]}))
+        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+
+
+def test_pull_mode_sends_what_was_permitted(instance: Instance, topic: str) -> None:
+    ids = published(instance, topic, b"0", b"1", b"2", b"3")
+    path = f"consumer/{topic}/s?subscriptionInitialPosition=Earliest&pullMode=true"
+    with opened(instance, path) as consumer:
+        assert silent(consumer)
+        consumer.send(json.dumps({"type": "permit", "permitMessages": 2}))
+        assert [received(consumer)["messageId"] for _ in range(2)] == ids[:2]
+        consumer.send(json.dumps({"messageId": ids[1]}))
+        assert silent(consumer), "an acknowledgement permits nothing here"
+        got = asked(consumer, {"type": "permit", "permitMessages": 1})
+        assert got["messageId"] == ids[2]
+
+
+@pytest.mark.parametrize("count", [0, -1, "2", 1.5, True, None, 1 << 70])
+def test_nonsense_permits_close_the_socket(instance: Instance, topic: str, count: Any) -> None:
+    with opened(instance, f"consumer/{topic}/s?pullMode=true") as consumer:
+        consumer.send(json.dumps({"type": "permit", "permitMessages": count}))
+        assert closing(consumer) == (1007, "permitMessages: expected 1 to 1000000")
+
+
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [
+        ({"messageId": "***"}, 1011),
+        ({"messageId": "eHh4"}, 1011),
+        ({"messageId": 5}, 1011),
+        ({}, 1011),
+        ("not json", 1007),
+        ("[]", 1007),
+    ],
+)
+def test_an_unusable_answer_closes_only_its_own_socket(
+    instance: Instance, topic: str, frame: Any, code: int
+) -> None:
+    with (
+        opened(instance, f"consumer/{topic}/s?subscriptionType=Shared") as other,
+        opened(instance, f"consumer/{topic}/s?subscriptionType=Shared") as consumer,
+    ):
+        consumer.send(frame if isinstance(frame, str) else json.dumps(frame))
+        got, reason = closing(consumer)
+        assert (got, bool(reason)) == (code, True)
+        published(instance, topic, b"x")
+        assert payloads(other, 1) == [b"x"]
+
+
+def test_unsubscribing_is_silent_and_removes_the_subscription(
+    instance: Instance, topic: str
+) -> None:
+    with opened(instance, f"consumer/{topic}/s") as consumer:
+        published(instance, topic, b"x")
+        got = received(consumer)
+        consumer.send(json.dumps({"type": "unsubscribe"}))
+        until(lambda: "s" not in stats(instance, topic)["subscriptions"])
+        consumer.send(json.dumps({"messageId": got["messageId"]}))
+        assert silent(consumer)
+
+
+@pytest.mark.parametrize("kind", ["Shared", "Exclusive"])
+def test_what_a_closed_socket_held_goes_to_the_next(
+    instance: Instance, topic: str, kind: str
+) -> None:
+    path = f"consumer/{topic}/s?subscriptionType={kind}"
+    with opened(instance, path):
+        pass
+    ids = published(instance, topic, b"0", b"1", b"2")
+    until(lambda: not stats(instance, topic)["subscriptions"]["s"]["consumers"])
+    with opened(instance, path) as first:
+        assert payloads(first, 3) == [b"0", b"1", b"2"]
+        first.send(json.dumps({"messageId": ids[1]}))
+        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 2)
+    until(lambda: not stats(instance, topic)["subscriptions"]["s"]["consumers"])
+    with opened(instance, path) as second:
+        assert payloads(second, 2) == [b"0", b"2"]
+
+
+def test_a_message_of_an_earlier_socket_can_be_acknowledged(instance: Instance, topic: str) -> None:
+    path = f"consumer/{topic}/s?subscriptionType=Shared"
+    with opened(instance, path):
+        pass
+    (message_id,) = published(instance, topic, b"x")
+    until(lambda: not stats(instance, topic)["subscriptions"]["s"]["consumers"])
+    with opened(instance, f"{path}&pullMode=true") as consumer:
+        consumer.send(json.dumps({"messageId": message_id}))
+        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+
+
+def test_dead_letters_after_the_allowed_redeliveries(instance: Instance, topic: str) -> None:
+    query = (
+        "subscriptionType=Shared&maxRedeliverCount=2&negativeAckRedeliveryDelay=100"
+        f"&deadLetterTopic={quote(f'{topic}-dead'.replace('/', '://', 1))}"
+    )
+    with (
+        opened(instance, f"consumer/{topic}-dead/d") as dead,
+        opened(instance, f"consumer/{topic}/s?{query}") as consumer,
+    ):
+        published(instance, topic, b"poison")
+        for _ in range(3):
+            got = received(consumer)
+            consumer.send(
+                json.dumps({"type": "negativeAcknowledge", "messageId": got["messageId"]})
+            )
+        letter = received(dead)
+    assert base64.b64decode(letter["payload"]) == b"poison"
+
+
+def test_the_end_of_a_terminated_topic(instance: Instance, topic: str) -> None:
+    (message_id,) = published(instance, topic, b"last")
+    path = f"consumer/{topic}/s?subscriptionInitialPosition=Earliest"
+    with (
+        opened(instance, path) as consumer,
+        opened(instance, f"reader/{topic}?messageId=earliest") as reader,
+    ):
+        received(consumer)
+        assert instance.rest("POST", f"/admin/v2/{topic}/terminate")[0] == 200
+        assert asked(consumer, {"type": "isEndOfTopic"}) == {"endOfTopic": False}
+        consumer.send(json.dumps({"messageId": message_id}))
+        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+        assert asked(consumer, {"type": "isEndOfTopic"}) == {"endOfTopic": True}
+        received(reader)
+        assert asked(reader, {"type": "isEndOfTopic"}) == {"endOfTopic": True}
+
+
+def test_several_topics_in_one_socket(instance: Instance) -> None:
+    names = [f"{NS}/many-{letter}" for letter in "ab"]
+    for name in names:
+        published(instance, name, name.encode())
+    full = [name.replace("/", "://", 1) for name in names]
+    base = f"ws://127.0.0.1:{instance.ports['HTTP']}/ws/v3/consumer"
+    for query in (f"topics={','.join(full)}", "topicsPattern=persistent://ws/one/many-.*"):
+        path = f"{base}/s-{query[6]}?subscriptionInitialPosition=Earliest&{query}"
+        with connect(path) as consumer:
+            frames = [received(consumer) for _ in names]
+            got = {base64.b64decode(frame["payload"]).decode() for frame in frames}
+            for frame in frames:
+                consumer.send(json.dumps({"messageId": frame["messageId"]}))
+            for name in names:
+                until(
+                    lambda n=name, q=query: (
+                        stats(instance, n)["subscriptions"][f"s-{q[6]}"]["msgBacklog"] == 0
+                    )
+                )
+        assert got == set(names)
+
+
+def test_names_with_a_slash_travel_encoded(instance: Instance, topic: str) -> None:
+    with opened(instance, f"consumer/{topic}/a%2Fb"):
+        assert list(stats(instance, topic)["subscriptions"]) == ["a/b"]
+
+
+# Reader
+
+
+def test_a_reader_wants_answers_to_go_on(instance: Instance, topic: str) -> None:
+    ids = published(instance, topic, b"0", b"1", b"2", b"3")
+    with opened(instance, f"reader/{topic}?messageId=earliest&receiverQueueSize=2") as reader:
+        assert [received(reader)["messageId"] for _ in range(2)] == ids[:2]
+        assert silent(reader)
+        assert asked(reader, {"messageId": ids[0]})["messageId"] == ids[2]
+        assert asked(reader, {"messageId": ids[2]})["messageId"] == ids[3]
+        assert asked(reader, {"type": "isEndOfTopic"}) == {"endOfTopic": False}
+
+
+def test_a_reader_starts_behind_an_id_or_at_the_end(instance: Instance, topic: str) -> None:
+    ids = published(instance, topic, b"0", b"1")
+    with (
+        opened(instance, f"reader/{topic}?messageId={quote(ids[0], safe='')}") as behind,
+        opened(instance, f"reader/{topic}") as latest,
+    ):
+        assert payloads(behind, 1) == [b"1"]
+        published(instance, topic, b"new")
+        assert payloads(latest, 1) == [b"new"]
+        assert payloads(behind, 1) == [b"new"]
+    until(lambda: not stats(instance, topic)["subscriptions"])
+
+
+# Refusals
+
+
+REFUSED = [
+    ("producer/{t}?compressionType=BOGUS", 400, "Invalid compressionType BOGUS"),
+    ("producer/{t}?sendTimeoutMillis=abc", 400, "For input string: &quot;abc&quot;"),
+    ("producer/{t}?messageRoutingMode=BOGUS", 400, "Invalid messageRoutingMode BOGUS"),
+    ("producer/{t}?hashingScheme=BOGUS", 400, "Invalid hashingScheme BOGUS"),
+    ("producer/bogus/ws/one/t", 500, "Invalid topic domain: bogus"),
+    ("producer/persistent/ws/t", 500, "Invalid topic name format"),
+    ("producer/persistent/ws/one/", 500, "Topic local name must not be blank"),
+    ("producer/persistent/ws/nons/t", 404, "Namespace not found"),
+    ("producer/persistent/noten/ns/t", 404, "Namespace not found"),
+    ("producer/persistent/ws/one/%2e%2e", 400, "must not be"),
+    ("producer/persistent/ws/one/..%2F..%2Fx", 400, "Invalid topic name"),
+    ("producer/persistent/ws/one/%ff%fe", 400, "not UTF-8"),
+    ("bogus/{t}", 404, "Not Found"),
+    ("pingpong", 404, "Not Found"),
+    ("consumer/{t}", 400, "Invalid topic name format"),
+    ("consumer/{t}/s?subscriptionType=BOGUS", 400, "Invalid subscriptionType BOGUS"),
+    ("consumer/{t}/s?receiverQueueSize=abc", 400, "For input string: &quot;abc&quot;"),
+    ("consumer/{t}/s?receiverQueueSize=-1", 400, "receiverQueueSize must be from 0"),
+    ("consumer/{t}/s?subscriptionInitialPosition=zz", 400, "Invalid subscriptionInitialPosition zz"),
+    ("consumer/{t}/s?ackTimeoutMillis=1", 400, "ackTimeoutMillis must be 0 or from 10000"),
+    ("consumer/persistent/ws/nons/t/s", 404, "Namespace not found"),
+    ("reader/{t}?messageId=zzz", 500, "Failed to create reader"),
+    ("reader/persistent/ws/nons/t", 404, "Namespace not found"),
+    ("consumer/{t}/s?cryptoFailureAction=FAIL", 501, "cryptoFailureAction is not built yet"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "status", "text"), REFUSED)
+def test_a_handshake_is_refused_with_its_own_status_and_text(
+    instance: Instance, topic: str, path: str, status: int, text: str
+) -> None:
+    began = time.monotonic()
+    got, page = refused(instance, path.format(t=topic))
+    assert got == status, page
+    assert text in page[page.index("<title>") : page.index("</title>")]
+    assert time.monotonic() - began < 2, "a refusal must not wait for a timeout"
+
+
+def test_a_busy_name_or_subscription_is_a_conflict(instance: Instance, topic: str) -> None:
+    with opened(instance, f"producer/{topic}?producerName=same"):
+        status, page = refused(instance, f"producer/{topic}?producerName=same")
+        assert (status, "already connected" in page) == (409, True)
+    with opened(instance, f"consumer/{topic}/ex"):
+        assert refused(instance, f"consumer/{topic}/ex")[0] == 409
+        assert refused(instance, f"consumer/{topic}/ex?subscriptionType=Shared")[0] == 409
+        published(instance, topic, b"x")
+
+
+def test_a_foreign_page_is_refused(instance: Instance, topic: str) -> None:
+    status, _ = refused(instance, f"producer/{topic}", origin="http://evil.example")
+    assert status == 403
+    own = f"http://127.0.0.1:{instance.ports['HTTP']}"
+    with opened(instance, f"producer/{topic}", origin=own):
+        pass
+
+
+@pytest.mark.parametrize("path", ["producer/{t}", "consumer/{t}/s", "reader/{t}"])
+def test_a_plain_get_is_the_wrong_method(instance: Instance, topic: str, path: str) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", instance.ports["HTTP"], timeout=10)
+    connection.request("GET", f"/ws/v2/{path.format(t=topic)}")
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    assert answer.status == 405
+
+
+# What sockets leave behind
+
+
+def test_nothing_is_left_of_many_sockets(instance: Instance, topic: str) -> None:
+    path = f"consumer/{topic}/s?subscriptionType=Shared"
+
+    def session(number: int) -> None:
+        with (
+            opened(instance, f"producer/{topic}") as producer,
+            opened(instance, path) as consumer,
+            opened(instance, f"reader/{topic}") as reader,
+        ):
+            asked(producer, {"payload": "eA=="})
+            if number % 2:  # gone without a word
+                for socket in (producer, consumer, reader):
+                    socket.socket.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(session, range(24)))
+
+    def empty() -> bool:
+        now = stats(instance, topic)
+        consumers = [len(sub["consumers"]) for sub in now["subscriptions"].values()]
+        return not now["publishers"] and consumers == [0]
+
+    until(empty)
+
+
+def test_the_official_client_and_sockets_share_a_topic(instance: Instance, topic: str) -> None:
+    name = topic.replace("/", "://", 1)
+    quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    client = pulsar.Client(instance.url, logger=quiet)
+    try:
+        consumer = client.subscribe(name, "native")
+        with opened(instance, f"consumer/{topic}/socket") as socket:
+            published(instance, topic, b"from the socket")
+            client.create_producer(name).send(b"from the client", partition_key="k")
+            got = [consumer.receive(5000).data() for _ in range(2)]
+            assert got == [b"from the socket", b"from the client"]
+            first, second = received(socket), received(socket)
+        assert ("key" in first, second["key"]) == (False, "k")
+    finally:
+        client.close()
