@@ -20,7 +20,7 @@ export interface Wire {
 }
 
 export const BACKOFF_FIRST_MS = 250;
-export const BACKOFF_MAX_MS = 8_000;
+export const BACKOFF_MAX_MS = 3_000;
 export const PING_EVERY_MS = 10_000;
 export const SILENCE_MAX_MS = 25_000;
 

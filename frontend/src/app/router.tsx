@@ -121,7 +121,8 @@ export function createAppRouter(queries: QueryClient) {
     defaultPendingComponent: RoutePending,
     defaultErrorComponent: RouteError,
     defaultNotFoundComponent: NotFound,
-    scrollRestoration: true,
+    // The topic list places itself: it starts at its top whenever it becomes another list.
+    scrollRestoration: ({ location }) => !location.pathname.endsWith("/topics"),
   });
 }
 

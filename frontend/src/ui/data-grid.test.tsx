@@ -35,7 +35,6 @@ function show(total: number, onOpen = vi.fn(), onSort = vi.fn()) {
       columns={columns}
       total={total}
       rowAt={(index) => (index < 100 ? { name: `t${index}`, backlog: index } : undefined)}
-      rowKey={(row) => row.name}
       onRange={() => {}}
       onOpen={onOpen}
       busy={false}

@@ -28,7 +28,6 @@ export interface DataGridProps<Row> {
   columns: GridColumn<Row>[];
   total: number;
   rowAt: (index: number) => Row | undefined; // undefined: not here yet
-  rowKey: (row: Row) => string;
   onRange: (first: number, last: number) => void; // visible rows, inclusive
   onOpen: (row: Row) => void;
   busy: boolean;
@@ -44,7 +43,7 @@ const OVERSCAN = 6;
  * pattern: one tab stop, arrows move a cell at a time, Enter opens the row or sorts by the column.
  */
 export function DataGrid<Row>(props: DataGridProps<Row>) {
-  const { label, columns, total, rowAt, rowKey, onRange, onOpen, busy, minWidth, resetKey } = props;
+  const { label, columns, total, rowAt, onRange, onOpen, busy, minWidth, resetKey } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const [active, setActive] = useState<GridPosition>({ row: 0, column: 0 });
   const wantsFocus = useRef(false);
@@ -163,7 +162,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
           const row = rowAt(item.index);
           return (
             <GridRow
-              key={row === undefined ? item.index : rowKey(row)}
+              key={item.index} // by place: a row that arrives must not take the focus off its cell
               row={row}
               index={item.index}
               start={item.start}

@@ -119,7 +119,6 @@ export function TopicsPage() {
             columns={columns}
             total={list.total}
             rowAt={list.rowAt}
-            rowKey={(row) => row.name}
             onRange={list.setRange}
             onOpen={(row) =>
               openTopic({
