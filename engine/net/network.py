@@ -1,10 +1,13 @@
 """Network seam: connections and listeners as asyncio transports and protocols, replaced by pipes in the simulator."""
 
 import asyncio
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
+PARTS_MAX = 1024
+"""One vectored write takes at most this many parts on Linux."""
 
 
 class Server(Protocol):
@@ -63,3 +66,27 @@ class LoopNetwork:
     async def listen(self, host: str, port: int, factory: ProtocolFactory) -> Server:
         server = await asyncio.get_running_loop().create_server(factory, host, port, backlog=128)
         return _LoopServer(server)
+
+
+def write_parts(transport: asyncio.Transport, parts: Sequence[bytes | memoryview]) -> None:
+    """Give ``parts`` to a transport in order; what the kernel takes at once is not copied before.
+
+    Python 3.11's own ``writelines`` joins everything first. An error of the socket is met again, and reported, by the
+    transport's next write.
+    """
+    taken = 0
+    socket = transport.get_extra_info("socket")
+    plain = transport.get_extra_info("sslcontext") is None
+    if socket is not None and plain and not transport.get_write_buffer_size():
+        try:
+            taken = os.writev(socket.fileno(), parts[:PARTS_MAX])
+        except OSError:
+            taken = 0
+    for part in parts:
+        if taken >= len(part):
+            taken -= len(part)
+        elif taken:
+            transport.write(memoryview(part)[taken:])
+            taken = 0
+        else:
+            transport.write(part)

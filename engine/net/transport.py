@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from engine.base.errors import MisuseError, PeerError, WorldError
+from engine.net.network import write_parts
 
 LENGTH_BYTES = 4
 LARGE_PART_BYTES = 16 * 1024
@@ -15,6 +16,8 @@ LARGE_PART_BYTES = 16 * 1024
 HIGH_WATER_BYTES = 1024 * 1024
 LOW_WATER_BYTES = 256 * 1024
 """Unsent bytes above which a connection is ``paused``, and below which it is writable again."""
+SMALL_TAIL_BYTES = 4096
+"""The start of a straddling frame is copied up to here; a longer one keeps its buffer alive until the frame is whole."""
 BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 """Unsent bytes at which a connection whose peer does not read is cut: its owner did not heed ``paused``."""
 CLOSE_TIMEOUT_S = 10.0
@@ -50,7 +53,7 @@ class Connection(asyncio.Protocol):
         self.error: Exception | None = None
         self.on_gone: Callable[[], None] | None = None  # for the listener or dialer that owns it
         self._loop = asyncio.get_running_loop()
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | memoryview] = []
         self._kept = 0
         self._out: list[bytes | memoryview] = []
         self._out_bytes = 0
@@ -131,7 +134,7 @@ class Connection(asyncio.Protocol):
         if len(out) == 1:
             transport.write(out[0])
         elif size > LARGE_PART_BYTES * len(out):
-            transport.writelines(out)  # one vectored write from Python 3.12 on
+            write_parts(transport, out)
         else:
             transport.write(b"".join(out))
         if transport.get_write_buffer_size() > self.buffered_bytes_max:
@@ -214,7 +217,8 @@ class Connection(asyncio.Protocol):
             pos = self.received(data, pos, end)
         if pos < end and not self.closing:
             self._check_length(data, pos, end)
-            self._parts.append(data[pos:])
+            large = end - pos > SMALL_TAIL_BYTES
+            self._parts.append(memoryview(data)[pos:] if large else data[pos:])
             self._kept = end - pos
 
     def _check_length(self, buf: bytes, pos: int, end: int) -> None:
@@ -228,7 +232,7 @@ class Connection(asyncio.Protocol):
     def _complete(self, data: bytes) -> int:
         """Finish the frame begun in ``_parts`` with the start of ``data``: position behind it, -1 when not whole."""
         taken = 0
-        first = self._parts[0]
+        first = bytes(self._parts[0][:LENGTH_BYTES])
         if self._kept < LENGTH_BYTES:
             taken = min(LENGTH_BYTES - self._kept, len(data))
             first = first + data[:taken]
@@ -237,14 +241,14 @@ class Connection(asyncio.Protocol):
             if self._kept < LENGTH_BYTES:
                 return -1
             self._check_length(first, 0, LENGTH_BYTES)
-        missing = LENGTH_BYTES + int.from_bytes(first[:LENGTH_BYTES], "big") - self._kept
+        missing = LENGTH_BYTES + int.from_bytes(first, "big") - self._kept
         if len(data) - taken < missing:
             if taken < len(data):
                 self._parts.append(data[taken:] if taken else data)
                 self._kept += len(data) - taken
             return -1
         stop = taken + missing
-        self._parts.append(data[taken:stop])
+        self._parts.append(memoryview(data)[taken:stop])
         whole = b"".join(self._parts)
         self._parts = []
         self._kept = 0

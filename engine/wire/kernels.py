@@ -174,7 +174,8 @@ def take_sends(
         elif counts is not None:
             counts.append(1)
         magic, checksum = unpack_magic(buf, start)
-        if magic == CHECKSUM_MAGIC and crc32c(buf[start + 6 : stop]) != checksum:
+        source = buf if total < LARGE_ENTRY_BYTES else memoryview(buf)
+        if magic == CHECKSUM_MAGIC and crc32c(source[start + 6 : stop]) != checksum:
             if counts is not None:
                 counts = counts[: len(heads)]
             return pos, BAD_CHECKSUM, _send_run(buf, spans, size, heads, counts)
