@@ -109,14 +109,15 @@ def confirmed_acks_hold(history: History) -> list[str]:
     """Promise 2: after an acknowledgement was confirmed, its message is not delivered again.
 
     A broker that was replaced meanwhile may still send from memory to consumers that attached before the confirmation:
-    nobody can stop its bytes. It counts for the broker that confirmed, and for every attachment made later.
+    nobody can stop its bytes. So this counts for the broker that confirmed, and for every attachment made later.
+    A message that was sent again and stored twice has two positions, each to be acknowledged.
     """
-    confirmed: dict[tuple[str, str, int], AckConfirmed] = {}
+    confirmed: dict[tuple[str, Position], AckConfirmed] = {}
     for ack in history.acks:
-        confirmed.setdefault((ack.subscription, ack.producer, ack.number), ack)
+        confirmed.setdefault((ack.subscription, ack.position), ack)
     found = []
     for d in history.deliveries:
-        ack = confirmed.get((d.subscription, d.producer, d.number))
+        ack = confirmed.get((d.subscription, d.position))
         if ack is None or min(d.at, d.sent_at) <= ack.at:
             continue
         if d.broker == ack.broker or d.attached_at > ack.at:

@@ -344,7 +344,7 @@ class Consumer(Client):
         self._permits = 0
         self._attached = False
         self._attached_at = 0.0
-        self._acks: dict[int, list[tuple[str, int]]] = {}
+        self._acks: dict[int, list[tuple[str, int, Position]]] = {}
         self._acks_since: dict[int, float] = {}
         self.history.subscriptions[self.full_name] = "shared" if self.kind else "exclusive"
         self.history.topics[self.full_name] = topic
@@ -382,6 +382,11 @@ class Consumer(Client):
                 pass
             self._turn(link, window)
         raise Lost("sent away")
+
+    @property
+    def busy(self) -> bool:
+        """Whether it holds messages, or waits for the confirmation of acknowledgements."""
+        return bool(self.held or self._acks)
 
     def _turn(self, link: Link, window: int) -> None:
         if self._permits <= window // 2:
@@ -425,7 +430,7 @@ class Consumer(Client):
         else:
             frame = say.ack(1, positions, request_id=rid)
         link.send(frame)
-        self._acks[rid] = [self.held.pop(position) for position in positions]
+        self._acks[rid] = [(*self.held.pop(position), position) for position in positions]
         self._acks_since[rid] = self.loop.now
 
     def _heard(self, command: pb.BaseCommand, entry: bytes) -> None:
@@ -473,9 +478,9 @@ class Consumer(Client):
         if body.HasField("error"):
             self._attached = False  # comes again, and is given them again
             return
-        for name, number in keys:
+        for name, number, position in keys:
             self.history.acks.append(
-                AckConfirmed(self.loop.now, self.full_name, name, number, self.broker)
+                AckConfirmed(self.loop.now, self.full_name, name, number, position, self.broker)
             )
 
     def _wrong(self, text: str) -> None:

@@ -1,6 +1,7 @@
 """Brokers, bookies and metadata of one run: the shipped classes on simulated seams, as machines that come and go."""
 
 import asyncio
+import contextvars
 import random
 from dataclasses import dataclass, replace
 from functools import partial
@@ -103,6 +104,7 @@ class Cluster:
         self.shape = shape
         self.topics = [TopicName.parse(topic) for topic in topics]
         self.world = World(loop)
+        self._outside = contextvars.copy_context()  # what a dying node asks for must outlive it
         self.history = History()
         self.metadata = MemoryServer(LoopClock(EPOCH_MS))
         self.failures: list[str] = []
@@ -145,7 +147,7 @@ class Cluster:
 
     def start_later(self, machine: Machine, delay_s: float) -> None:
         if self.restarts:
-            self.loop.call_later(delay_s, self.start, machine)
+            self.loop.call_later(delay_s, self.start, machine, context=self._outside)
 
     def kill(
         self,
@@ -166,7 +168,8 @@ class Cluster:
         self.world.kill(node, silent)
         keep = (lambda: self.loop.rng.random() < 0.5) if torn else (lambda: False)
         # After the disk operation under way, if we are inside one, has ended.
-        self.loop.call_soon(machine.disk.crash if power else machine.disk.kill, keep)
+        lose = machine.disk.crash if power else machine.disk.kill
+        self.loop.call_soon(lose, keep, context=self._outside)
         self.count("power losses" if power else "kills")
 
     def _ended(self, machine: Machine, node: Node, task: "asyncio.Task[None]") -> None:
@@ -193,7 +196,7 @@ class Cluster:
             self.kill(machine, power=True, torn=torn)
             self.start_later(machine, 0.2 + 2 * self.loop.rng.random())
             if torn and operation == "pwritev":
-                return self.loop.rng.randrange(4096)
+                return self.loop.rng.randrange(512)  # every write is longer
             raise Crashed(f"{operation} {path}")
 
         disk.plan = plan
@@ -315,6 +318,18 @@ class Cluster:
                     self.history.anomalies.append(
                         f"{topic} is served by {' and '.join(owners)} at {self.loop.now:.3f}"
                     )
+
+    def backlogs(self, topic: TopicName) -> dict[str, int] | None:
+        """Entries not acknowledged by subscription, from the broker that serves ``topic``; None while nobody does."""
+        for machine in self.brokers:
+            if _serves(machine, topic) and machine.broker is not None:
+                found = machine.broker.running.registry.loaded(topic)
+                if found is not None:
+                    return {
+                        name: subscription.cursor.backlog_entries()
+                        for name, subscription in found.subscriptions.items()
+                    }
+        return None
 
     def durable_copies(self, marker: bytes) -> int:
         """Bookies whose disk would still hold ``marker`` if all power went now."""

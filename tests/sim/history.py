@@ -44,6 +44,7 @@ class AckConfirmed(NamedTuple):
     subscription: str
     producer: str
     number: int
+    position: Position
     broker: str = ""
 
 

@@ -182,12 +182,12 @@ class SimLoop(asyncio.BaseEventLoop):
     def kill(self, node: Node) -> None:
         """No callback of ``node`` runs any more. Its pipes and disk are the callers' to break."""
         node.dead = True
-        node.parked.clear()
         self._graveyard += [
             task
             for task in asyncio.all_tasks(self)
             if isinstance(task, SimTask) and task.node is node
         ]
+        node.parked.clear()
         self.note("kill", node.name)
 
     def pause(self, node: Node) -> None:

@@ -148,28 +148,24 @@ class Scenario:
         return not any(producer.unanswered for producer in self.producers.values())
 
     def _drained(self) -> bool:
-        return not self._missing(1)
+        return not self._missing() and not any(c.busy for c in self.consumers)
 
-    def _missing(self, count: int) -> list[str]:
+    def _missing(self) -> list[str]:
+        """What subscriptions still have to do, by the brokers' own count and by what consumers were given."""
         history = self.cluster.history
-        acked: dict[str, set[tuple[str, int]]] = {name: set() for name in history.subscriptions}
-        for ack in history.acks:
-            acked[ack.subscription].add((ack.producer, ack.number))
         found = []
-        for name in history.subscriptions:
-            for receipt in history.receipts:
-                key = (receipt.producer, receipt.number)
-                same = history.topics[receipt.producer] == history.topics[name]
-                if same and key not in acked[name]:
-                    found.append(f"{name} has not acknowledged {key[0]} {key[1]} at {receipt.position}")
-                    if len(found) >= count:
-                        return found
-        return found
+        for topic in self.cluster.topics:
+            backlogs = self.cluster.backlogs(topic)
+            if backlogs is None:
+                found.append(f"{topic} is served by nobody")
+            else:
+                found += [f"{topic}/{name} has a backlog of {n}" for name, n in backlogs.items() if n]
+        return found or checkers.everything_confirmed_is_delivered(history)
 
     def _why(self) -> list[str]:
         waiting = [f"{p.name} waits for {len(p.unanswered)} receipts" for p in self.producers.values() if p.unanswered]
         down = [m.name for m in self.cluster.machines.values() if not m.ready]
-        return [*waiting[:3], *self._missing(3), *([f"not ready: {down}"] if down else [])]
+        return [*waiting[:3], *self._missing()[:3], *([f"not ready: {down}"] if down else [])]
 
     def _finish(self) -> None:
         self.cluster.restarts = False

@@ -13,7 +13,7 @@ def good() -> History:
         history.sent.append(Sent(n, "p", n))
         history.receipts.append(Receipt(n + 0.1, "p", n, Position(7, n)))
         history.deliveries.append(Delivery(n + 0.2, "e", "c", "p", n, Position(7, n)))
-        history.acks.append(AckConfirmed(n + 0.3, "e", "p", n))
+        history.acks.append(AckConfirmed(n + 0.3, "e", "p", n, Position(7, n)))
     return history
 
 
