@@ -34,7 +34,9 @@ slow:
 	$(VENV)/pytest -q --timeout 180 tests/integration tests/interop tests/crash tests/oracle
 
 console:
-	cd frontend && npm run check && npm test && npm run size
+	$(PYTHON) bootstrap.py --npm run check
+	$(PYTHON) bootstrap.py --npm test
+	$(PYTHON) bootstrap.py --npm run size
 
 e2e:
 	$(VENV)/pytest -q --timeout 300 tests/e2e
@@ -47,12 +49,13 @@ sim:
 bench:
 	$(VENV)/python -m tests.bench.run $(ARGS)
 
+COMPILE = $$(command -v uv || echo .tools/bin/uv) pip compile --universal --generate-hashes --python-version 3.11 \
+  --no-emit-index-url --no-header -q
+
 lock: dev
-	@for name in requirements-tools requirements; do \
-	  uv=$$(command -v uv || echo .tools/bin/uv); \
-	  $$uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header -q $$name.in -o $$name.lock; \
-	done; \
-	$$uv pip compile --universal --generate-hashes --python-version 3.11 --no-emit-index-url --no-header -q -c requirements.lock requirements-dev.in -o requirements-dev.lock
+	$(COMPILE) requirements-tools.in -o requirements-tools.lock
+	$(COMPILE) requirements.in -o requirements.lock
+	$(COMPILE) -c requirements.lock requirements-dev.in -o requirements-dev.lock
 
 # Generated from our .proto files; committed, so that only a change of protocol needs the compiler.
 proto:

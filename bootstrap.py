@@ -1,7 +1,8 @@
 """Install what Magnetar needs into this folder: .venv (locked, hash-checked) and frontend/dist.
 
-Runs on a bare Python 3.11+ with the standard library alone: ``python3 bootstrap.py [--dev]``. ``--dev`` adds
-what tests and checks need, Chromium included. Doing it again when nothing changed takes well under a second.
+Runs on a bare Python 3.11+ with the standard library alone: ``python3 bootstrap.py [--dev]``. ``--dev`` adds what
+tests and checks need, Chromium included. Doing it again when nothing changed takes well under a second.
+``python3 bootstrap.py --npm ARGS`` runs npm on the console with the Node that was found.
 """
 
 import hashlib
@@ -145,6 +146,9 @@ def main() -> None:
         stop(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}")
     if not os.access(ROOT, os.W_OK):
         stop(f"no permission to write into {ROOT}. Mend it with: clone into a folder of yours")
+    if sys.argv[1:2] == ["--npm"]:
+        npm, env = node_and_npm()
+        sys.exit(subprocess.run([*npm, *sys.argv[2:]], cwd=ROOT / "frontend", env=env).returncode)
     dev = "--dev" in sys.argv[1:]
     sync_python(dev)
     build_frontend()

@@ -1,4 +1,4 @@
-"""Clock seam. Timers use the running loop (``call_later``, ``asyncio.sleep``, ``asyncio.timeout``), which the simulator replaces."""
+"""Clock seam. Timers use the running loop (``call_later``, ``asyncio.timeout``), which the simulator replaces."""
 
 import asyncio
 import time

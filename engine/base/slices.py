@@ -11,7 +11,7 @@ class Slice:
     """Consecutive entries of one ledger, lying in ``buf``.
 
     ``buf`` is immutable and kept alive by the slice, so budgets charge ``held`` (the whole buffer), not ``size``.
-    ``spans`` is flat: entry ``i`` is ``buf[spans[2 * i]:spans[2 * i + 1]]``, the bytes a client sent behind its command.
+    ``spans`` is flat: entry ``i`` is ``buf[spans[2 * i]:spans[2 * i + 1]]``, the bytes a client sent after its command.
     ``ledger_id`` and ``first`` (entry id of entry 0) are -1 until a ledger has taken the slice.
     ``counts`` holds messages per entry, or is None when each entry is a single message.
     """

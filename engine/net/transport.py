@@ -17,7 +17,7 @@ HIGH_WATER_BYTES = 1024 * 1024
 LOW_WATER_BYTES = 256 * 1024
 """Unsent bytes above which a connection is ``paused``, and below which it is writable again."""
 SMALL_TAIL_BYTES = 4096
-"""The start of a straddling frame is copied up to here; a longer one pins its buffer until the frame is whole."""
+"""A straddling frame's start is copied up to here; a longer one pins its buffer until the frame is whole."""
 BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 """Unsent bytes at which a connection whose peer does not read is cut: its owner did not heed ``paused``."""
 CLOSE_TIMEOUT_S = 10.0
