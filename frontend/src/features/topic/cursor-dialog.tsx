@@ -206,11 +206,11 @@ function effect(action: CursorAction, affected: number): string {
     : `${noun} will not be delivered to this subscription`;
 }
 
-function Positions({ preview }: { preview: CursorPreview }) {
+function Positions({ preview, moved = false }: { preview: CursorPreview; moved?: boolean }) {
   return (
     <dl>
       <div>
-        <dt>Position now</dt>
+        <dt>{moved ? "Position before" : "Position now"}</dt>
         <dd className="mono">{preview.from ?? "—"}</dd>
       </div>
       <div>
@@ -240,7 +240,7 @@ function Receipt({
           {preview &&
             `: ${plural(preview.affected, "message")} ${action === "reset" ? "touched" : "skipped"}`}
         </div>
-        {preview && <Positions preview={preview} />}
+        {preview && <Positions preview={preview} moved />}
       </div>
       <Command label="curl" text={receipt.commands.curl} />
       <Command label="pulsar-admin" text={receipt.commands.pulsar_admin} />
