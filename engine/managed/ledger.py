@@ -268,7 +268,10 @@ class ManagedLedger:
         if self._list.terminated is not None:
             self._state = State.TERMINATED
         else:
-            self._use(await self._list.follow(None, self.config, self))
+            writer = await self._list.follow(None, self.config, self)
+            if writer.error is not None:
+                raise writer.error
+            self._use(writer)
         path = paths.managed_ledger(self.name)
         for child in await self._store.children(path):
             name = paths.decode(child)
@@ -321,19 +324,17 @@ class ManagedLedger:
             self.fenced(error)
             return
         except (LedgerError, WorldError) as error:
-            log.warning("no new ledger topic=%s error=%s", self.name, error)
-            if self._state is State.CREATING:
-                self._state = State.CLOSED_LEDGER
-                self._writer = None
-                self._last_failure = error
-                self._retry_at_s = self.clock.monotonic_s() + self.settings.retry_initial_s
-                self._fail_appends(AppendFailedError(f"no ledger: {error}"))
+            self._no_ledger(error)
             return
         if self._retired is not None:
             self.reads.forget(self._retired.ledger_id)
             self._retired = None
         if self._state is not State.CREATING:
             writer.abandon(LedgerClosedError("the topic was closed meanwhile"))
+            return
+        if writer.error is not None:  # while the list was written: it tells so only once
+            self._retired = writer
+            self._no_ledger(writer.error)
             return
         self._use(writer)
         while (waiting := self._appends.take_waiting()) is not None:
@@ -342,6 +343,19 @@ class ManagedLedger:
             if self._is_rolling():
                 break
         self.trim_soon()
+
+    def _no_ledger(self, error: Exception) -> None:
+        """There is no next ledger yet; an append after a while tries again."""
+        if isinstance(error, LedgerFencedError):
+            self.fenced(ManagedLedgerFencedError(f"{self.name} was taken over: {error}"))
+            return
+        log.warning("no new ledger topic=%s error=%s", self.name, error)
+        if self._state is State.CREATING:
+            self._state = State.CLOSED_LEDGER
+            self._writer = None
+            self._last_failure = error
+            self._retry_at_s = self.clock.monotonic_s() + self.settings.retry_initial_s
+            self._fail_appends(AppendFailedError(f"no ledger: {error}"))
 
     def _is_rolling(self) -> bool:
         return self._state is State.CREATING
