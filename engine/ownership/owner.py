@@ -228,11 +228,11 @@ class BundleOwnership:
         if self.owns(bundle):
             return self._record
         try:
-            value, stat = await self._store.get(_path(bundle))
+            value, _ = await self._store.get(_path(bundle))
         except NoNodeError:
             return None
-        if stat.ephemeral_owner != self._store.session_id and value == self._record.encode():
-            return None  # left by an earlier life of this broker
+        if value == self._record.encode():
+            return None  # left by an earlier life of this broker, or by an attempt whose answer was lost
         return OwnerRecord.decode(value)
 
     async def acquire(self, bundle: BundleName) -> bool:
