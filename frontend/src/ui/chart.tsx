@@ -22,6 +22,7 @@ export interface ChartProps {
   binary?: boolean; // ticks at powers of two, for bytes
   series: ChartSeries[];
   yText: (y: number) => string;
+  tickText?: (y: number) => string; // shorter text for the axis, default `yText`
   yLabel?: string;
   height?: number;
 }
@@ -232,7 +233,8 @@ function optionsOf(
         size: 62,
         space: 34,
         ...(latest.current.binary ? { incrs: POWERS_OF_TWO } : {}),
-        values: (_u, splits) => splits.map((value) => latest.current.yText(value)),
+        values: (_u, splits) =>
+          splits.map((value) => (latest.current.tickText ?? latest.current.yText)(value)),
       },
     ],
     series: [

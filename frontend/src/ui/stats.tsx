@@ -7,6 +7,7 @@ export interface Stat {
   label: string;
   value: ReactNode;
   unit?: string | undefined;
+  long?: boolean; // a text that would not fit at the size of numbers
   detail?: ReactNode;
   trend?: { points: readonly Point[]; column: number };
 }
@@ -20,7 +21,7 @@ export function Stats({ label, stats }: { label: string; stats: Stat[] }) {
         <div key={stat.label} className={styles.stat}>
           <dt>{stat.label}</dt>
           <dd>
-            <span className={styles.value}>{stat.value}</span>
+            <span className={stat.long ? styles.text : styles.value}>{stat.value}</span>
             {stat.unit && <span className={styles.unit}> {stat.unit}</span>}
             {detailed && <span className={styles.detail}>{stat.detail ?? "\u00a0"}</span>}
             {stat.trend && <Spark points={stat.trend.points} column={stat.trend.column} />}

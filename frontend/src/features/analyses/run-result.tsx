@@ -29,7 +29,11 @@ export function RunResultView({ result }: { result: RunResult }) {
       {result.summary.length > 0 && (
         <Stats
           label="Summary of the result"
-          stats={result.summary.map(({ label, value, unit }) => ({ label, ...valueAndUnit(value, unit) }))}
+          stats={result.summary.map(({ label, value, unit }) => ({
+            label,
+            ...valueAndUnit(value, unit),
+            long: unit === "ms" && typeof value === "number",
+          }))}
         />
       )}
       <div className={styles.plots}>
@@ -78,6 +82,7 @@ function Plot({ series }: { series: Series }) {
       xLabel={x.label}
       xText={data.xText}
       yText={yText}
+      tickText={(value) => valueAndUnit(value, y.unit).value}
       binary={y.unit === "bytes"}
       height={200}
       series={[{ label: y.label, values: data.ys }]}
