@@ -26,7 +26,6 @@ ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts)
 AUTHENTICATION_ENABLED = ENVIRONMENT.authentication_enabled
 
 INSTALLED_APPS = [
-    "daphne",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
