@@ -136,10 +136,9 @@ def _ratio(above: float | None, below: float | None) -> float | None:
 def _summary(sums: Row) -> list[dict[str, Any]]:
     first, last = sums["first_publish"], sums["last_publish"]
     span_s = (last - first) / 1000 if first is not None else 0
-    overhead = (sums["stored_bytes"] or 0) - (sums["value_bytes"] or 0)
     p50, p99 = sums["sizes"] or (None, None)
     rows: list[tuple[str, str, Any, str]] = [
-        ("messages", "Messages", sums["messages"], "messages"),
+        ("messages", "Messages", sums["messages"], ""),
         ("entries", "Entries", sums["entries"] or 0, ""),
         ("stored_bytes", "Stored", sums["stored_bytes"] or 0, "bytes"),
         ("value_bytes", "Values", sums["value_bytes"] or 0, "bytes"),
@@ -160,9 +159,9 @@ def _summary(sums: Row) -> list[dict[str, Any]]:
             "ratio",
         ),
         (
-            "overhead_per_message",
-            "Overhead per message",
-            _ratio(overhead, sums["messages"]),
+            "stored_per_message",
+            "Stored per message",
+            _ratio(sums["stored_bytes"], sums["messages"]),
             "bytes",
         ),
     ]
