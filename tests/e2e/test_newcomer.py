@@ -124,7 +124,13 @@ def test_a_run_survives_the_gateway_and_the_worker_and_can_be_cancelled(instance
     topic = "persistent://public/default/long"
     client = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     client.subscribe(topic, "keep").close()
-    producer = client.create_producer(topic, block_if_queue_full=True, max_pending_messages=2000)
+    producer = client.create_producer(
+        topic,
+        block_if_queue_full=True,
+        max_pending_messages=2000,
+        batching_enabled=True,
+        compression_type=pulsar.CompressionType.LZ4,
+    )
     for number in range(20_000):
         producer.send_async(b"x" * 100, lambda result, _: None, partition_key=str(number % 50))
     producer.flush()
@@ -141,6 +147,11 @@ def test_a_run_survives_the_gateway_and_the_worker_and_can_be_cancelled(instance
     done = wait_for(instance, path, lambda r: r["state"] in ("succeeded", "failed"), 150)
     assert done["state"] == "succeeded", done["error"]
     assert done["result"]["input"]["messages"] == 20_000
+    facts = {item["key"]: item["value"] for item in done["result"]["summary"]}
+    assert facts["value_bytes"] == 20_000 * 100
+    assert facts["keys"] == 50
+    assert facts["batch_mean"] > 1
+    assert facts["compression_ratio"] > 1
 
     _, second = instance.rest("POST", "/api/v1/runs", body)
     path = f"/api/v1/runs/{second['id']}"
