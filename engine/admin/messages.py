@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from engine.base.errors import AdminError
 from engine.base.ids import Position
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.texts import readable
 
 _CHECKSUM = b"\x0e\x01"
 _BROKER_METADATA = b"\x0e\x02"
@@ -60,7 +61,7 @@ def _uncompressed(metadata: pb.MessageMetadata, payload: bytes) -> bytes:
 
 
 def _headers(position: Position, metadata: pb.MessageMetadata, size: int) -> dict[str, str]:
-    properties = {pair.key: pair.value for pair in metadata.properties}
+    properties = {readable(pair.key): readable(pair.value) for pair in metadata.properties}
     out = {
         "X-Pulsar-Message-ID": str(position),
         "X-Pulsar-PROPERTY": json.dumps(properties, separators=(",", ":"), ensure_ascii=False),
@@ -76,10 +77,10 @@ def _headers(position: Position, metadata: pb.MessageMetadata, size: int) -> dic
     if metadata.null_value:
         out["X-Pulsar-null-value"] = "true"
     out["X-Pulsar-Is-Encrypted"] = "true" if metadata.encryption_keys else "false"
-    out["X-Pulsar-producer-name"] = metadata.producer_name
+    out["X-Pulsar-producer-name"] = readable(metadata.producer_name)
     out["X-Pulsar-sequence-id"] = str(metadata.sequence_id)
     if metadata.HasField("partition_key"):
-        out["X-Pulsar-partition-key"] = metadata.partition_key
+        out["X-Pulsar-partition-key"] = readable(metadata.partition_key)
     if metadata.HasField("partition_key_b64_encoded"):
         out["X-Pulsar-partition-key-b64-encoded"] = str(metadata.partition_key_b64_encoded).lower()
     if metadata.compression != pb.NONE:
@@ -91,9 +92,9 @@ def _headers(position: Position, metadata: pb.MessageMetadata, size: int) -> dic
         version = base64.b64encode(metadata.schema_version).decode()
         out["X-Pulsar-Base64-schema-version"] = version
     if metadata.HasField("replicated_from"):
-        out["X-Pulsar-replicated-from"] = metadata.replicated_from
+        out["X-Pulsar-replicated-from"] = readable(metadata.replicated_from)
     if metadata.HasField("uuid"):
-        out["X-Pulsar-uuid"] = metadata.uuid
+        out["X-Pulsar-uuid"] = readable(metadata.uuid)
         out["X-Pulsar-num-chunks-from-msg"] = str(metadata.num_chunks_from_msg)
         out["X-Pulsar-total-chunk-msg-size"] = str(metadata.total_chunk_msg_size)
         out["X-Pulsar-chunk-id"] = str(metadata.chunk_id)

@@ -24,6 +24,7 @@ from engine.wire.compression import (
     decompress,
 )
 from engine.wire.kernels import BROKER_METADATA_MAGIC, CHECKSUM_MAGIC, metadata_span
+from engine.wire.texts import readable
 
 _MAGIC = Struct(">HI")
 _SIZE = Struct(">I")
@@ -72,7 +73,7 @@ class EntryMessages:
 
     @property
     def producer_name(self) -> str:
-        return self.metadata.producer_name
+        return readable(self.metadata.producer_name)
 
     @property
     def batched(self) -> bool:
@@ -161,7 +162,7 @@ def _single(metadata: pb.MessageMetadata, payload: bytes) -> Message:
         _key(metadata),
         metadata.partition_key_b64_encoded,
         metadata.ordering_key if metadata.HasField("ordering_key") else None,
-        {pair.key: pair.value for pair in metadata.properties},
+        {readable(pair.key): readable(pair.value) for pair in metadata.properties},
         metadata.event_time,
         metadata.sequence_id,
     )
@@ -170,7 +171,7 @@ def _single(metadata: pb.MessageMetadata, payload: bytes) -> Message:
 def _key(metadata: pb.MessageMetadata | pb.SingleMessageMetadata) -> str | None:
     if metadata.null_partition_key or not metadata.HasField("partition_key"):
         return None
-    return metadata.partition_key
+    return readable(metadata.partition_key)
 
 
 def _batch(metadata: pb.MessageMetadata, payload: bytes) -> list[Message]:
@@ -192,7 +193,7 @@ def _batch(metadata: pb.MessageMetadata, payload: bytes) -> list[Message]:
                 _key(single),
                 single.partition_key_b64_encoded,
                 single.ordering_key if single.HasField("ordering_key") else None,
-                {pair.key: pair.value for pair in single.properties},
+                {readable(pair.key): readable(pair.value) for pair in single.properties},
                 single.event_time,
                 single.sequence_id
                 if single.HasField("sequence_id")

@@ -13,6 +13,7 @@ from engine.base.errors import PeerError
 from engine.base.ids import Position
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.texts import wrong_text
 from engine.wire.varints import UINT64_MAX
 
 PROTOCOL_VERSION = 21
@@ -30,7 +31,7 @@ _TYPE_OF_FIELD = {name: number for number, name in FIELD_OF_TYPE.items()}
 
 
 class MalformedCommandError(PeerError):
-    """A command does not parse, lacks a required field or its own body: the connection must end."""
+    """A command does not parse, lacks a required field or its body, or has text that is not UTF-8: its peer goes."""
 
 
 def parse(buf: bytes, start: int, stop: int) -> pb.BaseCommand:
@@ -45,6 +46,9 @@ def parse(buf: bytes, start: int, stop: int) -> pb.BaseCommand:
         raise MalformedCommandError(f"command {command_name(command.type)} lacks its body")
     if not command.IsInitialized():
         raise MalformedCommandError(f"command {command_name(command.type)} lacks a required field")
+    wrong = wrong_text(command, FIELD_OF_TYPE[command.type])
+    if wrong is not None:
+        raise MalformedCommandError(f"command {command_name(command.type)}: {wrong} is not UTF-8")
     return command
 
 

@@ -1,0 +1,63 @@
+"""Text fields of received messages. Pure.
+
+The runtime hands a text field that is not UTF-8 over as ``bytes``: proto2 does not look when it parses. A command with
+such a field is refused; in what was stored long ago the wrong bytes are replaced.
+"""
+
+from typing import Any, NamedTuple
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from engine.wire import pulsar_pb2 as pb
+
+
+class Texts(NamedTuple):
+    """Where a message type holds text: its own fields, and its parts' (name, repeated, theirs)."""
+
+    fields: tuple[tuple[str, bool], ...]
+    parts: tuple[tuple[str, bool, "Texts"], ...]
+
+
+def _texts(kind: Any, above: tuple[str, ...] = ()) -> Texts:
+    fields, parts = [], []
+    for field in kind.fields:
+        repeated = field.is_repeated
+        if field.type == FieldDescriptor.TYPE_STRING:
+            fields.append((field.name, repeated))
+        elif field.message_type is not None and field.message_type.full_name not in above:
+            inner = _texts(field.message_type, (*above, kind.full_name))
+            if inner.fields or inner.parts:
+                parts.append((field.name, repeated, inner))
+    return Texts(tuple(fields), tuple(parts))
+
+
+_COMMANDS: dict[str, Texts] = {
+    name: inner for name, _, inner in _texts(pb.BaseCommand.DESCRIPTOR).parts
+}
+
+
+def wrong_text(command: pb.BaseCommand, field: str) -> str | None:
+    """Name of a text field below ``field`` of the command that is not UTF-8; None when all are."""
+    texts = _COMMANDS.get(field)
+    return None if texts is None else _wrong(getattr(command, field), texts)
+
+
+def _wrong(message: Any, texts: Texts) -> str | None:
+    for name, repeated in texts.fields:
+        value = getattr(message, name)
+        if any(type(item) is bytes for item in value) if repeated else type(value) is bytes:
+            return name
+    for name, repeated, inner in texts.parts:
+        if not repeated and not message.HasField(name):
+            continue
+        value = getattr(message, name)
+        for item in value if repeated else (value,):
+            found = _wrong(item, inner)
+            if found is not None:
+                return found
+    return None
+
+
+def readable(value: Any) -> str:
+    """A text field's value, what is not UTF-8 replaced."""
+    return value if isinstance(value, str) else bytes(value).decode(errors="replace")
