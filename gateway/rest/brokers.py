@@ -84,6 +84,24 @@ class InternalConfiguration(AdminView):
         )
 
 
+class RuntimeConfiguration(AdminView):
+    """Settings in force under Pulsar's names, as text: those that the gateway shares with the brokers."""
+
+    def get(self, request: Request) -> Response:
+        known = settings.ENVIRONMENT
+        return Response(
+            {
+                "clusterName": known.cluster_name,
+                "metadataStoreUrl": known.metadata_url,
+                "configurationMetadataStoreUrl": known.metadata_url,
+                "brokerServicePort": str(known.broker_port),
+                "webServicePort": str(known.http_port),
+                "webSocketServiceEnabled": "true",
+                "authenticationEnabled": str(known.authentication_enabled).lower(),
+            }
+        )
+
+
 class OwnedNamespaces(AdminView):
     """Bundles a broker owns."""
 
@@ -146,6 +164,7 @@ ROUTES: list[tuple[str, type[AdminView]]] = [
     (f"{_BROKERS}/version", Version),
     (f"{_BROKERS}/leaderBroker", Leader),
     (f"{_BROKERS}/internal-configuration", InternalConfiguration),
+    (f"{_BROKERS}/configuration/runtime", RuntimeConfiguration),
     (f"{_BROKERS}/{{cluster}}", BrokersOfCluster),
     (f"{_BROKERS}/{{cluster}}/{{brokerId}}/ownedNamespaces", OwnedNamespaces),
     (_LOOKUP, Lookup),
