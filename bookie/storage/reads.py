@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from bookie.storage.codes import Code
 from bookie.storage.entry_log import EntryLogReader
+from bookie.storage.entry_log_format import StoredBlock
 from bookie.storage.errors import DamagedError
 from bookie.storage.files import Lane
 from bookie.storage.index import BookieIndex
@@ -33,6 +34,15 @@ class Request(NamedTuple):
     argument: Any
 
 
+class _Near(NamedTuple):
+    """The block found last, and the entries that the index says are read from it."""
+
+    ledger_id: int
+    first: int
+    below: int
+    block: StoredBlock
+
+
 class StoredEntries:
     """Synchronous lookups over index and logs."""
 
@@ -45,37 +55,51 @@ class StoredEntries:
         self._index = index
         self._reader = reader
         self._on_damage = on_damage
+        self._near: _Near | None = None
 
     def read(self, ledger_id: int, entry_id: int) -> tuple[Code, bytes]:
         """OK with the entry as it was received; NO_ENTRY only when the index has no such entry; IO when it has, but the
         log does not give it back intact."""
-        found = self._index.find(ledger_id, entry_id)
-        if found is None:
-            return Code.NO_ENTRY, b""
-        try:
-            block = self._reader.read(found[1])
-            entry = block.entry(entry_id) if block.ledger_id == ledger_id else None
-            if entry is None:
-                raise DamagedError(
-                    f"entry {ledger_id}:{entry_id} is not where the index says: log {found[1].log_id} "
-                    f"offset {found[1].offset}"
+        self._near = None
+        return self._read(ledger_id, entry_id)
+
+    def _read(self, ledger_id: int, entry_id: int) -> tuple[Code, bytes]:
+        """The same, without asking the index again for neighbours of the entry read before."""
+        near = self._near
+        if near is None or ledger_id != near.ledger_id or not near.first <= entry_id < near.below:
+            found = self._index.find(ledger_id, entry_id)
+            if found is None:
+                return Code.NO_ENTRY, b""
+            first, place = found
+            try:
+                block = self._reader.read(place)
+            except (DamagedError, OSError) as error:
+                return self._damaged(error)
+            near = self._near = _Near(ledger_id, first, first + place.entries, block)
+        entry = near.block.entry(entry_id) if near.block.ledger_id == ledger_id else None
+        if entry is None:
+            return self._damaged(
+                DamagedError(
+                    f"entry {ledger_id}:{entry_id} is not in the block that the index says"
                 )
-        except (DamagedError, OSError) as error:
-            self._on_damage(error)
-            return Code.IO, b""
+            )
         return Code.OK, entry
 
-    def read_range(
+    def _damaged(self, error: Exception) -> tuple[Code, bytes]:
+        self._on_damage(error)
+        return Code.IO, b""
+
+    def _read_range(
         self, ledger_id: int, first: int, entries_max: int, bytes_max: int
     ) -> tuple[Code, list[bytes]]:
         """Consecutive entries up to the first that is missing, unreadable or over budget."""
-        code, entry = self.read(ledger_id, first)
+        code, entry = self._read(ledger_id, first)
         if code != Code.OK:
             return code, []
         entries = [entry]
         budget = bytes_max - len(entry) - BATCH_ENTRY_OVERHEAD
         while entries_max <= 0 or len(entries) < entries_max:
-            code, entry = self.read(ledger_id, first + len(entries))
+            code, entry = self._read(ledger_id, first + len(entries))
             budget -= len(entry) + BATCH_ENTRY_OVERHEAD
             if code != Code.OK or budget < 0:
                 break
@@ -83,8 +107,10 @@ class StoredEntries:
         return Code.OK, entries
 
     def answer(self, requests: list[Request]) -> list[tuple[Code, list[bytes]]]:
+        """Answers in the order of the requests. What was near in an earlier job may have moved by now."""
+        self._near = None
         return [
-            self.read_range(
+            self._read_range(
                 request.ledger_id, request.first, request.entries_max, request.bytes_max
             )
             for request in requests
