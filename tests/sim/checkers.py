@@ -5,7 +5,7 @@ Safety checks hold for any history; ``liveness`` only for one that ended after a
 
 from collections.abc import Callable
 
-from engine.base.ids import Position
+from engine.base.ids import EARLIEST, Position
 from tests.sim.history import AckConfirmed, History
 
 Key = tuple[str, int]
@@ -143,6 +143,25 @@ def everything_confirmed_is_delivered(history: History) -> list[str]:
     return found
 
 
+def delivered_until_acknowledged(history: History) -> list[str]:
+    """Promise 1: with every backlog at zero, whatever got a receipt was acknowledged by somebody, not forgotten."""
+    found = []
+    topics = history.topics
+    for name in history.subscriptions:
+        acked_to = history.acked_to.get(name, EARLIEST)
+        forgotten = [
+            r
+            for r in history.receipts
+            if topics.get(r.producer) == topics.get(name)
+            and r.position > acked_to
+            and (name, r.position) not in history.acks_sent
+        ]
+        found += [
+            f"{name}: {r.producer} {r.number} at {r.position} was forgotten" for r in forgotten[:5]
+        ]
+    return found
+
+
 def nothing_anomalous(history: History) -> list[str]:
     """What clients and observers saw on the spot and could not have been right."""
     return list(history.anomalies)
@@ -157,5 +176,6 @@ SAFETY: dict[str, Callable[[History], list[str]]] = {
     )
 }
 LIVENESS: dict[str, Callable[[History], list[str]]] = {
-    check.__name__: check for check in (everything_confirmed_is_delivered,)
+    check.__name__: check
+    for check in (everything_confirmed_is_delivered, delivered_until_acknowledged)
 }

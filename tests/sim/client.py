@@ -10,7 +10,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 
-from engine.base.ids import Position
+from engine.base.ids import EARLIEST, Position
 from engine.net.transport import Connection
 from engine.wire import client_commands as say
 from engine.wire import commands, frames
@@ -23,10 +23,10 @@ from tests.sim.network import Pipe, SimNetwork
 
 REQUEST_TIMEOUT_S = 5.0
 SEND_TIMEOUT_S = 10.0
-KEEPALIVE_S = 3.0
+KEEPALIVE_S = 1.0
 REDIRECTS_MAX = 5
 EXCLUSIVE, SHARED = 0, 1
-EARLIEST = 1
+FROM_EARLIEST = 1
 
 log = logging.getLogger(__name__)
 
@@ -277,9 +277,8 @@ class Producer(Client):
         raise Lost("sent away")
 
     def _write(self, link: Link) -> None:
-        if self._written == 0 or len(self.unanswered) == self._written:
-            if not self.unanswered:
-                self._heard_at = self.loop.now
+        if not self.unanswered:
+            self._heard_at = self.loop.now
         for number in list(self.unanswered)[self._written :]:
             link.send(say.send(1, number, self._entry(number)))
         self._written = len(self.unanswered)
@@ -365,7 +364,7 @@ class Consumer(Client):
             rid,
             consumer_name=self.name,
             durable=True,
-            initial_position=EARLIEST,
+            initial_position=FROM_EARLIEST,
         )
         await link.request(rid, frame)
         self.subscribed = True
@@ -427,9 +426,12 @@ class Consumer(Client):
         rid = self.request_id()
         if cumulative is not None:
             frame = say.ack(1, [cumulative], cumulative=True, request_id=rid)
+            acked_to = self.history.acked_to
+            acked_to[self.full_name] = max(acked_to.get(self.full_name, EARLIEST), cumulative)
         else:
             frame = say.ack(1, positions, request_id=rid)
         link.send(frame)
+        self.history.acks_sent.update((self.full_name, position) for position in positions)
         self._acks[rid] = [(*self.held.pop(position), position) for position in positions]
         self._acks_since[rid] = self.loop.now
 
@@ -485,4 +487,3 @@ class Consumer(Client):
 
     def _wrong(self, text: str) -> None:
         self.history.anomalies.append(f"{self.name}: {text} at {self.loop.now:.3f}")
-

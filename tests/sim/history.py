@@ -60,5 +60,9 @@ class History:
     """Name to kind (``exclusive`` or ``shared``); all start at the earliest message."""
     topics: dict[str, str] = field(default_factory=dict)
     """Topic of each producer and of each subscription; names not in here share one topic."""
+    acks_sent: set[tuple[str, Position]] = field(default_factory=set)
+    """Positions by subscription that a consumer acknowledged, confirmed or not. Never iterated."""
+    acked_to: dict[str, Position] = field(default_factory=dict)
+    """Highest position by subscription that was acknowledged with all before it."""
     anomalies: list[str] = field(default_factory=list)
     """What a client or an observer saw that must never be, in words."""

@@ -6,6 +6,7 @@ Damage budget: what was synced stays. So every promise must hold whatever this d
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
 
 from engine.metadata.memory import Fault
 from tests.sim.cluster import Cluster, Machine
@@ -171,7 +172,11 @@ def slow_disk(n: Nemesis) -> None:
 
 
 def expire_session(n: Nemesis) -> None:
-    if (machine := n.machine()) and machine.store is not None:
+    """Early, so only where the client hears of it: that the server waits is what leases stand on."""
+    machine = n.machine()
+    if machine is None or machine.store is None or machine.node is None or machine.node.paused:
+        return
+    if machine.store.session_id not in n._partitioned:
         n.cluster.metadata.expire(machine.store.session_id)
         n.cluster.count("expired sessions")
 
@@ -191,11 +196,42 @@ def partition_metadata(n: Nemesis) -> None:
     n.later(n.rng.choice((0.3, 2.0, 8.0)), lambda: n.cluster.metadata.heal(session_id))
 
 
+def take_over(n: Nemesis) -> None:
+    """A broker is frozen, or cut off from metadata, beyond its session; part of its clients goes elsewhere."""
+    machine = n.machine("broker")
+    if machine is None or machine.store is None or machine.node is None or machine.node.paused:
+        return
+    session_s = n.cluster.shape.session_s
+    n.cluster.count("take-overs")
+    if n.rng.random() < 0.5:
+        session_id = machine.store.session_id
+        n.cluster.metadata.partition(session_id)
+        n._partitioned.append(session_id)
+        n.later(session_s * (1.2 + n.rng.random()), lambda: n.cluster.metadata.heal(session_id))
+    else:
+        node = machine.node
+        n.cluster.loop.pause(node)
+        n._paused.append(node)
+
+        def resume() -> None:
+            if node.paused and not node.dead:
+                n.cluster.loop.resume(node)
+
+        n.later(session_s * (1.2 + n.rng.random()), resume)
+    for name in n.clients:
+        if n.rng.random() < 0.5:
+            n.later(
+                session_s * (0.9 + 0.3 * n.rng.random()),
+                partial(n.cluster.world.reset_links, name),
+            )
+
+
 FAULTS: dict[str, Act] = {
     act.__name__: act
     for act in (
         *(kill, power_loss, crash_in_a_disk_operation, whole_rack, stop, pause, cut, reset),
         *(slow_link, slow_disk, expire_session, break_session, partition_metadata),
+        take_over,
     )
 }
 RATES = {"whole_rack": 0.3, "metadata calls": 0.2}

@@ -39,7 +39,9 @@ def _one(work: tuple[int, str | None, bool]) -> Result:
 def report(result: Result, plant: str | None) -> None:
     """Lines about a failing seed."""
     extra = f" --plant {plant}" if plant else ""
-    print(f"seed {result.seed} FAILED  replay: python -m tests.sim.run --seed {result.seed}{extra} --verbose")
+    print(
+        f"seed {result.seed} FAILED  replay: python -m tests.sim.run --seed {result.seed}{extra} --verbose"
+    )
     for text in result.violations[:8]:
         print("   ", text.replace("\n", "\n    "))
     sys.stdout.flush()
@@ -127,4 +129,6 @@ def main(argv: list[str] | None = None) -> int:
 if __name__ == "__main__":
     status = main()
     sys.stdout.flush()
-    os._exit(status)  # without freeing tasks that were killed in mid-air: their `finally` blocks must not run
+    os._exit(
+        status
+    )  # without freeing tasks that were killed in mid-air: their `finally` blocks must not run

@@ -67,7 +67,7 @@ class Scenario:
         rng = self.rng = random.Random(f"{loop.seed}/scenario")
         self.topics = [f"persistent://public/default/t{i}" for i in range(rng.choice((1, 1, 2)))]
         self.cluster = Cluster(loop, Shape.draw(rng), self.topics)
-        self.duration_s = rng.choice((4.0, 8.0, 15.0))
+        self.duration_s = rng.choice((5.0, 10.0, 20.0))
         self.producers: dict[str, Producer] = {}
         self.consumers: list[Consumer] = []
         for topic in self.topics:
@@ -159,11 +159,17 @@ class Scenario:
             if backlogs is None:
                 found.append(f"{topic} is served by nobody")
             else:
-                found += [f"{topic}/{name} has a backlog of {n}" for name, n in backlogs.items() if n]
-        return found or checkers.everything_confirmed_is_delivered(history)
+                found += [
+                    f"{topic}/{name} has a backlog of {n}" for name, n in backlogs.items() if n
+                ]
+        return found or [text for check in checkers.LIVENESS.values() for text in check(history)]
 
     def _why(self) -> list[str]:
-        waiting = [f"{p.name} waits for {len(p.unanswered)} receipts" for p in self.producers.values() if p.unanswered]
+        waiting = [
+            f"{p.name} waits for {len(p.unanswered)} receipts"
+            for p in self.producers.values()
+            if p.unanswered
+        ]
         down = [m.name for m in self.cluster.machines.values() if not m.ready]
         return [*waiting[:3], *self._missing()[:3], *([f"not ready: {down}"] if down else [])]
 

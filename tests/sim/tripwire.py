@@ -1,4 +1,4 @@
-"""While armed, code of a simulated node that reaches past the seams (real time, chance, threads, sockets, files) fails."""
+"""While armed, simulated code that reaches past the seams fails: real time, chance, threads, sockets, files."""
 
 import builtins
 import contextlib

@@ -13,6 +13,7 @@ def good() -> History:
         history.sent.append(Sent(n, "p", n))
         history.receipts.append(Receipt(n + 0.1, "p", n, Position(7, n)))
         history.deliveries.append(Delivery(n + 0.2, "e", "c", "p", n, Position(7, n)))
+        history.acks_sent.add(("e", Position(7, n)))
         history.acks.append(AckConfirmed(n + 0.3, "e", "p", n, Position(7, n)))
     return history
 
@@ -54,6 +55,21 @@ def back_from_the_dead(history: History) -> None:
     history.deliveries.append(Delivery(9, "e", "c", "p", 0, Position(7, 0)))
 
 
+def forgotten(history: History) -> None:
+    history.acks_sent.clear()
+
+
+def two_writers(history: History) -> None:
+    history.receipts[2] = history.receipts[2]._replace(broker="b2")
+
+
+def backwards(history: History) -> None:
+    history.sent.append(Sent(4, "p", 3))
+    history.deliveries[2] = history.deliveries[2]._replace(number=3)
+    history.deliveries.append(Delivery(4.1, "e", "c", "p", 2, Position(7, 4)))
+    history.acks.clear()
+
+
 @pytest.mark.parametrize(
     ("spoil", "finder"),
     [
@@ -63,6 +79,9 @@ def back_from_the_dead(history: History) -> None:
         (reused_position, "one_message_per_position"),
         (out_of_order, "first_deliveries_in_order"),
         (back_from_the_dead, "confirmed_acks_hold"),
+        (forgotten, "delivered_until_acknowledged"),
+        (two_writers, "one_writer_per_ledger"),
+        (backwards, "producers_in_order"),
     ],
 )
 def test_each_fault_is_found_by_its_checker(spoil, finder: str) -> None:  # type: ignore[no-untyped-def]
