@@ -13,7 +13,7 @@ from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
+    from aiohttp import ClientResponse, ClientSession
 
 HOPS_MAX = 5
 """Redirects followed for one call while ownership moves."""
@@ -123,7 +123,7 @@ class AdminClient:
                 headers={TOKEN_HEADER: self._token},
                 allow_redirects=False,
             ) as response:
-                body = await response.content.read(ANSWER_BYTES_MAX)
+                body = await _whole_body(response)
                 return response.status, cast(dict[str, Any], json.loads(body))
         except aiohttp.ClientConnectorError as error:
             raise _NotReachedError(url) from error
@@ -248,6 +248,18 @@ class AdminClient:
 
 class _NotReachedError(Exception):
     """No connection, or it was closed before an answer: another broker may know more."""
+
+
+async def _whole_body(response: "ClientResponse") -> bytes:
+    """The body to its end: one ``read(n)`` of a stream gives what has arrived, not all of it."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > ANSWER_BYTES_MAX:
+            raise ValueError(f"answer is larger than {ANSWER_BYTES_MAX} bytes")
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _owner_key(args: Any) -> str:

@@ -1,0 +1,66 @@
+"""The admin client against a broker's HTTP port made of the shipped server, on real sockets."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from engine.admin import client as admin_client
+from engine.admin.client import AdminClient
+from engine.base.errors import AdminError
+from engine.metadata import paths
+from engine.metadata.memory import MemoryServer
+from engine.net.http import HttpServer, Request, Response, json_response
+from engine.net.network import LoopNetwork
+
+
+class Broker:
+    """Answers every call with ``rows`` rows of 100 bytes."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.server = HttpServer(LoopNetwork(), self.answer)
+
+    async def answer(self, request: Request) -> Response:
+        return json_response(200, {"result": ["x" * 100] * self.rows})
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    made = Broker()
+    yield made
+    await made.server.close()
+
+
+@pytest.fixture
+async def client(broker: Broker) -> AsyncIterator[AdminClient]:
+    port = await broker.server.listen("127.0.0.1", 0)
+    store = MemoryServer().session()
+    await store.create("/loadbalance")
+    await store.create(paths.LOADBALANCE_BROKERS)
+    record = json.dumps({"adminRpcUrl": f"http://127.0.0.1:{port}"}).encode()
+    await store.create(paths.broker(f"127.0.0.1:{port}"), record)
+    made = AdminClient(store, "token", timeout_s=5.0)
+    yield made
+    await made.close()
+
+
+async def test_an_answer_of_many_packets_is_read_to_its_end(
+    broker: Broker, client: AdminClient
+) -> None:
+    broker.rows = 50_000
+    [address] = await client.brokers()
+    answer = await client.broker_topics_stats(address)
+    assert len(answer) == 50_000
+
+
+async def test_an_answer_beyond_the_limit_is_an_error_of_the_call(
+    broker: Broker, client: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_client, "ANSWER_BYTES_MAX", 1000)
+    broker.rows = 20
+    [address] = await client.brokers()
+    with pytest.raises(AdminError) as refused:
+        await client.broker_topics_stats(address)
+    assert refused.value.status == 503
+    assert "answer is larger than 1000 bytes" in str(refused.value.__cause__)
