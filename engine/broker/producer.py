@@ -67,6 +67,8 @@ class Producer:
         self.published.bytes.total += size
         self.topic.stored(messages, size)
         self.outlet.send(build_receipts(run.ledger_id, run.first + start, run.heads, start, stop))
+        if stop == run.count:
+            run.heads = []  # the run may stay cached for long, and small entries weigh less than these
         self._ended(stop - start, size)
 
     def append_failed(self, run: Slice, start: int, error: Exception) -> None:
