@@ -236,9 +236,7 @@ class BrokerService:
             self._log.info("no word on the leader: %s", error)
 
     def _lost(self, bundles: list[BundleName]) -> None:
-        """Bundles are no longer ours: their topics are closed; clients look them up again."""
-        if self._tasks.closed:
-            return
+        """Bundles are no longer ours: their topics confirm nothing from now on; clients look them up again."""
 
         def among(name: TopicName) -> bool:
             return any(
@@ -246,11 +244,7 @@ class BrokerService:
                 for bundle in bundles
             )
 
-        self._tasks.spawn("unload lost", self._unload(among))
-
-    async def _unload(self, chosen: Callable[[TopicName], bool]) -> None:
-        count = await self.running.registry.unload_where(chosen)
-        self._log.warning("topics of lost bundles unloaded count=%d", count)
+        self.running.registry.abandon_where(among)
 
     # The end
 

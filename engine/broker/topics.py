@@ -14,6 +14,7 @@ from engine.broker.errors import BrokerError, NotAllowed, PersistenceError, Serv
 from engine.broker.limits import DataPathSettings
 from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
 from engine.broker.topic import Topic
+from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import LedgerConfig
 
@@ -215,6 +216,15 @@ class TopicRegistry:
 
         await asyncio.gather(*(one(name) for name in names))
         return len(names)
+
+    def abandon_where(self, chosen: Callable[[TopicName], bool]) -> None:
+        """Another broker may serve the topics that ``chosen`` accepts: confirm nothing more, send their clients away.
+
+        What is being loaded is refused by its own check of the ownership.
+        """
+        for topic in self.topics():
+            if chosen(topic.name):
+                topic.ledger.fenced(ManagedLedgerFencedError("its bundle was lost"))
 
     async def delete(self, name: TopicName, *, force: bool) -> None:
         """Delete the topic and its data. Refused with producers, consumers or subscriptions unless ``force``."""

@@ -50,6 +50,10 @@ class CursorOwner(Protocol):
         """A cursor's persisted mark moved: ledgers may be trimmed."""
         ...
 
+    def proven(self) -> bool:
+        """Whether anything may be confirmed now; ``fenced`` when not."""
+        ...
+
     def fenced(self, error: Exception) -> None:
         """Another owner has the topic."""
         ...
@@ -269,6 +273,8 @@ class Cursor:
         """
         if self._persister is not None:
             await self._persister.wait(self._check)
+            if not self._owner.proven():
+                self._check()
 
     async def reset(self, position: Position) -> None:
         """Make ``position`` the next entry read and forget acknowledgements from it on; durable before it returns.

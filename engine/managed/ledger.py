@@ -73,6 +73,7 @@ class ManagedLedger:
     """Made by ``ManagedLedgerFactory.open``. All calls on one event loop.
 
     Raises ManagedLedgerFencedError once another owner opened it (terminal), ManagedLedgerClosedError after ``close``.
+    It lives at most as long as the metadata session that it was opened under: see ``proven``.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class ManagedLedger:
         self.tail = cache.tail()
         self._list = ledger_list
         self._store = store
+        self._session_id = store.session_id
         self._ledgers = ledgers
         self._cache = cache
         self._state = State.CLOSED_LEDGER
@@ -208,6 +210,8 @@ class ManagedLedger:
 
     def confirmed(self, below: int) -> None:
         """From the ledger writer: every entry id < ``below`` is durable."""
+        if self._ended or not self.proven():
+            return  # the sinks were told that the outcome is unknown
         found = self._appends.confirmed(below)
         entries = size = 0
         for run, _, start, stop in found:
@@ -591,6 +595,17 @@ class ManagedLedger:
         await self.tasks.close()
         if failures:
             log.warning("not closed cleanly topic=%s error=%s", self.name, failures[0])
+
+    def proven(self) -> bool:
+        """Whether this process may confirm anything at this moment. When not, the topic may have another owner already:
+        it ends here as if fenced."""
+        store = self._store
+        if store.session_proven and store.session_id == self._session_id:
+            return True
+        self.fenced(
+            ManagedLedgerFencedError(f"the ownership of {self.name} is not proven any more")
+        )
+        return False
 
     def fenced(self, error: Exception) -> None:
         """Another owner has the topic: stop acknowledging anything, for good."""
