@@ -40,8 +40,11 @@ def free_ports(count: int, gap: int = 1) -> list[int]:
 class Instance:
     """A running instance. ``url`` for Pulsar clients, ``http`` for everything else."""
 
-    def __init__(self, data_dir: Path, bookies: int = 1, brokers: int = 1, **env: str) -> None:
+    def __init__(
+        self, data_dir: Path, bookies: int = 1, brokers: int = 1, root: Path = ROOT, **env: str
+    ) -> None:
         self.data_dir = data_dir
+        self.root = root  # the source tree it runs from
         self.bookies = bookies
         self.brokers = brokers
         self.ports = dict(zip(PORTS, free_ports(len(PORTS), gap=200), strict=True))
@@ -67,7 +70,7 @@ class Instance:
         command += ["--bookies", str(self.bookies), "--brokers", str(self.brokers)]
         began = time.monotonic()
         with (self.data_dir / "supervisor.log").open("ab") as log:
-            self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, cwd=self.root, env=env, stdout=log, stderr=log)
         while not self.healthy():
             if self.process.poll() is not None or time.monotonic() - began > timeout_s:
                 logs = self.logs()

@@ -5,13 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.instance import free_ports, running_instance
+from tests.instance import ROOT, free_ports, running_instance
 
 PEER = Path(__file__).parents[1] / "oracle" / "peer.py"
 FLOOR = Path(__file__).with_name("floor.py")
@@ -52,11 +53,25 @@ def _kilobytes(pid: int, field: str) -> int:
 
 
 @contextmanager
-def ours(work: Path) -> Iterator[Contender]:
+def ours(work: Path, name: str = "ours", root: Path = ROOT) -> Iterator[Contender]:
     """Our instance: the broker and the bookie count, as Apache's standalone holds both in one process."""
-    with running_instance(work / "ours") as instance:
+    with running_instance(work / name, root=root) as instance:
         pids = [instance.child(name)["pid"] for name in ("broker-1", "bookie-1")]
-        yield Contender("ours", instance.url, pids, instance.ready_after_s, instance.http)
+        yield Contender(name, instance.url, pids, instance.ready_after_s, instance.http)
+
+
+@contextmanager
+def earlier(work: Path, revision: str) -> Iterator[Contender]:
+    """Our instance as it was at another git revision."""
+    root = work / "source"
+    packed = work / "source.tar"
+    archive = ["git", "archive", "--output", str(packed), revision]
+    subprocess.run(archive, check=True, cwd=ROOT, timeout=60)
+    with tarfile.open(packed) as tar:
+        tar.extractall(root)
+    with ours(work, "earlier", root) as contender:
+        contender.name = revision
+        yield contender
 
 
 @contextmanager
@@ -104,12 +119,14 @@ def floor(work: Path) -> Iterator[Contender]:
 
 
 @contextmanager
-def both(work: Path) -> Iterator[list[Contender]]:
-    """Ours and the other side: Apache where Maven or a fetched copy is at hand, else the floor."""
+def both(work: Path, revision: str = "") -> Iterator[list[Contender]]:
+    """Ours and the other side: the git revision asked for, else Apache where it can be had, else the floor."""
     with ExitStack() as stack:
         peers = [stack.enter_context(ours(work))]
-        reason = apache_missing()
-        if reason is None:
+        reason = "" if revision else apache_missing()
+        if revision:
+            peers.append(stack.enter_context(earlier(work, revision)))
+        elif reason is None:
             peers.append(stack.enter_context(apache(work)))
         else:
             print(f"Apache Pulsar is not at hand ({reason}): comparing with the floor program")

@@ -1,5 +1,7 @@
 """Side by side: our instance and Apache Pulsar, interleaved in one run. ``make bench ARGS="--rounds 3"``.
 
+``--base REVISION`` compares with an earlier state of ours instead: the way to see what a change is worth.
+
 Prints a table of medians and of the ratios to the other side; it asserts nothing. CPU per entry counts all processes on
 the message path (ours: broker and bookie; Apache: the standalone JVM) and is the figure that holds on a noisy machine.
 """
@@ -30,6 +32,7 @@ def works(scale: float) -> dict[str, Work]:
         "publish 1 KB, 200 producers × 2": lambda c: loads.publish(c, 1024, n(20_000), 200, 400),
         "publish + consume 1 KB": lambda c: loads.publish_and_consume(c, 1024, n(50_000)),
         "consume backlog 1 KB": lambda c: loads.consume(c, 1024, n(50_000)),
+        "consume backlog 1 KB, beyond the caches": lambda c: loads.consume(c, 1024, n(120_000)),
         "one in flight 1 KB": lambda c: loads.one_in_flight(c, 1024, n(2_000)),
         "end to end, 1000/s, 1 KB": lambda c: loads.steady(c, 1024, 1000, max(int(5 * scale), 2)),
         "official client, batched 100 B": lambda c: loads.client_publish(c, 100, n(60_000), True),
@@ -46,20 +49,19 @@ def main() -> None:
         "--scale", type=float, default=1.0, help="size of each work; 1 takes seconds"
     )
     parser.add_argument("--only", default="", help="run the works whose name contains this")
+    parser.add_argument("--base", default="", help="compare with this git revision, not Apache")
     args = parser.parse_args()
     chosen = {name: work for name, work in works(args.scale).items() if args.only in name}
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder, both(Path(folder)) as contenders:
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as folder,
+        both(Path(folder), args.base) as contenders,
+    ):
         idle = {c.name: (c.pss_mb(), c.rss_mb()) for c in contenders}
         results: dict[tuple[str, str], list[Figures]] = {}
         for round_number in range(args.rounds + 1):
             for name, work in chosen.items():
-                for contender in contenders:
-                    if (
-                        (contender.name == "floor"
-                        and "consume" in name)
-                        or ("end to end" in name
-                        and contender.name == "floor")
-                    ):
+                for contender in contenders if round_number % 2 else contenders[::-1]:
+                    if contender.name == "floor" and ("consume" in name or "end to" in name):
                         continue
                     try:
                         figures = work(contender)
