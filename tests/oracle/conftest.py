@@ -1,6 +1,10 @@
 """Two servers side by side: Apache Pulsar as published, and an instance of ours."""
 
+import json
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,6 +19,24 @@ class Side:
         self.name = name
         self.url = url
         self.http = http
+
+    def call(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
+        """Status and body of a REST call."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"} if data is not None else {}
+        request = urllib.request.Request(self.http + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as reply:
+                return reply.status, reply.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+
+    def put(self, path: str, body: Any = None) -> int:
+        return self.call("PUT", path, body)[0]
+
+    def post(self, path: str, body: Any = None) -> int:
+        return self.call("POST", path, body)[0]
 
 
 @pytest.fixture(scope="session")

@@ -135,10 +135,31 @@ def test_segments_are_decoded_once_and_subscriptions_twice(call: Call) -> None:
     ],
 )
 def test_path_tricks_lead_nowhere(call: Call, target: str) -> None:
-    answer = call("GET", target)
+    answer = call("GET", target, headers={"Accept": "application/json"})
     assert answer.status == 404
     assert answer.json["message"] == "Not Found"
     assert answer.json["url"] == target
+
+
+@pytest.mark.parametrize(
+    ("accept", "start"),
+    [
+        (None, b"<html>"),
+        ("*/*", b"<html>"),
+        ("text/html, */*", b"<html>"),
+        ("application/json", b"{"),
+        ("application/json, text/html", b"{"),
+        ("text/plain", b"HTTP ERROR 404"),
+        ("image/png", b""),
+    ],
+)
+def test_the_page_of_an_unknown_path_is_what_the_client_names_first(
+    call: Call, accept: str | None, start: bytes
+) -> None:
+    answer = call("GET", "/admin/<b>", headers={"Accept": accept} if accept else {})
+    assert answer.status == 404
+    assert answer.body.startswith(start)
+    assert b"<b>" not in answer.body or start != b"<html>"
 
 
 def test_one_trailing_slash_is_tolerated_without_a_redirect(call: Call) -> None:
