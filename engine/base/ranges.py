@@ -66,6 +66,11 @@ class RangeSet:
         self._stops.clear()
         self.total = 0
 
+    @property
+    def top(self) -> int:
+        """One more than the greatest member; 0 when empty."""
+        return self._stops[-1] if self._stops else 0
+
     def first_missing(self, start: int) -> int:
         """Smallest integer >= ``start`` that is not a member."""
         i = bisect_right(self._stops, start)

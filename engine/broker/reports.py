@@ -217,6 +217,7 @@ def _subscription(
         "markDeletePosition": str(subscription.cursor.mark_delete),
         "readPosition": str(subscription.cursor.read_position),
         "pausedFor": subscription.paused_for,
+        "blockedBy": subscription.cursor.blocked,
     }
 
 

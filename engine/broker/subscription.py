@@ -41,7 +41,7 @@ class Subscription:
         self._closed = False
         self.out = Traffic()
         """Of consumers that have left; with those attached it makes the subscription's total."""
-        self._held_up = False
+        cursor.on_unblocked = self.wake
         self.flow_ms = 0
         self.consumed_ms = 0
         self.acked_ms = 0
@@ -61,9 +61,8 @@ class Subscription:
     @property
     def paused_for(self) -> str | None:
         """The event that dispatch waits for; None when it waits for nothing."""
-        if self.cursor.blocked is not None:
-            return "acks"
-        return "consumer" if self._dispatcher is None else self._dispatcher.paused_for
+        reason = "consumer" if self._dispatcher is None else self._dispatcher.paused_for
+        return "acks" if reason == "append" and self.cursor.blocked is not None else reason
 
     @property
     def replaying(self) -> int:
@@ -79,9 +78,7 @@ class Subscription:
 
     def wake(self) -> None:
         """Something that dispatch may wait for has happened."""
-        if self.cursor.blocked is not None:
-            self._held_up = True  # an acknowledgement wakes it
-        elif self._dispatcher is not None:
+        if self._dispatcher is not None:
             self._dispatcher.wake()
 
     def tell_end(self) -> None:
@@ -223,9 +220,6 @@ class Subscription:
         if self.cursor.mark_delete != self._mark_delete:
             self._mark_delete = self.cursor.mark_delete
             self.advanced_ms = now_ms
-        if self._held_up and self.cursor.blocked is None:
-            self._held_up = False
-            self.wake()
 
     def redeliver(
         self, consumer: Consumer, positions: list[Position] | None, epoch: int | None

@@ -97,6 +97,11 @@ class AckState:
         """Unacknowledged entries below ``end``, the ordinal behind the last one."""
         return max(end - self.mark - self.holes.total, 0)
 
+    @property
+    def top(self) -> int:
+        """Ordinal behind the last entry of which anything is acknowledged: below it are the gaps that cost room."""
+        return max(self.mark, self.holes.top, max(self.batches, default=-1) + 1)
+
     def nth_pending(self, count: int, end: int) -> int:
         """Ordinal behind the first ``count`` unacknowledged entries; ``end`` when there are fewer."""
         for start, stop in self.holes.gaps(self.mark, end):

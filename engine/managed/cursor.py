@@ -3,7 +3,8 @@
 Acknowledgements change ``AckState`` at once; ``persister`` makes them survive.
 """
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from engine.base.clock import Clock
@@ -27,6 +28,8 @@ from engine.managed.reads import LedgerReads, ReadAhead, collect
 from engine.managed.records import CursorState
 from engine.managed.settings import ManagedSettings
 from engine.managed.stats import CursorStats
+
+log = logging.getLogger(__name__)
 
 BLOCK_AT = 0.75
 """Part of the largest state at which dispatch is to pause."""
@@ -65,6 +68,7 @@ class Cursor:
     Acknowledging never waits: state is persisted lazily, at once when somebody waits in ``persisted``.
     ``mark_delete``: everything up to and with it is acknowledged. ``read_position``: next entry to be read.
     ``properties`` (name -> int) are stored with the state; ``set_property`` changes them.
+    ``on_unblocked`` is called when reads that ``blocked`` held back may go on. Must not raise.
     """
 
     def __init__(
@@ -85,6 +89,8 @@ class Cursor:
         self._next = acks.mark
         self._ahead = ReadAhead(owner.reads.budget)
         self._reading = False
+        self._held_back = False
+        self.on_unblocked: Callable[[], None] | None = None
         self._error: ManagedLedgerError | None = None
         self._persister: Persister | None = None
         if store is not None:
@@ -125,7 +131,10 @@ class Cursor:
 
     @property
     def blocked(self) -> str | None:
-        """Why dispatch is to pause: the acknowledged ranges are near what can be persisted. None: all is well."""
+        """Why nothing new is read: the acknowledged ranges are near what can be persisted. None: all is well.
+
+        What lies before the last acknowledged entry is still read: it has to be acknowledged for the pause to end.
+        """
         limit = self._owner.settings.cursor_state_bytes_max
         size = self._persister.state_bytes if self._persister is not None else 0
         if size < limit * BLOCK_AT:
@@ -136,7 +145,7 @@ class Cursor:
     def read_nowait(self, entries_max: int, bytes_max: int) -> list[View] | None:
         """Unacknowledged entries from memory, advancing ``read_position``; at least one if any.
 
-        ``[]``: nothing to read until ``ManagedLedger.on_appended``. ``None``: not in memory, use ``read``.
+        ``[]``: nothing to read until ``ManagedLedger.on_appended``, or ``on_unblocked`` if ``blocked``. ``None``: not in memory, use ``read``.
         """
         self._check()
         if self._reading:
@@ -366,6 +375,11 @@ class Cursor:
     def _read_memory(self, entries_max: int, bytes_max: int) -> list[View] | None:
         owner, acks = self._owner, self._acks
         end = owner.line.end
+        if self.blocked is not None:
+            if not self._held_back:
+                self._held_back = True
+                log.warning("nothing new is read cursor=%s: %s", self.name, self.blocked)
+            end = min(end, acks.top)
         if self._next >= end:
             return []
         first = next(acks.pending(self._next, end), None)
@@ -462,6 +476,10 @@ class Cursor:
 
     def _persisted(self) -> None:
         self._owner.cursor_persisted(self)
+        if self._held_back and self.blocked is None:
+            self._held_back = False
+            if self.on_unblocked is not None:
+                self.on_unblocked()
 
     # For the managed ledger
 

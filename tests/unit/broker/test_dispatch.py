@@ -441,3 +441,27 @@ async def test_shared_under_random_comings_and_goings_delivers_all_and_never_twi
                     client.fresh.clear()
             await asyncio.sleep(0.002)
     assert bench.subscription.cursor.backlog_entries() == 0
+
+
+async def test_too_scattered_acknowledgements_pause_what_is_new_and_not_what_is_missing(
+    bench: Bench,
+) -> None:
+    bench.topic.ledger.settings = ManagedSettings(
+        cursor_state_bytes_max=400, cursor_persist_interval_s=0.01
+    )
+    first, holding = await bench.join(SubscriptionType.SHARED)
+    await bench.publish(100)
+    bench.subscription.acknowledge(first, holding.received[1::2])
+    await _until(lambda: bench.subscription.cursor.blocked)
+    await bench.publish(3)
+    assert len(holding.received) == 100
+    assert bench.subscription.paused_for == "acks"
+    bench.subscription.detach(first)  # the one that could have acknowledged the rest is gone
+    other, client = await bench.join(SubscriptionType.SHARED, name="other")
+    await _received(client, 50)
+    assert client.received == holding.received[::2]
+    assert bench.subscription.paused_for == "acks"
+    bench.subscription.acknowledge(other, client.received[:49])
+    await _received(client, 53)
+    assert bench.subscription.cursor.blocked is None
+    assert bench.subscription.paused_for == "append"
