@@ -79,11 +79,14 @@ def apache(work: Path) -> Iterator[Contender]:
     """Apache Pulsar standalone that syncs before it confirms, as we do."""
     folder = work / "apache"
     folder.mkdir()
-    binary, http = free_ports(2, gap=20)
+    binary, http, bookie = free_ports(3, gap=20)
     start = [sys.executable, str(PEER), "standalone", "--dir", str(folder), "--sync"]
     start += ["--binary-port", str(binary), "--http-port", str(http)]
+    start += ["--bookie-port", str(bookie)]
     began = time.monotonic()
-    subprocess.run(start, check=True, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(start, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        raise RuntimeError(f"Apache Pulsar does not start: {done.stderr[-2000:]}")
     took = time.monotonic() - began
     try:
         status = subprocess.run(

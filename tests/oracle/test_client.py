@@ -4,6 +4,7 @@ A scenario returns what it observed as plain values. Message ids are told by the
 client's own exception, times not at all.
 """
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -320,6 +321,10 @@ def names_that_are_wrong_or_missing(bench: Bench) -> Any:
         "persistent://public/default/",
         "persistent://pub lic/default/x",
         "bogus://public/default/x",
+        "persistent://public/standalone/nothing/x",
+        "persistent://public/default/" + "x" * 3000,
+        "persistent://public/default/ü ö/ß",
+        "persistent://public/default/x-partition-3",
     ]
     return [
         (
@@ -328,6 +333,46 @@ def names_that_are_wrong_or_missing(bench: Bench) -> Any:
         )
         for name in names
     ]
+
+
+@scenario
+def subscription_names_that_are_odd(bench: Bench) -> Any:
+    # not "..": a name of no node in ZooKeeper, which only Apache's RocksDB would take; ours refuses it everywhere
+    names = ["a/b", "ü ö", "x" * 2000, " ", "a%2Fb", "\n"]
+    seen = [failure(lambda n=name: bench.subscribe(n)) for name in names]
+    path = bench.topic.replace("://", "/")
+    found = json.loads(bench.side.call("GET", f"/admin/v2/{path}/subscriptions")[1])
+    return seen, sorted(found)
+
+
+@scenario
+def many_messages_in_flight(bench: Bench) -> Any:
+    """Receipts in order, contents in order, across batches of any size."""
+    consumer = bench.subscribe()
+    producer = bench.producer(
+        batching_enabled=True, batching_max_messages=7, block_if_queue_full=True
+    )
+    done: list[int] = []
+    for number in range(2000):
+        producer.send_async(
+            b"%d" % number,
+            lambda result, _, n=number: done.append(n if result == pulsar.Result.Ok else -1),
+        )
+    producer.flush()
+    return done, received(consumer, 2000)
+
+
+@scenario
+def acknowledging_twice_and_out_of_order(bench: Bench) -> Any:
+    ids = bench.publish(4)
+    consumer = bench.subscribe(consumer_type=Type.Shared)
+    got = [consumer.receive(8000) for _ in range(4)]
+    for index in (3, 1, 1, 3):
+        consumer.acknowledge(got[index])
+    consumer.acknowledge(ids[0])
+    consumer.close()
+    again = bench.subscribe(consumer_type=Type.Shared)
+    return received(again, 1), silent(again)
 
 
 @scenario
