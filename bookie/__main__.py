@@ -1,4 +1,5 @@
-"""``python -m bookie``: one bookie as a process. Stops cleanly on SIGTERM and SIGINT; status 1 after a failure."""
+"""``python -m bookie``: one bookie as a process. Stops cleanly on SIGTERM and SIGINT; status 1 after a failure, 78
+(EX_CONFIG) for settings that make no sense."""
 
 import argparse
 import asyncio
@@ -111,10 +112,14 @@ async def serve(settings: BookieSettings, metadata: str) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
     logs.configure(arguments.log_level)
+    logging.getLogger("kazoo").setLevel(logging.WARNING)
     try:
         settings = load_settings(arguments, os.environ)
         return asyncio.run(serve(settings, arguments.metadata))
-    except (MagnetarError, SettingsError, OSError) as error:
+    except SettingsError as error:
+        log.critical("cannot start: %s", error)
+        return os.EX_CONFIG  # trying again will not help
+    except (MagnetarError, OSError) as error:
         log.critical("cannot start: %s", error)
         return 1
 

@@ -69,7 +69,7 @@ async def serve(settings: Settings) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status: 0 after a drain, 1 when it could not start, 2 for wrong use."""
+    """Exit status: 0 after a drain, 1 when it could not start, 2 for wrong use, 78 (EX_CONFIG) for bad settings."""
     if arguments != ["broker"]:
         print(USAGE, file=sys.stderr)
         return 2
@@ -78,7 +78,10 @@ def main(arguments: list[str]) -> int:
         logs.configure(settings.node.log_level)
         logging.getLogger("kazoo").setLevel(logging.WARNING)
         asyncio.run(serve(settings))
-    except (SettingsError, StartError) as error:
+    except SettingsError as error:
+        print(f"broker: {error}", file=sys.stderr)
+        return os.EX_CONFIG  # trying again will not help
+    except StartError as error:
         print(f"broker: {error}", file=sys.stderr)
         return 1
     return 0

@@ -2,10 +2,12 @@
 
 import argparse
 import os
+import sys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
 import django
+from django.core.exceptions import ImproperlyConfigured
 
 
 def migrate() -> None:
@@ -25,7 +27,11 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8080)
     args = parser.parse_args()
-    django.setup()
+    try:
+        django.setup()
+    except ImproperlyConfigured as error:
+        print(f"gateway: {error}", file=sys.stderr)
+        sys.exit(os.EX_CONFIG)  # trying again will not help
     migrate()
     # Daphne installs Twisted's asyncio reactor on import, so it comes after the set-up.
     from daphne.endpoints import build_endpoint_description_strings

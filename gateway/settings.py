@@ -123,6 +123,7 @@ LOGGING = {
         "django.request": {"level": "CRITICAL"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         "daphne.http_protocol": {"level": "WARNING"},
+        "daphne.server": {"level": "WARNING"},
         "kazoo": {"level": "WARNING"},
     },
 }

@@ -2,10 +2,13 @@
 
 import argparse
 import asyncio
+import fcntl
 import os
 import socket
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from gateway.standalone import plan
 from gateway.standalone.control import NotRunningError, ask
@@ -17,6 +20,9 @@ from gateway.standalone.programs import (
     zookeeper_classpath,
 )
 from gateway.standalone.supervisor import Supervisor, fail
+
+CHILDREN_END_S = 20.0
+"""How long the children of a killed supervisor may take to end."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -62,12 +68,7 @@ def _run(args: argparse.Namespace, data_dir: Path) -> int:
     if args.clusters:
         fail("--clusters is not built yet: one instance has one cluster, `standalone`")
     options = plan.Options(data_dir=data_dir, bookies=args.bookies, brokers=args.brokers)
-    try:
-        (data_dir / "logs").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        fail(
-            f"cannot write to {data_dir}: {error.strerror}. Mend it with: MAGNETAR_DATA_DIR=/some/folder make run"
-        )
+    lock = _lock_data(data_dir)
     try:
         spark_home = package_dir("pyspark")
         children = plan.children(
@@ -80,10 +81,16 @@ def _run(args: argparse.Namespace, data_dir: Path) -> int:
     except (ProgramMissingError, plan.PlanError) as error:
         fail(str(error))
     socket_path = plan.control_socket(data_dir)
-    _refuse_second_instance(socket_path, data_dir)
+    # One that was killed left its socket behind, and perhaps children that are still writing their last bytes.
+    patience_s = CHILDREN_END_S if socket_path.exists() else 0.0
+    socket_path.unlink(missing_ok=True)
+    until = time.monotonic() + patience_s
     for child in children:
         for label, port in child.ports.items():
-            _refuse_taken_port(options.host, port, child.name, label)
+            while problem := _taken_port(options.host, port, child.name, label):
+                if time.monotonic() > until:
+                    fail(problem)
+                time.sleep(0.1)
     _prepare_folders(options, children)
     supervisor_banner = _banner(options, children)
 
@@ -93,32 +100,46 @@ def _run(args: argparse.Namespace, data_dir: Path) -> int:
         )
         return await supervisor.run(supervisor_banner)
 
-    return asyncio.run(serve())
+    with lock:
+        return asyncio.run(serve())
 
 
-def _refuse_second_instance(path: Path, data_dir: Path) -> None:
-    if not path.exists():
-        return
+def _lock_data(data_dir: Path) -> IO[str]:
+    """Make the folders and take the instance's lock, which ends with this process however it ends."""
     try:
-        answer = ask(path, "status", timeout_s=5)
-    except NotRunningError:
-        path.unlink(missing_ok=True)  # left by an instance that was killed
-        return
-    fail(
-        f"an instance already runs on {data_dir} (process {answer.get('pid')}). Stop it, or set MAGNETAR_DATA_DIR"
-    )
+        (data_dir / "logs").mkdir(parents=True, exist_ok=True)
+        lock = (data_dir / "instance.lock").open("a+")
+    except OSError as error:
+        fail(
+            f"cannot write to {data_dir}: {error.strerror}. Mend it with: MAGNETAR_DATA_DIR=/some/folder make run"
+        )
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.seek(0)
+        fail(
+            f"an instance already runs on {data_dir} (process {lock.read().strip()})."
+            " Stop it, or choose another folder with MAGNETAR_DATA_DIR=/some/folder"
+            " and other ports with MAGNETAR_PORT_OFFSET=1000"
+        )
+    lock.truncate(0)
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
+    return lock
 
 
-def _refuse_taken_port(host: str, port: int, child: str, label: str) -> None:
+def _taken_port(host: str, port: int, child: str, label: str) -> str:
+    """What is wrong with a port and how to mend it; empty when it is free."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
-            fail(
+            return (
                 f"port {port} ({child}, {label}) cannot be used: {error.strerror}."
                 " Free it, or choose others with MAGNETAR_PORT_OFFSET=1000 make run"
             )
+    return ""
 
 
 def _prepare_folders(options: plan.Options, children: Sequence[plan.Child]) -> None:
@@ -131,7 +152,7 @@ def _prepare_folders(options: plan.Options, children: Sequence[plan.Child]) -> N
         data_dir / "zookeeper", options.host, zookeeper.ports["zookeeper"]
     )
     (data_dir / "zookeeper" / "zoo.cfg").write_text(config)
-    (data_dir / "zookeeper" / "log4j2.properties").write_text(plan.LOG4J)
+    (data_dir / "log4j2.properties").write_text(plan.LOG4J)
 
 
 def _banner(options: plan.Options, children: Sequence[plan.Child]):  # type: ignore[no-untyped-def]

