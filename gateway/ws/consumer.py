@@ -31,6 +31,7 @@ TYPES = {
 POSITIONS = {"Latest": pulsar.InitialPosition.Latest, "Earliest": pulsar.InitialPosition.Earliest}
 PERMITS_MAX = 1_000_000
 TOPICS_MAX = 1000
+PREFETCH_MAX = 100  # messages of up to 5 MiB that a socket's consumer holds here, unsent
 ACK_TIMEOUT_MS_MIN = 10_000  # the client library's
 
 
@@ -128,7 +129,7 @@ async def _subscribe(
         topics if len(topics) > 1 else topics[0],
         target.subscription,
         consumer_type=TYPES[kind],
-        receiver_queue_size=max(queue, 1),
+        receiver_queue_size=min(max(queue, 1), PREFETCH_MAX),
         consumer_name=query.text("consumerName"),
         unacked_messages_timeout_ms=ack_timeout or None,
         negative_ack_redelivery_delay_ms=query.number(
@@ -182,7 +183,7 @@ async def _open_reader(
     made = await sockets.client().create_reader(
         target.topic,
         start,
-        receiver_queue_size=max(queue, 1),
+        receiver_queue_size=min(max(queue, 1), PREFETCH_MAX),
         reader_name=query.text("readerName"),
     )
     window.allow(max(queue, 1))
