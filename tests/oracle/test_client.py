@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pulsar
@@ -328,8 +329,8 @@ def names_that_are_wrong_or_missing(bench: Bench) -> Any:
     ]
     return [
         (
-            failure(lambda n=name: bench.client.create_producer(n)),
-            failure(lambda n=name: bench.client.subscribe(n, "s")),
+            failure(partial(bench.client.create_producer, name)),
+            failure(partial(bench.client.subscribe, name, "s")),
         )
         for name in names
     ]
@@ -339,7 +340,7 @@ def names_that_are_wrong_or_missing(bench: Bench) -> Any:
 def subscription_names_that_are_odd(bench: Bench) -> Any:
     # not "..": a name of no node in ZooKeeper, which only Apache's RocksDB would take; ours refuses it everywhere
     names = ["a/b", "ü ö", "x" * 2000, " ", "a%2Fb", "\n"]
-    seen = [failure(lambda n=name: bench.subscribe(n)) for name in names]
+    seen = [failure(partial(bench.subscribe, name)) for name in names]
     path = bench.topic.replace("://", "/")
     found = json.loads(bench.side.call("GET", f"/admin/v2/{path}/subscriptions")[1])
     return seen, sorted(found)
