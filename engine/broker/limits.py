@@ -61,6 +61,14 @@ class DataPathSettings:
         default=20,
         metadata={"low": 1, "high": 100_000, "help": "dispatcherMaxRoundRobinBatchSize"},
     )
+    retention_check_interval_in_seconds: int = field(
+        default=120,
+        metadata={
+            "low": 1,
+            "high": 86_400,
+            "help": "retentionCheckIntervalInSeconds; changed policies reach loaded topics then, too",
+        },
+    )
     active_consumer_failover_delay_time_millis: int = field(
         default=1000,
         metadata={"low": 0, "high": 60_000, "help": "activeConsumerFailoverDelayTimeMillis"},

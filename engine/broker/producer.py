@@ -7,8 +7,10 @@ from engine.base.slices import Slice
 from engine.broker.outlet import Outlet
 from engine.broker.rates import Traffic
 from engine.broker.topic import Topic
-from engine.managed.errors import ManagedLedgerTerminatedError
-from engine.wire.kernels import SendRun, build_receipts
+from engine.managed.errors import AppendFailedError
+from engine.wire import commands
+from engine.wire.errors import ServerError
+from engine.wire.kernels import SendRun, build_receipts, head_sequences
 
 log = logging.getLogger(__name__)
 
@@ -74,12 +76,22 @@ class Producer:
     def append_failed(self, run: Slice, start: int, error: Exception) -> None:
         size = sum(run.spans[2 * start + 1 :: 2]) - sum(run.spans[2 * start :: 2])
         if not self._closed:
-            if not isinstance(error, ManagedLedgerTerminatedError):
-                log.warning(
-                    "append failed topic=%s producer=%s: %s", self.topic.name, self.name, error
-                )
+            if isinstance(error, AppendFailedError):
+                self._tell(run, start, error)
             self.disconnect()
         self._ended(run.count - start, size)
+
+    def _tell(self, run: Slice, start: int, error: AppendFailedError) -> None:
+        """Why: SEND_ERROR for each entry of the run. What was sent behind it fails with the producer, as it must."""
+        assert isinstance(run, SendRun)
+        log.debug("append failed topic=%s producer=%s: %s", self.topic.name, self.name, error)
+        text = f"The message could not be stored: {error}"
+        for sequence_id, highest in head_sequences(run.heads[start:]):
+            self.outlet.send(
+                commands.send_error(
+                    self.producer_id, max(sequence_id, highest), ServerError.PersistenceError, text
+                )
+            )
 
     def _ended(self, entries: int, size: int) -> None:
         self._pending -= entries

@@ -10,6 +10,7 @@ from engine.base.tasks import TaskScope
 from engine.broker.consumer import Consumer
 from engine.broker.errors import (
     NotAllowed,
+    PersistenceError,
     ProducerBusy,
     ServiceNotReady,
     SubscriptionNotFound,
@@ -18,7 +19,13 @@ from engine.broker.errors import (
 from engine.broker.ports import TopicPolicies
 from engine.broker.rates import Traffic
 from engine.broker.subscription import Subscription
-from engine.managed.errors import CursorNotFoundError, InvalidPositionError
+from engine.managed.errors import (
+    AppendFailedError,
+    CursorNotFoundError,
+    InvalidPositionError,
+    ManagedLedgerError,
+    ManagedLedgerTerminatedError,
+)
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.wire.batches import read_metadata
 from engine.wire.kernels import SendRun
@@ -94,7 +101,9 @@ class Topic:
             subscription.wake()
 
     async def add_producer(self, producer: "Producer") -> None:
-        """Let ``producer`` publish. Raises ServiceNotReady, TopicTerminated, ProducerBusy (name taken).
+        """Let ``producer`` publish.
+
+        Raises ServiceNotReady, TopicTerminated, ProducerBusy (name taken), PersistenceError (nothing can be stored).
 
         A holder of the name on another connection is asked for a sign of life; a newer epoch of the same connection and
         id replaces the older one. Cancel-safe.
@@ -103,6 +112,7 @@ class Topic:
             self._check_open()
             if self.terminated:
                 raise TopicTerminated("Topic was already terminated")
+            await self._check_writable()
             holder = self.producers.get(producer.name)
             if holder is None:
                 self.producers[producer.name] = producer
@@ -120,6 +130,18 @@ class Topic:
             raise ProducerBusy(
                 f"Producer with name '{producer.name}' is already connected to topic '{self.name}'"
             )
+
+    async def _check_writable(self) -> None:
+        """Refuse who would come, fail and come again for as long as there is no ledger to write to."""
+        try:
+            await self.ledger.writable()
+        except AppendFailedError as error:
+            raise PersistenceError(f"Topic {self.name} cannot be written: {error}") from error
+        except ManagedLedgerTerminatedError as error:
+            raise TopicTerminated("Topic was already terminated") from error
+        except ManagedLedgerError as error:
+            raise ServiceNotReady(f"Topic {self.name} is being unloaded") from error
+        self._check_open()
 
     def remove_producer(self, producer: "Producer") -> None:
         """It left. Safe to call twice."""

@@ -33,7 +33,9 @@ class Throttled(Protocol):
 
 
 class TopicRegistry:
-    """Loads, finds and unloads topics. ``start`` begins the one-second tick that turns counters into rates.
+    """Loads, finds and unloads topics.
+
+    ``start`` begins the one-second tick that turns counters into rates, and the check of retention.
 
     Every method raises BrokerError where it refuses. ``ledger_config`` makes a managed ledger's settings from a topic's
     policies.
@@ -63,6 +65,7 @@ class TopicRegistry:
         self._loaded: dict[str, Topic] = {}
         self._loading: dict[str, asyncio.Task[Topic]] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
+        self._deleting: dict[str, None] = {}
         self._producer_names = 0
         self.publish_bytes_pending = 0
         """Unconfirmed publish bytes of all connections; sessions stop reading above the broker's bound."""
@@ -73,6 +76,7 @@ class TopicRegistry:
     def start(self) -> None:
         """Begin the tick; call once, inside the running loop."""
         self._scope.spawn("tick", self._tick())
+        self._scope.spawn("retention", self._keep_retention())
 
     async def close(self, deadline_s: float = 15.0) -> None:
         """Unload every topic, then stop; what is not done by the deadline is cut off."""
@@ -119,8 +123,7 @@ class TopicRegistry:
                 f"Topic {name} is non-persistent, which this broker does not serve yet"
             )
         self.ownership.check_owned(name)
-        if name.full in self._leaving:
-            raise ServiceNotReady(f"Topic {name} is being unloaded")
+        self._check_staying(name)
         # Asked anew by each caller: whether a topic may be created depends on who asks.
         if name.full not in self._loading:
             await self.namespaces.ensure_topic(name, create=create)
@@ -129,6 +132,7 @@ class TopicRegistry:
             topic = self._loaded.get(name.full)
             if topic is not None:
                 return topic
+            self._check_staying(name)
             task = self._scope.spawn(f"load {name}", self._load(name))
             self._loading[name.full] = task
             task.add_done_callback(lambda _: self._loading.pop(name.full, None))
@@ -138,6 +142,12 @@ class TopicRegistry:
             if task.cancelled():
                 raise ServiceNotReady(f"Topic {name} is being unloaded") from None
             raise
+
+    def _check_staying(self, name: TopicName) -> None:
+        if name.full in self._leaving:
+            raise ServiceNotReady(f"Topic {name} is being unloaded")
+        if name.full in self._deleting:
+            raise ServiceNotReady(f"Topic {name} is being deleted")
 
     async def _load(self, name: TopicName) -> Topic:
         self.ownership.check_owned(name)
@@ -168,6 +178,8 @@ class TopicRegistry:
         except BrokerError:
             await ledger.close()
             raise
+        if ledger.ended:  # taken over while it was being handed to us
+            raise ServiceNotReady(f"Topic {name} was opened by another broker")
         return Topic(name, ledger, policies, self)
 
     async def unload(self, name: TopicName) -> bool:
@@ -231,8 +243,13 @@ class TopicRegistry:
         topic = await self.get(name, create=False)
         if not force and (topic.producers or topic.subscriptions):
             raise NotAllowed(f"Topic {name} has {topic.use}")
-        await self.unload(name)
-        await self.factory.delete(name.managed_ledger_name)
+        self._check_staying(name)
+        self._deleting[name.full] = None  # nobody makes it anew before all of it is gone
+        try:
+            await self.unload(name)
+            await self.factory.delete(name.managed_ledger_name)
+        finally:
+            del self._deleting[name.full]
 
     def publish_started(self, session: "Throttled", size: int) -> None:
         """``size`` bytes more wait to be confirmed; above the bound, whoever publishes is not read from."""
@@ -253,6 +270,25 @@ class TopicRegistry:
     def unthrottle(self, session: "Throttled") -> None:
         """It is gone."""
         self._throttled.pop(session, None)
+
+    async def _keep_retention(self) -> None:
+        """Time alone lets acknowledged ledgers go, and policies change: look at every topic now and then."""
+        while True:
+            await asyncio.sleep(self.settings.retention_check_interval_in_seconds)
+            for topic in self.topics():
+                if not topic.closing:
+                    await self._refresh(topic)
+
+    async def _refresh(self, topic: Topic) -> None:
+        try:
+            policies = await self.namespaces.policies(topic.name)
+            if policies == topic.policies:
+                topic.ledger.trim_soon()
+            else:
+                topic.policies = policies
+                await topic.ledger.update_config(self._ledger_config(policies))
+        except MagnetarError as error:
+            log.debug("policies not looked at topic=%s: %s", topic.name, error)
 
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()

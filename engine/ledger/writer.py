@@ -31,7 +31,7 @@ from engine.ledger.quorum import AckTracker, holds, write_set
 from engine.ledger.reader import LedgerReader
 from engine.ledger.settings import LedgerSettings
 from engine.metadata.store import MetadataStore
-from engine.wire.bookie_commands import EFENCED, EOK, EUA
+from engine.wire.bookie_commands import EFENCED, EOK, EUA, code_name
 from engine.wire.kernels import build_adds
 
 log = logging.getLogger(__name__)
@@ -193,7 +193,7 @@ class LedgerWriter:
         elif rc == EUA:
             self._fail(UnauthorizedError(f"ledger {self.ledger_id}: wrong password"))
         else:
-            self._position_failed(position, f"answered {rc} to entry {first}")
+            self._position_failed(position, f"answered {code_name(rc)} to entry {first}")
 
     def channel_down(self, channel: BookieChannel, reason: str) -> None:
         position = self._position(channel)
@@ -370,7 +370,8 @@ class LedgerWriter:
             self._advance()  # what was answered before still counts
         self._error = error
         self._release()
-        log.info("ledger writer failed ledger=%d error=%s", self.ledger_id, error)
+        if not self.closed:
+            log.info("ledger writer failed ledger=%d error=%s", self.ledger_id, error)
         self._check_drained()
         if self.listener is not None:
             self.listener.failed(error)

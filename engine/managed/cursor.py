@@ -145,7 +145,8 @@ class Cursor:
     def read_nowait(self, entries_max: int, bytes_max: int) -> list[View] | None:
         """Unacknowledged entries from memory, advancing ``read_position``; at least one if any.
 
-        ``[]``: nothing to read until ``ManagedLedger.on_appended``, or ``on_unblocked`` if ``blocked``. ``None``: not in memory, use ``read``.
+        ``[]``: nothing to read until ``ManagedLedger.on_appended``, or ``on_unblocked`` if ``blocked``.
+        ``None``: not in memory, use ``read``.
         """
         self._check()
         if self._reading:

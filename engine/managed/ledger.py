@@ -181,6 +181,23 @@ class ManagedLedger:
         else:
             sink.append_failed(run, 0, self._refusal())
 
+    async def writable(self) -> None:
+        """Return when appends are taken, trying to open a ledger when there is none. Cancel-safe.
+
+        Raises AppendFailedError with the reason, and what forbids appends for good. A bookie that went away unnoticed
+        is only found by an append.
+        """
+        may_try = self._error is None and self.clock.monotonic_s() >= self._retry_at_s
+        if self._state is State.CLOSED_LEDGER and may_try:
+            self._start_roll()
+        while self._is_rolling():
+            await self._list.wait_quiet()
+            await asyncio.sleep(0)
+        if self._state is State.CLOSED_LEDGER:
+            raise AppendFailedError(f"no ledger: {self._last_failure}")
+        if self._state is not State.OPENED:
+            raise self._refusal()
+
     def _refusal(self) -> Exception:
         if self._error is not None:
             return self._error
@@ -289,6 +306,7 @@ class ManagedLedger:
         self._writer_bytes = 0
         self._writer_since_s = self.clock.monotonic_s()
         self._state = State.OPENED
+        self._last_failure = None
         self.reads.wrote(writer)
         self._watch_age()
 
@@ -353,7 +371,8 @@ class ManagedLedger:
         if isinstance(error, LedgerFencedError):
             self.fenced(ManagedLedgerFencedError(f"{self.name} was taken over: {error}"))
             return
-        log.warning("no new ledger topic=%s error=%s", self.name, error)
+        level = logging.WARNING if self._last_failure is None else logging.DEBUG  # once an episode
+        log.log(level, "no new ledger topic=%s error=%s", self.name, error)
         if self._state is State.CREATING:
             self._state = State.CLOSED_LEDGER
             self._writer = None

@@ -61,6 +61,12 @@ EREADONLY = ResultCode.EREADONLY
 ETOOMANYREQUESTS = ResultCode.ETOOMANYREQUESTS
 EUNKNOWNLEDGERSTATE = ResultCode.EUNKNOWNLEDGERSTATE
 
+
+def code_name(code: int) -> str:
+    """A result for messages: its name, or its number when there is none."""
+    return ResultCode(code).name if code in ResultCode.__members__.values() else str(code)
+
+
 _HEAD = Struct(">II")
 _READ = Struct(">IIqq")
 _BATCH_READ = Struct(">IIqqqiq")

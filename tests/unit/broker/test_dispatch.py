@@ -8,189 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.clock import SystemClock
-from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
-from engine.base.names import NamespaceName, TopicName
+from engine.base.names import TopicName
 from engine.broker.consumer import Consumer, SubscriptionType
 from engine.broker.errors import ProducerBusy, TopicTerminated
-from engine.broker.limits import DataPathSettings
-from engine.broker.ports import BrokerIdentity, LookupResult, TopicMode, TopicPolicies
 from engine.broker.producer import Producer
-from engine.broker.subscription import Subscription
-from engine.broker.topic import Topic
-from engine.broker.topics import TopicRegistry
-from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
-from engine.managed.settings import LedgerConfig, ManagedSettings
-from engine.wire import frames
-from engine.wire import pulsar_pb2 as pb
-from engine.wire.kernels import SendRun, take_sends
-from tests.ledger_cluster import Cluster
-from tests.raw_client import entry_of, send_of
-
-NAME = TopicName.parse("persistent://public/default/d")
-
-
-class Everything:
-    """Ownership and namespaces of a broker that owns and allows everything."""
-
-    async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
-        return LookupResult("pulsar://127.0.0.1:1")
-
-    def check_owned(self, topic: TopicName) -> None:
-        pass
-
-    async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
-        return 0
-
-    async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode) -> list[str]:
-        return []
-
-    async def ensure_topic(self, topic: TopicName, *, create: bool) -> None:
-        pass
-
-    async def policies(self, topic: TopicName) -> TopicPolicies:
-        return TopicPolicies()
-
-
-class Client:
-    """A connection's end: what was sent to it, by position."""
-
-    client_version = "test"
-    address = "test:1"
-    protocol_version = 20
-
-    def __init__(self) -> None:
-        self.can_send = True
-        self.received: list[Position] = []
-        self.counts: dict[Position, int] = {}
-        self.fresh: list[Position] = []
-        self.kinds: list[str] = []
-        self.receipts = 0
-        self.alive = True
-        self.dropped: list[int] = []
-
-    def send(self, data: bytes) -> None:
-        pos = 0
-        while pos < len(data):
-            stop = frames.whole_frame(data, pos, len(data), 1 << 24)
-            start, end = frames.command_span(data, pos, stop)
-            command = pb.BaseCommand.FromString(data[start:end])
-            if command.HasField("message"):
-                one = command.message.message_id
-                position = Position(one.ledgerId, one.entryId)
-                self.received.append(position)
-                self.fresh.append(position)
-                self.counts[position] = command.message.redelivery_count
-            elif command.HasField("send_receipt"):
-                self.receipts += 1
-            else:
-                self.kinds.append(pb.BaseCommand.Type.Name(command.type))
-            pos = stop
-
-    def send_parts(self, parts: list[bytes | memoryview]) -> None:
-        self.send(b"".join(parts))
-
-    def publish_started(self, size: int) -> None:
-        pass
-
-    def publish_ended(self, size: int) -> None:
-        pass
-
-    async def is_alive(self) -> bool:
-        return self.alive
-
-    def drop_consumer(self, consumer_id: int) -> None:
-        self.dropped.append(consumer_id)
-
-    def drop_producer(self, producer_id: int) -> None:
-        self.dropped.append(producer_id)
-
-
-class Bench:
-    """A topic, loaded."""
-
-    def __init__(self, registry: TopicRegistry, topic: Topic) -> None:
-        self.registry = registry
-        self.topic = topic
-        self.publisher = Client()
-        self.producer = Producer(self.publisher, 1, "p", topic, now_ms=0)
-        self._sent = 0
-
-    async def publish(self, count: int, **fields: int) -> None:
-        """``count`` entries, stored when it returns."""
-        data = b"".join(send_of(1, self._sent + i, b"v", **fields) for i in range(count))
-        _, _, run = take_sends(data, 0, len(data), 1, 1 << 20)
-        assert run is not None
-        self.producer.send(run)
-        self._sent += count
-        async with asyncio.timeout(5):
-            while self.publisher.receipts < self._sent:
-                await asyncio.sleep(0.001)
-
-    async def join(
-        self, kind: SubscriptionType, permits: int = 1000, name: str = "c", priority: int = 0
-    ) -> tuple[Consumer, Client]:
-        client = Client()
-        consumer = Consumer(
-            client,
-            1,
-            name,
-            kind,
-            settings=self.registry.settings,
-            partition=-1,
-            now_ms=0,
-            priority=priority,
-        )
-        subscription = await self.topic.subscribe(
-            consumer, "s", durable=True, initial=InitialPosition.EARLIEST, properties={}
-        )
-        if permits:
-            subscription.flow(consumer, permits)
-        return consumer, client
-
-    @property
-    def subscription(self) -> Subscription:
-        return self.topic.subscriptions["s"]
-
-
-async def _until(condition, timeout_s: float = 5.0) -> None:  # type: ignore[no-untyped-def]
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.001)
+from engine.managed.settings import ManagedSettings
+from engine.wire.kernels import SendRun
+from tests.raw_client import entry_of
+from tests.unit.broker.bench import NAME, Bench, Client, opened, until
 
 
 async def _received(client: Client, count: int) -> None:
-    await _until(lambda: len(client.received) == count)
+    await until(lambda: len(client.received) == count)
 
 
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    cluster = Cluster(tmp_path)
-    await cluster.start("b0")
-    factory = ManagedLedgerFactory(
-        store=cluster.store,
-        ledgers=cluster.client(),
-        clock=SystemClock(),
-        entropy=RandomEntropy(),
-        settings=ManagedSettings(),
-    )
-    everything = Everything()
-    registry = TopicRegistry(
-        factory=factory,
-        ownership=everything,
-        namespaces=everything,
-        identity=BrokerIdentity("test", "b", 0),
-        clock=SystemClock(),
-        entropy=RandomEntropy(),
-        settings=DataPathSettings(active_consumer_failover_delay_time_millis=20),
-        ledger_config=lambda _: LedgerConfig(ensemble=1, write_quorum=1, ack_quorum=1),
-    )
-    yield Bench(registry, await registry.get(NAME, create=True))
-    await registry.close()
-    await factory.close()
-    await cluster.close()
+    async with opened(tmp_path) as made:
+        yield made
 
 
 async def test_an_append_wakes_a_waiting_consumer_without_a_timer(bench: Bench) -> None:
@@ -238,7 +75,7 @@ async def test_what_is_given_back_comes_again_counted_and_before_what_is_new(ben
     bench.subscription.redeliver(consumer, back, None)
     client.fresh.clear()
     bench.subscription.flow(consumer, 4)
-    await _until(lambda: len(client.fresh) == 4)
+    await until(lambda: len(client.fresh) == 4)
     assert client.fresh[:2] == back
     assert [client.counts[position] for position in back] == [1, 1]
     assert bench.subscription.replaying == 0
@@ -258,7 +95,7 @@ async def test_an_acknowledgement_while_queued_for_replay_stops_it(bench: Bench)
     bench.subscription.redeliver(consumer, None, None)
     bench.subscription.acknowledge(consumer, [client.received[0]])
     bench.subscription.flow(consumer, 10)
-    await _until(lambda: len(client.received) == 5)
+    await until(lambda: len(client.received) == 5)
     await asyncio.sleep(0.01)
     assert Counter(client.received) == Counter(client.received[:3] + client.received[1:3])
 
@@ -276,7 +113,7 @@ async def test_all_chunks_of_a_message_go_to_one_consumer(bench: Bench) -> None:
         at += len(entry)
     heads = [b"\x08\x01\x10" + bytes((i,)) for i in range(12)]
     bench.producer.send(SendRun(buf, spans, len(buf), heads))
-    await _until(lambda: bench.publisher.receipts == 12)
+    await until(lambda: bench.publisher.receipts == 12)
     await asyncio.sleep(0.02)
     for client in clients:
         assert len({p.entry_id % 2 for p in client.received}) <= 1
@@ -290,7 +127,7 @@ async def test_failover_hands_over_and_starts_at_the_first_unacknowledged(bench:
     _, waiting = await bench.join(SubscriptionType.FAILOVER, name="b", priority=1)
     assert waiting.received == []
     bench.subscription.detach(first)
-    await _until(lambda: len(waiting.received) == 4)
+    await until(lambda: len(waiting.received) == 4)
     assert waiting.received == got.received[2:]
     assert waiting.kinds == ["ACTIVE_CONSUMER_CHANGE"] * 2
 
@@ -452,7 +289,7 @@ async def test_too_scattered_acknowledgements_pause_what_is_new_and_not_what_is_
     first, holding = await bench.join(SubscriptionType.SHARED)
     await bench.publish(100)
     bench.subscription.acknowledge(first, holding.received[1::2])
-    await _until(lambda: bench.subscription.cursor.blocked)
+    await until(lambda: bench.subscription.cursor.blocked)
     await bench.publish(3)
     assert len(holding.received) == 100
     assert bench.subscription.paused_for == "acks"
