@@ -85,7 +85,13 @@ class SendRun(Slice):
         heads: list[bytes],
         counts: list[int] | None = None,
     ) -> None:
-        super().__init__(buf, spans, size, counts)
+        # Slice.__init__ written out: with many producers on a connection every entry is a run
+        self.buf = buf
+        self.spans = spans
+        self.count = len(heads)
+        self.size = size
+        self.counts = counts
+        self.ledger_id = self.first = -1
         self.heads = heads
 
     @property
@@ -117,6 +123,8 @@ def head_sequences(heads: list[bytes]) -> list[tuple[int, int]]:
     return [_sequences(head) for head in heads]
 
 
+_IDS = [b"\x08" + varint(producer_id) + b"\x10" for producer_id in range(128)]
+"""Producer id field and the tag of the sequence id, for ids of one byte."""
 # For a sequence id of n bytes: which bits say "goes on", and how they must stand (set in all bytes but the last).
 _GOES_ON = [int.from_bytes(b"\x80" * n, "little") for n in range(11)]
 _ENDS_LAST = [int.from_bytes(b"\x80" * (n - 1), "little") if n else -1 for n in range(11)]
@@ -136,7 +144,7 @@ def take_sends(
     counts: list[int] | None = None
     add_head, add_span = heads.append, spans.append
     unpack_total, unpack_magic = _TOTAL.unpack_from, _MAGIC.unpack_from
-    ids = b"\x08" + varint(producer_id) + b"\x10"
+    ids = _IDS[producer_id] if producer_id < 128 else b"\x08" + varint(producer_id) + b"\x10"
     shape_stop = 8 + _SHAPE_BYTES + len(ids)
     # The bytes from the command size up to the sequence id: equal for all SENDs of a run whose commands are as long.
     known = b""
@@ -178,19 +186,14 @@ def take_sends(
         if magic == CHECKSUM_MAGIC and crc32c(source[start + 6 : stop]) != checksum:
             if counts is not None:
                 counts = counts[: len(heads)]
-            return pos, BAD_CHECKSUM, _send_run(buf, spans, size, heads, counts)
+            return pos, BAD_CHECKSUM, SendRun(buf, spans, size, heads, counts) if heads else None
         add_head(head)
         add_span(start)
         add_span(stop)
         size += stop - start
         pos = stop
-    return pos, _why(buf, pos, end, frame_max), _send_run(buf, spans, size, heads, counts)
-
-
-def _send_run(
-    buf: bytes, spans: list[int], size: int, heads: list[bytes], counts: list[int] | None
-) -> SendRun | None:
-    return SendRun(buf, spans, size, heads, counts) if heads else None
+    run = SendRun(buf, spans, size, heads, counts) if heads else None
+    return pos, _why(buf, pos, end, frame_max), run
 
 
 def _why(buf: bytes, pos: int, end: int, frame_max: int) -> int:

@@ -84,9 +84,12 @@ class Peer:
             return pos
         start = buf[pos + _START_AT : pos + _START_AT + 3]
         if start == _SEND_START:
-            producer_id, found = read_varint(buf, pos + _IDS_AT + 1, end)
-            if found < 0:
-                return pos
+            if pos + _IDS_AT + 1 < end and buf[pos + _IDS_AT + 1] < 128:
+                producer_id = buf[pos + _IDS_AT + 1]
+            else:
+                producer_id, found = read_varint(buf, pos + _IDS_AT + 1, end)
+                if found < 0:
+                    return pos
             pos, why, run = take_sends(buf, pos, end, producer_id, self.frame_max)
             if run is not None:
                 events.append(Sends(producer_id, run))
