@@ -14,7 +14,7 @@ from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError
 from engine.metadata import paths
-from engine.metadata.prototext import escape
+from engine.metadata.records import BookieRegistration, Cookie
 from engine.metadata.store import (
     MetadataStore,
     NodeExistsError,
@@ -26,7 +26,6 @@ from engine.metadata.store import (
 
 log = logging.getLogger(__name__)
 
-COOKIE_VERSION = 5
 COOKIE_NAME = "VERSION"
 RETRY_S = 1.0
 
@@ -36,41 +35,10 @@ class IdentityError(MagnetarError):
 
 
 def cookie_text(bookie_id: str, journal_root: str, ledger_root: str, instance_id: str) -> bytes:
-    """The cookie as BookKeeper writes it: version line, then CookieFormat in protobuf's text form."""
-    fields = [
-        ("bookieHost", bookie_id),
-        ("journalDir", journal_root),
-        ("ledgerDirs", f"1\t{ledger_root}"),
-    ]
-    if instance_id:
-        fields.append(("instanceId", instance_id))
-    lines = "".join(f"{name}: {escape(value.encode())}\n" for name, value in fields)
-    return f"{COOKIE_VERSION}\n{lines}".encode()
-
-
-def service_info(host: str, port: int) -> bytes:
-    """BookieServiceInfoFormat with the one endpoint that clients use."""
-    endpoint = (
-        _field(1, b"bookie")
-        + b"\x10"
-        + _varint(port)
-        + _field(3, host.encode())
-        + _field(4, b"bookie-rpc")
-    )
-    return _field(6, endpoint)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _field(number: int, value: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + _varint(len(value)) + value
+    """The cookie of a bookie with one journal and one ledger directory, as BookKeeper writes it."""
+    return Cookie(
+        bookie_id, [journal_root], [ledger_root], instance_id=instance_id or None
+    ).encode()
 
 
 def read_local_cookies(disk: Disk, directories: list[str]) -> list[bytes | None]:
@@ -179,7 +147,7 @@ class Registration:
         self._settings = settings
         self._writable = paths.available_bookie(bookie_id)
         self._read_only = paths.read_only_bookie(bookie_id)
-        self._value = service_info(settings.host, port)
+        self._value = BookieRegistration.at(settings.host, port).encode()
         self._changed = asyncio.Event()
         self.read_only = False
         self.registered = False

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from engine.wire.commands import command_frame
 from tests.raw_client import Wire, send_of
 from tests.standalone import Standalone
 
@@ -258,3 +259,24 @@ def test_a_cumulative_acknowledgement_behind_the_end_is_refused(wire: Wire) -> N
         request_id=7,
     )
     assert got["ackResponse"]["error"] == "MetadataError"
+
+
+def test_what_comes_in_one_segment_with_connect_is_done_in_order(tight: Standalone) -> None:
+    topic = TOPIC.format("segment")
+    wire = Wire(tight.port, answers_pings=True)
+    first = [
+        command_frame("connect", client_version="raw", protocol_version=20),
+        command_frame("lookupTopic", topic=topic, request_id=1),
+        command_frame("producer", topic=topic, producer_id=1, request_id=2),
+    ]
+    wire.send(b"".join(first))
+    kinds = [got["type"] for got in (wire.frame(), wire.frame()) if got is not None]
+    assert kinds == ["CONNECTED", "LOOKUP_RESPONSE"]
+    got = wire.frame()
+    assert got is not None
+    if got["type"] == "ERROR":  # it came before the lookup had made this broker the topic's owner
+        assert got["error"]["error"] == "ServiceNotReady"
+        got = wire.ask("producer", topic=topic, producer_id=1, request_id=3)
+    assert got["type"] == "PRODUCER_SUCCESS"
+    _publish(wire, 1)
+    wire.close()
