@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from pathlib import Path
 
 from bookie.server import Bookie
 from bookie.settings import BookieSettings, SettingsError
@@ -19,11 +19,13 @@ from engine.base import log as logs
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
+from engine.base.settings_file import SettingsFileError, read_settings, settings_path
 from engine.net.network import LoopNetwork
 
 log = logging.getLogger("bookie")
 
 PREFIX = "MAGNETAR_BOOKIE_"
+TABLE = "bookie"
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -40,13 +42,27 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def load_settings(arguments: argparse.Namespace, environment: Mapping[str, str]) -> BookieSettings:
-    """Command line over ``MAGNETAR_BOOKIE_<SETTING>`` over defaults. Raises SettingsError naming the setting."""
-    values: dict[str, Any] = {}
-    for field in fields(BookieSettings):
-        text = environment.get(PREFIX + field.name.upper())
+def load_settings(
+    arguments: argparse.Namespace, environment: Mapping[str, str], directory: Path
+) -> BookieSettings:
+    """Command line over ``MAGNETAR_BOOKIE_<SETTING>`` over ``[bookie]`` in ``magnetar.toml`` over defaults.
+
+    Raises SettingsError naming the setting.
+    """
+    try:
+        _, values = read_settings(environment, directory, TABLE)
+    except SettingsFileError as error:
+        raise SettingsError(str(error)) from error
+    kinds = {field.name: field.type for field in fields(BookieSettings)}
+    for name, value in values.items():
+        if name not in kinds:
+            path = settings_path(environment, directory)
+            raise SettingsError(f"unknown setting {name} in [{TABLE}] of {path}")
+        values[name] = _checked(name, kinds[name], value)
+    for name, kind in kinds.items():
+        text = environment.get(PREFIX + name.upper())
         if text is not None:
-            values[field.name] = _parse(field.name, field.type, text)
+            values[name] = _parse(name, kind, text)
     values |= {
         "data_dir": os.path.abspath(arguments.data_dir),
         "bookie_port": arguments.port,
@@ -59,11 +75,24 @@ def load_settings(arguments: argparse.Namespace, environment: Mapping[str, str])
     return BookieSettings(**values)
 
 
+def _checked(name: str, kind: object, value: object) -> object:
+    """A value of the file in its field's type."""
+    if kind is bool or kind is str:
+        if type(value) is not kind:
+            raise SettingsError(
+                f"{name}: {value!r} is not {'true or false' if kind is bool else 'text'}"
+            )
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float if kind is float else int):
+        raise SettingsError(f"{name}: {value!r} is not a {'' if kind is float else 'whole '}number")
+    return float(value) if kind is float else value
+
+
 def _parse(name: str, kind: object, text: str) -> object:
     try:
         if kind is bool:
             if text.lower() not in ("true", "false"):
-                raise ValueError("not true or false")
+                raise ValueError("is not true or false")
             return text.lower() == "true"
         if kind is float:
             return float(text)
@@ -114,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logs.configure(arguments.log_level)
     logging.getLogger("kazoo").setLevel(logging.WARNING)
     try:
-        settings = load_settings(arguments, os.environ)
+        settings = load_settings(arguments, os.environ, Path.cwd())
         return asyncio.run(serve(settings, arguments.metadata))
     except SettingsError as error:
         log.critical("cannot start: %s", error)

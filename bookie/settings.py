@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from engine.base.addresses import is_loopback
+
 MIB = 1 << 20
 
 
@@ -79,9 +81,7 @@ class BookieSettings:
             raise SettingsError(f"bookie_port: {self.bookie_port} is not in 0..65535")
         if not self.bookie_port and not self.bookie_id:
             raise SettingsError("bookie_port: 0 needs a bookie_id, the port is in the id otherwise")
-        if self.listening_host not in ("127.0.0.1", "::1", "localhost") and not (
-            self.allow_open_listener
-        ):
+        if not is_loopback(self.listening_host) and not self.allow_open_listener:
             raise SettingsError(
                 f"listening_host: {self.listening_host} is not loopback and bookies have no authentication yet; "
                 "set allow_open_listener only inside a trusted network"

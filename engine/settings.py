@@ -8,7 +8,6 @@ SettingsError, whose text is one line naming the setting and its range.
 """
 
 import difflib
-import tomllib
 import typing
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.base.errors import MagnetarError, MisuseError
+from engine.base.settings_file import SettingsFileError, read_settings, settings_path
 from engine.broker.ledgers import LedgerDefaults
 from engine.broker.limits import DataPathSettings
 from engine.broker.node import NodeSettings
@@ -23,13 +23,12 @@ from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
 
 PREFIX = "MAGNETAR_"
-FILE_VARIABLE = "MAGNETAR_CONFIG"
-FILE_DEFAULT = "magnetar.toml"
 TABLE = "broker"
 OFFSET = "port_offset"
 # Shared with the other processes of an instance, which read them on their own.
 ELSEWHERE = frozenset(
-    f"config control_socket http_port {OFFSET} redis_port redis_url spark_port bookie_port bookie_http_port".split()
+    f"config control_socket http_port {OFFSET} redis_port redis_url spark_port bookie_port bookie_http_port"
+    " allowed_hosts secret_key".split()
 )
 _PORT_MAX = 65535
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -78,28 +77,17 @@ class _Source:
             for name, value in environ.items()
             if name.startswith(PREFIX)
         }
-        self._path = directory / environ.get(FILE_VARIABLE, FILE_DEFAULT)
-        self._file = self._read(required=FILE_VARIABLE in environ)
+        self._path = settings_path(environ, directory)
+        self._file = self._read(environ, directory)
         self._known: set[str] = set()
         self._offset = _whole(OFFSET, self._value(OFFSET, 0), 0, _PORT_MAX)
 
-    def _read(self, *, required: bool) -> dict[str, Any]:
+    def _read(self, environ: Mapping[str, str], directory: Path) -> dict[str, Any]:
         try:
-            document = tomllib.loads(self._path.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            if required:
-                raise SettingsError(
-                    f"{FILE_VARIABLE} names {self._path}, which is missing"
-                ) from error
-            return {}
-        except (OSError, ValueError) as error:
-            raise SettingsError(f"cannot read {self._path}: {error}") from error
-        table = document.get(TABLE, {})
-        if not isinstance(table, dict):
-            raise SettingsError(f"{self._path}: [{TABLE}] must be a table")
-        # Other tables belong to the other programs of the instance.
-        top = {key: value for key, value in document.items() if not isinstance(value, dict)}
-        return {**top, **table}
+            shared, own = read_settings(environ, directory, TABLE)
+        except SettingsFileError as error:
+            raise SettingsError(str(error)) from error
+        return {**shared, **own}
 
     def _value(self, name: str, default: Any) -> Any:
         return self._environ.get(name, self._file.get(name, default))

@@ -1,10 +1,16 @@
-"""What the gateway takes from ``MAGNETAR_*`` variables, checked once: nonsense stops the process at start."""
+"""What the gateway takes from ``MAGNETAR_*`` variables and ``magnetar.toml`` (top level and ``[gateway]``), checked
+once: nonsense stops the process at start."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
+
+from engine.base.settings_file import SettingsFileError, read_settings, settings_path
+
+TABLE = "gateway"
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -25,41 +31,79 @@ class Environment:
     authentication_enabled: bool
 
     @classmethod
-    def load(cls, root: Path) -> "Environment":
-        """Read the process environment. Raises ImproperlyConfigured naming the variable and the rule it breaks."""
-        offset = _number("MAGNETAR_PORT_OFFSET", 0, 0, 50000)
-        zookeeper_port = _number("MAGNETAR_ZOOKEEPER_PORT", 2181 + offset, 1, 65535)
-        extra_hosts = [h for h in os.environ.get("MAGNETAR_ALLOWED_HOSTS", "").split(",") if h]
+    def load(
+        cls, root: Path, environ: Mapping[str, str] | None = None, directory: Path | None = None
+    ) -> "Environment":
+        """Read ``MAGNETAR_*`` variables and, below them, ``magnetar.toml`` in ``directory`` (default: where we were
+        started). Raises ImproperlyConfigured naming the setting and the rule it breaks."""
+        said = _Said.of(
+            os.environ if environ is None else environ, directory or Path.cwd(), SETTINGS
+        )
+        offset = said.number("port_offset", 0, 0, 50000)
+        zookeeper_port = said.number("zookeeper_port", 2181 + offset, 1, 65535)
+        if said.flag("authentication_enabled"):
+            # Nobody could sign in, and the WebSocket endpoints would not ask.
+            raise ImproperlyConfigured("authentication_enabled is not supported yet")
+        extra_hosts = [host for host in said.text("allowed_hosts").split(",") if host]
         return cls(
-            data_dir=Path(os.environ.get("MAGNETAR_DATA_DIR") or root / "data").absolute(),
-            http_port=_number("MAGNETAR_HTTP_PORT", 8080 + offset, 1, 65535),
-            broker_port=_number("MAGNETAR_BROKER_PORT", 6650 + offset, 1, 65535),
-            metadata_url=os.environ.get("MAGNETAR_METADATA_URL")
-            or f"zk:127.0.0.1:{zookeeper_port}",
-            redis_url=os.environ.get("MAGNETAR_REDIS_URL") or None,
-            cluster_name=os.environ.get("MAGNETAR_CLUSTER_NAME") or "standalone",
-            internal_token=os.environ.get("MAGNETAR_INTERNAL_TOKEN", ""),
-            secret_key=os.environ.get("MAGNETAR_SECRET_KEY") or None,
+            data_dir=Path(said.text("data_dir") or root / "data").absolute(),
+            http_port=said.number("http_port", 8080 + offset, 1, 65535),
+            broker_port=said.number("broker_port", 6650 + offset, 1, 65535),
+            metadata_url=said.text("metadata_url") or f"zk:127.0.0.1:{zookeeper_port}",
+            redis_url=said.text("redis_url") or None,
+            cluster_name=said.text("cluster_name") or "standalone",
+            internal_token=said.text("internal_token"),
+            secret_key=said.text("secret_key") or None,
             allowed_hosts=(*LOOPBACK_HOSTS, *extra_hosts),
-            authentication_enabled=_flag("MAGNETAR_AUTHENTICATION_ENABLED"),
+            authentication_enabled=False,
         )
 
 
-def _number(name: str, default: int, low: int, high: int) -> int:
-    text = os.environ.get(name)
-    if not text:
-        return default
-    try:
-        value = int(text)
-    except ValueError:
-        raise ImproperlyConfigured(f"{name} is {text!r}: a whole number is needed") from None
-    if not low <= value <= high:
-        raise ImproperlyConfigured(f"{name} is {value}: must be {low} to {high}")
-    return value
+SETTINGS = frozenset(field.name for field in fields(Environment)) | {
+    "port_offset",
+    "zookeeper_port",
+}
 
 
-def _flag(name: str) -> bool:
-    text = os.environ.get(name, "").lower()
-    if text not in ("", "0", "1", "false", "true"):
-        raise ImproperlyConfigured(f"{name} is {text!r}: must be true or false")
-    return text in ("1", "true")
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What was set, by setting name, as text; an empty text counts as not set."""
+
+    values: Mapping[str, str]
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str], directory: Path, known: frozenset[str]) -> "_Said":
+        try:
+            shared, own = read_settings(environ, directory, TABLE)
+        except SettingsFileError as error:
+            raise ImproperlyConfigured(str(error)) from error
+        for name in sorted(own.keys() - known):
+            path = settings_path(environ, directory)
+            raise ImproperlyConfigured(f"unknown setting {name} in [{TABLE}] of {path}")
+        found = {name: str(value) for name, value in {**shared, **own}.items()}
+        for name in known:
+            text = environ.get(f"MAGNETAR_{name.upper()}")
+            if text:
+                found[name] = text
+        return cls(found)
+
+    def text(self, name: str) -> str:
+        return self.values.get(name, "")
+
+    def number(self, name: str, default: int, low: int, high: int) -> int:
+        text = self.text(name)
+        if not text:
+            return default
+        try:
+            value = int(text)
+        except ValueError:
+            raise ImproperlyConfigured(f"{name} is {text!r}: a whole number is needed") from None
+        if not low <= value <= high:
+            raise ImproperlyConfigured(f"{name} is {value}: must be {low} to {high}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        text = self.text(name).lower()
+        if text not in ("", "0", "1", "false", "true"):
+            raise ImproperlyConfigured(f"{name} is {text!r}: must be true or false")
+        return text in ("1", "true")

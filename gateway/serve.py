@@ -9,6 +9,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 import django
 from django.core.exceptions import ImproperlyConfigured
 
+from engine.base.addresses import is_loopback
+
 
 def migrate() -> None:
     """Apply migrations that the database lacks; a look at the migration table when it lacks none."""
@@ -22,6 +24,21 @@ def migrate() -> None:
     connection.close()
 
 
+def prepare(host: str) -> None:
+    """Make the data folder. Raises ImproperlyConfigured when it cannot be, and for an address that others reach."""
+    from django.conf import settings
+
+    if not is_loopback(host):
+        raise ImproperlyConfigured(
+            f"host {host} is not loopback: without authentication only loopback is served"
+        )
+    data_dir = settings.ENVIRONMENT.data_dir
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"cannot write to {data_dir}: {error.strerror}") from error
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
@@ -29,6 +46,7 @@ def main() -> None:
     args = parser.parse_args()
     try:
         django.setup()
+        prepare(args.host)
     except ImproperlyConfigured as error:
         print(f"gateway: {error}", file=sys.stderr)
         sys.exit(os.EX_CONFIG)  # trying again will not help

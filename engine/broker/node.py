@@ -1,8 +1,9 @@
 """Settings of a broker process as a member of its cluster: where it listens, how it is named, where metadata lives."""
 
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
+
+from engine.base.addresses import is_loopback
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +101,3 @@ class NodeSettings:
             raise ValueError(f"metadata_url {url!r} must be zk:host:port[,host:port][/chroot]")
         hosts, _, chroot = url.removeprefix("zk:").removeprefix("//").partition("/")
         return hosts, f"/{chroot}" if chroot else ""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether ``host`` can only be reached from this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -1,5 +1,7 @@
 """Nonsense in the settings stops the process at start and is named."""
 
+from pathlib import Path
+
 import pytest
 
 from bookie.__main__ import load_settings, parse_arguments, split_metadata
@@ -26,7 +28,10 @@ def test_nonsense_is_named(change: dict[str, object], name: str) -> None:
         BookieSettings(**values)  # type: ignore[arg-type]
 
 
-def test_command_line_wins_over_environment_over_defaults() -> None:
+def test_command_line_wins_over_environment_over_file_over_defaults(tmp_path: Path) -> None:
+    (tmp_path / "magnetar.toml").write_text(
+        "broker_port = 1\n[bookie]\nflush_interval_s = 7\nread_cache_bytes = 4096\njournal_direct = true\n"
+    )
     arguments = parse_arguments(["--data-dir", "/d", "--port", "21150", "--status-port", "21151"])
     environment = {
         "MAGNETAR_BOOKIE_BOOKIE_PORT": "1",
@@ -35,7 +40,8 @@ def test_command_line_wins_over_environment_over_defaults() -> None:
         "MAGNETAR_BOOKIE_JOURNAL_DIRECT": "false",
         "MAGNETAR_BOOKIE_BOOKIE_ID": "me:1",
     }
-    settings = load_settings(arguments, environment)
+    settings = load_settings(arguments, environment, tmp_path)
+    assert settings.read_cache_bytes == 4096
     assert (settings.bookie_port, settings.http_server_port) == (21150, 21151)
     assert (settings.write_cache_bytes, settings.flush_interval_s) == (1048576, 2.5)
     assert settings.journal_direct is False
@@ -44,10 +50,27 @@ def test_command_line_wins_over_environment_over_defaults() -> None:
 
 
 @pytest.mark.parametrize("text", ["many", "1.5", ""])
-def test_an_unreadable_environment_value_is_named(text: str) -> None:
+def test_an_unreadable_environment_value_is_named(text: str, tmp_path: Path) -> None:
     arguments = parse_arguments(["--data-dir", "/d"])
     with pytest.raises(SettingsError, match="write_cache_bytes"):
-        load_settings(arguments, {"MAGNETAR_BOOKIE_WRITE_CACHE_BYTES": text})
+        load_settings(arguments, {"MAGNETAR_BOOKIE_WRITE_CACHE_BYTES": text}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("journal_directory = 1", "journal_directory: 1 is not text"),
+        ("journal_direct = 1", "journal_direct: 1 is not true or false"),
+        ("write_cache_bytes = 1.5", "write_cache_bytes: 1.5 is not a whole number"),
+        ("flush_interval_s = true", "flush_interval_s: True is not a number"),
+        ("flush_intervall_s = 1", "unknown setting flush_intervall_s"),
+        ("flush_interval_s = ", "cannot read"),
+    ],
+)
+def test_nonsense_in_the_file_is_named(table: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "magnetar.toml").write_text(f"[bookie]\n{table}\n")
+    with pytest.raises(SettingsError, match=words):
+        load_settings(parse_arguments(["--data-dir", "/d"]), {}, tmp_path)
 
 
 def test_metadata_urls_are_split() -> None:

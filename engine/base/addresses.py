@@ -1,0 +1,13 @@
+"""What an address to listen on means. Pure."""
+
+from ipaddress import ip_address
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` can only be reached from this machine: ``localhost``, ``127.0.0.0/8``, ``::1``."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
