@@ -122,6 +122,7 @@ class ManagedLedger:
         self._retry_at_s = float("-inf")
         self._age_timer: asyncio.TimerHandle | None = None
         self._trimming = False
+        self._cursors_known = False  # until then nobody can say what is consumed
         self._cursor_lock = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
         self._entries_added = 0
@@ -297,6 +298,7 @@ class ManagedLedger:
         for child in await self._store.children(path):
             name = paths.decode(child)
             await self._load_cursor(name)
+        self._cursors_known = True
 
     def _use(self, writer: LedgerWriter) -> None:
         self._writer = writer
@@ -511,7 +513,9 @@ class ManagedLedger:
 
     def trim_soon(self) -> None:
         """Trim in the background, once however often it is asked for."""
-        if not self._trimming and not self._ended and len(self.line.ledgers) > 1:
+        if self._trimming or self._ended or not self._cursors_known:
+            return
+        if len(self.line.ledgers) > 1:
             self._trimming = True
             self.tasks.spawn("trim", self._trim_quietly())
 
