@@ -4,6 +4,7 @@ id that is also in the log, never a trace."""
 import asyncio
 import concurrent.futures
 import logging
+import sys
 import uuid
 from typing import Any
 
@@ -120,8 +121,9 @@ def answer_error(
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler for what failed outside a REST view; Django has logged the trace."""
-    return answer_error(request, 500, "An unexpected error occurred in the gateway")
+    """Django's handler for what failed outside a REST view, called while that exception is being handled."""
+    reason = "An unexpected error occurred in the gateway"
+    return answer_error(request, 500, reason, sys.exc_info()[1])
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
