@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from engine.base.slices import View
+from engine.broker.delayed import metadata_may_hold
 from engine.wire.batches import read_metadata
 
 UUID_TAG = b"\xd2\x01"
@@ -23,9 +24,8 @@ class Chunk:
 
 
 def may_hold_chunk(view: View) -> bool:
-    """One search over the bytes of ``view``. Payload may hold the tag by chance; ``read_chunk`` decides."""
-    spans = view.run.spans
-    return view.run.buf.find(UUID_TAG, spans[2 * view.start], spans[2 * view.stop - 1]) >= 0
+    """A search over the bytes of ``view``. They may hold the tag by chance; ``read_chunk`` decides."""
+    return metadata_may_hold(view, UUID_TAG)
 
 
 def read_chunk(entry: bytes) -> Chunk | None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from engine.base.ids import Position
 from engine.base.tasks import TaskScope
 from engine.broker.consumer import Consumer, SubscriptionType, count_bits
-from engine.broker.dispatch import Dispatcher, SharedDispatcher, SingleDispatcher
+from engine.broker.dispatch import Dispatcher, SingleDispatcher
+from engine.broker.dispatch_shared import SharedDispatcher
 from engine.broker.errors import BrokerError, ConsumerBusy, NotAllowed, ServiceNotReady
 from engine.broker.rates import Traffic
 from engine.broker.redelivery import RedeliveryCounts
@@ -69,6 +70,12 @@ class Subscription:
         """Entries queued to be sent again."""
         dispatcher = self._dispatcher
         return len(dispatcher.replay) if isinstance(dispatcher, SharedDispatcher) else 0
+
+    @property
+    def delayed(self) -> int:
+        """Entries set aside until the time they are to be delivered."""
+        dispatcher = self._dispatcher
+        return dispatcher.delayed if isinstance(dispatcher, SharedDispatcher) else 0
 
     @property
     def blocked(self) -> bool:

@@ -21,9 +21,10 @@ from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.commands import command_bytes
 from engine.wire.kernels import take_sends
 from tests.ledger_cluster import Cluster
-from tests.raw_client import send_of
+from tests.raw_client import entry_of
 
 NAME = TopicName.parse("persistent://public/default/d")
 
@@ -138,17 +139,24 @@ class Bench:
         self.producer = Producer(self.publisher, 1, "p", topic, now_ms=0)
         self._sent = 0
 
-    def send(self, count: int, **fields: int) -> None:
+    def send(self, count: int, deliver_at_ms: int | None = None, **fields: int) -> None:
         """``count`` entries on their way."""
-        data = b"".join(send_of(1, self._sent + i, b"v", **fields) for i in range(count))
+        at = {} if deliver_at_ms is None else {"deliver_at_time": deliver_at_ms}
+        data = b"".join(
+            frames.payload_frame(
+                command_bytes("send", {"producer_id": 1, "sequence_id": self._sent + i, **fields}),
+                entry_of(b"v", **at),
+            )
+            for i in range(count)
+        )
         _, _, run = take_sends(data, 0, len(data), 1, 1 << 20)
         assert run is not None
         self.producer.send(run)
         self._sent += count
 
-    async def publish(self, count: int, **fields: int) -> None:
+    async def publish(self, count: int, deliver_at_ms: int | None = None, **fields: int) -> None:
         """``count`` entries, stored when it returns."""
-        self.send(count, **fields)
+        self.send(count, deliver_at_ms, **fields)
         async with asyncio.timeout(5):
             while self.publisher.receipts < self._sent:
                 await asyncio.sleep(0.001)
