@@ -17,6 +17,7 @@ from engine.base.slices import View
 from engine.base.tasks import TaskScope
 from engine.broker.limits import DataPathSettings
 from engine.managed.cursor import Cursor
+from engine.managed.errors import ManagedLedgerClosedError, ManagedLedgerFencedError
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +73,10 @@ class EntrySource:
             self._acked_ahead = False
             entries = min(max(entries_max, 1), self._settings.dispatcher_max_read_batch_size)
             size = self._settings.dispatcher_max_read_size_bytes
-            views = self.cursor.read_nowait(entries, size)
+            try:
+                views = self.cursor.read_nowait(entries, size)
+            except (ManagedLedgerFencedError, ManagedLedgerClosedError):
+                return None  # the topic is on its way out and sends its consumers away, one after the other
             if views is None:
                 self._start("read", partial(self.cursor.read, entries, size), front=False)
                 return None
