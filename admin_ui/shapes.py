@@ -196,7 +196,7 @@ class Commands(s.Serializer[object]):
 class CursorChange(s.Serializer[object]):
     """A preview has ``affected``, ``from`` and ``to``; an applied change has ``done`` and ``commands``."""
 
-    affected = s.IntegerField(required=False, help_text="messages dropped or redelivered")
+    affected = s.IntegerField(required=False, help_text="entries dropped or redelivered")
     to = s.CharField(required=False, allow_null=True, help_text="mark-delete position after")
     done = s.BooleanField(required=False)
     commands = Commands(required=False)

@@ -348,7 +348,7 @@ export interface components {
         };
         /** @description A preview has ``affected``, ``from`` and ``to``; an applied change has ``done`` and ``commands``. */
         CursorChange: {
-            /** @description messages dropped or redelivered */
+            /** @description entries dropped or redelivered */
             affected?: number;
             /** @description mark-delete position after */
             to?: string | null;

@@ -96,8 +96,8 @@ function startOf(action: CursorAction): CursorChange {
 
 function applyLabel(action: CursorAction, preview: CursorPreview | undefined): string {
   if (!preview) return "Apply";
-  const messages = plural(preview.affected, "message");
-  return action === "reset" ? `Reset, touching ${messages}` : `Skip ${messages}`;
+  const entries = plural(preview.affected, "entry", "entries");
+  return action === "reset" ? `Reset, touching ${entries}` : `Skip ${entries}`;
 }
 
 const AGO = [
@@ -199,8 +199,9 @@ function Preview({
   );
 }
 
+/** An entry holds one message or a whole batch; positions and counts of a cursor are in entries. */
 function effect(action: CursorAction, affected: number): string {
-  const noun = affected === 1 ? "message" : "messages";
+  const noun = affected === 1 ? "entry" : "entries";
   return action === "reset"
     ? `${noun} will be delivered again or passed over`
     : `${noun} will not be delivered to this subscription`;
@@ -238,7 +239,7 @@ function Receipt({
         <div>
           <CheckIcon /> Applied at {dateTime(serverNow())}
           {preview &&
-            `: ${plural(preview.affected, "message")} ${action === "reset" ? "touched" : "skipped"}`}
+            `: ${plural(preview.affected, "entry", "entries")} ${action === "reset" ? "touched" : "skipped"}`}
         </div>
         {preview && <Positions preview={preview} moved />}
       </div>
