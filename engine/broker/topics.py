@@ -14,14 +14,17 @@ from engine.broker.errors import BrokerError, NotAllowed, PersistenceError, Serv
 from engine.broker.limits import DataPathSettings
 from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
 from engine.broker.topic import Topic
+from engine.ledger.errors import NotEnoughBookiesError
 from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.factory import ManagedLedgerFactory
+from engine.managed.ledger import ManagedLedger
 from engine.managed.settings import LedgerConfig
 
 log = logging.getLogger(__name__)
 
 TICK_S = 1.0
 UNLOAD_PARALLEL = 32
+BOOKIES_RETRY_S = 0.25
 
 
 class Throttled(Protocol):
@@ -172,7 +175,7 @@ class TopicRegistry:
 
     async def _open(self, name: TopicName) -> Topic:
         policies = await self.namespaces.policies(name)
-        ledger = await self.factory.open(name.managed_ledger_name, self._ledger_config(policies))
+        ledger = await self._open_ledger(name, self._ledger_config(policies))
         try:
             self.ownership.check_owned(name)  # it may have gone while the ledger was being opened
         except BrokerError:
@@ -181,6 +184,22 @@ class TopicRegistry:
         if ledger.ended:  # taken over while it was being handed to us
             raise ServiceNotReady(f"Topic {name} was opened by another broker")
         return Topic(name, ledger, policies, self)
+
+    async def _open_ledger(self, name: TopicName, config: LedgerConfig) -> ManagedLedger:
+        """Open it, waiting for a bookie that is just starting again.
+
+        Refusing at once would be worse: the C++ client, and Python's on top of it, does not try a first SUBSCRIBE or
+        PRODUCER again on a living connection but waits for its own operation time-out.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.settings.topic_load_timeout_seconds / 2
+        while True:
+            try:
+                return await self.factory.open(name.managed_ledger_name, config)
+            except NotEnoughBookiesError:
+                if loop.time() >= until:
+                    raise
+                await asyncio.sleep(BOOKIES_RETRY_S)
 
     async def unload(self, name: TopicName) -> bool:
         """Close the topic gracefully: clients are told to look it up again. False when it was not loaded."""

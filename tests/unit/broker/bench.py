@@ -208,7 +208,9 @@ async def opened(directory: Path) -> AsyncIterator[Bench]:
         clock=SystemClock(),
         entropy=RandomEntropy(),
         settings=DataPathSettings(
-            active_consumer_failover_delay_time_millis=20, retention_check_interval_in_seconds=1
+            active_consumer_failover_delay_time_millis=20,
+            retention_check_interval_in_seconds=1,
+            topic_load_timeout_seconds=1,
         ),
         ledger_config=everything.ledger_config,
     )

@@ -79,6 +79,16 @@ async def test_producers_are_refused_with_the_reason_until_storage_is_back(bench
     assert (await bench.registry.get(OTHER, create=True)).name == OTHER
 
 
+async def test_a_topic_waits_for_a_bookie_that_is_about_to_be_back(bench: Bench) -> None:
+    """The C++ client does not repeat a first SUBSCRIBE or PRODUCER that was refused on a living connection."""
+    await _fill_disk(bench, True)
+    loading = asyncio.ensure_future(bench.registry.get(OTHER, create=True))
+    await asyncio.sleep(0.05)  # it has been tried and refused by now
+    assert not loading.done()
+    await _fill_disk(bench, False)
+    assert (await loading).name == OTHER
+
+
 async def test_a_topic_cannot_be_made_anew_before_all_of_it_is_deleted(bench: Bench) -> None:
     await bench.publish(5)
     await bench.topic.create_subscription("s", InitialPosition.EARLIEST, {})

@@ -1,0 +1,103 @@
+"""A full disk: read-only, publishing refused with the reason, nothing confirmed lost, then back again."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from tests.crash.load import quiet_client
+from tests.instance import Instance, running_instance
+
+TOPIC = "persistent://public/default/full"
+ENTRY_BYTES = 200_000
+SMALL_MB, LARGE_MB = 160, 400
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 160 MB where the bookie keeps its journal and its entry logs."""
+    place = tmp_path / "data" / "bookie-1"
+    place.mkdir(parents=True)
+    options = ["-t", "tmpfs", "-o", f"size={SMALL_MB}m", "tmpfs", str(place)]
+    try:
+        done = subprocess.run(["mount", *options], capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("a disk that fills up needs the program mount, which is not here")
+    if done.returncode != 0:
+        pytest.skip(f"a disk that fills up needs the right to mount one: {done.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def publish_until_refused(producer: pulsar.Producer, timeout_s: float) -> tuple[int, Exception]:
+    """How many sends were confirmed, and what ended it."""
+    until = time.monotonic() + timeout_s
+    confirmed = 0
+    while time.monotonic() < until:
+        try:
+            producer.send(b"%d." % confirmed + os.urandom(ENTRY_BYTES))
+        except pulsar.PulsarException as error:
+            return confirmed, error
+        confirmed += 1
+    raise TimeoutError(f"the disk is not full after {confirmed} entries")
+
+
+def bookies(instance: Instance) -> dict[str, str]:
+    status, answer = instance.rest("GET", "/api/v1/overview")
+    assert status == 200, answer
+    return {bookie["id"]: bookie["state"] for bookie in answer["bookies"]}
+
+
+def wait_state(instance: Instance, state: str) -> None:
+    until = time.monotonic() + 20
+    while (seen := bookies(instance)) != {"bookie-1": state}:
+        assert time.monotonic() < until, seen
+        time.sleep(0.2)
+
+
+@pytest.mark.timeout(170)
+def test_a_full_disk_makes_the_bookie_read_only_and_loses_nothing(
+    small_disk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running_instance(
+        tmp_path / "data",
+        MAGNETAR_BOOKIE_DISK_CHECK_INTERVAL_S="0.5",
+        MAGNETAR_BOOKIE_JOURNAL_FILE_BYTES=str(16 << 20),
+    ) as instance:
+        client = quiet_client(instance.url)
+        consumer = client.subscribe(TOPIC, "s")
+        producer = client.create_producer(TOPIC, send_timeout_millis=4000)
+        confirmed, error = publish_until_refused(producer, 90)
+        assert confirmed * ENTRY_BYTES > SMALL_MB * 250_000
+        wait_state(instance, "read-only")
+        assert "bookie is read-only" in (tmp_path / "data/logs/bookie-1.log").read_text()
+        assert "EREADONLY" in (tmp_path / "data/logs/broker-1.log").read_text()
+        assert instance.child("bookie-1")["restarts"] == 0
+
+        for number in range(confirmed):
+            message = consumer.receive(10_000)
+            assert int(message.data().split(b".", 1)[0]) == number
+            consumer.acknowledge(message)
+
+        subprocess.run(["mount", "-o", f"remount,size={LARGE_MB}m", str(small_disk)], check=True)
+        began = time.monotonic()
+        wait_state(instance, "writable")
+        while True:
+            try:
+                last = producer.send(b"again")
+                break
+            except pulsar.PulsarException:
+                assert time.monotonic() - began < 30
+        resumed_s = time.monotonic() - began
+        while consumer.receive(10_000).message_id() != last:
+            pass  # sends of unknown outcome may have been stored, too
+        client.close()
+    with capsys.disabled():
+        print(
+            f"\nfull disk: {confirmed} of {ENTRY_BYTES} bytes confirmed and read, then {error};"
+            f" publishing again {resumed_s:.1f} s after there was room"
+        )
