@@ -16,7 +16,6 @@ from engine.base.errors import InvalidNameError
 PERSISTENT = "persistent"
 NON_PERSISTENT = "non-persistent"
 DOMAINS = (PERSISTENT, NON_PERSISTENT)
-PUBLIC_TENANT = "public"
 DEFAULT_NAMESPACE = "public/default"
 PARTITION_SUFFIX = "-partition-"
 NAME_BYTES_MAX = 8192

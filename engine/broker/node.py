@@ -62,9 +62,6 @@ class NodeSettings:
     allow_auto_subscription_creation: bool = field(
         default=True, metadata={"help": "allowAutoSubscriptionCreation"}
     )
-    namespace_bundle_unloading_timeout_ms: int = field(
-        default=60_000, metadata={"low": 1, "high": 3_600_000}
-    )
     broker_shutdown_timeout_ms: int = field(
         default=15_000, metadata={"low": 0, "high": 600_000, "help": "brokerShutdownTimeoutMs"}
     )

@@ -122,10 +122,6 @@ class Tree:
             told += self._remove(path)
         return told
 
-    def dump(self) -> dict[str, bytes]:
-        """Every path with its value, sorted: for tests and checkers."""
-        return {path: self._nodes[path].value for path in sorted(self._nodes)}
-
     def _remove(self, path: str) -> list[str]:
         parent_path = parent_of(path)
         del self._nodes[path]

@@ -7,7 +7,7 @@ that straddles two reads is joined, from its parts, once it is whole. Bytes go o
 import asyncio
 from collections.abc import Callable, Sequence
 
-from engine.base.errors import MisuseError, PeerError, WorldError
+from engine.base.errors import MisuseError, PeerError
 from engine.net.network import write_parts
 
 LENGTH_BYTES = 4
@@ -22,10 +22,6 @@ BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 """Unsent bytes at which a connection whose peer does not read is cut: its owner did not heed ``paused``."""
 CLOSE_TIMEOUT_S = 10.0
 """How long a closed connection may take to deliver what was queued before it is cut."""
-
-
-class ConnectionLostError(WorldError):
-    """The connection ended; whether what was sent last has arrived is unknown."""
 
 
 class FrameLimitError(PeerError):

@@ -55,8 +55,3 @@ def skip_field(buf: bytes, pos: int, stop: int, wire_type: int) -> int:
     else:
         return -1
     return pos if pos <= stop else -1
-
-
-def signed64(n: int) -> int:
-    """The int64 that an unsigned varint value stands for."""
-    return n - (1 << 64) if n >> 63 else n

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from gateway.jobs.models import FINAL, JobRun, RunState
+from gateway.jobs.models import JobRun, RunState
 from spark_jobs.catalogue import ANALYSES
 
 LEASE_MS = 15_000
@@ -212,7 +212,3 @@ def recover() -> list[str]:
         enqueue(run_id=run.id, attempt=run.attempt)
         touched.append(run.id)
     return touched
-
-
-def is_final(run: JobRun) -> bool:
-    return run.state in FINAL

@@ -10,7 +10,6 @@ from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
 
 IN_FLIGHT_MAX = 64
-PARTITION_COUNTS_MAX = 100_000
 
 T = TypeVar("T")
 R = TypeVar("R")

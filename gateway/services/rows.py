@@ -19,7 +19,6 @@ FIELDS = (
     "name", "domain", "tenant", "namespace", "topic", "partitions", "producers", "consumers", "subscriptions",
     "msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out", "backlog", "storage_bytes", "at",
 )  # fmt: skip
-TEXT_FIELDS = frozenset({"name", "domain", "tenant", "namespace", "topic"})
 
 
 def idle_row(name: TopicName, partitions: int, at: int) -> Row:
