@@ -9,8 +9,7 @@ import errno
 import mmap
 import os
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -113,62 +112,16 @@ class Lane(Protocol):
 
 
 class ThreadLane:
-    """A lane with one thread of its own.
-
-    An executor would do, but its locks and its second future take longer than the sync of a small group: every lonely
-    entry waits for one round trip through here.
-    """
+    """A lane with one thread of its own."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
-        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
-        self._thread: Thread | None = None
-        self._closed = False
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
 
     def run(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        if self._closed:
-            raise RuntimeError(f"lane {self._name} is closed")
-        if self._thread is None:
-            self._thread = Thread(target=self._work, name=self._name)
-            self._thread.start()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-        self._calls.put((work, loop, future))
-        return future
+        return asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def close(self) -> None:
-        self._closed = True
-        if self._thread is not None:
-            self._calls.put(None)
-            self._thread.join()
-            self._thread = None
-
-    def _work(self) -> None:
-        while (call := self._calls.get()) is not None:
-            work, loop, future = call
-            result, error = None, None
-            try:
-                result = work()
-            except BaseException as raised:
-                error = raised
-            try:
-                loop.call_soon_threadsafe(_settle, future, result, error)
-            except RuntimeError:
-                if not loop.is_closed():  # else nobody waits any more
-                    raise
-            del call, work, future, result, error  # nothing is kept alive while waiting
-
-
-_Call = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
-
-
-def _settle(future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:
-    if future.done():  # cancelled meanwhile
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
+        self._pool.shutdown(wait=True)
 
 
 class SystemFile:
