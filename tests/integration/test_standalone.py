@@ -1,0 +1,284 @@
+"""The supervisor's manners on a real instance: what stops, returns, recovers; and one line for whatever is wrong."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.standalone.control import NotRunningError
+from tests.crash.load import quiet_client
+from tests.instance import PORTS, ROOT, Instance, running_instance
+
+TOPIC = "persistent://public/default/manners"
+COMPLAINT = re.compile(r"Traceback|\bERROR\b|\bCRITICAL\b|\bWARN(ING)?\b")
+# of the machine, and for its owner to mend; or of the Java runtime, which says it to everybody
+OF_THE_MACHINE = ("WARNING Memory overcommit", "WARNING: Using incubator modules")
+
+
+def alive(data_dir: Path) -> list[int]:
+    """Processes that were started for an instance's data, the supervisor among them."""
+    mark = f"MAGNETAR_DATA_DIR={data_dir}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                environment = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if mark in environment.split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def wait_until(condition: Any, timeout_s: float, what: str) -> float:
+    """Seconds it took. Fails after ``timeout_s``."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < timeout_s, f"not within {timeout_s} s: {what}"
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def publish_and_consume(instance: Instance, subscription: str) -> None:
+    client = quiet_client(instance.url)
+    try:
+        consumer = client.subscribe(TOPIC, subscription)
+        sent = client.create_producer(TOPIC).send(subscription.encode())
+        while (message := consumer.receive(10_000)).message_id() != sent:
+            consumer.acknowledge(message)
+        consumer.acknowledge(message)
+    finally:
+        client.close()
+
+
+def complaints(instance: Instance) -> list[str]:
+    return [
+        f"{log.name}: {line}"
+        for log in sorted((instance.data_dir / "logs").glob("*.log"))
+        for line in log.read_text(errors="replace").splitlines()
+        if COMPLAINT.search(line) and not any(text in line for text in OF_THE_MACHINE)
+    ]
+
+
+# Refusals: exit status 1 and one line
+
+
+def refused(data_dir: Path, *options: str, **settings: str) -> str:
+    """What ``run`` prints when it does not start."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("MAGNETAR_")}
+    env |= {"MAGNETAR_DATA_DIR": str(data_dir), "MAGNETAR_PORT_OFFSET": "21000", **settings}
+    done = subprocess.run(
+        [sys.executable, "manage.py", "standalone", "run", *options],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1, done
+    lines = (done.stdout + done.stderr).splitlines()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("magnetar: ")
+    return lines[0]
+
+
+@pytest.mark.parametrize("name", PORTS)
+def test_a_taken_port_is_named_with_a_way_out(name: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line = refused(tmp_path, **{f"MAGNETAR_{name}_PORT": str(port)})
+    assert f"port {port} (" in line
+    assert "Address already in use" in line
+    assert "MAGNETAR_PORT_OFFSET=1000 make run" in line
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "text"),
+    [
+        (["--bookies", "0"], {}, "--bookies must be from 1 to 16, not 0"),
+        (["--bookies", "99"], {}, "--bookies must be from 1 to 16, not 99"),
+        (["--brokers", "17"], {}, "--brokers must be from 1 to 16, not 17"),
+        (["--clusters", "us,eu"], {}, "--clusters is not built yet"),
+        ([], {"MAGNETAR_HTTP_PORT": "http"}, "MAGNETAR_HTTP_PORT must be a whole number"),
+        ([], {"MAGNETAR_PORT_OFFSET": "-5"}, "MAGNETAR_PORT_OFFSET must be a whole number"),
+        ([], {"MAGNETAR_PORT_OFFSET": "60000"}, "MAGNETAR_PORT_OFFSET 60000 puts the"),
+    ],
+)
+def test_nonsense_is_refused_by_its_name(
+    options: list[str], settings: dict[str, str], text: str, tmp_path: Path
+) -> None:
+    assert text in refused(tmp_path, *options, **settings)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    line = refused(tmp_path / "file" / "data")
+    assert f"cannot write to {tmp_path}/file/data: Not a directory" in line
+    assert "MAGNETAR_DATA_DIR=/some/folder make run" in line
+
+
+def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o555)
+    # root may write everywhere but into the kernel's own tree
+    folder = Path("/sys/kernel/magnetar") if os.geteuid() == 0 else closed / "data"
+    assert f"cannot write to {folder}: " in refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"MAGNETAR_MAX_MESSAGE_SIZE": "big"}, "broker-1 refuses its settings (exit 78: "),
+        ({"MAGNETAR_BOOKIE_FLUSH_INTERVAL_S": "-1"}, "bookie-1 refuses its settings (exit 78: "),
+        ({"MAGNETAR_AUTHENTICATION_ENABLED": "perhaps"}, "gateway refuses its settings (exit 78: "),
+    ],
+)
+@pytest.mark.timeout(60)
+def test_a_setting_that_a_child_refuses_ends_the_instance(
+    settings: dict[str, str], text: str, tmp_path: Path
+) -> None:
+    instance = Instance(tmp_path / "data", **settings)
+    with pytest.raises(RuntimeError, match="did not become healthy"):
+        instance.start(40)
+    assert instance.process is not None
+    assert instance.process.returncode == 1
+    said = (instance.data_dir / "supervisor.log").read_text()
+    assert text in said, said
+    assert not alive(instance.data_dir)
+
+
+def test_status_of_nothing_says_how_to_start(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "standalone", "status"],
+        cwd=ROOT,
+        env={**os.environ, "MAGNETAR_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"magnetar: no instance runs on {tmp_path}. Start one with: make run\n", (
+        done.stderr
+    )
+
+
+# A running instance
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with running_instance(tmp_path_factory.mktemp("manners")) as made:
+        made.wait_running("worker")
+        yield made
+
+
+def test_a_second_instance_on_the_same_data_is_refused(instance: Instance) -> None:
+    assert instance.process is not None
+    line = refused(instance.data_dir)
+    assert f"already runs on {instance.data_dir} (process {instance.process.pid})" in line
+
+
+def test_status_lists_every_child_with_its_ports(instance: Instance) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "standalone", "status"],
+        cwd=ROOT,
+        env={**os.environ, "MAGNETAR_DATA_DIR": str(instance.data_dir)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    states = {row[0]: row[2] for row in rows[1:]}
+    running = dict.fromkeys(
+        ("zookeeper", "redis", "bookie-1", "broker-1", "gateway", "worker"), "running"
+    )
+    assert states == {**running, "spark": "down"}
+    assert f"pulsar={instance.ports['BROKER']}" in done.stdout
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", ["worker", "gateway", "broker-1", "bookie-1"])
+def test_a_stopped_child_stays_down_and_start_returns_when_it_serves(
+    instance: Instance, name: str
+) -> None:
+    instance.control("stop", name)
+    child = instance.child(name)
+    assert (child["state"], child["pid"]) == ("stopped", None)
+    restarts = child["restarts"]
+    time.sleep(1.5)  # longer than the first back-off: nothing may bring it back
+    assert instance.child(name)["state"] == "stopped"
+    answer = instance.control("start", name)
+    assert answer["children"][0]["state"] == "running"
+    assert answer["children"][0]["restarts"] == restarts
+    publish_and_consume(instance, f"after-{name}")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", ["zookeeper", "redis"])
+def test_everything_recovers_from_the_death_of_what_it_stands_on(
+    instance: Instance, name: str
+) -> None:
+    others = {c["name"]: c["pid"] for c in instance.control("status")["children"]}
+    instance.control("kill", name)
+    wait_until(lambda: instance.child(name)["restarts"] > 0, 5, f"{name} noticed")
+    instance.wait_running(name)
+    wait_until(instance.healthy, 15, "the gateway is healthy again")
+    publish_and_consume(instance, f"after-{name}")
+    status, answer = instance.rest("GET", "/admin/v2/brokers/standalone")
+    assert (status, len(answer)) == (200, 1), answer
+    now = {c["name"]: c["pid"] for c in instance.control("status")["children"]}
+    assert {other for other in now if now[other] != others[other]} == {name}
+
+
+@pytest.mark.timeout(170)
+def test_a_killed_supervisor_takes_its_children_along_and_the_next_goes_on(tmp_path: Path) -> None:
+    instance = Instance(tmp_path / "data")
+    instance.start()
+    try:
+        publish_and_consume(instance, "before")
+        assert instance.process is not None
+        instance.process.send_signal(signal.SIGKILL)
+        instance.process.wait(10)
+        with pytest.raises(NotRunningError):
+            instance.control("status")
+        # at once, while children are still ending
+        instance.start()
+        publish_and_consume(instance, "before")
+        assert len({c["pid"] for c in instance.control("status")["children"]}) == 7
+    finally:
+        instance.stop()
+    wait_until(lambda: not alive(instance.data_dir), 10, "nothing left behind")
+
+
+@pytest.mark.timeout(120)
+def test_ctrl_c_ends_everything_in_seconds_without_a_complaint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    instance = Instance(tmp_path / "data")
+    instance.start()
+    try:
+        instance.wait_running("worker")
+        publish_and_consume(instance, "normal")
+        assert json.dumps(instance.rest("GET", "/api/v1/overview"))
+        assert instance.process is not None
+        began = time.monotonic()
+        instance.process.send_signal(signal.SIGINT)
+        assert instance.process.wait(30) == 0
+        took_s = time.monotonic() - began
+    finally:
+        instance.stop()
+    with capsys.disabled():
+        print(f"\nstandalone: ready in {instance.ready_after_s:.1f} s, stopped in {took_s:.1f} s")
+    assert took_s < 15
+    assert not alive(instance.data_dir)
+    assert complaints(instance) == []
+    assert "did not stop" not in (instance.data_dir / "supervisor.log").read_text()
