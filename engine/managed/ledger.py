@@ -13,22 +13,19 @@ from enum import Enum
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.base.errors import WorldError
-from engine.base.ids import EARLIEST, LATEST, Position
+from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerClosedError, LedgerError, LedgerFencedError
 from engine.ledger.writer import LedgerWriter
-from engine.managed.ack_state import AckState
+from engine.managed import lookup
 from engine.managed.appends import Appends, AppendSink
 from engine.managed.cursor import Cursor
-from engine.managed.cursor_store import CursorStore
 from engine.managed.entry_cache import EntryCache
 from engine.managed.errors import (
     AppendFailedError,
     AppendQueueFullError,
-    CursorNotFoundError,
-    InvalidPositionError,
     ManagedLedgerClosedError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
@@ -36,26 +33,16 @@ from engine.managed.errors import (
 )
 from engine.managed.lifecycle import is_full, next_check_s
 from engine.managed.positions import LedgerLine
-from engine.managed.publish_times import publish_time
 from engine.managed.reads import LedgerReads
-from engine.managed.records import CursorState
 from engine.managed.rolling import LedgerList
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.stats import LedgerInfo, ManagedLedgerStats
-from engine.managed.stored import StoredNode
-from engine.metadata import paths
+from engine.managed.topic_cursors import InitialPosition, TopicCursors
 from engine.metadata.store import MetadataStore
 
 __all__ = ["AppendSink", "InitialPosition", "ManagedLedger"]
 
 log = logging.getLogger(__name__)
-
-
-class InitialPosition(Enum):
-    """Where a new cursor starts: at the first entry kept, or behind the last one written."""
-
-    EARLIEST = "earliest"
-    LATEST = "latest"
 
 
 class State(Enum):
@@ -92,7 +79,6 @@ class ManagedLedger:
     ) -> None:
         self.name = name
         self.config = config
-        self.cursors: dict[str, Cursor] = {}
         self.line: LedgerLine = ledger_list.line
         self.reads = reads
         self.settings = settings
@@ -102,6 +88,7 @@ class ManagedLedger:
         self._closer = TaskScope(f"topic {name} end")
         self.tail = cache.tail()
         self._list = ledger_list
+        self._cursors = TopicCursors(self, ledger_list, store, ledgers)
         self._store = store
         self._session_id = store.session_id
         self._ledgers = ledgers
@@ -123,12 +110,16 @@ class ManagedLedger:
         self._age_timer: asyncio.TimerHandle | None = None
         self._trimming = False
         self._cursors_known = False  # until then nobody can say what is consumed
-        self._cursor_lock = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
         self._entries_added = 0
         self._bytes_added = 0
 
     # Facts
+
+    @property
+    def cursors(self) -> dict[str, Cursor]:
+        """Cursors by name."""
+        return self._cursors.by_name
 
     @property
     def last_confirmed(self) -> Position:
@@ -294,10 +285,7 @@ class ManagedLedger:
             if writer.error is not None:
                 raise writer.error
             self._use(writer)
-        path = paths.managed_ledger(self.name)
-        for child in await self._store.children(path):
-            name = paths.decode(child)
-            await self._load_cursor(name)
+        await self._cursors.load()
         self._cursors_known = True
 
     def _use(self, writer: LedgerWriter) -> None:
@@ -400,63 +388,18 @@ class ManagedLedger:
         A position is the first entry to be read; EARLIEST and LATEST of ``engine.base.ids`` work too.
         """
         self._check()
-        async with self._cursor_lock:
-            cursor = self.cursors.get(name)
-            if cursor is not None:
-                return cursor
-            if initial is InitialPosition.EARLIEST:
-                initial = EARLIEST
-            elif initial is InitialPosition.LATEST:
-                initial = LATEST
-            assert isinstance(initial, Position)
-            acks = AckState(self.line.ordinal(initial))
-            if not durable:
-                cursor = self.cursors[name] = Cursor(self, name, acks, None, properties or {})
-                return cursor
-            store = self._cursor_store(name)
-            state = CursorState.of(acks, self.line, properties or {})
-            cursor = Cursor(self, name, acks, store, properties or {})
-            self.cursors[name] = cursor  # from now on nothing is trimmed that it needs
-            try:
-                made = await store.create(state, cursor_properties or {})
-                if not await self._list.still_ours():
-                    raise ManagedLedgerFencedError(f"{self.name} was opened by another owner")
-                if not made:
-                    return await self._load_cursor(name)
-            except BaseException as error:
-                del self.cursors[name]
-                if isinstance(error, ManagedLedgerFencedError):
-                    self.fenced(error)
-                raise
-            return cursor
-
-    async def _load_cursor(self, name: str) -> Cursor:
-        store = self._cursor_store(name)
-        state = await store.take()
-        cursor = Cursor(self, name, state.acks(self.line), store, state.properties)
-        self.cursors[name] = cursor
-        return cursor
-
-    def _cursor_store(self, name: str) -> CursorStore:
-        node = StoredNode(self._store, paths.cursor(self.name, name), self.entropy, self.settings)
-        return CursorStore(
-            node,
-            self._ledgers,
-            self.clock,
-            self.settings,
-            lambda: self.config,
-            self._list.custom(name),
-        )
+        try:
+            return await self._cursors.open(
+                name, initial, properties or {}, durable, cursor_properties or {}
+            )
+        except ManagedLedgerFencedError as error:
+            self.fenced(error)
+            raise
 
     async def delete_cursor(self, name: str) -> None:
         """Delete a cursor with its state. Raises CursorNotFoundError."""
         self._check()
-        async with self._cursor_lock:
-            cursor = self.cursors.get(name)
-            if cursor is None:
-                raise CursorNotFoundError(f"{self.name} has no cursor {name}")
-            await cursor.delete()
-            del self.cursors[name]
+        await self._cursors.delete(name)
         self.trim_soon()
 
     def cursor_persisted(self, cursor: Cursor) -> None:
@@ -470,21 +413,7 @@ class ManagedLedger:
     async def read_entry(self, position: Position) -> Slice:
         """The one entry at ``position``. Raises InvalidPositionError when there is none."""
         self._check()
-        ordinal = self.line.exact(*position)
-        if ordinal < 0:
-            raise InvalidPositionError(f"{self.name} has no entry {position}")
-        return await self._entry(ordinal)
-
-    async def _entry(self, ordinal: int) -> Slice:
-        if self.tail.covers(ordinal):
-            ((base, run),) = self.tail.runs(ordinal, ordinal + 1)
-        else:
-            run = (await self.reads.fetch(ordinal, ordinal + 1, 1))[0]
-            base = ordinal
-        i = ordinal - base
-        spans = run.spans[2 * i : 2 * i + 2]
-        counts = None if run.counts is None else run.counts[i : i + 1]
-        return Slice(run.buf, spans, spans[1] - spans[0], counts, run.ledger_id, run.first + i)
+        return await lookup.read_entry(self, position)
 
     async def find_by_time(self, publish_ms: int) -> Position:
         """Last entry published before ``publish_ms`` (by the metadata's publish time; entries are taken as ordered).
@@ -492,22 +421,7 @@ class ManagedLedger:
         ``(first ledger, -1)`` when there is none. The next one is ``next_position`` of it: what ``Cursor.reset`` takes.
         """
         self._check()
-        low, high = self.line.base, self.line.end
-        while low < high:
-            middle = (low + high) // 2
-            try:
-                run = await self._entry(middle)
-            except LedgerError:
-                if middle >= self.line.base:
-                    raise
-                low = self.line.base  # trimmed meanwhile
-                continue
-            if publish_time(run.entry(0)) < publish_ms:
-                low = middle + 1
-            else:
-                high = middle
-            low = max(low, self.line.base)
-        return self.line.before(low)
+        return await lookup.find_by_time(self, publish_ms)
 
     # Changes
 
@@ -531,7 +445,7 @@ class ManagedLedger:
         """Delete closed ledgers that every durable cursor consumed, by persisted state, and retention lets go."""
         self._check()
         try:
-            for ledger_id in await self._list.trim(self._consumed, self.config):
+            for ledger_id in await self._list.trim(self._cursors.consumed, self.config):
                 self.reads.forget(ledger_id)
         except ManagedLedgerFencedError as error:
             self.fenced(error)
@@ -539,10 +453,6 @@ class ManagedLedger:
         finally:
             for cursor in list(self.cursors.values()):
                 cursor.trimmed()
-
-    def _consumed(self) -> int | None:
-        limits = [one.trim_limit for one in self.cursors.values() if one.durable]
-        return min(limits) if limits else None
 
     async def update_config(self, config: LedgerConfig) -> None:
         """Use new limits and retention from now on; quorums from the next ledger on."""
