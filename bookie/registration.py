@@ -141,13 +141,14 @@ class Registration:
         settings: BookieSettings,
         bookie_id: str,
         port: int,
+        http_port: int | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
         self._writable = paths.available_bookie(bookie_id)
         self._read_only = paths.read_only_bookie(bookie_id)
-        self._value = BookieRegistration.at(settings.host, port).encode()
+        self._value = BookieRegistration.at(settings.host, port, http_port).encode()
         self._changed = asyncio.Event()
         self.read_only = False
         self.registered = False

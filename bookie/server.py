@@ -37,7 +37,7 @@ from engine.metadata.store import (
 )
 from engine.net.listener import Listener
 from engine.net.network import Network
-from engine.net.status import StatusServer, metrics_page, ready_page
+from engine.net.status import Page, StatusServer, metrics_page, ready_page
 
 log = logging.getLogger(__name__)
 
@@ -84,9 +84,11 @@ class Bookie:
             {
                 "/metrics": metrics_page(lambda: generate_latest(registry)),
                 "/ready": ready_page(self.why_not_ready),
+                "/api/v1/bookie/info": self._space_page,
             },
         )
         self._storage: Storage | None = None
+        self._ledger_space = (0, 0)
         self._started = False
         self._stopping = False
 
@@ -135,7 +137,7 @@ class Bookie:
         await self._listener.start(settings.listening_host, settings.bookie_port)
         self.port = self._listener.port
         self._registration = Registration(
-            self._store, self._clock, settings, self.bookie_id, self.port
+            self._store, self._clock, settings, self.bookie_id, self.port, self._status.port or None
         )
         await self._check_disks()
         await self._registration.register()
@@ -309,20 +311,28 @@ class Bookie:
         return self._free_bytes > self.settings.min_usable_size_for_high_priority_writes
 
     async def _check_disks(self) -> None:
-        worst, self._free_bytes = await self._read_lane.run(self._usage)
+        worst, self._free_bytes, self._ledger_space = await self._read_lane.run(self._usage)
         if worst >= self.settings.disk_usage_threshold:
             self._set_read_only(True, f"disk usage {worst:.3f}")
         elif worst < self.settings.disk_usage_lwm_threshold and not self._checkpointer.stuck:
             self._set_read_only(False, f"disk usage {worst:.3f}")
 
-    def _usage(self) -> tuple[float, int]:
-        """Greatest used fraction of our disks, least free bytes."""
-        worst, least = 0.0, 1 << 62
+    def _usage(self) -> tuple[float, int, tuple[int, int]]:
+        """Greatest used fraction of our disks, least free bytes, free and total bytes of the ledgers' disk."""
+        worst, least, space = 0.0, 1 << 62, (0, 0)
         for directory in (self._journal_dir, self._ledger_dir):
-            free = self._disk.free_bytes(directory)
-            worst = max(worst, 1 - free / max(self._disk.total_bytes(directory), 1))
+            space = free, total = (
+                self._disk.free_bytes(directory),
+                self._disk.total_bytes(directory),
+            )
+            worst = max(worst, 1 - free / max(total, 1))
             least = min(least, free)
-        return worst, least
+        return worst, least, space
+
+    def _space_page(self) -> Page:
+        """BookKeeper's page about the disk that ledgers are kept on, in bytes, as of the last look."""
+        free, total = self._ledger_space
+        return Page(200, b'{"freeSpace":%d,"totalSpace":%d}' % (free, total), "application/json")
 
     async def _watch_disks(self) -> None:
         while True:

@@ -339,6 +339,7 @@ class Leader:
 
 
 BOOKIE_PROTOCOL = "bookie-rpc"
+HTTP_PROTOCOL = "http"
 
 
 @dataclass(slots=True)
@@ -361,8 +362,18 @@ class BookieRegistration:
     properties: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def at(cls, host: str, port: int) -> "BookieRegistration":
-        return cls([Endpoint("bookie", host, port, BOOKIE_PROTOCOL)])
+    def at(cls, host: str, port: int, http_port: int | None = None) -> "BookieRegistration":
+        found = cls([Endpoint("bookie", host, port, BOOKIE_PROTOCOL)])
+        if http_port is not None:
+            found.endpoints.append(Endpoint("httpserver", host, http_port, HTTP_PROTOCOL))
+        return found
+
+    def http_url(self) -> str | None:
+        """Address of the bookie's own pages, no slash at the end; None when it has none."""
+        for endpoint in self.endpoints:
+            if endpoint.protocol == HTTP_PROTOCOL:
+                return f"http://{endpoint.host}:{endpoint.port}"
+        return None
 
     def address(self, bookie_id: str) -> tuple[str, int]:
         """Host and port to connect to; without a record the id itself is ``host:port``. Raises RecordFormatError."""

@@ -14,9 +14,8 @@ from typing import Any
 
 from engine.admin.client import BrokerAddress
 from engine.base.errors import MagnetarError
-from engine.metadata import paths
-from engine.metadata.store import MetadataStore
 from gateway.services import catalog
+from gateway.services.bookies import Bookies
 from gateway.services.engine_link import Engine, EngineLink, link
 from gateway.services.rows import Row, merge
 from gateway.services.rows import totals as sum_rows
@@ -68,6 +67,7 @@ class Collector:
         self._error: Exception | None = None
         self._ready = asyncio.Event()
         self._by_broker: dict[str, tuple[int, list[Row]]] = {}
+        self._bookies = Bookies()
         self._known: dict[str, int] = {}
         self._known_at = 0.0
         self._idle: dict[str, Row] = {}
@@ -118,7 +118,7 @@ class Collector:
     async def _round(self, engine: Engine) -> None:
         brokers = await engine.admin.brokers()
         answers = await asyncio.gather(*(self._ask(engine, broker) for broker in brokers))
-        bookies = await self._bookies(engine.store)
+        bookies = await self._bookies.rows(engine.store)
         if time.monotonic() - self._known_at > CATALOG_INTERVAL_S:
             self._known_at = time.monotonic()
             self._known = await catalog.topics(engine.store)
@@ -151,22 +151,6 @@ class Collector:
         line["msg_rate_in"] = round(sum(row["msg_rate_in"] for row in part), 3)
         line["msg_rate_out"] = round(sum(row["msg_rate_out"] for row in part), 3)
         return line
-
-    async def _bookies(self, store: MetadataStore) -> list[dict[str, Any]]:
-        """Bookies that ever registered (their cookie stays), and whether they are there now."""
-        writable = set(await catalog.children(store, paths.AVAILABLE)) - {"readonly"}
-        read_only = set(await catalog.children(store, paths.READ_ONLY))
-        cookies = set(await catalog.children(store, paths.COOKIES))
-
-        def state(bookie: str) -> str:
-            if bookie in writable:
-                return "writable"
-            return "read-only" if bookie in read_only else "down"
-
-        return [
-            {"id": bookie, "state": state(bookie), "free_bytes": None, "total_bytes": None}
-            for bookie in sorted(writable | read_only | cookies)
-        ]
 
 
 _lock = threading.Lock()

@@ -381,7 +381,7 @@ async def test_metrics_and_ready_are_served() -> None:
         client = await machine.client()
         assert await client.add(1, 0, b"a") == Code.OK
         pages = {}
-        for path in ("/metrics", "/ready", "/nothing"):
+        for path in ("/metrics", "/ready", "/api/v1/bookie/info", "/nothing"):
             reader, writer = await asyncio.open_connection("127.0.0.1", machine.bookie._status.port)
             writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             pages[path] = await reader.read()
@@ -389,6 +389,8 @@ async def test_metrics_and_ready_are_served() -> None:
             await writer.wait_closed()
         assert b"200" in pages["/ready"].split(b"\r\n")[0]
         assert b"bookie_entries_added_total 1.0" in pages["/metrics"]
+        space = json.loads(pages["/api/v1/bookie/info"].partition(b"\r\n\r\n")[2])
+        assert 0 < space["freeSpace"] <= space["totalSpace"] == machine.disk.capacity_bytes
         assert b"404" in pages["/nothing"].split(b"\r\n")[0]
         await client.close()
 
