@@ -10,7 +10,7 @@ from typing import Protocol
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.base.ids import Position
-from engine.base.slices import Slice, View
+from engine.base.slices import View
 from engine.base.tasks import TaskScope
 from engine.ledger.errors import NoSuchLedgerError
 from engine.managed.ack_state import AckState, bits_of, words_of
@@ -26,6 +26,7 @@ from engine.managed.persister import Persister
 from engine.managed.positions import LedgerLine
 from engine.managed.reads import LedgerReads, ReadAhead, collect
 from engine.managed.records import CursorState
+from engine.managed.replay import replay
 from engine.managed.settings import ManagedSettings
 from engine.managed.stats import CursorStats
 
@@ -34,8 +35,6 @@ log = logging.getLogger(__name__)
 BLOCK_AT = 0.75
 """Part of the largest state at which dispatch is to pause."""
 STATS_RANGES_MAX = 1000
-REPLAY_SPAN = 256
-"""Replayed entries of one ledger within so many ids are read at once."""
 
 
 class CursorOwner(Protocol):
@@ -178,19 +177,7 @@ class Cursor:
         Does not move ``read_position``. Cancel-safe.
         """
         self._check()
-        line, acks = self._owner.line, self._acks
-        wanted = sorted({line.exact(*position) for position in positions})
-        views: list[View] = []
-        i = 0
-        while i < len(wanted):
-            ordinal = wanted[i]
-            if ordinal < line.base or acks.is_acknowledged(ordinal):
-                i += 1
-                continue
-            found = await self._replay_from(wanted, i)
-            views += found[0]
-            i = found[1]
-        return views
+        return await replay(self._owner, self._acks, positions)
 
     def acknowledge(self, positions: Sequence[Position]) -> None:
         """Acknowledge single entries; idempotent. Positions that do not exist (any more) are ignored."""
@@ -414,51 +401,6 @@ class Cursor:
             raise
         if self._error is None:
             self._ahead.put(first[0], runs)
-
-    async def _replay_from(self, wanted: list[int], i: int) -> tuple[list[View], int]:
-        """Entry ``wanted[i]`` with as many of the following as one read gives; views, and the index to go on from."""
-        owner, line = self._owner, self._owner.line
-        start = wanted[i]
-        ledger, base = line.find(start)
-        stop = base + ledger.entries
-        if owner.tail.covers(start):
-            runs = owner.tail.runs(start, wanted[-1] + 1)
-        else:
-            last = i
-            while last + 1 < len(wanted) and wanted[last + 1] < min(stop, start + REPLAY_SPAN):
-                last += 1
-            try:
-                read = await owner.reads.fetch(
-                    start, wanted[last] + 1, owner.settings.read_ahead_bytes
-                )
-            except NoSuchLedgerError:
-                if line.first_ordinal(ledger.ledger_id) is None:
-                    return [], i + 1
-                raise
-            runs = []
-            for run in read:
-                runs.append((start, run))
-                start += run.count
-        return self._cut(wanted, i, runs)
-
-    def _cut(
-        self, wanted: list[int], i: int, runs: list[tuple[int, Slice]]
-    ) -> tuple[list[View], int]:
-        views: list[View] = []
-        for base, run in runs:
-            while i < len(wanted) and wanted[i] < base + run.count:
-                first = wanted[i]
-                i += 1
-                if self._acks.is_acknowledged(first):
-                    continue
-                at = first + 1
-                while i < len(wanted) and wanted[i] == at < base + run.count:
-                    if self._acks.is_acknowledged(at):
-                        break
-                    at += 1
-                    i += 1
-                views.append(View(run, first - base, at - base))
-        return views, i
 
     def _state(self) -> CursorState:
         return CursorState.of(self._acks, self._owner.line, self._properties)
