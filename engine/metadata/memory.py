@@ -408,4 +408,6 @@ class MemoryStore(SessionStore):
         calls, self._calls = self._calls, {}
         for future in calls:
             if not future.done():
-                future.set_exception(type(error)(*error.args))  # one each: tracebacks grow where they are raised
+                future.set_exception(
+                    type(error)(*error.args)
+                )  # one each: tracebacks grow where they are raised
