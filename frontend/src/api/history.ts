@@ -25,7 +25,3 @@ export function record(subject: string, at: number, values: number[]): readonly 
   }
   return after;
 }
-
-export function historyOf(subject: string): readonly Point[] {
-  return rings.get(subject) ?? [];
-}
