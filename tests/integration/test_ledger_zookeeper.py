@@ -14,7 +14,6 @@ from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.ledger.client import LedgerClient
 from engine.metadata import paths, zookeeper
-from engine.metadata.leases import acquire
 from engine.metadata.store import (
     MetadataStore,
     SessionExpiredError,
@@ -92,14 +91,12 @@ async def test_sessions_survive_a_short_absence_of_the_server(
     told: list[str] = []
     store.on_state(states.append)
     store.watch("/w", told.append)
-    lease = await acquire(store, "/lease", b"me")
-    assert lease is not None
+    await store.create("/mine", b"me", ephemeral=True)
     session_id = store.session_id
     zookeeper_server.stop()
     async with asyncio.timeout(5):
         while store.state is SessionState.CONNECTED:
             await asyncio.sleep(0.01)
-    assert not lease.held
     zookeeper_server.start()
     async with asyncio.timeout(10):
         while store.state is not SessionState.CONNECTED:
@@ -107,10 +104,12 @@ async def test_sessions_survive_a_short_absence_of_the_server(
         while not told:
             await asyncio.sleep(0.01)
     assert SessionState.SUSPENDED in states
+    found = await store.exists("/mine")
     if store.session_id == session_id:  # the server came back in time
-        assert lease.held
+        assert found is not None
+        assert found.ephemeral_owner == session_id
     else:
-        assert lease.gone
+        assert found is None or found.ephemeral_owner == session_id
     assert await store.exists("/w") is None
 
 
@@ -120,17 +119,16 @@ async def test_a_lost_server_ends_in_expiry_and_a_new_session(
     store = await stores(1.0)
     states: list[SessionState] = []
     store.on_state(states.append)
-    lease = await acquire(store, "/lease", b"me")
-    assert lease is not None
+    await store.create("/mine", b"me", ephemeral=True)
     session_id = store.session_id
     zookeeper_server.stop()
     try:
         with pytest.raises((StoreUnavailableError, SessionExpiredError)):
-            await store.get("/lease")
+            await store.get("/mine")
         async with asyncio.timeout(5):
             while SessionState.EXPIRED not in states:
                 await asyncio.sleep(0.01)
-        assert lease.gone
+        assert not store.session_proven
     finally:
         zookeeper_server.start()
     async with asyncio.timeout(10):
@@ -138,6 +136,9 @@ async def test_a_lost_server_ends_in_expiry_and_a_new_session(
             await asyncio.sleep(0.01)
     assert store.session_id not in (0, session_id)
     async with asyncio.timeout(10):
-        while (again := await acquire(store, "/lease", b"me")) is None:
+        while await store.exists("/mine") is not None:
             await asyncio.sleep(0.05)
-    assert again.held
+    await store.create("/mine", b"me", ephemeral=True)
+    found = await store.exists("/mine")
+    assert found is not None
+    assert found.ephemeral_owner == store.session_id
