@@ -27,7 +27,7 @@ check:
 	$(VENV)/python manage.py export_openapi --check
 
 unit:
-	PYTHONASYNCIODEBUG=1 $(VENV)/pytest -q tests/unit tests/golden tests/contract
+	PYTHONASYNCIODEBUG=1 $(VENV)/pytest -q --timeout 60 tests/unit tests/golden tests/contract
 
 # Real ZooKeeper, real processes, the official client, Spark; the crash tests; Apache beside us where Maven is.
 slow:
