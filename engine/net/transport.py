@@ -47,7 +47,7 @@ class Connection(asyncio.Protocol):
         self.paused = False
         self.closing = False
         self.error: Exception | None = None
-        self.on_gone: Callable[[], None] | None = None  # for the listener or dialer that owns it
+        self.on_gone: Callable[[], None] | None = None  # for the listener that owns it
         self._loop = asyncio.get_running_loop()
         self._parts: list[bytes | memoryview] = []
         self._kept = 0

@@ -1,0 +1,75 @@
+"""Listening over loopback sockets."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from engine.net.listener import Listener
+from engine.net.network import LoopNetwork
+from engine.net.transport import Connection
+
+
+class Echo(Connection):
+    """Sends every whole frame back; ``got`` collects what a client receives."""
+
+    def __init__(self, echo: bool = True) -> None:
+        super().__init__(frame_max=1 << 20)
+        self.echo = echo
+        self.got = asyncio.Event()
+        self.gone = asyncio.Event()
+        self.data = b""
+
+    def received(self, buf: bytes, pos: int, end: int) -> int:
+        while (
+            end - pos >= 4 and (stop := pos + 4 + int.from_bytes(buf[pos : pos + 4], "big")) <= end
+        ):
+            if self.echo:
+                self.send(buf[pos:stop])
+            self.data += buf[pos + 4 : stop]
+            pos = stop
+        self.got.set()
+        return pos
+
+    def closed(self, error: Exception | None) -> None:
+        self.gone.set()
+
+
+@pytest.fixture
+async def listener() -> AsyncIterator[Listener]:
+    found = Listener(LoopNetwork(), Echo, connections_max=2, refusal=b"\x00\x00\x00\x04full")
+    await found.start("127.0.0.1", 0)
+    yield found
+    await found.drain(1)
+
+
+async def dial(port: int) -> Echo:
+    connection = Echo(echo=False)
+    await LoopNetwork().connect("127.0.0.1", port, lambda: connection)
+    return connection
+
+
+async def test_beyond_the_cap_a_newcomer_is_told_and_closed(listener: Listener) -> None:
+    held = []
+    for _ in range(2):
+        connection = await dial(listener.port)
+        connection.send(b"\x00\x00\x00\x01a")
+        await connection.got.wait()
+        held.append(connection)
+    third = await dial(listener.port)
+    await third.gone.wait()
+    assert third.data == b"full"
+    assert (listener.refused, len(listener.connections)) == (1, 2)
+    for connection in held:
+        connection.close()
+
+
+async def test_draining_ends_every_connection(listener: Listener) -> None:
+    connection = await dial(listener.port)
+    connection.send(b"\x00\x00\x00\x01a")
+    await connection.got.wait()
+    await listener.drain(1)
+    await connection.gone.wait()
+    assert listener.connections == []
+    with pytest.raises(ConnectionRefusedError):
+        await dial(listener.port)
