@@ -15,7 +15,7 @@ import pytest
 
 from gateway.standalone.control import NotRunningError
 from tests.crash.load import quiet_client
-from tests.instance import PORTS, ROOT, Instance, running_instance
+from tests.instance import PORTS, ROOT, Instance, free_ports, running_instance
 
 TOPIC = "persistent://public/default/manners"
 COMPLAINT = re.compile(r"Traceback|\bERROR\b|\bCRITICAL\b|\bWARN(ING)?\b")
@@ -94,7 +94,11 @@ def refused(data_dir: Path, *options: str, **settings: str) -> str:
 def test_a_taken_port_is_named_with_a_way_out(name: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        line = refused(tmp_path, **{f"MAGNETAR_{name}_PORT": str(port)})
+        others = dict(zip(PORTS, map(str, free_ports(len(PORTS), gap=20)), strict=True))
+        ports = {
+            f"MAGNETAR_{key}_PORT": value for key, value in {**others, name: str(port)}.items()
+        }
+        line = refused(tmp_path, **ports)
     assert f"port {port} (" in line
     assert "Address already in use" in line
     assert "MAGNETAR_PORT_OFFSET=1000 make run" in line

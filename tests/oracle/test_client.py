@@ -465,11 +465,6 @@ def a_terminated_topic(bench: Bench) -> Any:
 
 
 # Ours must differ here, and why.
-DIFFERENT: dict[str, str] = {
-    "delayed_messages_on_a_shared_subscription": "delayed delivery is not built: both come at once",
-}
-
-
 @pytest.fixture(scope="module")
 def clients(sides: tuple[Side, Side]) -> Iterator[list[pulsar.Client]]:
     quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
@@ -488,8 +483,4 @@ def test_the_client_sees_the_same_on_both_sides(
     benches = [Bench(client, side, name) for client, side in zip(clients, sides, strict=True)]
     with ThreadPoolExecutor(2) as pool:  # both at once: half the waiting
         theirs, ours = pool.map(run, benches)
-    reason = DIFFERENT.get(run.__name__)
-    if reason is None:
-        assert ours == theirs
-    else:
-        assert ours != theirs, f"equal again, take it off the list: {reason}"
+    assert ours == theirs
