@@ -504,7 +504,7 @@ def cluster(args):
             for i in range(n)
         ]
         for j in range(first, first + 2 * args.brokers, 2):
-            brokers.append(
+            brokers.append(  # noqa: PERF401 - the loop reads better
                 broker_server(
                     args.dir,
                     f"{name}-broker{j}",
