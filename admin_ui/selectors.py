@@ -11,7 +11,7 @@ from engine.base.names import TopicName
 from gateway.rest.errors import BadInputError
 from gateway.services import catalog, rows
 from gateway.services.collector import HISTORY_COLUMNS, INTERVAL_S, Snapshot, collector, now_ms
-from gateway.services.drain import Backlogs, forecast
+from gateway.services.drain import STILL, Backlogs, forecast
 from gateway.services.engine_link import Engine
 
 LIMIT_DEFAULT = 100
@@ -121,10 +121,12 @@ def attention(snapshot: Snapshot) -> list[Body]:
     for row in snapshot.rows:
         if len(found) >= ATTENTION_MAX:
             break
-        if row["backlog"] > 0 and row["consumers"] == 0:
-            name = quote(row["topic"], safe="")
-            link = f"{cluster}/t/{row['tenant']}/{row['namespace']}/{name}/subscriptions"
-            add("warning", f"{row['name']} has no consumer", f"{row['backlog']} entries wait", link)
+        if row["backlog"] == 0 or row["msg_rate_out"] >= STILL:
+            continue
+        name = quote(row["topic"], safe="")
+        link = f"{cluster}/t/{row['tenant']}/{row['namespace']}/{name}/subscriptions"
+        what = "stands still" if row["consumers"] else "has no consumer"
+        add("warning", f"{row['name']} {what}", f"{row['backlog']} entries wait", link)
     return found
 
 

@@ -230,7 +230,7 @@ function optionsOf(
       },
       {
         ...axis,
-        size: 62,
+        size: 72,
         space: 34,
         ...(latest.current.binary ? { incrs: POWERS_OF_TWO } : {}),
         values: (_u, splits) =>

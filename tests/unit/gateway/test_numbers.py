@@ -97,11 +97,13 @@ def test_merged_metrics_describe_each_family_once_and_keep_series_apart() -> Non
 
 def test_what_needs_attention_comes_errors_first_and_leads_there() -> None:
     alone = row("persistent://t/n/a b", backlog=7)
-    served = row("persistent://t/n/fine", backlog=7, consumers=1)
+    stuck = row("persistent://t/n/stuck", backlog=7, consumers=1)
+    served = row("persistent://t/n/fine", backlog=7, consumers=1, msg_rate_out=5.0)
     brokers = [{"id": "b:1", "state": "unreachable"}]
     bookies = [{"id": "k:1", "state": "writable"}, {"id": "k:2", "state": "down"}]
-    found = attention(Snapshot(0, [alone, served], brokers, bookies, {}))
-    assert [item["severity"] for item in found] == ["error", "error", "warning"]
+    found = attention(Snapshot(0, [alone, stuck, served], brokers, bookies, {}))
+    assert [item["severity"] for item in found] == ["error", "error", "warning", "warning"]
+    assert found[3]["title"] == "persistent://t/n/stuck stands still"
     assert found[2]["link"] == "/c/standalone/t/t/n/a%20b/subscriptions"
 
 
