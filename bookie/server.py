@@ -119,9 +119,11 @@ class Bookie:
             self._store, self._entropy, initialize=settings.initialize_cluster and self._is_new()
         )
         self.bookie_id = settings.bookie_id or f"{settings.host}:{settings.bookie_port}"
-        identity = cookie_text(
-            self.bookie_id, settings.journal_root, settings.ledger_root, self._instance_id
+        journal, ledgers = (
+            settings.named(settings.journal_root),
+            settings.named(settings.ledger_root),
         )
+        identity = cookie_text(self.bookie_id, journal, ledgers, self._instance_id)
         await self._check_identity(identity)
         self._flush_lane, self._read_lane = self._lane("flush"), self._lane("read")
         started = self._clock.monotonic_s()

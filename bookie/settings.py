@@ -29,6 +29,8 @@ class BookieSettings:
     """journalDirectory"""
     ledger_directory: str = ""
     """ledgerDirectories, one"""
+    movable_data: bool = False
+    """The cookie names directories relative to ``data_dir``, so that all may be moved; BookKeeper's are absolute."""
     http_server_port: int | None = None
     """httpServerPort: /metrics and /ready; None for no such server."""
     zk_timeout_s: float = 10.0
@@ -116,6 +118,11 @@ class BookieSettings:
     @property
     def ledger_root(self) -> str:
         return self.ledger_directory or f"{self.data_dir}/ledgers"
+
+    def named(self, directory: str) -> str:
+        """How the cookie calls one of our directories."""
+        below = f"{self.data_dir}/"
+        return directory.removeprefix(below) if self.movable_data else directory
 
     @property
     def host(self) -> str:

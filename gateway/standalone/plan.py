@@ -169,7 +169,9 @@ def children(
         ports = {"bookie": bookie_port + i, "http": bookie_http + i}
         ready = Ready("http", bookie_http + i, "/ready")
         # The id is bound to the disks; by default it holds the port, which may be another one tomorrow.
-        env = {**shared, **MALLOC, "MAGNETAR_BOOKIE_BOOKIE_ID": name}
+        # The same goes for where the data lies.
+        own = {"MAGNETAR_BOOKIE_BOOKIE_ID": name, "MAGNETAR_BOOKIE_MOVABLE_DATA": "true"}
+        env = {**shared, **MALLOC, **own}
         out.append(Child(name, argv, ports, ready, ("zookeeper",), env))
     for i in range(options.brokers):
         # 6651 stays free for TLS

@@ -83,7 +83,7 @@ def test_acknowledged_messages_do_not_come_back_after_a_kill(instance: Instance)
 
 
 @pytest.mark.timeout(120)
-def test_a_second_start_on_the_same_data_serves_what_was_stored(tmp_path: Path) -> None:
+def test_data_that_was_moved_is_served_by_the_next_instance_on_other_ports(tmp_path: Path) -> None:
     topic = "persistent://public/default/kept"
     with running_instance(tmp_path / "data") as first:
         client = quiet_client(first.url)
@@ -92,7 +92,8 @@ def test_a_second_start_on_the_same_data_serves_what_was_stored(tmp_path: Path) 
         for number in range(50):
             producer.send(b"%d" % number)
         client.close()
-    with running_instance(tmp_path / "data") as second:
+    (tmp_path / "data").rename(tmp_path / "moved")
+    with running_instance(tmp_path / "moved") as second:
         client = quiet_client(second.url)
         consumer = client.subscribe(topic, "s")
         assert [int(consumer.receive(5000).data()) for _ in range(50)] == list(range(50))
