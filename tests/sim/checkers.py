@@ -108,8 +108,9 @@ def one_writer_per_ledger(history: History) -> list[str]:
 def confirmed_acks_hold(history: History) -> list[str]:
     """Promise 2: after an acknowledgement was confirmed, its message is not delivered again.
 
-    A broker that was replaced meanwhile may still send from memory to consumers that attached before the confirmation:
-    nobody can stop its bytes. So this counts for the broker that confirmed, and for every attachment made later.
+    A broker that was replaced may still send from memory to consumers that attached before those of its successor:
+    nobody can stop its bytes. So this counts for the broker that confirmed, and for every attachment made later than
+    that of the consumer whose acknowledgement was confirmed.
     A message that was sent again and stored twice has two positions, each to be acknowledged.
     """
     confirmed: dict[tuple[str, Position], AckConfirmed] = {}
@@ -117,13 +118,13 @@ def confirmed_acks_hold(history: History) -> list[str]:
         confirmed.setdefault((ack.subscription, ack.position), ack)
     found = []
     for d in history.deliveries:
-        ack = confirmed.get((d.subscription, d.position))
-        if ack is None or min(d.at, d.sent_at) <= ack.at:
+        first = confirmed.get((d.subscription, d.position))
+        if first is None or min(d.at, d.sent_at) <= first.at:
             continue
-        if d.broker == ack.broker or d.attached_at > ack.at:
+        if d.broker == first.broker or d.attached_at > first.attached_at:
             found.append(
                 f"{d.subscription}: {d.producer} {d.number} at {d.position} delivered at {d.at:.3f} by {d.broker},"
-                f" its ack was confirmed at {ack.at:.3f} by {ack.broker}"
+                f" its ack was confirmed at {first.at:.3f} by {first.broker}"
             )
     return found
 

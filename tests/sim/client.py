@@ -482,7 +482,15 @@ class Consumer(Client):
             return
         for name, number, position in keys:
             self.history.acks.append(
-                AckConfirmed(self.loop.now, self.full_name, name, number, position, self.broker)
+                AckConfirmed(
+                    self.loop.now,
+                    self.full_name,
+                    name,
+                    number,
+                    position,
+                    self.broker,
+                    self._attached_at,
+                )
             )
 
     def _wrong(self, text: str) -> None:

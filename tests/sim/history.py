@@ -46,6 +46,8 @@ class AckConfirmed(NamedTuple):
     number: int
     position: Position
     broker: str = ""
+    attached_at: float = 0.0
+    """When the broker confirmed the SUBSCRIBE of the consumer that acknowledged."""
 
 
 @dataclass

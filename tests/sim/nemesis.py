@@ -163,7 +163,11 @@ def reset(n: Nemesis) -> None:
 def slow_link(n: Nemesis) -> None:
     name = n.host()
     n.cluster.world.slow[name] = n.rng.choice((0.01, 0.1, 0.5))
-    n.later(n.rng.choice((1.0, 5.0)), lambda: n.cluster.world.slow.pop(name, None) and None)
+
+    def mend() -> None:
+        n.cluster.world.slow.pop(name, None)
+
+    n.later(n.rng.choice((1.0, 5.0)), mend)
 
 
 def slow_disk(n: Nemesis) -> None:
@@ -203,11 +207,11 @@ def take_over(n: Nemesis) -> None:
         return
     session_s = n.cluster.shape.session_s
     n.cluster.count("take-overs")
-    if n.rng.random() < 0.5:
+    if n.rng.random() < 0.7:
         session_id = machine.store.session_id
         n.cluster.metadata.partition(session_id)
         n._partitioned.append(session_id)
-        n.later(session_s * (1.2 + n.rng.random()), lambda: n.cluster.metadata.heal(session_id))
+        n.later(session_s * (1.5 + n.rng.random()), lambda: n.cluster.metadata.heal(session_id))
     else:
         node = machine.node
         n.cluster.loop.pause(node)
@@ -219,11 +223,10 @@ def take_over(n: Nemesis) -> None:
 
         n.later(session_s * (1.2 + n.rng.random()), resume)
     for name in n.clients:
-        if n.rng.random() < 0.5:
-            n.later(
-                session_s * (0.9 + 0.3 * n.rng.random()),
-                partial(n.cluster.world.reset_links, name),
-            )
+        # Producers mostly stay, so that the old owner can do wrong. Thrice: a client may well ask it again.
+        if n.rng.random() < (0.2 if "-p" in name else 0.7):
+            for share in (1.05, 1.15, 1.3):
+                n.later(session_s * share, partial(n.cluster.world.reset_links, name))
 
 
 FAULTS: dict[str, Act] = {

@@ -225,7 +225,7 @@ class Pipe(asyncio.Transport):
             self._pumping = True
             loop.call_later(CUT_POLL_S, self._pump, context=self.context)
             return
-        parts = []
+        parts: list[bytes] = []
         while self.queue and (part := self.queue[0][1]) is not None and len(parts) < 16:
             self.sent_at = self.queue[0][0]
             parts.append(part)
