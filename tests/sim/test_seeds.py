@@ -20,7 +20,7 @@ FOUND = {
     # The metadata session's timer span without time passing, just before the session had to be given up.
     "a_session_timer_that_does_not_spin": 2,
     # A ledger failed while the topic's cursors were being loaded: all ledgers were trimmed, with unread messages.
-    "nothing_is_trimmed_before_cursors_are_known": 1792,
+    "nothing_is_trimmed_before_cursors_are_known": 1258,
     # Detaching the first consumer of a lost topic read from its dead cursor: the others were never sent away.
     "consumers_of_a_lost_topic_are_sent_away": 3,
 }
