@@ -43,6 +43,7 @@ e2e:
 
 # A short campaign of the seeded simulator; `make sim SEEDS=5000` for a long one.
 sim:
+	$(VENV)/pytest -q tests/sim
 	$(VENV)/python -m tests.sim.run --seeds $(SEEDS)
 
 # Side by side with Apache Pulsar where Maven is at hand. Prints ratios, asserts nothing.
