@@ -316,8 +316,11 @@ class Bookie:
         worst, self._free_bytes, self._ledger_space = await self._read_lane.run(self._usage)
         if worst >= self.settings.disk_usage_threshold:
             self._set_read_only(True, f"disk usage {worst:.3f}")
-        elif worst < self.settings.disk_usage_lwm_threshold and not self._checkpointer.stuck:
-            self._set_read_only(False, f"disk usage {worst:.3f}")
+        elif worst < self.settings.disk_usage_lwm_threshold:
+            if self._checkpointer.stuck:
+                self._checkpointer.request()  # there is room again: writable once what waits is written
+            else:
+                self._set_read_only(False, f"disk usage {worst:.3f}")
 
     def _usage(self) -> tuple[float, int, tuple[int, int]]:
         """Greatest used fraction of our disks, least free bytes, free and total bytes of the ledgers' disk."""
