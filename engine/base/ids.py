@@ -1,11 +1,6 @@
-"""Identifiers: types, not bare integers, so that a ledger id cannot stand where an entry id is due."""
+"""Positions of entries: a pair with names, so that a ledger id cannot stand where an entry id is due."""
 
-from typing import NamedTuple, NewType
-
-LedgerId = NewType("LedgerId", int)
-EntryId = NewType("EntryId", int)
-BookieId = NewType("BookieId", str)
-"""Name of a bookie as registered, usually ``host:port``."""
+from typing import NamedTuple
 
 
 class Position(NamedTuple):

@@ -16,9 +16,6 @@ class RunState(models.TextChoices):
     CANCELLED = "cancelled"
 
 
-FINAL = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
-
-
 def new_run_id() -> str:
     return secrets.token_hex(8)
 
