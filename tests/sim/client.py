@@ -315,7 +315,7 @@ class Producer(Client):
     def _check_durable(self, number: int, position: Position) -> None:
         """At the moment of the receipt, the ack quorum's disks hold the message."""
         need = self.cluster.shape.quorum[2]
-        copies = self.cluster.durable_copies(self.marker(number))
+        copies = self.cluster.durable_copies(self.marker(number), need)
         if copies < need:
             self.history.anomalies.append(
                 f"{self.name} {number} at {position} has a receipt and {copies} synced copies of {need}"

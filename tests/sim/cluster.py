@@ -331,9 +331,13 @@ class Cluster:
                     }
         return None
 
-    def durable_copies(self, marker: bytes) -> int:
-        """Bookies whose disk would still hold ``marker`` if all power went now."""
-        return sum(machine.disk.holds_durably(marker) for machine in self.bookies)
+    def durable_copies(self, marker: bytes, enough: int) -> int:
+        """Bookies whose disk would still hold ``marker`` if all power went now; counts no further than ``enough``."""
+        copies = 0
+        for machine in self.bookies:
+            if copies < enough:
+                copies += machine.disk.holds_durably(marker)
+        return copies
 
 
 def _serves(machine: Machine, topic: TopicName) -> bool:

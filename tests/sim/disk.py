@@ -35,16 +35,22 @@ class _Inode:
         for sector in range(start // SECTOR, (stop + SECTOR - 1) // SECTOR):
             self.dirty[sector] = None
 
-    def _settle(self, sector: int) -> None:
-        start = sector * SECTOR
-        part = self.data[start : start + SECTOR]
-        if len(self.durable) < start + len(part):
-            self.durable.extend(bytes(start + len(part) - len(self.durable)))
+    def _settle_run(self, first: int, behind: int) -> None:
+        """Sectors ``first .. behind - 1`` reach the disk."""
+        start = first * SECTOR
+        part = self.data[start : behind * SECTOR]
+        if len(self.durable) < start:
+            self.durable.extend(bytes(start - len(self.durable)))
         self.durable[start : start + len(part)] = part
 
     def sync(self) -> None:
+        first = behind = 0
         for sector in self.dirty:
-            self._settle(sector)
+            if sector != behind:
+                self._settle_run(first, behind)
+                first = sector
+            behind = sector + 1
+        self._settle_run(first, behind)
         del self.durable[len(self.data) :]
         if len(self.durable) < len(self.data):
             self.durable.extend(bytes(len(self.data) - len(self.durable)))
@@ -53,7 +59,7 @@ class _Inode:
     def crash(self, keep: Keep) -> None:
         for sector in sorted(self.dirty):
             if keep():
-                self._settle(sector)
+                self._settle_run(sector, sector + 1)
         self.dirty.clear()
         self.data = bytearray(self.durable)
 

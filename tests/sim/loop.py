@@ -14,6 +14,10 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+EVENTS_FREE = 300_000
+EVENTS_PER_S = 10_000.0
+"""A run with more events than these, free and for each simulated second, goes in circles."""
+
 
 class Deadlock(RuntimeError):
     """Nothing can ever run again: a lost wake-up in the code under test."""
@@ -26,7 +30,7 @@ class Node:
         self.name = name
         self.dead = False
         self.paused = False
-        self.parked: list[asyncio.Handle] = []
+        self.parked: list[SimHandle] = []
 
     def __repr__(self) -> str:
         return f"Node({self.name}{', dead' if self.dead else ''})"
@@ -36,40 +40,63 @@ WORLD = Node("world")
 NODE: contextvars.ContextVar[Node] = contextvars.ContextVar("node", default=WORLD)
 
 
-class _Counted:
-    """Hash by order of creation instead of by address, so that sets iterate alike in every run."""
+class _Numbered:
+    """Hash by the order in which hashes are first asked for, not by address: sets iterate alike in every run."""
 
     _count = 0
 
-    def _number(self) -> None:
-        _Counted._count += 1
-        self._hash = _Counted._count
-
     def __hash__(self) -> int:
-        return self._hash
+        try:
+            return self._hash
+        except AttributeError:
+            _Numbered._count += 1
+            self._hash = _Numbered._count
+            return self._hash
 
 
-class SimFuture(_Counted, asyncio.Future):  # type: ignore[type-arg]
-    def __init__(self, **kwargs: Any) -> None:
-        self._number()
-        super().__init__(**kwargs)
-
-    __hash__ = _Counted.__hash__
+class SimFuture(_Numbered, asyncio.Future):  # type: ignore[type-arg]
+    __hash__ = _Numbered.__hash__
 
 
-class SimTask(_Counted, asyncio.Task):  # type: ignore[type-arg]
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._number()
-        context = kwargs.get("context")
-        self.node: Node = NODE.get() if context is None else context.get(NODE, WORLD)
-        super().__init__(*args, **kwargs)
-        self._log_destroy_pending = False
+class SimTask(_Numbered, asyncio.Task):  # type: ignore[type-arg]
+    node: Node
 
-    __hash__ = _Counted.__hash__
+    __hash__ = _Numbered.__hash__
 
 
 def _sim_task(loop: Any, coro: Any, context: Any = None) -> SimTask:
-    return SimTask(coro, loop=loop, context=context)
+    task = SimTask(coro, loop=loop, context=context)
+    task.node = NODE.get() if context is None else context.get(NODE, WORLD)
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    return task
+
+
+class SimHandle(asyncio.TimerHandle):
+    """A callback of a node, at a time or as soon as possible. One class for both, and no bookkeeping but ``node``:
+    most of a run's events are handles, so what one costs decides how many runs a minute has."""
+
+    __slots__ = ("node",)
+
+    def __init__(
+        self, when: float, callback: Any, args: Any, loop: "SimLoop", context: Any
+    ) -> None:
+        if context is None:
+            context = contextvars.copy_context()
+        self._context = context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+        self._when = when
+        self._scheduled = False
+        self.node: Node = context.get(NODE, WORLD)
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback = None
+        self._args = None
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -77,16 +104,19 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        _Counted._count = 0
+        _Numbered._count = 0
         self.seed = seed
         self.now = 0.0
         self.rng = random.Random(seed)
         self.events = 0
+        self._events_max: float = EVENTS_FREE
         self.deadline = float("inf")
-        self.events_max = 1_000_000
         self.trace = hashlib.blake2b(digest_size=16)
         self.failures: list[dict[str, Any]] = []
         self._graveyard: list[asyncio.Task[Any]] = []
+        self._queue: deque[SimHandle] = deque()
+        self._timers: list[tuple[float, int, SimHandle]] = []
+        self._timer_count = 0
         self._clock_resolution = 1e-9
         self.set_task_factory(_sim_task)
         self.set_exception_handler(lambda loop, context: self.failures.append(context))
@@ -106,68 +136,89 @@ class SimLoop(asyncio.BaseEventLoop):
     def run_in_executor(self, *_: Any) -> Any:
         raise RuntimeError("a thread in simulated code: use a Lane")
 
-    def _call_soon(self, callback: Any, args: Any, context: Any) -> asyncio.Handle:
-        handle = super()._call_soon(callback, args, context)  # type: ignore[misc]
-        return self._unless_dead(handle)
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:
+        handle = SimHandle(self.now, callback, args, self, context)
+        if handle.node.dead:
+            handle.cancel()
+        else:
+            self._queue.append(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon
+
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        return self.call_at(self.now + delay, callback, *args, context=context)
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
-        return self._unless_dead(super().call_at(when, callback, *args, context=context))
-
-    @staticmethod
-    def _unless_dead(handle: asyncio.Handle) -> asyncio.Handle:
-        if handle._context.get(NODE, WORLD).dead:  # type: ignore[attr-defined]
+        handle = SimHandle(when, callback, args, self, context)
+        if handle.node.dead:
             handle.cancel()
+        else:
+            self._timer_count += 1
+            heapq.heappush(self._timers, (when, self._timer_count, handle))
         return handle
 
     def _run_once(self) -> None:
-        ready: deque[asyncio.Handle] = self._ready  # type: ignore[attr-defined]
-        scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
-        while scheduled and scheduled[0]._cancelled:  # type: ignore[attr-defined]
-            heapq.heappop(scheduled)._scheduled = False  # type: ignore[attr-defined]
-        if not ready and not self._stopping:  # type: ignore[attr-defined]
-            if not scheduled:
+        queue, timers = self._queue, self._timers
+        while timers and timers[0][2]._cancelled:  # type: ignore[attr-defined]
+            heapq.heappop(timers)
+        if not queue and not self._stopping:  # type: ignore[attr-defined]
+            if not timers:
                 raise Deadlock(
                     f"seed {self.seed}: nothing is runnable at {self.now:.3f} s and no timer is set"
                 )
-            self.now = max(self.now, scheduled[0]._when)  # type: ignore[attr-defined]
-            if self.now > self.deadline:
-                raise TimeoutError(f"seed {self.seed}: still running at {self.now:.0f} simulated s")
-        while scheduled and scheduled[0]._when <= self.now:  # type: ignore[attr-defined]
-            timer = heapq.heappop(scheduled)
-            timer._scheduled = False  # type: ignore[attr-defined]
-            if not timer._cancelled:  # type: ignore[attr-defined]
-                ready.append(timer)
-        if self.events > self.events_max:
+            self._pass_time(timers[0][0])
+        if self.events > self._events_max:
             raise TimeoutError(f"seed {self.seed}: {self.events} events by {self.now:.3f} s")
-        if len(ready) > 1:
-            self._mix(ready)
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if handle._cancelled:  # type: ignore[attr-defined]
-                continue
-            node = handle._context.get(NODE, WORLD)  # type: ignore[attr-defined]
-            if node.dead:
+        now = self.now
+        while timers and timers[0][0] <= now:
+            handle = heapq.heappop(timers)[2]
+            if not handle._cancelled:  # type: ignore[attr-defined]
+                queue.append(handle)
+        if len(queue) > 1:
+            self._mix(queue)
+        for _ in range(len(queue)):
+            handle = queue.popleft()
+            node = handle.node
+            if handle._cancelled or node.dead:  # type: ignore[attr-defined]
                 continue
             if node.paused:
                 node.parked.append(handle)
                 continue
             self.events += 1
-            handle._run()
+            try:
+                handle._context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                self.call_exception_handler(
+                    {"message": f"exception in {handle!r}", "exception": error}
+                )
 
-    def _mix(self, ready: "deque[asyncio.Handle]") -> None:
+    def _pass_time(self, when: float) -> None:
+        """Move the clock to ``when``. Raises TimeoutError when the run lasts too long."""
+        self.now = max(self.now, when)
+        if self.now > self.deadline:
+            raise TimeoutError(f"seed {self.seed}: still running at {self.now:.0f} simulated s")
+        self._events_max = EVENTS_FREE + EVENTS_PER_S * self.now
+
+    def _mix(self, queue: "deque[SimHandle]") -> None:
         """Interleave the nodes' queues by chance, each queue in its own order."""
-        queues: dict[Node, deque[asyncio.Handle]] = {}
-        for handle in ready:
-            queues.setdefault(handle._context.get(NODE, WORLD), deque()).append(handle)  # type: ignore[attr-defined]
-        if len(queues) == 1:
+        first = queue[0].node
+        if all(handle.node is first for handle in queue):
             return
-        ready.clear()
+        queues: dict[Node, deque[SimHandle]] = {}
+        for handle in queue:
+            queues.setdefault(handle.node, deque()).append(handle)
+        queue.clear()
         order = list(queues.values())
-        while order:
-            i = self.rng.randrange(len(order))
-            ready.append(order[i].popleft())
+        chance = self.rng.random
+        while len(order) > 1:
+            i = int(chance() * len(order))
+            queue.append(order[i].popleft())
             if not order[i]:
                 order.pop(i)
+        queue.extend(order[0])
 
     # -- nodes
 
@@ -197,7 +248,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def resume(self, node: Node) -> None:
         node.paused = False
-        self._ready.extend(node.parked)  # type: ignore[attr-defined]
+        self._queue.extend(node.parked)
         node.parked.clear()
         self.note("resume", node.name)
 
@@ -218,8 +269,8 @@ def simulate(seed: int, main: Callable[[SimLoop], Coroutine[Any, Any, Any]], lim
         return loop.run_until_complete(main(loop))
     finally:
         asyncio.set_event_loop(None)
-        loop._ready.clear()  # type: ignore[attr-defined]
-        loop._scheduled.clear()  # type: ignore[attr-defined]
+        loop._queue.clear()
+        loop._timers.clear()
         for task in asyncio.all_tasks(loop):
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             loop._graveyard.append(task)

@@ -13,6 +13,8 @@ HIGH_WATER = 256 << 10
 LOW_WATER = 64 << 10
 CONNECT_TIMEOUT_S = 3.0
 CUT_POLL_S = 0.05
+LATENCIES_S = (0.0001, 0.0002, 0.0005, 0.002)
+"""One way, up to twice as long; drawn anew whenever bytes leave while none are under way."""
 
 
 class World:
@@ -30,9 +32,11 @@ class World:
         self.segment_chance = 0.05
 
     def latency(self, source: str, target: str) -> float:
-        rng = self.loop.rng
-        base = rng.choice((0.0001, 0.0002, 0.0005, 0.002)) * (1 + rng.random())
-        return base + self.slow.get(source, 0.0) + self.slow.get(target, 0.0)
+        kind, jitter = divmod(self.loop.rng.random() * len(LATENCIES_S), 1.0)
+        base = LATENCIES_S[int(kind)] * (1 + jitter)
+        if self.slow:
+            base += self.slow.get(source, 0.0) + self.slow.get(target, 0.0)
+        return base
 
     def cut(self, source: str, target: str) -> None:
         self.cuts[source, target] = None
@@ -150,14 +154,15 @@ class Pipe(asyncio.Transport):
         if self.dead or self.closed:
             return
         data = bytes(data)
+        self._in_flight += len(data)
         rng = self.world.loop.rng
-        split = (
-            rng.randrange(len(data) + 1) if rng.random() < self.world.segment_chance else len(data)
-        )
-        for part in (data[:split], data[split:]):
-            if part:
-                self._in_flight += len(part)
-                self.peer.deliver(part)
+        if rng.random() < self.world.segment_chance:
+            split = rng.randrange(len(data) + 1)
+            for part in (data[:split], data[split:]):
+                if part:
+                    self.peer.deliver(part)
+        elif data:
+            self.peer.deliver(data)
         if self._in_flight > HIGH_WATER and not self._paused_writing:
             self._paused_writing = True
             self.protocol.pause_writing()
@@ -221,7 +226,7 @@ class Pipe(asyncio.Transport):
         if self.dead or self.closed or self._paused_reading:
             return
         loop = self.world.loop
-        if (self.peer.node.name, self.node.name) in self.world.cuts:
+        if self.world.cuts and (self.peer.node.name, self.node.name) in self.world.cuts:
             self._pumping = True
             loop.call_later(CUT_POLL_S, self._pump, context=self.context)
             return
