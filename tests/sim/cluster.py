@@ -3,9 +3,11 @@
 import asyncio
 import contextvars
 import random
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bookie.server import Bookie
 from bookie.settings import BookieSettings
@@ -79,7 +81,6 @@ class Machine:
     def __init__(self, name: str, kind: str, epoch_ms: int, disk_s: float) -> None:
         self.name = name
         self.kind = kind
-        self.epoch_ms = epoch_ms
         self.disk = FaultDisk()
         self.disk_s = disk_s
         self.disk_slow_until = 0.0
@@ -90,6 +91,9 @@ class Machine:
         self.bookie: Bookie | None = None
         self.broker: BrokerService | None = None
         self.stop: asyncio.Event | None = None
+        self.clock = LoopClock(epoch_ms)
+        self.excuses: tuple[type[Exception], ...] = ()
+        """Errors its process may end with after what was done to its disk."""
 
     @property
     def incarnation(self) -> str:
@@ -141,9 +145,12 @@ class Cluster:
         node = machine.node = Node(machine.name)
         self.world.back(machine.name)
         self.loop.note("start", machine.incarnation)
-        work = self._bookie(machine) if machine.kind == "bookie" else self._broker(machine)
-        task = self.loop.spawn(node, work)
+        task = self.loop.spawn(node, self._process(machine))
         task.add_done_callback(partial(self._ended, machine, node))
+
+    def _process(self, machine: Machine) -> Coroutine[Any, Any, None]:
+        """What runs on a machine of this kind."""
+        return self._bookie(machine) if machine.kind == "bookie" else self._broker(machine)
 
     def start_later(self, machine: Machine, delay_s: float) -> None:
         if self.restarts:
@@ -178,7 +185,7 @@ class Cluster:
             return
         error = None if task.cancelled() else task.exception()
         expected = (StoreUnavailableError, SessionExpiredError, OSError, TimeoutError)
-        if error is not None and not isinstance(error, expected):
+        if error is not None and not isinstance(error, (*expected, *machine.excuses)):
             self.failures.append(f"{machine.incarnation} ended: {type(error).__name__}: {error}")
         self.loop.note("ended", machine.incarnation, type(error).__name__)
         self.kill(machine)
@@ -229,7 +236,7 @@ class Cluster:
                 gc_wait_time_s=5.0,
                 disk_check_interval_s=5.0,
             ),
-            clock=LoopClock(machine.epoch_ms),
+            clock=machine.clock,
             entropy=self._entropy(machine),
             network=SimNetwork(self.world),
             store=store,
@@ -254,7 +261,7 @@ class Cluster:
         store = machine.store = self.metadata.session(self.shape.session_s)
         service = machine.broker = build_broker(
             self._settings(machine),
-            clock=LoopClock(machine.epoch_ms),
+            clock=machine.clock,
             entropy=self._entropy(machine),
             network=SimNetwork(self.world),
             store=store,
