@@ -1,5 +1,7 @@
 """The reference tree: ZooKeeper's rules for versions, ephemerals, sequences and parents, as plain data. Pure."""
 
+import re
+
 from engine.base.errors import MisuseError
 from engine.metadata.store import (
     ANY_VERSION,
@@ -13,6 +15,8 @@ from engine.metadata.store import (
 VALUE_MAX = (1 << 20) - 1
 """Bytes of a value; ZooKeeper's default packet bound is just under 1 MiB."""
 
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
 
 def check_path(path: str) -> None:
     """Raise MisuseError unless ``path`` is absolute, without empty, relative or control-character parts."""
@@ -22,7 +26,7 @@ def check_path(path: str) -> None:
         raise MisuseError(f"metadata path {path!r} must start with '/' and not end with it")
     if any(part in ("", ".", "..") for part in path[1:].split("/")):
         raise MisuseError(f"metadata path {path!r} has an empty or relative part")
-    if any(char < " " or "\x7f" <= char <= "\x9f" for char in path):
+    if CONTROL.search(path):
         raise MisuseError(f"metadata path {path!r} has a control character")
 
 

@@ -1,61 +1,22 @@
 """One seed, one run: publish and consume while things break, heal, drain, then hold the history to the promises."""
 
 import asyncio
-import gc
-import logging
 import random
-import time
-import traceback
-from dataclasses import dataclass, field
 from typing import Any
 
-from tests.sim import checkers, tripwire
+from tests.sim import checkers
 from tests.sim.client import Consumer, Producer
 from tests.sim.cluster import Cluster, Shape
-from tests.sim.loop import NODE, Deadlock, SimLoop, simulate
+from tests.sim.loop import SimLoop
 from tests.sim.nemesis import Nemesis
+from tests.sim.play import Result, play
+
+__all__ = ["Result", "run_seed"]
 
 SETTLE_S = 30.0
 """Bound of coming up, and after the faults of coming back and of draining (simulated seconds)."""
 DRAIN_S = 90.0
 LIMIT_S = 400.0
-
-
-@dataclass
-class Result:
-    """What a run was and what it broke. ``violations`` is empty when everything held."""
-
-    seed: int
-    violations: list[str] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
-    simulated_s: float = 0.0
-    cpu_s: float = 0.0
-    events: int = 0
-    trace: str = ""
-    plan: str = ""
-
-
-class _Errors(logging.Handler):
-    """Keeps what simulated code logs: lines for ``--verbose``, and ERROR as a violation."""
-
-    def __init__(self, loop: SimLoop, verbose: bool) -> None:
-        super().__init__(logging.DEBUG if verbose else logging.ERROR)
-        self.loop = loop
-        self.verbose = verbose
-        self.found: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        text = f"{self.loop.now:8.3f} {NODE.get().name} {record.levelname} {record.name} {record.getMessage()}"
-        if record.levelno >= logging.ERROR:
-            if record.exc_info and record.exc_info[1] is not None:
-                text += "\n" + _trace(record.exc_info[1])
-            self.found.append(text)
-        if self.verbose:
-            print(text, flush=True)
-
-
-def _trace(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error)[-6:])
 
 
 class Scenario:
@@ -184,55 +145,9 @@ class Scenario:
             "acks confirmed": len(history.acks),
         }
 
-
-def run_seed(seed: int, *, verbose: bool = False) -> Result:
-    """Run one seed. Nothing is raised: whatever went wrong is in the result."""
-    result = Result(seed)
-    kept: list[Scenario] = []
-    loops: list[SimLoop] = []
-    root = logging.getLogger()
-    before = (root.handlers[:], root.level)
-    started = time.process_time()
-
-    async def main(loop: SimLoop) -> None:
-        loops.append(loop)
-        errors = _Errors(loop, verbose)
-        root.handlers[:] = [errors]
-        root.setLevel(logging.DEBUG if verbose else logging.ERROR)
-        scenario = Scenario(loop, result, verbose)
-        kept.append(scenario)
-        try:
-            await scenario.main()
-        finally:
-            result.violations += [f"error logged: {text}" for text in errors.found[:3]]
-
-    gc.collect()
-    gc.freeze()  # tasks of earlier runs stay for ever: no need to look at them again
-    gc.disable()
-    try:
-        with tripwire.armed():
-            simulate(seed, main, LIMIT_S)
-    except (Deadlock, TimeoutError) as error:
-        result.violations.append(f"{type(error).__name__}: {error}")
-    except Exception as error:
-        result.violations.append(f"the run failed: {_trace(error)}")
-    finally:
-        gc.enable()
-        root.handlers[:], root.level = before[0], before[1]
-    if loops:
-        _judge(result, loops[0], kept)
-    result.cpu_s = time.process_time() - started
-    return result
-
-
-def _judge(result: Result, loop: SimLoop, kept: list[Scenario]) -> None:
-    result.simulated_s, result.events = loop.now, loop.events
-    for context in loop.failures[:3]:
-        error = context.get("exception")
-        text = _trace(error) if error is not None else ""
-        result.violations.append(f"not caught: {context.get('message')} {text}")
-    for scenario in kept:
-        cluster = scenario.cluster
+    def judge(self) -> None:
+        """Hold the history to the promises."""
+        result, cluster = self.result, self.cluster
         result.counts = dict(sorted(cluster.counts.items()))
         result.violations += cluster.failures[:3]
         checks = dict(checkers.SAFETY)
@@ -243,5 +158,8 @@ def _judge(result: Result, loop: SimLoop, kept: list[Scenario]) -> None:
             result.violations += [f"{name}: {text}" for text in found[:3]]
             if len(found) > 3:
                 result.violations.append(f"{name}: {len(found) - 3} more")
-    loop.note("counts", result.counts)
-    result.trace = loop.trace.hexdigest()
+
+
+def run_seed(seed: int, *, verbose: bool = False) -> Result:
+    """Run one seed. Nothing is raised: whatever went wrong is in the result."""
+    return play(seed, Scenario, LIMIT_S, verbose=verbose)
