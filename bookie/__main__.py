@@ -19,6 +19,7 @@ from engine.base import log as logs
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
+from engine.base.loop import EventLoop
 from engine.base.settings_file import SettingsFileError, read_settings, settings_path
 from engine.net.network import LoopNetwork
 
@@ -144,7 +145,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("kazoo").setLevel(logging.WARNING)
     try:
         settings = load_settings(arguments, os.environ, Path.cwd())
-        return asyncio.run(serve(settings, arguments.metadata))
+        with asyncio.Runner(loop_factory=EventLoop) as runner:
+            return runner.run(serve(settings, arguments.metadata))
     except SettingsError as error:
         log.critical("cannot start: %s", error)
         return os.EX_CONFIG  # trying again will not help

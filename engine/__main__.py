@@ -12,6 +12,7 @@ from engine.auth.internal import TokenError
 from engine.base import log as logs
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
+from engine.base.loop import EventLoop
 from engine.metadata.store import StoreUnavailableError
 from engine.metadata.zookeeper import connect
 from engine.net.network import LoopNetwork
@@ -77,7 +78,8 @@ def main(arguments: list[str]) -> int:
         settings = load(os.environ, Path.cwd())
         logs.configure(settings.node.log_level)
         logging.getLogger("kazoo").setLevel(logging.WARNING)
-        asyncio.run(serve(settings))
+        with asyncio.Runner(loop_factory=EventLoop) as runner:
+            runner.run(serve(settings))
     except SettingsError as error:
         print(f"broker: {error}", file=sys.stderr)
         return os.EX_CONFIG  # trying again will not help

@@ -9,10 +9,16 @@ import errno
 import mmap
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+Job = tuple[
+    Callable[[], T], Callable[[T | None, BaseException | None], None], asyncio.AbstractEventLoop
+]
 IOV_MAX = 1024  # pwritev takes at most this many parts on Linux
 DIRECT_BLOCK = 4096
 STAGING_BYTES = 1 << 20
@@ -106,6 +112,13 @@ class Lane(Protocol):
         """Start ``work`` after all earlier calls; the future has its result. Cancelling it does not stop the work."""
         ...
 
+    def call(
+        self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        """The same without a future: ``done(result, None)`` or ``done(None, error)`` follows on the event loop, in the
+        turn in which the lane is heard, unless that loop has ended."""
+        ...
+
     def close(self) -> None:
         """Wait for what runs, then stop."""
         ...
@@ -115,13 +128,44 @@ class ThreadLane:
     """A lane with one thread of its own."""
 
     def __init__(self, name: str) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
+        self._thread = Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
 
     def run(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        return asyncio.get_running_loop().run_in_executor(self._pool, work)
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.call(work, partial(settle, future))
+        return future
+
+    def call(
+        self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        self._jobs.put((work, done, asyncio.get_running_loop()))
 
     def close(self) -> None:
-        self._pool.shutdown(wait=True)
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            work, done, loop = job
+            result, error = None, None
+            try:
+                result = work()
+            except BaseException as raised:  # it belongs to whoever asked for the work
+                error = raised
+            with suppress(RuntimeError):  # the loop is closed: nobody is left to hear
+                loop.call_soon_threadsafe(done, result, error)
+
+
+def settle(future: "asyncio.Future[T]", result: T | None, error: BaseException | None) -> None:
+    """What ``Lane.run`` makes of ``Lane.call``."""
+    if future.cancelled():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result)  # type: ignore[arg-type]  # without an error it is a T
 
 
 class SystemFile:

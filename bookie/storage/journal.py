@@ -22,6 +22,7 @@ from bookie.storage.journal_format import (
     decode_file_header,
     encode_group,
 )
+from engine.base.loop import last_call
 
 FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 ZERO_BYTES = 1 << 20
@@ -223,7 +224,7 @@ class Journal:
             self._busy = True
             self._idle.clear()
             # Not at once: what else this wake-up of the loop receives belongs in the same group.
-            asyncio.get_running_loop().call_soon(self._commit)
+            last_call(asyncio.get_running_loop())(self._commit)
 
     def _commit(self) -> None:
         records, waiters = self._records, self._waiters
@@ -236,20 +237,17 @@ class Journal:
             records, waiters = records[:n], waiters[:n]
         else:
             self._records, self._waiters = [], []
-        written = self._lane.run(partial(self._writer.write_group, records))
-        written.add_done_callback(partial(self._written, records, waiters))
+        self._lane.call(
+            partial(self._writer.write_group, records), partial(self._written, records, waiters)
+        )
 
     def _written(
         self,
         records: list[Record],
         waiters: list[tuple[Done, Any]],
-        written: "asyncio.Future[Mark]",
+        mark: Mark | None,
+        error: BaseException | None,
     ) -> None:
-        if written.cancelled():
-            self.failed = True
-            self._idle.set()
-            return
-        error = written.exception()
         size = sum(len(record.body) for record in records)
         self.pending_bytes -= size
         if error is not None and not isinstance(error, DiskFullError):
@@ -257,8 +255,8 @@ class Journal:
             self._idle.set()
             self._on_fatal(error)
             return
-        if error is None:
-            self.mark = written.result()
+        if mark is not None:
+            self.mark = mark
             self.groups += 1
             self.group_bytes += size
         if self._records:

@@ -14,6 +14,7 @@ from bookie.storage.entry_log_format import StoredBlock
 from bookie.storage.errors import DamagedError
 from bookie.storage.files import Lane
 from bookie.storage.index import BookieIndex
+from engine.base.loop import last_call
 
 JOB_READS_MAX = 64
 BATCH_ENTRY_OVERHEAD = 4
@@ -135,29 +136,27 @@ class ReadQueue:
         self.pending += 1
         if not self._busy:
             self._busy = True
-            asyncio.get_running_loop().call_soon(self._start)
+            last_call(asyncio.get_running_loop())(self._start)
 
     def _start(self) -> None:
         requests = self._requests[:JOB_READS_MAX]
         del self._requests[:JOB_READS_MAX]
-        answered = self._lane.run(partial(self._entries.answer, requests))
-        answered.add_done_callback(partial(self._answered, requests))
+        self._lane.call(partial(self._entries.answer, requests), partial(self._answered, requests))
 
     def _answered(
-        self, requests: list[Request], answered: "asyncio.Future[list[tuple[Code, list[bytes]]]]"
+        self,
+        requests: list[Request],
+        answers: list[tuple[Code, list[bytes]]] | None,
+        error: BaseException | None,
     ) -> None:
         self.pending -= len(requests)
-        if answered.cancelled():
-            return
-        error = answered.exception()
         if self._requests:
             self._start()
         else:
             self._busy = False
         if error is not None:
             self._on_error(error)
-            answers: list[tuple[Code, list[bytes]]] = [(Code.IO, [])] * len(requests)
-        else:
-            answers = answered.result()
+        if answers is None:
+            answers = [(Code.IO, [])] * len(requests)
         for request, (code, entries) in zip(requests, answers, strict=True):
             request.done(request.argument, code, entries)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from engine.base.errors import MisuseError
+from engine.base.loop import last_call
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.ledger import tail
@@ -76,6 +77,7 @@ class LedgerWriter:
         self._password = password
         self._key = master_key(password)
         self._loop = asyncio.get_running_loop()
+        self._call_last = last_call(self._loop)
         self._tasks = TaskScope(f"ledger {ledger_id} writer", self._task_failed)
         self._tracker = AckTracker(
             metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
@@ -187,7 +189,7 @@ class LedgerWriter:
             self._tracker.acked(position, first, count)
             if not self._advance_due:
                 self._advance_due = True
-                self._loop.call_soon(self._advance)
+                self._call_last(self._advance)
         elif rc == EFENCED:
             self._fail(LedgerFencedError(f"ledger {self.ledger_id} is fenced"))
         elif rc == EUA:

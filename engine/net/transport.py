@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from engine.base.errors import MisuseError, PeerError
+from engine.base.loop import last_call
 from engine.net.network import write_parts
 
 LENGTH_BYTES = 4
@@ -49,6 +50,7 @@ class Connection(asyncio.Protocol):
         self.error: Exception | None = None
         self.on_gone: Callable[[], None] | None = None  # for the listener that owns it
         self._loop = asyncio.get_running_loop()
+        self._call_last = last_call(self._loop)
         self._parts: list[bytes | memoryview] = []
         self._kept = 0
         self._out: list[bytes | memoryview] = []
@@ -115,7 +117,7 @@ class Connection(asyncio.Protocol):
             self.flush()
         elif not self._flush_due and not self._in_batch:
             self._flush_due = True
-            self._loop.call_soon(self.flush)
+            self._call_last(self.flush)
 
     def flush(self) -> None:
         """Hand everything queued to the transport now."""

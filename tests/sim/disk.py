@@ -9,7 +9,10 @@ which a write stops.
 import asyncio
 import errno
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
+
+from bookie.storage.files import settle
 
 SECTOR = 512
 T = TypeVar("T")
@@ -324,25 +327,29 @@ class InlineLane:
         self.crashed: Crashed | None = None
 
     def run(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.call(work, partial(settle, future))
+        return future
 
+    def call(
+        self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
         def act() -> None:
-            if future.cancelled() or self.crashed is not None:
+            if self.crashed is not None:
                 return
+            result, error = None, None
             try:
                 result = work()
             except Crashed as crash:
                 self.crashed = crash
-            except Exception as error:
-                future.set_exception(error)
-            else:
-                future.set_result(result)
+                return
+            except Exception as raised:
+                error = raised
+            done(result, error)
 
         self._queue.append(act)
         if len(self._queue) == 1:
-            self._next(loop)
-        return future
+            self._next(asyncio.get_running_loop())
 
     def _next(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._delay_s is None:
