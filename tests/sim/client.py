@@ -24,6 +24,9 @@ from tests.sim.network import Pipe, SimNetwork
 REQUEST_TIMEOUT_S = 5.0
 SEND_TIMEOUT_S = 10.0
 KEEPALIVE_S = 1.0
+BUSY_S = (0.05, 0.3)
+IDLE_S = 1.0
+"""How long a consumer lets messages lie, or looks at nothing, before its next turn."""
 REDIRECTS_MAX = 5
 EXCLUSIVE, SHARED = 0, 1
 FROM_EARLIEST = 1
@@ -375,7 +378,7 @@ class Consumer(Client):
         while self._attached and not link.over:
             link.wake.clear()
             try:
-                async with asyncio.timeout(self.rng.choice((0.05, 0.3))):
+                async with asyncio.timeout(self.rng.choice(BUSY_S) if self.busy else IDLE_S):
                     await link.wake.wait()
             except TimeoutError:
                 pass

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from dataclasses import replace
 from typing import Any
 
 from tests.sim import checkers
@@ -11,7 +12,7 @@ from tests.sim.loop import SimLoop
 from tests.sim.nemesis import Nemesis
 from tests.sim.play import Result, play
 
-__all__ = ["Result", "run_seed"]
+__all__ = ["Result", "run_light", "run_seed"]
 
 SETTLE_S = 30.0
 """Bound of coming up, and after the faults of coming back and of draining (simulated seconds)."""
@@ -22,21 +23,33 @@ LIMIT_S = 400.0
 class Scenario:
     """The run's parts. ``main`` is what the loop runs."""
 
+    durations_s: tuple[float, ...] = (5.0, 10.0, 20.0)
+    rates: tuple[float, ...] = (2.0, 5.0)
+    """Wake-ups of a producer per second; each sends 1 to 8 messages."""
+    fault_share = 1.0
+    """Of the rates that the nemesis draws."""
+
     def __init__(self, loop: SimLoop, result: Result, verbose: bool) -> None:
         self.loop = loop
         self.result = result
         rng = self.rng = random.Random(f"{loop.seed}/scenario")
         self.topics = [f"persistent://public/default/t{i}" for i in range(rng.choice((1, 1, 2)))]
-        self.cluster = Cluster(loop, Shape.draw(rng), self.topics)
-        self.duration_s = rng.choice((5.0, 10.0, 20.0))
+        self.cluster = Cluster(loop, self._shape(rng), self.topics)
+        self.duration_s = rng.choice(self.durations_s)
         self.producers: dict[str, Producer] = {}
         self.consumers: list[Consumer] = []
         for topic in self.topics:
             self._clients(topic, rng)
         self.nemesis = Nemesis(self.cluster, [c.name for c in self.clients], rng)
+        self.nemesis.plan = {
+            name: rate * self.fault_share for name, rate in self.nemesis.plan.items()
+        }
         result.plan = f"{self.cluster.shape} {self.duration_s:g} s {self.nemesis.plan}"
         if verbose:
             print(f"seed {loop.seed}: {result.plan}")
+
+    def _shape(self, rng: random.Random) -> Shape:
+        return Shape.draw(rng)
 
     @property
     def clients(self) -> list[Producer | Consumer]:
@@ -50,7 +63,7 @@ class Scenario:
             name = f"{short}-{kind}-{i}"
             mine.append(Consumer(self.cluster, name, topic, kind, self.producers))
         for i in range(rng.choice((1, 2))):
-            rate = rng.choice((2.0, 5.0))
+            rate = rng.choice(self.rates)
             producer = Producer(
                 self.cluster,
                 f"{short}-p{i}",
@@ -158,6 +171,23 @@ class Scenario:
             result.violations += [f"{name}: {text}" for text in found[:3]]
             if len(found) > 3:
                 result.violations.append(f"{name}: {len(found) - 3} more")
+
+
+class Light(Scenario):
+    """Three bookies at E=3, WQ=3, AQ=2, two brokers, minutes of a few messages, a fault now and then: what timers,
+    sessions and slow decay do when hardly anything happens. A second of it costs a tenth of a busy one."""
+
+    durations_s = (300.0,)
+    rates = (0.1, 0.3)
+    fault_share = 0.05
+
+    def _shape(self, rng: random.Random) -> Shape:
+        return replace(Shape.draw(rng), brokers=2, bookies=3, quorum=(3, 3, 2), session_s=10.0)
+
+
+def run_light(seed: int, *, verbose: bool = False) -> Result:
+    """As ``run_seed``, a run of ``Light``."""
+    return play(seed, Light, LIMIT_S + Light.durations_s[-1], verbose=verbose)
 
 
 def run_seed(seed: int, *, verbose: bool = False) -> Result:
