@@ -25,12 +25,13 @@ OPEN_LOGS_MAX = 64
 
 
 class Location(NamedTuple):
-    """Where a block lies; ``entries`` of it count, from the index key's entry on."""
+    """Where a block lies. ``entries`` of it count, from the key's entry on; ``share`` is their part of ``size``."""
 
     log_id: int
     offset: int
     size: int
     entries: int
+    share: int
 
 
 def log_path(directory: str, log_id: int) -> str:
@@ -71,7 +72,9 @@ class EntryLogWriter:
                     self._write(parts)
                     parts, waiting = [], 0
                     self._roll()
-                places.append(Location(self.log_id, self._offset + waiting, size, len(block.table)))
+                places.append(
+                    Location(self.log_id, self._offset + waiting, size, len(block.table), size)
+                )
                 parts += encoded
                 waiting += size
                 if waiting >= WRITE_BYTES:

@@ -31,6 +31,10 @@ class File(Protocol):
         """At most ``size`` bytes; shorter only at the end of the file."""
         ...
 
+    def will_need(self, size: int, offset: int) -> None:
+        """A hint: this range will be read soon. Returns at once, never fails."""
+        ...
+
     def pwritev(self, parts: Sequence[bytes | memoryview | bytearray], offset: int) -> int:
         """Write all of ``parts`` at ``offset``; returns the bytes written. Raises OSError: the range is undefined."""
         ...
@@ -94,6 +98,10 @@ class Index(Protocol):
 
     def scan(self, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
         """Keys in [start, stop) in order."""
+        ...
+
+    def scan_from(self, key: bytes, stop: bytes, rows_max: int) -> list[tuple[bytes, bytes]]:
+        """The row of the greatest key <= ``key``, if any, and those behind it below ``stop``; at most ``rows_max``."""
         ...
 
     def write(self, puts: Sequence[tuple[bytes, bytes]], deletes: Sequence[bytes] = ()) -> None:
@@ -176,6 +184,10 @@ class SystemFile:
 
     def pread(self, size: int, offset: int) -> bytes:
         return os.pread(self._fd, size, offset)
+
+    def will_need(self, size: int, offset: int) -> None:
+        with suppress(OSError):  # not every file system takes hints
+            os.posix_fadvise(self._fd, offset, size, os.POSIX_FADV_WILLNEED)
 
     def pwritev(self, parts: Sequence[bytes | memoryview | bytearray], offset: int) -> int:
         done = 0
@@ -330,6 +342,17 @@ class RocksIndex:
         out = []
         while rows.valid() and (key := rows.key()) < stop:
             out.append((key, rows.value()))
+            rows.next()
+        return out
+
+    def scan_from(self, key: bytes, stop: bytes, rows_max: int) -> list[tuple[bytes, bytes]]:
+        rows = self._db.iter()
+        rows.seek_for_prev(key)
+        if not rows.valid():
+            rows.seek(key)
+        out: list[tuple[bytes, bytes]] = []
+        while rows.valid() and len(out) < rows_max and (found := rows.key()) < stop:
+            out.append((found, rows.value()))
             rows.next()
         return out
 

@@ -28,9 +28,10 @@ def collect(
 
     Runs in the flush lane while no flush waits to be tried again (it would bring the ledgers back).
     """
-    logs: list[int] = []
+    before = dict.fromkeys(index.usage)
     for record in tombstones:
-        logs += index.delete(record)
+        index.delete(record)
+    logs = [log_id for log_id in before if log_id not in index.usage]
     if expired:
         index.forget(expired)
     if tombstones or expired:

@@ -81,6 +81,9 @@ class FaultFile:
         assert self._open, f"read of closed file {self._path}"
         return bytes(self._inode.data[offset : offset + size])
 
+    def will_need(self, size: int, offset: int) -> None:
+        assert self._open, f"hint about closed file {self._path}"
+
     def pwritev(self, parts: Sequence[bytes | memoryview | bytearray], offset: int) -> int:
         assert self._open, f"write to closed file {self._path}"
         cut = self._disk.ask("pwritev", self._path)
@@ -140,6 +143,12 @@ class FaultIndex:
 
     def scan(self, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
         return sorted((k, v) for k, v in self._store.now.items() if start <= k < stop)
+
+    def scan_from(self, key: bytes, stop: bytes, rows_max: int) -> list[tuple[bytes, bytes]]:
+        found = self.floor(key)
+        rows = [found] if found is not None and found[0] < stop else []
+        rows += [row for row in self.scan(key, stop) if row[0] > key]
+        return rows[:rows_max]
 
     def write(self, puts: Sequence[tuple[bytes, bytes]], deletes: Sequence[bytes] = ()) -> None:
         self._disk.ask("index_write", self._path)
