@@ -1,6 +1,7 @@
 """Two servers side by side: Apache Pulsar as published, and an instance of ours."""
 
 import json
+import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ import pytest
 
 from tests.bench.contenders import apache, apache_missing
 from tests.instance import running_instance
+from tests.oracle.ledgers_java import JavaLedgers, compile_driver
+from tests.oracle.servers import ApacheBookies, OurBookies, low_ports, peer
 
 
 class Side:
@@ -48,3 +51,54 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
     work = tmp_path_factory.mktemp("oracle")
     with apache(work) as theirs, running_instance(work / "ours") as instance:
         yield Side("apache", theirs.url, theirs.http), Side("ours", instance.url, instance.http)
+
+
+@pytest.fixture(scope="session")
+def apache_at_hand() -> None:
+    """Skips, saying why, where Apache's distribution, Java or Maven are not to be had."""
+    reason = apache_missing()
+    if reason is None and shutil.which("javac") is None:
+        reason = "no javac on PATH"
+    if reason is not None:
+        pytest.skip(f"Apache BookKeeper is not at hand: {reason}")
+
+
+@pytest.fixture(scope="session")
+def zookeeper(apache_at_hand: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """``host:port`` of Apache's ZooKeeper; use a chroot of your own."""
+    folder = tmp_path_factory.mktemp("oracle-zookeeper")
+    (port,) = low_ports(1)
+    try:
+        yield peer("zookeeper", "--dir", folder, "--port", port)["zk"]
+    finally:
+        peer("stop", "--dir", folder)
+
+
+@pytest.fixture(scope="session")
+def driver_classes(apache_at_hand: None, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return compile_driver(tmp_path_factory.mktemp("driver"))
+
+
+@pytest.fixture(scope="session")
+def java(driver_classes: str) -> Iterator[JavaLedgers]:
+    """Apache's ledger client; handles of the tests share one name space."""
+    driver = JavaLedgers(driver_classes)
+    yield driver
+    driver.close()
+
+
+@pytest.fixture(scope="session")
+def apache_bookies(
+    zookeeper: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ApacheBookies]:
+    """Three of Apache's; who stops one starts it again."""
+    work = tmp_path_factory.mktemp("apache-bookies")
+    with ApacheBookies(work, f"{zookeeper}/apache") as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def our_bookies(zookeeper: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBookies]:
+    """Three of ours; who stops one starts it again."""
+    with OurBookies(tmp_path_factory.mktemp("our-bookies"), f"{zookeeper}/ours") as made:
+        yield made

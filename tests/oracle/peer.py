@@ -23,6 +23,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 
 VERSION = "4.0.8"
@@ -266,7 +267,10 @@ def http(port, path, method="GET", body=None):
             return reply.status, reply.read()
     except urllib.error.HTTPError as e:
         return e.code, e.read()
-    except OSError:
+    except (
+        OSError,
+        HTTPException,
+    ):  # the latter is our own request: ports may connect to themselves
         return 0, b""
 
 

@@ -1,0 +1,290 @@
+"""Servers of either side, each a process of its own on loopback: Apache's through ``peer.py``, and ours."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from bookie.registration import instance_id
+from engine.base.entropy import RandomEntropy
+from engine.metadata import zookeeper
+from engine.metadata.store import MetadataStore
+from tests.instance import ROOT
+from tests.oracle.ledgers_java import LEAN
+
+PEER = Path(__file__).with_name("peer.py")
+LEAN_PEER = {
+    "PEER_MEM": LEAN.partition(" -XX:+")[0],
+    "PEER_GC": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+PORTS = range(22_200, 22_700, 2)
+"""Below those that the system gives to connections: who waits for a server there could meet itself."""
+
+
+def low_ports(count: int) -> list[int]:
+    """Ports nobody listens on, in random order, each with a free one behind it."""
+    found: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        if len(found) < count and _free(port) and _free(port + 1):
+            found.append(port)
+    if len(found) < count:
+        raise RuntimeError(f"fewer than {count} free ports from {PORTS.start} to {PORTS.stop}")
+    return found
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def peer(*words: object, timeout_s: float = 180.0) -> dict[str, Any]:
+    """Run ``peer.py``; what it printed as JSON."""
+    done = subprocess.run(
+        [sys.executable, str(PEER), *map(str, words)],
+        env=os.environ | LEAN_PEER,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+    )
+    if done.returncode:
+        raise RuntimeError(f"peer {words[0]}: {done.stderr[-3000:]}")
+    line = done.stdout.strip().rpartition("\n")[2]
+    return dict(json.loads(line)) if line.startswith("{") else {}
+
+
+class Ours:
+    """A process of ours: starts, dies, stops. ``log`` keeps its output over restarts."""
+
+    def __init__(
+        self, name: str, argv: list[str], env: dict[str, str], status: int, log: Path
+    ) -> None:
+        self.name = name
+        self._argv = [sys.executable, "-m", *argv]
+        self._env = {k: v for k, v in os.environ.items() if not k.startswith("MAGNETAR_")} | env
+        self._status = status
+        self._log = log
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, timeout_s: float = 40.0) -> None:
+        """Returns when it says it is ready."""
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as out:
+            self.process = subprocess.Popen(
+                self._argv, cwd=ROOT, env=self._env, stdout=out, stderr=out
+            )
+        until = time.monotonic() + timeout_s
+        while not self.ready():
+            if self.process.poll() is not None or time.monotonic() > until:
+                self.kill()
+                raise RuntimeError(f"{self.name} is not ready:\n{self.tail()}")
+            time.sleep(0.05)
+
+    def ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._status}/ready", timeout=5):
+                return True
+        except OSError:
+            return False
+
+    def tail(self) -> str:
+        return self._log.read_text(errors="replace")[-4000:]
+
+    def kill(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)
+
+    def stop(self) -> None:
+        """SIGTERM; it must end by itself and with status 0."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(40)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        if status:
+            raise RuntimeError(f"{self.name} ended with {status}:\n{self.tail()}")
+
+
+class OurBookie(Ours):
+    """A bookie with its own folder below ``work``; its id is its address, as BookKeeper's is."""
+
+    def __init__(self, work: Path, name: str, zk: str, **settings: object) -> None:
+        self.port, status = low_ports(2)
+        self.id = f"127.0.0.1:{self.port}"
+        self.status_port = status
+        self.data = work / name
+        argv = ["bookie", "--data-dir", str(self.data), "--port", str(self.port)]
+        argv += ["--status-port", str(status), "--metadata", f"zk:{zk}"]
+        all_settings = {"journal_file_bytes": 4 << 20, "write_cache_bytes": 8 << 20} | settings
+        env = {f"MAGNETAR_BOOKIE_{key.upper()}": str(value) for key, value in all_settings.items()}
+        super().__init__(name, argv, env, status, work / f"{name}.log")
+
+
+class OurBroker(Ours):
+    """A broker with quorums 3, 3, 2. ``cluster`` must be the one in the metadata."""
+
+    def __init__(self, work: Path, name: str, zk: str, cluster: str = "standalone") -> None:
+        self.port, self.http_port = low_ports(2)
+        settings = {
+            "DATA_DIR": work / name,
+            "METADATA_URL": f"zk:{zk}",
+            "CLUSTER_NAME": cluster,
+            "BROKER_PORT": self.port,
+            "BROKER_HTTP_PORT": self.http_port,
+            "INTERNAL_TOKEN": "oracle-tests-only",
+            "MANAGED_LEDGER_DEFAULT_ENSEMBLE_SIZE": 3,
+            "MANAGED_LEDGER_DEFAULT_WRITE_QUORUM": 3,
+            "MANAGED_LEDGER_DEFAULT_ACK_QUORUM": 2,
+        }
+        (work / name).mkdir(parents=True, exist_ok=True)
+        env = {f"MAGNETAR_{key}": str(value) for key, value in settings.items()}
+        super().__init__(name, ["engine", "broker"], env, self.http_port, work / f"{name}.log")
+
+    @property
+    def url(self) -> str:
+        return f"pulsar://127.0.0.1:{self.port}"
+
+
+class OurBookies:
+    """Bookies of ours on a chroot of their own."""
+
+    def __init__(self, work: Path, zk: str, count: int = 3) -> None:
+        self.work = work
+        self.zk = zk
+        self.each = [OurBookie(work, f"bookie-{i + 1}", zk) for i in range(count)]
+
+    @property
+    def uri(self) -> str:
+        """For Apache's ledger client."""
+        return f"zk+hierarchical://{self.zk}/ledgers"
+
+    def named(self, bookie_id: str) -> OurBookie:
+        return next(bookie for bookie in self.each if bookie.id == bookie_id)
+
+    def add(self, name: str, **settings: object) -> OurBookie:
+        """A further one, started."""
+        bookie = OurBookie(self.work, name, self.zk, **settings)
+        self.each.append(bookie)
+        bookie.start()
+        return bookie
+
+    def __enter__(self) -> "OurBookies":
+        try:
+            for bookie in self.each:
+                bookie.start()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        try:
+            if kind is None:
+                for bookie in self.each:
+                    bookie.stop()
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        for bookie in self.each:
+            bookie.kill()
+
+
+class ApacheBookie:
+    """One of Apache's on a root that is there already; ``stop`` and ``start`` keep id and data."""
+
+    def __init__(self, work: Path, name: str, zk: str, port: int) -> None:
+        self.name = name
+        self.id = f"127.0.0.1:{port}"
+        self._folder = work / name
+        self._start = ("bookies", "--dir", self._folder, "--zk", zk, "--base-port", port)
+
+    def start(self) -> None:
+        """Returns when it is registered."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        peer(*self._start)
+
+    def stop(self) -> None:
+        peer("stop", "--dir", self._folder)
+
+    def kill(self) -> None:
+        kill_peers(self._folder)
+
+
+def kill_peers(folder: Path) -> None:
+    """``kill -9`` for what ``peer.py`` runs in ``folder``."""
+    for line in peer_status(folder):
+        os.kill(line["pid"], signal.SIGKILL)
+    while peer_status(folder):
+        time.sleep(0.05)
+
+
+def peer_status(folder: Path) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, str(PEER), "status", "--dir", str(folder)],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+class ApacheBookies:
+    """Three of Apache's on a chroot of their own, whose root our code has written."""
+
+    def __init__(self, work: Path, zk: str) -> None:
+        self.zk = zk
+        ports = low_ports(3)
+        self.each = [ApacheBookie(work, f"bookie-{i}", zk, p) for i, p in enumerate(ports, 1)]
+
+    @property
+    def uri(self) -> str:
+        """For Apache's ledger client."""
+        return f"zk+hierarchical://{self.zk}/ledgers"
+
+    def __enter__(self) -> "ApacheBookies":
+        asyncio.run(make_root(self.zk))
+        try:
+            with ThreadPoolExecutor(len(self.each)) as threads:
+                list(threads.map(ApacheBookie.start, self.each))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ThreadPoolExecutor(len(self.each)) as threads:
+            list(threads.map(ApacheBookie.stop, self.each))
+
+
+async def connected(zk: str) -> MetadataStore:
+    """A session of ours at ``host:port/chroot``."""
+    hosts, _, chroot = zk.partition("/")
+    return await zookeeper.connect(hosts, session_timeout_s=10.0, chroot=f"/{chroot}")
+
+
+async def make_root(zk: str) -> None:
+    """What a first bookie of ours writes before it registers."""
+    store = await connected(zk)
+    try:
+        await instance_id(store, RandomEntropy(), initialize=True)
+    finally:
+        await store.close()

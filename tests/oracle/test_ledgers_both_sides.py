@@ -1,0 +1,186 @@
+"""Ledgers of either client on bookies of either kind: what one writes the other recovers, reads and is fenced from."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.ledger.client import LedgerClient
+from engine.ledger.errors import LedgerFencedError, UnauthorizedError
+from engine.ledger.ledger_metadata import LedgerState
+from engine.net.network import LoopNetwork
+from tests.instance import ROOT
+from tests.ledger_cluster import Listener, payloads_of, run_of
+from tests.oracle.ledgers_java import FENCED, UNAUTHORIZED, JavaLedgers, expected, payload
+from tests.oracle.servers import ApacheBookies, OurBookies, connected
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+
+Bookies = ApacheBookies | OurBookies
+
+
+@pytest.fixture(scope="module", params=["our_bookies", "apache_bookies"])
+def bookies(request: pytest.FixtureRequest, java: JavaLedgers) -> Bookies:
+    found: Bookies = request.getfixturevalue(request.param)
+    java.run("client", "both", found.uri, "V2")
+    return found
+
+
+@asynccontextmanager
+async def ours(bookies: Bookies) -> AsyncIterator[LedgerClient]:
+    """A client of ours."""
+    store = await connected(bookies.zk)
+    client = LedgerClient(
+        store=store, network=LoopNetwork(), clock=SystemClock(), entropy=RandomEntropy()
+    )
+    try:
+        yield client
+    finally:
+        await client.close()
+        await store.close()
+
+
+async def ask(java: JavaLedgers, *words: object) -> str:
+    """Without holding up our client."""
+    return await asyncio.to_thread(java.run, *words)
+
+
+async def entries(reader: Any, size: int) -> int:
+    """Reads all that is confirmed; each must be what was written as that entry. Their number."""
+    following = 0
+    while following <= reader.last_confirmed:
+        for run in await reader.read(following, reader.last_confirmed, 1 << 20):
+            for content in payloads_of([run]):
+                assert content == payload(following, size)
+                following += 1
+    return following
+
+
+@pytest.mark.parametrize("digest", ["CRC32C", "CRC32", "MAC", "DUMMY"])
+async def test_ours_reads_what_java_closed(
+    java: JavaLedgers, bookies: Bookies, digest: str
+) -> None:
+    ledger = int(await ask(java, "create", "both", "w", 3, 2, 2, digest, "secret", "a=b"))
+    await ask(java, "add", "w", 300, 500)
+    await ask(java, "close", "w")
+    async with ours(bookies) as client:
+        with pytest.raises(UnauthorizedError):
+            await client.open(ledger, b"wrong", recover=False)
+        reader = await client.open(ledger, b"secret", recover=True)
+        assert reader.length == 150_000
+        assert reader.metadata.custom == {"a": b"b"}
+        assert await entries(reader, 500) == 300
+
+
+async def test_java_reads_what_ours_closed(java: JavaLedgers, bookies: Bookies) -> None:
+    listener = Listener()
+    async with ours(bookies) as client:
+        writer = await client.create(3, 2, 2, b"secret", {"a": b"b"}, listener)
+        for first in range(0, 300, 50):
+            writer.append(run_of(*(payload(e, 500) for e in range(first, first + 50))))
+        await listener.reach(300)
+        await writer.close()
+    found = await ask(java, "metadata", "both", writer.ledger_id)
+    assert "state=CLOSED, length=150000, lastEntryId=299, digestType=CRC32C" in found
+    opened = ["open", "both", "r", writer.ledger_id, "CRC32C"]
+    assert java.code(*opened, "wrong", "plain") == UNAUTHORIZED
+    assert java.state(*opened, "secret", "recover") == (299, 150_000, True, 1)
+    assert java.seen("read", "r", 0, 299) == expected(0, 299, 500)
+
+
+async def test_ours_recovers_and_fences_a_java_writer(java: JavaLedgers, bookies: Bookies) -> None:
+    ledger = int(await ask(java, "create", "both", "w", 3, 3, 2, "CRC32C", "-"))
+    await ask(java, "add", "w", 120, 500)
+    async with ours(bookies) as client:
+        reader = await client.open(ledger, recover=True)
+        assert await entries(reader, 500) == 120
+        assert reader.length == 60_000
+    assert java.code("add", "w", 1, 500) == FENCED
+
+
+async def test_java_recovers_and_fences_a_writer_of_ours(
+    java: JavaLedgers, bookies: Bookies
+) -> None:
+    listener = Listener()
+    async with ours(bookies) as client:
+        writer = await client.create(3, 3, 2, listener=listener)
+        writer.append(run_of(*(payload(e, 500) for e in range(120))))
+        await listener.reach(120)
+        opened = await ask(java, "open", "both", "r", writer.ledger_id, "CRC32C", "-", "recover")
+        assert opened == "119 60000 true 1"
+        writer.append(run_of(payload(120, 500)))
+        assert isinstance(await listener.fail(), LedgerFencedError)
+        metadata = await client.metadata(writer.ledger_id)
+        assert (metadata.state, metadata.last_entry) == (LedgerState.CLOSED, 119)
+    assert java.seen("read", "r", 0, 119) == expected(0, 119, 500)
+
+
+async def test_ours_follows_a_java_writer_and_java_one_of_ours(
+    java: JavaLedgers, bookies: Bookies
+) -> None:
+    async with ours(bookies) as client:
+        ledger = int(await ask(java, "create", "both", "w", 3, 3, 2, "CRC32C", "-"))
+        await ask(java, "add", "w", 10, 100)
+        await ask(java, "add", "w", 1, 100)
+        reader = await client.open(ledger, recover=False)
+        assert reader.last_confirmed in (9, 10)
+        assert await entries(reader, 100) >= 10
+        await ask(java, "add", "w", 1, 100)
+        assert await reader.read_last_confirmed() in (10, 11)
+        await ask(java, "close", "w")
+        assert await reader.read_last_confirmed() == 11
+        listener = Listener()
+        writer = await client.create(3, 3, 2, listener=listener)
+        for entry in range(11):
+            writer.append(run_of(payload(entry, 100)))
+            await listener.reach(entry + 1)
+        opened = ["open", "both", "r", writer.ledger_id, "CRC32C", "-", "plain"]
+        assert (await asyncio.to_thread(java.state, *opened)).last in (9, 10)
+        assert java.seen("read", "r", 0, 9) == expected(0, 9, 100)
+        await writer.close()
+
+
+async def test_ours_recovers_what_a_killed_java_writer_left(
+    driver_classes: str, bookies: Bookies
+) -> None:
+    victim = JavaLedgers(driver_classes)
+    try:
+        await ask(victim, "client", "c", bookies.uri, "V2")
+        ledger = int(await ask(victim, "create", "c", "w", 3, 3, 2, "CRC32C", "-"))
+        await ask(victim, "add", "w", 500, 500)
+        victim.begin("add", "w", 1_000_000, 500)
+        await asyncio.sleep(0.3)
+    finally:
+        victim.kill()
+    async with ours(bookies) as client:
+        reader = await client.open(ledger, recover=True)
+        count = await entries(reader, 500)
+        assert count > 500
+        assert reader.length == 500 * count
+
+
+def test_java_recovers_what_a_killed_writer_of_ours_left(
+    java: JavaLedgers, bookies: Bookies
+) -> None:
+    command = [sys.executable, "-m", "tests.oracle.writer_process", bookies.zk, "500"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as victim:
+        assert victim.stdout is not None
+        try:
+            ledger = victim.stdout.readline().strip()
+            confirmed = 0
+            while confirmed < 3000:
+                confirmed = int(victim.stdout.readline())
+        finally:
+            victim.kill()
+        told = [int(line) for line in victim.stdout]
+    opened = java.state("open", "both", "r", ledger, "CRC32C", "-", "recover")
+    assert opened.closed
+    assert opened.last + 1 >= max([confirmed, *told])
+    assert opened.length == 500 * (opened.last + 1)
+    assert java.seen("read", "r", 0, opened.last) == expected(0, opened.last, 500)

@@ -1,0 +1,61 @@
+"""A ledger writer of ours as a process that is there to be killed: ``python -m tests.oracle.writer_process ZK SIZE``.
+
+Prints the ledger's id, then after each confirmation how many entries are confirmed; never ends by itself.
+"""
+
+import asyncio
+import sys
+
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.base.slices import Slice
+from engine.ledger.client import LedgerClient
+from engine.ledger.errors import LedgerError
+from engine.net.network import LoopNetwork
+from tests.ledger_cluster import run_of
+from tests.oracle.ledgers_java import payload
+from tests.oracle.servers import connected
+
+AHEAD = 500
+
+
+class Confirmed:
+    """Prints what the writer hears and lets the loop go on."""
+
+    def __init__(self) -> None:
+        self.below = 0
+        self.changed = asyncio.Event()
+
+    def confirmed(self, below: int) -> None:
+        self.below = below
+        print(below, flush=True)
+        self.changed.set()
+
+    def failed(self, error: LedgerError) -> None:
+        raise error
+
+
+async def write(zk: str, size: int) -> None:
+    """Until killed; at most AHEAD entries wait for their confirmation."""
+    client = LedgerClient(
+        store=await connected(zk),
+        network=LoopNetwork(),
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+    )
+    heard = Confirmed()
+    writer = await client.create(3, 3, 2, listener=heard)
+    print(writer.ledger_id, flush=True)
+    following = 0
+    while True:
+        run: Slice = run_of(*(payload(e, size) for e in range(following, following + 50)))
+        writer.append(run)
+        following += 50
+        while following - heard.below > AHEAD:
+            heard.changed.clear()
+            await heard.changed.wait()
+        await asyncio.sleep(0)
+
+
+if __name__ == "__main__":
+    asyncio.run(write(sys.argv[1], int(sys.argv[2])))
