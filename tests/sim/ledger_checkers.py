@@ -102,11 +102,9 @@ def nothing_is_cut_off(history: h.LedgerHistory) -> list[str]:
     found = []
     for ledger, metadata in _final(history).items():
         entry, how = highest.get(ledger, (-1, ""))
-        if metadata is not None and metadata.state is LedgerState.CLOSED:
-            if metadata.last_entry < entry:
-                found.append(
-                    f"C3 ledger {ledger} ends at {metadata.last_entry}, but {entry} was {how}"
-                )
+        closed = metadata is not None and metadata.state is LedgerState.CLOSED
+        if metadata is not None and closed and metadata.last_entry < entry:
+            found.append(f"C3 ledger {ledger} ends at {metadata.last_entry}, but {entry} was {how}")
     return found
 
 
@@ -165,14 +163,16 @@ def _segments(name: str, old: LedgerMetadata, new: LedgerMetadata, below: int) -
     firsts = [segment.first for segment in new.segments]
     if firsts != sorted(set(firsts)):
         found.append(f"C7 {name}: segments begin at {firsts}")
-    for segment in new.segments:
-        if len(set(segment.bookies)) != new.ensemble_size:
-            found.append(f"C7 {name}: ensemble {segment.bookies}")
-    if new.segments != old.segments and new.state is LedgerState.OPEN:
-        if new.segments[-1].first != below:
-            found.append(
-                f"C7 {name}: its writer changed the ensemble from {new.segments[-1].first} on, confirmed below {below}"
-            )
+    found += [
+        f"C7 {name}: ensemble {segment.bookies}"
+        for segment in new.segments
+        if len(set(segment.bookies)) != new.ensemble_size
+    ]
+    first = new.segments[-1].first
+    if new.segments != old.segments and new.state is LedgerState.OPEN and first != below:
+        found.append(
+            f"C7 {name}: its writer changed the ensemble from {first} on, confirmed below {below}"
+        )
     return found
 
 
@@ -253,8 +253,9 @@ def copies_suffice(history: h.LedgerHistory) -> list[str]:
         if copy.checksum is not None:
             copies.setdefault((copy.ledger, copy.entry), {})[copy.bookie] = copy
     below = _confirmed(history)
+    deleted = {event.ledger for event in _of(history, h.Deleted)}
     for ledger, metadata in _final(history).items():
-        if metadata is None or metadata.state is not LedgerState.CLOSED:
+        if metadata is None or metadata.state is not LedgerState.CLOSED or ledger in deleted:
             continue
         needed = metadata.ack_quorum - history.lost
         for entry in range(metadata.last_entry + 1):
@@ -269,12 +270,12 @@ def copies_suffice(history: h.LedgerHistory) -> list[str]:
         for (number, entry), there in copies.items():
             if number != ledger:
                 continue
-            for copy in there.values():
-                if copy.lac >= below.get(ledger, 0):
-                    found.append(
-                        f"B12 ledger {ledger}: entry {entry} at {copy.bookie} says that {copy.lac} was confirmed,"
-                        f" below {below.get(ledger, 0)} was"
-                    )
+            found += [
+                f"B12 ledger {ledger}: entry {entry} at {copy.bookie} says that {copy.lac} was confirmed,"
+                f" below {below.get(ledger, 0)} was"
+                for copy in there.values()
+                if copy.lac >= below.get(ledger, 0)
+            ]
     return found
 
 

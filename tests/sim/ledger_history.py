@@ -1,5 +1,5 @@
-"""What happened to ledgers in a run, in simulated time: calls of the ledger client, versions of metadata, copies found at
-the end. The only evidence of ``ledger_checkers``."""
+"""What happened to ledgers in a run, in simulated time: calls of the ledger client, versions of metadata, copies
+found at the end. The only evidence of ``ledger_checkers``."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple

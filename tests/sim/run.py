@@ -6,11 +6,16 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tests.sim import plants
-from tests.sim.scenario import Result, run_seed
+from tests.sim.ledger_scenario import run_ledger_seed
+from tests.sim.play import Result
+from tests.sim.scenario import run_seed
 
+WORKLOADS: dict[str, Callable[..., Result]] = {"topics": run_seed, "ledger": run_ledger_seed}
+TURNS = ("topics", "ledger")
+"""Workloads that the seeds of a campaign take in turn, unless one is named."""
 SEEDS_PER_PROCESS = 20
 CHECKED_TWICE = 4
 """Seeds of a campaign that are run again in other processes with other hash seeds."""
@@ -21,6 +26,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=300, help="how many seeds (300)")
     parser.add_argument("--first", type=int, default=1, help="the first of them (1)")
     parser.add_argument("--seed", type=int, help="one seed alone")
+    parser.add_argument("--workload", choices=sorted(WORKLOADS), help="only this one (all in turn)")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--verbose", action="store_true", help="print what nodes log")
     parser.add_argument("--determinism", type=int, metavar="K", help="run every K-th seed twice")
@@ -30,17 +36,23 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _one(work: tuple[int, str | None, bool]) -> Result:
-    seed, plant, verbose = work
+def workload_of(seed: int, named: str | None) -> str:
+    """The workload that a seed plays."""
+    return named or TURNS[seed % len(TURNS)]
+
+
+def _one(work: tuple[int, str | None, bool, str]) -> Result:
+    seed, plant, verbose, workload = work
     with plants.planted(plant):
-        return run_seed(seed, verbose=verbose)
+        return WORKLOADS[workload](seed, verbose=verbose)
 
 
-def report(result: Result, plant: str | None) -> None:
+def report(result: Result, plant: str | None, workload: str) -> None:
     """Lines about a failing seed."""
     extra = f" --plant {plant}" if plant else ""
     print(
-        f"seed {result.seed} FAILED  replay: python -m tests.sim.run --seed {result.seed}{extra} --verbose"
+        f"seed {result.seed} FAILED  replay: python -m tests.sim.run --workload {workload}"
+        f" --seed {result.seed}{extra} --verbose"
     )
     for text in result.violations[:8]:
         print("   ", text.replace("\n", "\n    "))
@@ -65,10 +77,13 @@ def summary(results: list[Result], wall_s: float) -> None:
     print(f"{failed} seeds failed")
 
 
-def fingerprint(seed: int, hash_seed: int) -> str:
+def fingerprint(seed: int, hash_seed: int, workload: str) -> str:
     """Trace of a seed in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.sim.run", "--seed", str(seed), "--trace"],
+        [
+            *(sys.executable, "-m", "tests.sim.run", "--workload", workload),
+            *("--seed", str(seed), "--trace"),
+        ],
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,
@@ -77,11 +92,12 @@ def fingerprint(seed: int, hash_seed: int) -> str:
     return done.stdout.strip() or done.stderr[-500:]
 
 
-def differing(seeds: Iterable[int]) -> list[int]:
+def differing(seeds: Iterable[int], named: str | None = None) -> list[int]:
     """Seeds whose run is not the same in processes with different hash seeds."""
     found = []
     for seed in seeds:
-        first, second = fingerprint(seed, 0), fingerprint(seed, 1)
+        workload = workload_of(seed, named)
+        first, second = (fingerprint(seed, hash_seed, workload) for hash_seed in (0, 1))
         if first != second:
             print(f"seed {seed} is not deterministic: {first} and {second}", flush=True)
             found.append(seed)
@@ -90,7 +106,8 @@ def differing(seeds: Iterable[int]) -> list[int]:
 
 def campaign(arguments: argparse.Namespace) -> int:
     seeds = range(arguments.first, arguments.first + arguments.seeds)
-    work = [(seed, arguments.plant, arguments.verbose) for seed in seeds]
+    named = arguments.workload or ("topics" if arguments.plant else None)
+    work = [(seed, arguments.plant, arguments.verbose, workload_of(seed, named)) for seed in seeds]
     results: list[Result] = []
     started = time.monotonic()
     context = multiprocessing.get_context("fork")
@@ -99,7 +116,7 @@ def campaign(arguments: argparse.Namespace) -> int:
         for result in pool.imap(_one, work):
             results.append(result)
             if result.violations:
-                report(result, arguments.plant)
+                report(result, arguments.plant, workload_of(result.seed, named))
                 if arguments.stop:
                     pool.terminate()
                     break
@@ -107,7 +124,7 @@ def campaign(arguments: argparse.Namespace) -> int:
     if arguments.plant:
         return 0
     every = arguments.determinism or max(1, len(seeds) // CHECKED_TWICE)
-    unstable = differing(seeds[::every])
+    unstable = differing(seeds[::every], named)
     return 1 if unstable or any(result.violations for result in results) else 0
 
 
@@ -115,13 +132,14 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
     if arguments.seed is None:
         return campaign(arguments)
-    result = _one((arguments.seed, arguments.plant, arguments.verbose))
+    workload = workload_of(arguments.seed, arguments.workload)
+    result = _one((arguments.seed, arguments.plant, arguments.verbose, workload))
     if arguments.trace:
         print(result.trace)
         return 0
     print(result.plan)
     if result.violations:
-        report(result, arguments.plant)
+        report(result, arguments.plant, workload)
     summary([result], result.cpu_s)
     return 1 if result.violations else 0
 
