@@ -14,15 +14,17 @@ from engine.broker.errors import (
     TooManyRequests,
 )
 from engine.broker.lookups import parse_topic
-from engine.broker.producer import Producer
+from engine.broker.producer import Producer, ProducerGroup
 from engine.managed.ledger import InitialPosition
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ServerError
 from engine.wire.events import CorruptSend, Sends
+from engine.wire.kernels import SendRun
 
 if TYPE_CHECKING:
     from engine.broker.session import Session
+    from engine.broker.topic import Topic
 
 CLOSED_REMEMBERED_MAX = 1000
 METADATA_BYTES_MAX = 1024
@@ -100,7 +102,11 @@ class ProduceCommands:
 
     def send(self, event: Sends) -> None:
         """A run of SENDs. Raises ProtocolViolation for a producer that is not there."""
-        producer = self._find(event.producer_id)
+        run = event.run
+        if run.owners is not None:
+            self._send_mixed(run, run.owners)
+            return
+        producer = self._find(run.producer_id)
         if producer is None:
             return
         if event.command is not None:
@@ -108,11 +114,30 @@ class ProduceCommands:
             if refusal is not None:
                 highest = max(event.command.sequence_id, event.command.highest_sequence_id)
                 code, text = refusal
-                self._session.send(commands.send_error(event.producer_id, highest, code, text))
+                self._session.send(commands.send_error(run.producer_id, highest, code, text))
                 return
             if event.command.is_chunk:
                 producer.topic.chunks_published = True
-        producer.send(event.run)
+        producer.send(run)
+
+    def _send_mixed(self, run: SendRun, owners: list[int]) -> None:
+        """SENDs of several producers that came together: one run for each topic."""
+        of_topic: dict[Topic, list[int]] = {}
+        producers: dict[int, Producer] = {}
+        for i, owner in enumerate(owners):
+            producer = producers.get(owner)
+            if producer is None:
+                producer = self._find(owner)
+                if producer is None or not producer.takes:
+                    continue
+                producers[owner] = producer
+            of_topic.setdefault(producer.topic, []).append(i)
+        for topic, indexes in of_topic.items():
+            part = run if len(indexes) == run.count else run.pick(indexes)
+            if part.owners is None:
+                producers[part.producer_id].send(part)
+            else:
+                ProducerGroup(self._session, topic, producers).send(part, part.owners)
 
     def corrupt(self, event: CorruptSend) -> None:
         """A SEND with a wrong checksum was skipped."""

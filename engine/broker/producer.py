@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 
 from engine.base.slices import Slice
 from engine.broker.outlet import Outlet
@@ -44,13 +45,21 @@ class Producer:
         self._drained: asyncio.Future[None] | None = None
         self._closed = False
 
+    @property
+    def takes(self) -> bool:
+        """False once it is being sent away: what it sends is ignored, the client sends it again."""
+        return not self._closed and not self.topic.closing
+
     def send(self, run: SendRun) -> None:
-        """Publish ``run``. Ignored once the producer is being sent away: the client sends it again."""
-        if self._closed or self.topic.closing:
-            return
-        self._pending += run.count
-        self.outlet.publish_started(run.size)
-        self.topic.publish(self, run)
+        """Publish ``run``, unless the producer does not take it any more."""
+        if self.takes:
+            self.started(run.count)
+            self.outlet.publish_started(run.size)
+            self.topic.publish(self, run)
+
+    def started(self, entries: int) -> None:
+        """So many more are on their way."""
+        self._pending += entries
 
     def appended(self, run: Slice, start: int, stop: int) -> None:
         assert isinstance(run, SendRun)
@@ -65,13 +74,18 @@ class Producer:
             if whole
             else (stop - start if run.counts is None else sum(run.counts[start:stop]))
         )
-        self.published.messages.total += messages
-        self.published.bytes.total += size
         self.topic.stored(messages, size)
         self.outlet.send(build_receipts(run.ledger_id, run.first + start, run.heads, start, stop))
         if stop == run.count:
             run.heads = []  # the run may stay cached for long, and small entries weigh less than these
-        self._ended(stop - start, size)
+        self.outlet.publish_ended(size)
+        self.stored(stop - start, messages, size)
+
+    def stored(self, entries: int, messages: int, size: int) -> None:
+        """Of what was on its way, so many entries, messages and bytes are durable."""
+        self.published.messages.total += messages
+        self.published.bytes.total += size
+        self._ended(entries)
 
     def append_failed(self, run: Slice, start: int, error: Exception) -> None:
         size = sum(run.spans[2 * start + 1 :: 2]) - sum(run.spans[2 * start :: 2])
@@ -79,7 +93,8 @@ class Producer:
             if isinstance(error, AppendFailedError):
                 self._tell(run, start, error)
             self.disconnect()
-        self._ended(run.count - start, size)
+        self.outlet.publish_ended(size)
+        self._ended(run.count - start)
 
     def _tell(self, run: Slice, start: int, error: AppendFailedError) -> None:
         """Why: SEND_ERROR for each entry of the run. What was sent behind it fails with the producer, as it must."""
@@ -93,9 +108,8 @@ class Producer:
                 )
             )
 
-    def _ended(self, entries: int, size: int) -> None:
+    def _ended(self, entries: int) -> None:
         self._pending -= entries
-        self.outlet.publish_ended(size)
         if self._drained is not None and not self._pending and not self._drained.done():
             self._drained.set_result(None)
 
@@ -116,3 +130,50 @@ class Producer:
         if not self._closed:
             self.leave()
             self.outlet.drop_producer(self.producer_id)
+
+
+class ProducerGroup:
+    """An ``AppendSink`` for one run of SENDs of several producers of a connection and a topic: their receipts leave
+    together, and what each sent is counted for it."""
+
+    def __init__(self, outlet: Outlet, topic: Topic, producers: dict[int, Producer]) -> None:
+        self._outlet = outlet
+        self._topic = topic
+        self._producers = producers
+        self._owners: list[int] = []
+
+    def send(self, run: SendRun, owners: list[int]) -> None:
+        """Publish ``run``, whose entry ``i`` is of producer ``owners[i]``."""
+        self._owners = owners
+        for producer_id, entries in Counter(owners).items():
+            self._producers[producer_id].started(entries)
+        self._outlet.publish_started(run.size)
+        self._topic.publish(self, run)
+
+    def appended(self, run: Slice, start: int, stop: int) -> None:
+        assert isinstance(run, SendRun)
+        spans, counts = run.spans, run.counts
+        shares: dict[int, list[int]] = {}
+        total = 0
+        for i in range(start, stop):
+            size = spans[2 * i + 1] - spans[2 * i]
+            total += size
+            share = shares.get(self._owners[i])
+            if share is None:
+                share = shares[self._owners[i]] = [0, 0, 0]
+            share[0] += 1
+            share[1] += 1 if counts is None else counts[i]
+            share[2] += size
+        self._topic.stored(sum(share[1] for share in shares.values()), total)
+        self._outlet.send(build_receipts(run.ledger_id, run.first + start, run.heads, start, stop))
+        if stop == run.count:
+            run.heads, run.owners = [], None
+        self._outlet.publish_ended(total)
+        for producer_id, share in shares.items():
+            self._producers[producer_id].stored(*share)
+
+    def append_failed(self, run: Slice, start: int, error: Exception) -> None:
+        assert isinstance(run, SendRun)
+        for producer_id in dict.fromkeys(self._owners[start:]):
+            own = [i for i in range(start, run.count) if self._owners[i] == producer_id]
+            self._producers[producer_id].append_failed(run.pick(own), 0, error)

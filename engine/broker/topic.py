@@ -19,6 +19,7 @@ from engine.broker.errors import (
 from engine.broker.ports import TopicPolicies
 from engine.broker.rates import Traffic
 from engine.broker.subscription import Subscription
+from engine.managed.appends import AppendSink
 from engine.managed.errors import (
     AppendFailedError,
     CursorNotFoundError,
@@ -87,7 +88,7 @@ class Topic:
 
     # --- publishing -----------------------------------------------------------------------------
 
-    def publish(self, producer: "Producer", run: SendRun) -> None:
+    def publish(self, producer: AppendSink, run: SendRun) -> None:
         """Append ``run``; its fate goes to ``producer``, maybe within this call."""
         self.ledger.append(run, producer)
 

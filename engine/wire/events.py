@@ -10,13 +10,12 @@ from engine.wire.kernels import SendRun
 
 @dataclass(slots=True)
 class Sends:
-    """SENDs of one producer, checksums verified.
+    """SENDs of one or several producers (``run.owners``), checksums verified.
 
     ``command`` is set when the run is one SEND with fields beyond message count and highest sequence id (chunk, marker,
     transaction, message id), or with a highest sequence id below its sequence id.
     """
 
-    producer_id: int
     run: SendRun
     command: pb.CommandSend | None = None
 

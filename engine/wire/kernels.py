@@ -12,6 +12,7 @@ A SEND's BaseCommand is ``08 06 | 32 n | body``; its body's first two fields (pr
 bytes in the receipt, so they are copied, not parsed. The BookKeeper side lives in ``bookie_kernels``.
 """
 
+from collections.abc import Sequence
 from struct import Struct
 
 from crc32c import crc32c
@@ -65,17 +66,21 @@ _HEAD = Struct(">IIHBB")  # total, command size, type field, command's tag, comm
 _INT64_END = 1 << 63
 _SEND_TYPE = b"\x08\x06\x32"
 _SHAPE_BYTES = 4  # 08 06 32 n
+_SHAPE_STOP_MIN = 8 + _SHAPE_BYTES + 3  # a producer id of one byte and the tags around it
+_SEND_SIZES = [size.to_bytes(4, "big") + _SEND_TYPE for size in range(_SHAPE_BYTES + 256)]
+"""Command size and type of a SEND by its command size."""
 _ENTRY_BYTES_MIN = 6  # checksum magic and crc, or the metadata size and two bytes of metadata
 
 
 class SendRun(Slice):
-    """Consecutive SENDs of one producer, cut from one buffer.
+    """SENDs of one connection in their order, cut from one buffer.
 
     ``heads[i]``: producer id and sequence id fields of SEND ``i`` as received, then, when the SEND had one, its highest
-    highest sequence id as field 4: the beginning of the receipt's body.
+    sequence id as field 4: the beginning of the receipt's body. ``owners[i]`` is its producer id; None when all are of
+    ``producer_id``.
     """
 
-    __slots__ = ("heads",)
+    __slots__ = ("heads", "owners", "producer_id")
 
     def __init__(
         self,
@@ -83,9 +88,11 @@ class SendRun(Slice):
         spans: list[int],
         size: int,
         heads: list[bytes],
-        counts: list[int] | None = None,
+        counts: list[int] | None,
+        producer_id: int,
+        owners: list[int] | None = None,
     ) -> None:
-        # Slice.__init__ written out: with many producers on a connection every entry is a run
+        # Slice.__init__ written out: a lonely entry is a run too
         self.buf = buf
         self.spans = spans
         self.count = len(heads)
@@ -93,6 +100,8 @@ class SendRun(Slice):
         self.counts = counts
         self.ledger_id = self.first = -1
         self.heads = heads
+        self.producer_id = producer_id
+        self.owners = owners
 
     @property
     def first_sequence(self) -> int:
@@ -106,8 +115,24 @@ class SendRun(Slice):
 
     def tail(self, start: int) -> "SendRun":
         """The SENDs from index ``start`` on (``start < count``), not yet placed in a ledger."""
-        rest = super().tail(start)
-        return SendRun(rest.buf, rest.spans, rest.size, self.heads[start:], rest.counts)
+        return self.pick(range(start, self.count))
+
+    def pick(self, indexes: Sequence[int]) -> "SendRun":
+        """The SENDs at ``indexes`` (rising, at least one), not yet placed in a ledger."""
+        spans: list[int] = []
+        for i in indexes:
+            spans += self.spans[2 * i : 2 * i + 2]
+        owners = None if self.owners is None else [self.owners[i] for i in indexes]
+        producer_id = self.producer_id if owners is None else owners[0]
+        return SendRun(
+            self.buf,
+            spans,
+            sum(spans[1::2]) - sum(spans[0::2]),
+            [self.heads[i] for i in indexes],
+            None if self.counts is None else [self.counts[i] for i in indexes],
+            producer_id,
+            owners if owners is not None and owners.count(producer_id) < len(owners) else None,
+        )
 
 
 def _sequences(head: bytes) -> tuple[int, int]:
@@ -123,48 +148,53 @@ def head_sequences(heads: list[bytes]) -> list[tuple[int, int]]:
     return [_sequences(head) for head in heads]
 
 
-_IDS = [b"\x08" + varint(producer_id) + b"\x10" for producer_id in range(128)]
-"""Producer id field and the tag of the sequence id, for ids of one byte."""
 # For a sequence id of n bytes: which bits say "goes on", and how they must stand (set in all bytes but the last).
 _GOES_ON = [int.from_bytes(b"\x80" * n, "little") for n in range(11)]
 _ENDS_LAST = [int.from_bytes(b"\x80" * (n - 1), "little") if n else -1 for n in range(11)]
 
 
-def take_sends(
-    buf: bytes, pos: int, end: int, producer_id: int, frame_max: int
-) -> tuple[int, int, SendRun | None]:
-    """Cut the run of SEND frames of ``producer_id`` that starts at ``pos``.
+def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int, SendRun | None]:
+    """Cut the run of SEND frames that starts at ``pos``.
 
     Returns (position behind the run, why it ended, the run or None when it is empty). ``frame_max`` bounds a frame's
-    ``total``. Checksums are verified where present; SENDs of another producer, or with fields other than the message
-    count and the highest sequence id, end the run with OTHER.
+    ``total``. Checksums are verified where present; SENDs with fields other than the message count and the highest
+    sequence id end the run with OTHER.
     """
     heads: list[bytes] = []
     spans: list[int] = []
     counts: list[int] | None = None
     add_head, add_span = heads.append, spans.append
     unpack_total, unpack_magic = _TOTAL.unpack_from, _MAGIC.unpack_from
-    ids = _IDS[producer_id] if producer_id < 128 else b"\x08" + varint(producer_id) + b"\x10"
-    shape_stop = 8 + _SHAPE_BYTES + len(ids)
-    # The bytes from the command size up to the sequence id: equal for all SENDs of a run whose commands are as long.
+    owners: list[int] | None = None
+    producer_id = -1
+    # The bytes from the command size up to the sequence id: equal for SENDs of one producer with commands as long.
     known = b""
-    command_size = sequence_size = goes_on = ends_last = checked = 0
-    size = 0
+    shape_stop = _SHAPE_STOP_MIN
+    command_size = goes_on = ends_last = 0
+    size = why = 0
     while pos + shape_stop < end:
         total = unpack_total(buf, pos)[0]
         stop = pos + 4 + total
         if stop > end or total > frame_max:
             break
         if buf[pos + 4 : pos + shape_stop] != known:
-            command_size = _SIZES.unpack_from(buf, pos)[1]
-            sequence_size = command_size - _SHAPE_BYTES - len(ids)
-            if not 0 < sequence_size <= 127 - len(ids) or buf[pos + 8 : pos + shape_stop] != (
-                _SEND_TYPE + bytes((command_size - _SHAPE_BYTES,)) + ids
-            ):
+            command_size = buf[pos + 11] + _SHAPE_BYTES
+            if buf[pos + 4 : pos + 11] != _SEND_SIZES[command_size] or buf[pos + 12] != 0x08:
                 break
+            owner, id_stop = buf[pos + 13], pos + 14
+            if owner > 127:
+                owner, id_stop = read_varint(buf, pos + 13, stop)
+            sequence_size = pos + 8 + command_size - id_stop - 1
+            if id_stop < 0 or sequence_size < 1 or id_stop >= stop or buf[id_stop] != 0x10:
+                break
+            shape_stop = id_stop + 1 - pos
             known = buf[pos + 4 : pos + shape_stop]
             checked = sequence_size if sequence_size <= 10 else 0
             goes_on, ends_last = _GOES_ON[checked], _ENDS_LAST[checked]
+            if owner != producer_id:
+                if owners is None and heads:
+                    owners = [producer_id] * len(heads)
+                producer_id = owner
         start = pos + 8 + command_size
         if start + _ENTRY_BYTES_MIN > stop:
             break
@@ -186,14 +216,22 @@ def take_sends(
         if magic == CHECKSUM_MAGIC and crc32c(source[start + 6 : stop]) != checksum:
             if counts is not None:
                 counts = counts[: len(heads)]
-            return pos, BAD_CHECKSUM, SendRun(buf, spans, size, heads, counts) if heads else None
+            why = BAD_CHECKSUM
+            break
         add_head(head)
+        if owners is not None:
+            owners.append(producer_id)
         add_span(start)
         add_span(stop)
         size += stop - start
         pos = stop
-    run = SendRun(buf, spans, size, heads, counts) if heads else None
-    return pos, _why(buf, pos, end, frame_max), run
+    if why != BAD_CHECKSUM:
+        why = _why(buf, pos, end, frame_max)
+    if not heads:
+        return pos, why, None
+    if owners is not None:
+        producer_id = owners[0]
+    return pos, why, SendRun(buf, spans, size, heads, counts, producer_id, owners)
 
 
 def _why(buf: bytes, pos: int, end: int, frame_max: int) -> int:

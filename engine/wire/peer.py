@@ -10,12 +10,11 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.events import Acks, Command, CorruptSend, Event, Sends, Violation
 from engine.wire.kernels import BAD_CHECKSUM, CHECKSUM_MAGIC, SendRun, take_acks, take_sends
 from engine.wire.states import SENT, CommandType, State, after_received
-from engine.wire.varints import read_varint, varint
+from engine.wire.varints import varint
 
 _SEND_START = b"\x08\x06\x32"
 _ACK_START = b"\x08\x0a\x52"
 _START_AT = 8
-_IDS_AT = 12  # where a SEND's body begins when its length is one byte
 _MAGIC = Struct(">HI")
 _ENTRY_BYTES_MIN = 4  # a metadata size
 
@@ -84,15 +83,9 @@ class Peer:
             return pos
         start = buf[pos + _START_AT : pos + _START_AT + 3]
         if start == _SEND_START:
-            if pos + _IDS_AT + 1 < end and buf[pos + _IDS_AT + 1] < 128:
-                producer_id = buf[pos + _IDS_AT + 1]
-            else:
-                producer_id, found = read_varint(buf, pos + _IDS_AT + 1, end)
-                if found < 0:
-                    return pos
-            pos, why, run = take_sends(buf, pos, end, producer_id, self.frame_max)
+            pos, why, run = take_sends(buf, pos, end, self.frame_max)
             if run is not None:
-                events.append(Sends(producer_id, run))
+                events.append(Sends(run))
             if why == BAD_CHECKSUM:
                 pos = self._take_one(buf, pos, end, events)
         elif start == _ACK_START:
@@ -129,5 +122,5 @@ def _send_event(buf: bytes, send: pb.CommandSend, start: int, stop: int) -> Even
     if send.HasField("highest_sequence_id"):
         head += b"\x20" + varint(send.highest_sequence_id)
     counts = [send.num_messages] if send.num_messages > 1 else None
-    run = SendRun(buf, [start, stop], stop - start, [head], counts)
-    return Sends(send.producer_id, run, send)
+    run = SendRun(buf, [start, stop], stop - start, [head], counts, send.producer_id)
+    return Sends(run, send)

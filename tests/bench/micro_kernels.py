@@ -33,7 +33,7 @@ def kernels(size: int, count: int) -> dict[str, Callable[[], object]]:
         [Message(bytes(size))], producer_name="raw-12345-0", publish_ms=1_700_000_000_000
     )
     sends = b"".join(client_commands.send(PRODUCER, SEQUENCE + i, entry) for i in range(count))
-    run = take_sends(sends, 0, len(sends), PRODUCER, FRAME_MAX)[2]
+    run = take_sends(sends, 0, len(sends), FRAME_MAX)[2]
     assert run is not None
     assert run.count == count
     run.ledger_id, run.first = LEDGER, FIRST
@@ -43,7 +43,7 @@ def kernels(size: int, count: int) -> dict[str, Callable[[], object]]:
     reads = b"".join(bookie_commands.read_reply(0, LEDGER, FIRST + i, entry) for i in range(count))
     acks = b"".join(client_commands.ack(1, [Position(LEDGER, FIRST + i)]) for i in range(count))
     return {
-        "take_sends": lambda: take_sends(sends, 0, len(sends), PRODUCER, FRAME_MAX),
+        "take_sends": lambda: take_sends(sends, 0, len(sends), FRAME_MAX),
         "build_adds": lambda: build_adds(run, 0, count, LEDGER, FIRST, FIRST - 1, 0, KEY, 0),
         "take_adds": lambda: take_adds(adds, 0, len(adds), FRAME_MAX),
         "add_replies": lambda: build_add_replies(adds, cut, 0),

@@ -149,7 +149,7 @@ class Bench:
             )
             for i in range(count)
         )
-        _, _, run = take_sends(data, 0, len(data), 1, 1 << 20)
+        _, _, run = take_sends(data, 0, len(data), 1 << 20)
         assert run is not None
         self.producer.send(run)
         self._sent += count

@@ -113,7 +113,7 @@ async def test_all_chunks_of_a_message_go_to_one_consumer(bench: Bench) -> None:
         spans += [at, at + len(entry)]
         at += len(entry)
     heads = [b"\x08\x01\x10" + bytes((i,)) for i in range(12)]
-    bench.producer.send(SendRun(buf, spans, len(buf), heads))
+    bench.producer.send(SendRun(buf, spans, len(buf), heads, None, 1))
     await until(lambda: bench.publisher.receipts == 12)
     await asyncio.sleep(0.02)
     for client in clients:

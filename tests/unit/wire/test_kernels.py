@@ -77,7 +77,7 @@ def test_a_run_of_sends_holds_what_protobuf_reads(
         )
         for each, (sequence, _, _, count, above) in zip(entries, wanted, strict=True)
     )
-    pos, why, run = take_sends(buf, 0, len(buf), producer_id, FRAME_MAX)
+    pos, why, run = take_sends(buf, 0, len(buf), FRAME_MAX)
     assert (pos, why) == (len(buf), NEED)
     assert run is not None
     assert [run.entry(i) for i in range(run.count)] == entries
@@ -103,32 +103,48 @@ def test_sends_cut_off_anywhere_give_whole_frames_only(
     ]
     buf = b"".join(made)
     cut = data.draw(st.integers(0, len(buf)))
-    pos, why, run = take_sends(buf[:cut], 0, cut, producer_id, FRAME_MAX)
+    pos, why, run = take_sends(buf[:cut], 0, cut, FRAME_MAX)
     whole = [sum(map(len, made[:i])) for i in range(len(made) + 1)]
     assert pos == max(stop for stop in whole if stop <= cut)
     assert why == NEED
     assert (run.count if run else 0) == whole.index(pos)
 
 
-def test_sends_end_at_another_producer() -> None:
-    buf = sends(7, [b"a", b"b"]) + sends(8, [b"c"])
-    pos, why, run = take_sends(buf, 0, len(buf), 7, FRAME_MAX)
+@given(st.lists(st.tuples(NUMBERS, NUMBERS, st.integers(1, 3)), min_size=1, max_size=9))
+def test_sends_of_several_producers_are_one_run_that_knows_the_owners(
+    wanted: list[tuple[int, int, int]],
+) -> None:
+    made = [
+        client_commands.send(producer_id, sequence, entry(b"%d" % i), num_messages=messages)
+        for i, (producer_id, sequence, messages) in enumerate(wanted)
+    ]
+    buf = b"".join(made)
+    pos, why, run = take_sends(buf, 0, len(buf), FRAME_MAX)
     assert run is not None
-    assert (run.count, why) == (2, OTHER)
-    assert take_sends(buf, pos, len(buf), 8, FRAME_MAX)[0] == len(buf)
+    assert (pos, why, run.count) == (len(buf), NEED, len(wanted))
+    owners = [producer_id for producer_id, _, _ in wanted]
+    assert (run.owners or [run.producer_id] * run.count) == owners
+    assert (run.owners is None) == (len(set(owners)) == 1)
+    assert [s for s, _ in head_sequences(run.heads)] == [sequence for _, sequence, _ in wanted]
+    chosen = [i for i in range(run.count) if owners[i] == owners[-1]]
+    part = run.pick(chosen)
+    assert (part.producer_id, part.owners, part.count) == (owners[-1], None, len(chosen))
+    assert [part.entry(k) for k in range(part.count)] == [run.entry(i) for i in chosen]
+    assert part.messages == sum(wanted[i][2] for i in chosen)
+    assert part.size == sum(map(len, (part.entry(k) for k in range(part.count))))
 
 
 @pytest.mark.parametrize("field", [{"is_chunk": True}, {"marker": True}, {"txn": (1, 2)}])
 def test_sends_with_further_fields_take_the_slow_path(field: dict[str, object]) -> None:
     buf = sends(7, [b"a"]) + client_commands.send(7, 1, entry(b"b"), **field)  # type: ignore[arg-type]
-    pos, why, run = take_sends(buf, 0, len(buf), 7, FRAME_MAX)
+    pos, why, run = take_sends(buf, 0, len(buf), FRAME_MAX)
     assert run is not None
     assert (run.count, why, pos) == (1, OTHER, len(sends(7, [b"a"])))
 
 
 def test_a_highest_sequence_id_below_the_sequence_id_takes_the_slow_path() -> None:
     buf = client_commands.send(7, 9, entry(b"a"), highest_sequence_id=8)
-    assert take_sends(buf, 0, len(buf), 7, FRAME_MAX) == (0, OTHER, None)
+    assert take_sends(buf, 0, len(buf), FRAME_MAX) == (0, OTHER, None)
 
 
 def test_a_wrong_checksum_ends_the_run_before_its_frame() -> None:
@@ -136,22 +152,22 @@ def test_a_wrong_checksum_ends_the_run_before_its_frame() -> None:
     bad = bytearray(sends(7, [b"c"]))
     bad[-1] ^= 1
     buf = good + bytes(bad)
-    pos, why, run = take_sends(buf, 0, len(buf), 7, FRAME_MAX)
+    pos, why, run = take_sends(buf, 0, len(buf), FRAME_MAX)
     assert run is not None
     assert (pos, why, run.count) == (len(good), BAD_CHECKSUM, 2)
 
 
 def test_a_frame_above_the_limit_is_told_from_its_length_alone() -> None:
     buf = sends(7, [b"a"]) + pack(">I", 101)
-    pos, why, run = take_sends(buf, 0, len(buf), 7, 100)
+    pos, why, run = take_sends(buf, 0, len(buf), 100)
     assert run is not None
     assert (why, pos) == (TOO_LARGE, len(buf) - 4)
 
 
-@given(st.binary(max_size=80), NUMBERS)
-def test_no_kernel_fails_on_any_bytes(junk: bytes, producer_id: int) -> None:
+@given(st.binary(max_size=80))
+def test_no_kernel_fails_on_any_bytes(junk: bytes) -> None:
     end = len(junk)
-    assert take_sends(junk, 0, end, producer_id, FRAME_MAX)[0] <= end
+    assert take_sends(junk, 0, end, FRAME_MAX)[0] <= end
     assert take_acks(junk, 0, end)[0] <= end
     assert take_adds(junk, 0, end, FRAME_MAX)[0] <= end
     assert take_add_replies(junk, 0, end)[0] <= end
@@ -168,7 +184,7 @@ def test_no_kernel_fails_on_a_damaged_run(
 ) -> None:
     buf = bytearray(sends(producer_id, [each[1] for each in wanted]))
     buf[at % len(buf)] = value
-    pos, _, run = take_sends(bytes(buf), 0, len(buf), producer_id, FRAME_MAX)
+    pos, _, run = take_sends(bytes(buf), 0, len(buf), FRAME_MAX)
     assert pos <= len(buf)
     assert run is None or all(
         a <= b <= pos for a, b in zip(run.spans[::2], run.spans[1::2], strict=True)
@@ -187,7 +203,7 @@ def test_receipts_are_what_protobuf_builds(
         )
         for s, high in wanted
     )
-    run = take_sends(buf, 0, len(buf), producer_id, FRAME_MAX)[2]
+    run = take_sends(buf, 0, len(buf), FRAME_MAX)[2]
     assert run is not None
     made = build_receipts(ledger_id, first, run.heads, 0, run.count)
     pos = 0
@@ -433,7 +449,7 @@ def test_read_replies_give_the_stored_entry_s_place() -> None:
 
 def test_the_tail_of_a_send_run_keeps_its_heads() -> None:
     buf = sends(7, [b"a", b"b", b"c"], sequence=40)
-    run = take_sends(buf, 0, len(buf), 7, FRAME_MAX)[2]
+    run = take_sends(buf, 0, len(buf), FRAME_MAX)[2]
     assert isinstance(run, SendRun)
     rest = run.tail(1)
     assert (rest.count, rest.first_sequence, rest.last_sequence) == (2, 41, 42)
