@@ -2,15 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from engine.base.entropy import Entropy
 from engine.base.tasks import TaskScope
 from engine.ledger.channel import BookieChannel
-from engine.ledger.placement import Placement, SpreadPlacement
+from engine.ledger.health import BookieHealth
+from engine.ledger.placement import DEFAULT_RACK, Candidates, Placement, policy
 from engine.ledger.settings import LedgerSettings
 from engine.metadata import paths
-from engine.metadata.records import BookieRegistration
+from engine.metadata.records import BookieRacks, BookieRegistration, RecordFormatError
 from engine.metadata.store import (
     MetadataStore,
     NoNodeError,
@@ -22,6 +23,8 @@ from engine.net.network import Network
 log = logging.getLogger(__name__)
 
 RELOAD_RETRY_S = 0.5
+BACKOFF_STEPS = 32
+"""The first pause after a failed connect is this part of the longest."""
 
 
 class Bookies:
@@ -37,15 +40,25 @@ class Bookies:
     ) -> None:
         self.writable: list[str] = []
         self.read_only: list[str] = []
+        self.racks: dict[str, str] = {}
+        self.health = BookieHealth(settings)
         self._store = store
         self._network = network
+        self._entropy = entropy
         self._settings = settings
-        self._placement = placement if placement is not None else SpreadPlacement(entropy)
+        self._placement = (
+            policy(settings.ensemble_placement_policy, entropy, settings)
+            if placement is None
+            else placement
+        )
         self._loop = asyncio.get_running_loop()
         self._tasks = TaskScope("bookies")
         self._channels: dict[str, BookieChannel] = {}
+        self._reading: dict[str, BookieChannel] = {}
+        self._no_batches: dict[str, None] = {}
+        self._batches_known: dict[str, None] = {}
+        self._backoff: dict[str, tuple[float, float]] = {}  # pause, until
         self._addresses: dict[str, tuple[str, int]] = {}
-        self._suspects: dict[str, float] = {}
         self._load: dict[str, int] = {}
         self._changed = asyncio.Event()
         self._listeners: dict[int, Callable[[], None]] = {}
@@ -59,7 +72,7 @@ class Bookies:
         if self._started:
             return
         self._started = True
-        for path in (paths.AVAILABLE, paths.READ_ONLY):
+        for path in (paths.AVAILABLE, paths.READ_ONLY, paths.BOOKIE_RACKS):
             self._stops.append(self._store.watch(path, lambda _path: self._changed.set()))
         self._changed.set()
         self._tasks.spawn("registrations", self._follow())
@@ -68,7 +81,7 @@ class Bookies:
         for stop in self._stops:
             stop()
         await self._tasks.close()
-        for channel in list(self._channels.values()):
+        for channel in [*self._channels.values(), *self._reading.values()]:
             channel.take_down("client closed")
 
     # Registrations
@@ -93,15 +106,38 @@ class Bookies:
             read_only = await self._store.children(paths.READ_ONLY)
         except NoNodeError:
             read_only = []
+        racks = await self._load_racks()
+        self.health.quarantine_off = (
+            await self._store.exists(paths.DISABLE_HEALTH_CHECK) is not None
+        )
         writable = [name for name in names if name != "readonly"]
         for bookie in writable:
             if bookie not in self.writable:  # new, or back again: what failed before is past
-                self._addresses.pop(bookie, None)
-                self._suspects.pop(bookie, None)
-        self.writable, self.read_only = writable, read_only
+                self._forget(bookie)
+        self.writable, self.read_only, self.racks = writable, read_only, racks
         self._loaded.set()
         for callback in list(self._listeners.values()):
             callback()
+
+    async def _load_racks(self) -> dict[str, str]:
+        """What operators told about racks; an unreadable map is as none, so that it cannot stop writing."""
+        try:
+            value, _ = await self._store.get(paths.BOOKIE_RACKS)
+        except NoNodeError:
+            return {}
+        try:
+            return BookieRacks.decode(value).racks
+        except RecordFormatError as e:
+            log.warning("bookie rack map not used reason=%s", e)
+            return dict(self.racks)
+
+    def _forget(self, bookie_id: str) -> None:
+        """What was known of a bookie that registers anew: another process may answer now."""
+        self._addresses.pop(bookie_id, None)
+        self._backoff.pop(bookie_id, None)
+        self._no_batches.pop(bookie_id, None)
+        self._batches_known.pop(bookie_id, None)
+        self.health.registered(bookie_id)
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call after registrations were read again; returns how to stop it."""
@@ -131,31 +167,48 @@ class Bookies:
 
     # Placement
 
-    async def choose(self, size: int) -> list[str]:
+    async def choose(self, size: int, write_quorum: int) -> list[str]:
         """Ensemble of a new ledger. Raises NotEnoughBookiesError after one fresh look at the registrations."""
         if not self._loaded.is_set() or len(self.writable) < size:
             await self._load_registrations()
-        return self._placement.ensemble(size, self.writable, self._suspected(), self._load)
+        return self._placement.ensemble(size, write_quorum, self._candidates())
 
-    def replacements(self, count: int, staying: list[str]) -> list[str]:
-        """At most ``count`` bookies that are not in ``staying`` and did not fail lately."""
-        return self._placement.replacements(
-            count, staying, self.writable, self._suspected(), self._load
+    def replacements(
+        self, positions: Sequence[int], ensemble: Sequence[str], write_quorum: int
+    ) -> dict[int, str]:
+        """Bookies for ``positions`` of an ensemble, for as many as there are: no members, none that failed lately."""
+        return self._placement.replacements(positions, ensemble, write_quorum, self._candidates())
+
+    def _candidates(self) -> Candidates:
+        now = self._loop.time()
+        return Candidates(
+            writable=self.writable,
+            suspect=self.health.suspects(now),
+            quarantined=self.health.quarantined(now),
+            load=self._load,
+            racks=self.racks,
         )
 
     def failed(self, bookie_id: str) -> None:
         """Avoid a bookie for a while."""
-        self._suspects[bookie_id] = self._loop.time() + self._settings.suspect_s
+        if self.health.failed(bookie_id, self._loop.time()):
+            log.warning(
+                "bookie fails often, avoided bookie=%s for_s=%g",
+                bookie_id, self._settings.quarantine_s,
+            )  # fmt: skip
 
-    def _suspected(self) -> list[str]:
+    def slow(self, bookie_id: str) -> None:
+        """Ask others first for a while."""
+        self.health.slow(bookie_id, self._loop.time())
+
+    def read_costs(self, bookies: Sequence[str]) -> list[tuple[int, bool]]:
+        """By position, what speaks against asking it first: failures, slowness, another rack than ours."""
         now = self._loop.time()
-        for bookie, until in list(self._suspects.items()):
-            if until <= now:
-                del self._suspects[bookie]
-        return list(self._suspects)
-
-    def healthy(self, bookie_id: str) -> bool:
-        return bookie_id not in self._suspected()
+        near, rank = self._settings.local_rack, self.health.read_rank
+        return [
+            (rank(bookie, now), bool(near) and self.racks.get(bookie, DEFAULT_RACK) != near)
+            for bookie in bookies
+        ]
 
     def count(self, bookie_id: str, delta: int) -> None:
         """A writer started (+1) or stopped (-1) using a bookie."""
@@ -164,29 +217,76 @@ class Bookies:
     # Connections
 
     def channel(self, bookie_id: str) -> BookieChannel:
-        """The live channel to a bookie, connecting when there is none. May go down at any time."""
-        channel = self._channels.get(bookie_id)
-        if channel is None or channel.down is not None:
-            channel = BookieChannel(bookie_id, self._settings.unsent_bytes_max)
-            channel.on_down(self._channel_down)
-            if self._tasks.closed:
-                channel.take_down("client closed")
-                return channel
-            self._channels[bookie_id] = channel
-            self._tasks.spawn(
-                f"connect {bookie_id}",
-                channel.connect(
-                    self._network,
-                    lambda: self.address(bookie_id),
-                    self._settings.connect_timeout_s,
-                ),
-            )
+        """The channel for adds, fencing and recovery, connecting when there is none. May go down at any time, and
+        comes down already while a bookie cannot be connected to."""
+        return self._live(self._channels, bookie_id)
+
+    def reading(self, bookie_id: str) -> BookieChannel:
+        """The channel for plain reads, likewise: its answers can never be taken for those of fencing reads (C10), and
+        its large answers never stand before acknowledgements."""
+        return self._live(self._reading, bookie_id)
+
+    def knows_batches(self, bookie_id: str) -> bool:
+        """False once a bookie refused a batch read, until it registers anew."""
+        return self._settings.batch_read and bookie_id not in self._no_batches
+
+    def refuses_batches(self, bookie_id: str) -> None:
+        if bookie_id not in self._no_batches:
+            log.info("bookie knows no batch reads bookie=%s", bookie_id)
+            self._no_batches[bookie_id] = None
+
+    def _live(self, channels: dict[str, BookieChannel], bookie_id: str) -> BookieChannel:
+        channel = channels.get(bookie_id)
+        if channel is not None and channel.down is None:
+            return channel
+        channel = BookieChannel(bookie_id, self._settings.unsent_bytes_max)
+        _, until = self._backoff.get(bookie_id, (0.0, 0.0))
+        if self._tasks.closed:
+            channel.take_down("client closed")
+            return channel
+        if until > self._loop.time():
+            channel.take_down("cannot be connected to")
+            return channel
+        channel.on_down(self._channel_down)
+        channels[bookie_id] = channel
+        self._tasks.spawn(f"connect {bookie_id}", self._connect(channel))
         return channel
 
+    async def _connect(self, channel: BookieChannel) -> None:
+        bookie_id = channel.bookie_id
+        await channel.connect(
+            self._network, lambda: self.address(bookie_id), self._settings.connect_timeout_s
+        )
+        if channel.transport is not None:
+            self._backoff.pop(bookie_id, None)
+
     def _channel_down(self, channel: BookieChannel, reason: str) -> None:
-        if self._channels.get(channel.bookie_id) is channel:
-            del self._channels[channel.bookie_id]
-        self._addresses.pop(channel.bookie_id, None)
-        if not self._tasks.closed:
-            log.info("bookie connection down bookie=%s reason=%s", channel.bookie_id, reason)
-            self.failed(channel.bookie_id)
+        bookie_id = channel.bookie_id
+        for channels in (self._channels, self._reading):
+            if channels.get(bookie_id) is channel:
+                del channels[bookie_id]
+        self._addresses.pop(bookie_id, None)
+        if self._tasks.closed:
+            return
+        log.info("bookie connection down bookie=%s reason=%s", bookie_id, reason)
+        if channel.transport is None:
+            self._wait_longer(bookie_id)
+        if channel.batches:
+            self._batches_known[bookie_id] = None
+        elif (
+            channel.batches is False
+            and channel.closed_by_peer
+            and bookie_id not in self._batches_known
+        ):
+            # It closed the connection instead of answering: so do bookies that do not know the request. One that died
+            # looks the same, and is asked one by one until it registers anew.
+            self.refuses_batches(bookie_id)
+            return
+        self.failed(bookie_id)
+
+    def _wait_longer(self, bookie_id: str) -> None:
+        longest = self._settings.reconnect_backoff_max_s
+        pause, _ = self._backoff.get(bookie_id, (longest / BACKOFF_STEPS / 2, 0.0))
+        pause = min(pause * 2, longest)
+        jittered = pause * (0.5 + self._entropy.random() / 2)
+        self._backoff[bookie_id] = pause, self._loop.time() + jittered

@@ -2,17 +2,21 @@
 
 A channel lives as long as its connection. Once down it stays down: everybody who waits is told once, and the next
 request goes over a new channel. Requests made before the connection stands are kept and sent in order.
+
+V2 answers name no request but a ledger and an entry, so requests of which one answer must not stand for another go over
+different channels (C10): adds, fencing and recovery over one, plain reads over a second (``Bookies.reading``).
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from struct import Struct
 from typing import Protocol
 
 from engine.base.errors import MagnetarError
 from engine.net.network import Network
 from engine.net.transport import Connection
 from engine.wire import bookie_commands as wire
-from engine.wire.kernels import NEED, take_add_replies, take_read_replies
+from engine.wire.kernels import NEED, OTHER, take_add_replies, take_read_replies
 
 
 class AddSink(Protocol):
@@ -43,13 +47,38 @@ class ReadSink(Protocol):
     def channel_down(self, channel: "BookieChannel", reason: str) -> None: ...
 
 
+class BatchSink(Protocol):
+    """Who made one batch read."""
+
+    def batch_answered(
+        self, channel: "BookieChannel", rc: int, buf: bytes, start: int, stop: int
+    ) -> None:
+        """``buf[start:stop]`` holds the entries, each behind its 32-bit size, when ``rc`` is 0."""
+        ...
+
+    def channel_down(self, channel: "BookieChannel", reason: str) -> None: ...
+
+
+_BATCH_HEAD = Struct(">IIiqqq")
+_BATCH_VERSION_2 = wire.VERSION << 24 | wire.BATCH_READ << 16
+
+
 class BookieChannel(Connection):
-    """Made by ``Bookies.channel``. ``down`` is the reason once it is over, else None."""
+    """Made by ``Bookies``. ``down`` is the reason once it is over, else None.
+
+    ``heard_at`` is when the bookie last said anything, in loop time; ``batches`` whether it has answered a batch read
+    on this connection: None while it was not asked for one.
+    """
 
     def __init__(self, bookie_id: str, unsent_bytes_max: int) -> None:
         super().__init__(wire.FRAME_BYTES_MAX, unsent_bytes_max)
         self.bookie_id = bookie_id
         self.down: str | None = None
+        self.heard_at = self._loop.time()
+        self.batches: bool | None = None
+        self.closed_by_peer = False
+        self._batch_sinks: dict[int, BatchSink] = {}
+        self._next_batch = 0
         self._adders: dict[int, list[AddSink]] = {}
         self._readers: dict[int, list[ReadSink]] = {}
         self._watchers: list[Callable[[BookieChannel, str], None]] = []
@@ -97,6 +126,26 @@ class BookieChannel(Connection):
         if not sinks:
             self._readers.pop(ledger_id, None)
 
+    def read_batch(
+        self, ledger_id: int, first: int, count_max: int, bytes_max: int, sink: BatchSink
+    ) -> int:
+        """Ask for entries from ``first`` on in one answer; returns the number to ``forget_batch`` with."""
+        self._next_batch += 1
+        number = self._next_batch
+        self._batch_sinks[number] = sink
+        if self.batches is None:
+            self.batches = False
+        self.send(wire.batch_read_request(ledger_id, first, number, count_max, bytes_max))
+        return number
+
+    def forget_batch(self, number: int) -> None:
+        """The answer, if it still comes, interests nobody."""
+        self._batch_sinks.pop(number, None)
+
+    def silent_since(self, moment: float) -> bool:
+        """Whether nothing was heard since ``moment``: with requests under way the bookie or the link hangs."""
+        return self.heard_at <= moment
+
     def on_down(self, callback: Callable[["BookieChannel", str], None]) -> None:
         self._watchers.append(callback)
 
@@ -106,13 +155,15 @@ class BookieChannel(Connection):
             return
         self.down = reason
         self.abort()
-        told: list[AddSink | ReadSink] = []
+        told: list[AddSink | ReadSink | BatchSink] = []
         for adders in self._adders.values():
             told += adders
         for readers in self._readers.values():
             told += readers
+        told += self._batch_sinks.values()
         self._adders.clear()
         self._readers.clear()
+        self._batch_sinks.clear()
         for callback in self._watchers:
             callback(self, reason)
         for sink in told:
@@ -120,7 +171,21 @@ class BookieChannel(Connection):
 
     # Hooks of Connection
 
+    def opened(self) -> None:
+        self.heard_at = self._loop.time()
+
+    def data_received(self, data: bytes) -> None:
+        self.heard_at = self._loop.time()
+        super().data_received(data)
+
+    def flush(self) -> None:
+        """As in Connection; also bounds what waits for a connection that does not come to stand."""
+        if self.transport is None and self.buffered_bytes > self.buffered_bytes_max:
+            self._loop.call_soon(self.take_down, "too much waits for the connection")
+        super().flush()
+
     def closed(self, error: Exception | None) -> None:
+        self.closed_by_peer = self.down is None
         self.take_down("connection closed" if error is None else f"connection lost: {error}")
 
     def received(self, buf: bytes, pos: int, end: int) -> int:
@@ -140,6 +205,8 @@ class BookieChannel(Connection):
                         if reader.awaits(self, entry_id):
                             reader.read_answered(self, rc, entry_id, buf, start, stop)
                             break
+            elif opcode == wire.BATCH_READ:
+                pos, why = self._take_batch(buf, pos, end)
             else:
                 raise wire.BookieFrameError(f"answer with opcode {opcode}")
             if pos == before:
@@ -147,3 +214,18 @@ class BookieChannel(Connection):
                     raise wire.BookieFrameError(f"answer with opcode {opcode} has a wrong form")
                 break
         return pos
+
+    def _take_batch(self, buf: bytes, pos: int, end: int) -> tuple[int, int]:
+        if end - pos < _BATCH_HEAD.size:
+            return pos, NEED
+        size, word, rc, _ledger, _first, number = _BATCH_HEAD.unpack_from(buf, pos)
+        stop = pos + 4 + size
+        if word != _BATCH_VERSION_2 or stop < pos + _BATCH_HEAD.size:
+            return pos, OTHER
+        if stop > end:
+            return pos, NEED
+        self.batches = rc != wire.EBADREQ
+        sink = self._batch_sinks.pop(number, None)
+        if sink is not None:
+            sink.batch_answered(self, rc, buf, pos + _BATCH_HEAD.size, stop)
+        return stop, NEED

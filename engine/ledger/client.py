@@ -5,7 +5,7 @@ import logging
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.ledger import ids, tail
+from engine.ledger import ids, layout, tail
 from engine.ledger.bookies import Bookies
 from engine.ledger.errors import (
     LedgerClosedError,
@@ -21,7 +21,13 @@ from engine.ledger.recovery import recover as recover_ledger
 from engine.ledger.settings import LedgerSettings
 from engine.ledger.writer import LedgerWriter, WriterListener
 from engine.metadata import paths
-from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError
+from engine.metadata.store import (
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+    SessionExpiredError,
+    StoreUnavailableError,
+)
 from engine.net.network import Network
 
 log = logging.getLogger(__name__)
@@ -48,6 +54,7 @@ class LedgerClient:
         self._settings = settings if settings is not None else LedgerSettings()
         self.bookies = Bookies(store, network, entropy, self._settings, placement)
         self._writers: dict[int, LedgerWriter] = {}
+        self._layout_known = False
 
     async def create(
         self,
@@ -63,8 +70,8 @@ class LedgerClient:
         Cancelled or StoreUnavailableError: an empty ledger may have been created that nobody knows of.
         """
         check_quorums(ensemble, write_quorum, ack_quorum)
-        self.bookies.start()
-        members = await self.bookies.choose(ensemble)
+        await self._begin()
+        members = await self.bookies.choose(ensemble, write_quorum)
         metadata = LedgerMetadata(
             ensemble_size=ensemble,
             write_quorum=write_quorum,
@@ -72,6 +79,7 @@ class LedgerClient:
             segments=(Segment(0, tuple(members)),),
             password=password,
             custom=dict(custom or {}),
+            ctoken=self._entropy.bits(62) + 1,
         )
         ledger_id = await self._store_new(encode(metadata))
         writer = LedgerWriter(
@@ -90,23 +98,48 @@ class LedgerClient:
     def _forget(self, ledger_id: int) -> None:
         self._writers.pop(ledger_id, None)
 
+    async def _begin(self) -> None:
+        """Before the first use: the cluster's layout is ours. Raises MetadataFormatError, the store's errors."""
+        if not self._layout_known:
+            await layout.verify(self._store)
+            self._layout_known = True
+        self.bookies.start()
+
     async def _store_new(self, data: bytes) -> int:
-        """Write metadata under a fresh id. A taken id is never adopted: it may have another writer."""
+        """Write metadata under a fresh id. A taken id is never adopted, it may have another writer (I18); unless the
+        bytes there are ours, with our token: then it was the answer to our create that was lost."""
         for _ in range(CREATE_ATTEMPTS):
             ledger_id = await ids.next_ledger_id(self._store)
+            path = paths.ledger(ledger_id)
             try:
-                await self._store.create(paths.ledger(ledger_id), data, make_parents=True)
+                await self._store.create(path, data, make_parents=True)
             except NodeExistsError:
-                continue
+                if not await self._is_ours(path, data):
+                    continue
+            except StoreUnavailableError:
+                if not await self._is_ours(path, data):
+                    raise
             return ledger_id
         raise LedgerExistsError(f"{CREATE_ATTEMPTS} fresh ledger ids were all taken")
 
-    async def open(self, ledger_id: int, password: bytes = b"", *, recover: bool) -> LedgerReader:
+    async def _is_ours(self, path: str, data: bytes) -> bool:
+        """Whether ``data``, token and all, is stored; False also when the store does not say."""
+        try:
+            found, _ = await self._store.get(path)
+        except (NoNodeError, StoreUnavailableError, SessionExpiredError):
+            return False
+        return found == data
+
+    async def open(
+        self, ledger_id: int, password: bytes = b"", *, recover: bool, unconfirmed: bool = False
+    ) -> LedgerReader:
         """Open for reading. With ``recover`` the ledger is fenced and closed first, so that its end is settled.
 
+        Without it a reader of an open ledger sees what is certainly confirmed, which lags while the writer is idle;
+        with ``unconfirmed`` also what an ack quorum stores and a recovery might still cut off.
         Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError, ReadError (no view of the open ledger's end).
         """
-        self.bookies.start()
+        await self._begin()
         metadata = await tail.read(self._store, ledger_id)
         if metadata.password is not None and metadata.password != password:
             raise UnauthorizedError(f"ledger {ledger_id}: wrong password")
@@ -128,6 +161,7 @@ class LedgerClient:
             bookies=self.bookies,
             settings=self._settings,
             password=password,
+            unconfirmed=unconfirmed,
         )
         if not reader.closed:
             await reader.read_last_confirmed()

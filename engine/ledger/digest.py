@@ -14,6 +14,10 @@ from engine.base.crc32c import crc32c
 
 HEADER = Struct(">qqqq")
 HEADER_BYTES = HEADER.size
+_SIZE = Struct(">I")
+_SIZED_CRC32C = Struct(">Iqq16xI")
+VIEWED_BYTES = 512
+"""Entries below this size are cheaper to copy for their checksum than to view."""
 
 
 class DigestType(IntEnum):
@@ -96,6 +100,50 @@ class Digest:
             return crc32c(payload, crc32c(head)) == found
         expected = self.compute(head, payload)
         return hmac.compare_digest(expected, view[start + HEADER_BYTES : body])
+
+    def take_batch(
+        self, buf: bytes, start: int, stop: int, ledger_id: int, first: int
+    ) -> tuple[list[int], bool]:
+        """Payload spans of the entries in ``buf[start:stop]``, each behind its 32-bit size, ids rising from ``first``;
+        and whether all of it was intact. Ends before the first entry that is not what it should be."""
+        spans: list[int] = []
+        if self.kind is DigestType.CRC32C:
+            return spans, self._take_crc32c(buf, start, stop, ledger_id, first, spans)
+        entry = first
+        while start + 4 <= stop:
+            at = start + 4
+            end = at + _SIZE.unpack_from(buf, start)[0]
+            if end > stop or not self.check(buf, at, end, ledger_id, entry):
+                return spans, False
+            spans += (at + self.overhead, end)
+            entry += 1
+            start = end
+        return spans, start == stop
+
+    def _take_crc32c(
+        self, buf: bytes, start: int, stop: int, ledger_id: int, entry: int, spans: list[int]
+    ) -> bool:
+        add, unpack, whole = spans.append, _SIZED_CRC32C.unpack_from, _SIZED_CRC32C.size
+        source: bytes | memoryview = buf
+        while start + whole <= stop:
+            size, ledger, found, crc = unpack(buf, start)
+            if size >= VIEWED_BYTES and source is buf:
+                source = memoryview(buf)
+            body = start + whole
+            end = start + 4 + size
+            if (
+                ledger != ledger_id
+                or found != entry
+                or end > stop
+                or end < body
+                or crc32c(source[body:end], crc32c(source[start + 4 : start + 36])) != crc
+            ):
+                return False
+            add(body)
+            add(end)
+            entry += 1
+            start = end
+        return start == stop
 
 
 def header_of(buf: bytes, start: int = 0) -> Header:

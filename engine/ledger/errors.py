@@ -66,6 +66,13 @@ class ReadError(LedgerError):
     code = -1
 
 
+class CorruptEntryError(ReadError):
+    """Every replica answered, none has an intact copy and one has a damaged one: lost, unless a copy is repaired."""
+
+    retriable = False
+    code = -5
+
+
 class WriteError(LedgerError):
     """An add was refused for a reason that ends the handle."""
 

@@ -69,6 +69,22 @@ class LedgerMetadata:
             raise MetadataFormatError("lastEntryId: set on a ledger that is not closed")
         return self
 
+    def check_follows(self, before: "LedgerMetadata") -> None:
+        """Raise MetadataFormatError unless a ledger stored as ``before`` may become this (I5, I6)."""
+        if self.state < before.state:
+            raise MetadataFormatError(f"state: {before.state.name} cannot become {self.state.name}")
+        if before.state is LedgerState.CLOSED:
+            same = (self.last_entry, self.length) == (before.last_entry, before.length)
+            firsts = [segment.first for segment in before.segments]
+            if not same or [segment.first for segment in self.segments] != firsts:
+                raise MetadataFormatError("lastEntryId: a closed ledger's end and segments stay")
+        elif before.segments[:-1] != self.segments[: len(before.segments) - 1]:
+            raise MetadataFormatError("segment: only the last one of an open ledger may change")
+        fixed = ("ensemble_size", "write_quorum", "ack_quorum", "digest", "password")
+        for name in fixed:
+            if getattr(self, name) != getattr(before, name):
+                raise MetadataFormatError(f"{name}: stays as the ledger was created")
+
     def segment_index(self, entry_id: int) -> int:
         """Index of the segment that covers an entry."""
         for i in range(len(self.segments) - 1, -1, -1):

@@ -91,6 +91,23 @@ class RangeRead:
         if not self.done.done():
             self.done.cancel()
 
+    def silent(self, moment: float) -> list[BookieChannel]:
+        """The channels that owe answers and said nothing at all since ``moment``."""
+        owing = [
+            asked for asked, code in zip(self._asked, self.codes, strict=True) if code == PENDING
+        ]
+        return [c for c in self._channels if c in owing and c.silent_since(moment)]
+
+    @property
+    def code(self) -> int:
+        """Of the first entry."""
+        return self.codes[0]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every entry asked for came."""
+        return self.good() == len(self.codes)
+
     def good(self) -> int:
         """How many entries from the first on are there, intact."""
         for i, code in enumerate(self.codes):

@@ -142,10 +142,19 @@ class _Recovery:
             raise UnauthorizedError(f"ledger {self._ledger_id}: wrong password")
 
     async def _wait_some(self, ops: list[RangeRead], complaint: str) -> None:
+        """Until another answer is there; silence for a read timeout counts as none to come."""
+        timeout = self._settings.read_entry_timeout_s
         waiting = [op.done for op in ops if not op.done.done()]
-        if not waiting:
-            raise LedgerRecoveryError(f"ledger {self._ledger_id}: {complaint}")
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if waiting:
+            done, _ = await asyncio.wait(
+                waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+            )
+            if done:
+                return
+        for op in ops:
+            for channel in op.silent(asyncio.get_running_loop().time() - timeout):
+                channel.take_down("hangs: nothing heard since recovery asked")
+        raise LedgerRecoveryError(f"ledger {self._ledger_id}: {complaint}")
 
     async def _read_window(self, first: int, count: int) -> list[bytes]:
         """Stored entries from ``first`` on, ``count`` at most; fewer means the next one is proven absent."""
@@ -194,7 +203,7 @@ class _Recovery:
         ops = []
         for position in write_set(entry, self._size, self._quorum):
             op = RangeRead(self._ledger_id, entry, entry + 1, self._digest)
-            op.ask(self._bookies.channel(bookies[position]), (entry,))
+            op.ask(self._bookies.reading(bookies[position]), (entry,))
             ops.append(op)
         try:
             while True:
@@ -218,23 +227,23 @@ class _Recovery:
                 op.wake.clear()
                 if op.failed:
                     self._replace(op, first)
-                await op.wake.wait()
+                await op.wait(self._settings.add_entry_timeout_s)
             self.rewritten += len(entries)
         finally:
             op.close()
 
     def _replace(self, op: "_WriteBack", first: int) -> None:
         """Seat other bookies for those that fail, if there are any; metadata tells of it when the ledger closes."""
-        positions = sorted(op.failed)
-        staying = [b for p, b in enumerate(self._members) if p not in op.failed]
-        newcomers = self._bookies.replacements(len(positions), staying)
-        if not newcomers:
+        for position in op.failed:
+            self._bookies.failed(self._members[position])
+        chosen = self._bookies.replacements(sorted(op.failed), self._members, self._quorum)
+        if not chosen:
             if not op.hopeful():
                 raise LedgerRecoveryError(
                     f"ledger {self._ledger_id}: too few bookies to write entry {first} back to"
                 )
             return
-        for position, bookie in zip(positions, newcomers, strict=False):
+        for position, bookie in chosen.items():
             self._members[position] = bookie
             del op.failed[position]
             op.restart(position)
@@ -262,11 +271,13 @@ class _WriteBack:
     def __init__(self, recovery: _Recovery, first: int, entries: list[bytes]) -> None:
         self.wake = asyncio.Event()
         self.failed: dict[int, None] = {}
+        self._loop = asyncio.get_running_loop()
         self._recovery = recovery
         self._first = first
         self._entries = entries
         self._size, self._quorum, self._acks = recovery.shape()
         self._channels: list[BookieChannel | None] = [None] * self._size
+        self._heard = [0.0] * self._size
         self._acked: list[dict[int, None]] = [{} for _ in entries]
         self._resent = 0
 
@@ -280,6 +291,10 @@ class _WriteBack:
             acked.pop(position, None)
         channel = self._recovery.member(position)
         self._channels[position] = channel
+        self._heard[position] = self._loop.time()
+        if channel.down is not None:
+            self.channel_down(channel, channel.down)
+            return
         channel.add_writer(self._recovery.ledger_id, self)
         for i in range(len(self._entries)):
             self._send(position, i)
@@ -288,6 +303,27 @@ class _WriteBack:
         channel = self._channels[position]
         if channel is not None and position in write_set(self._first + i, self._size, self._quorum):
             channel.send(self._recovery.frame(self._entries[i]))
+
+    async def wait(self, timeout_s: float) -> None:
+        """Until something changes; bookies that owe answers and gave none for ``timeout_s`` fail."""
+        owing = [p for p in range(self._size) if self._owes(p)]
+        until = min((self._heard[p] for p in owing), default=self._loop.time()) + timeout_s
+        try:
+            async with asyncio.timeout_at(until):
+                await self.wake.wait()
+        except TimeoutError:
+            for position in owing:
+                if self._heard[position] + timeout_s <= self._loop.time():
+                    self.failed[position] = None
+
+    def _owes(self, position: int) -> bool:
+        if self._channels[position] is None or position in self.failed:
+            return False
+        return any(
+            position not in acked
+            and position in write_set(self._first + i, self._size, self._quorum)
+            for i, acked in enumerate(self._acked)
+        )
 
     def complete(self) -> bool:
         return all(len(acked) >= self._acks for acked in self._acked)
@@ -304,6 +340,7 @@ class _WriteBack:
         if channel not in self._channels:
             return
         position = self._channels.index(channel)
+        self._heard[position] = self._loop.time()
         low = max(first - self._first, 0)
         high = min(first + count - self._first, len(self._entries))
         for i in range(low, high):

@@ -1,5 +1,7 @@
 """Compare-and-set changes of ledger metadata: replace bookies, start a recovery, close. Every outcome is made certain.
 
+There is no other way to write metadata of a ledger that exists (I14).
+
 A write whose answer was lost is settled by reading again until the store answers, within a deadline.
 """
 
@@ -54,6 +56,7 @@ async def change(
             wanted = decide(stored)
             if wanted is None:
                 return stored
+            wanted.check_follows(stored)
             await store.put(path, encode(wanted), stat.version)
             return wanted
         except BadVersionError:

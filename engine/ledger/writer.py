@@ -93,6 +93,7 @@ class LedgerWriter:
         self._drained: asyncio.Future[None] | None = None
         self._closing: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._retry: asyncio.TimerHandle | None = None
         self._progress: list[tuple[int, float]] = [(0, 0.0)] * metadata.ensemble_size
         self._ensemble = list(metadata.segments[-1].bookies)
         self._channels: list[BookieChannel | None] = [None] * metadata.ensemble_size
@@ -236,8 +237,10 @@ class LedgerWriter:
                 self._progress[position] = (below, now)
                 owing = True
             elif now - since >= self._settings.add_entry_timeout_s:
-                self._bookies.failed(channel.bookie_id)
-                self._position_failed(position, "no answer in time")
+                if channel.silent_since(now - self._settings.add_entry_timeout_s):
+                    channel.take_down("hangs: nothing heard while adds wait")
+                else:
+                    self._position_failed(position, "no answer in time")
             else:
                 owing = True
         if (owing or self._confirmed < self._next) and self._error is None:
@@ -251,8 +254,11 @@ class LedgerWriter:
         """Connect the ensemble's bookie at ``position``."""
         bookie = self._ensemble[position]
         channel = self._bookies.channel(bookie)
-        channel.add_writer(self.ledger_id, self)
         self._channels[position] = channel
+        if channel.down is None:
+            channel.add_writer(self.ledger_id, self)
+        else:
+            self._loop.call_soon(self.channel_down, channel, channel.down)
         self._progress[position] = (self._tracker.below(position), self._loop.time())
         self._bookies.count(bookie, 1)
 
@@ -306,12 +312,17 @@ class LedgerWriter:
         self._start_change()
 
     def _registrations_changed(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
         if self._failed:
             self._start_change()
 
     def _start_change(self) -> None:
         if self._changing or self._error is not None:
             return
+        if self._settings.delay_ensemble_change and self._enough() and not self._refused():
+            return  # others make up the ack quorums
         if self.closed and self._confirmed == self._next:
             return  # about to be closed: nothing is owed to anybody
         self._changing = True
@@ -320,12 +331,11 @@ class LedgerWriter:
     async def _change_ensemble(self) -> None:
         """Replace failed bookies until none is left or nobody can replace them. No entry is confirmed meanwhile."""
         while self._failed and self._error is None:
-            positions = sorted(self._failed)
-            staying = [b for p, b in enumerate(self._ensemble) if p not in self._failed]
-            newcomers = self._bookies.replacements(len(positions), staying)
-            if not newcomers:
+            chosen = self._bookies.replacements(
+                sorted(self._failed), self._ensemble, self.metadata.write_quorum
+            )
+            if not chosen:
                 break
-            chosen = dict(zip(positions, newcomers, strict=False))
             ensemble = list(self._ensemble)
             for position, bookie in chosen.items():
                 ensemble[position] = bookie
@@ -351,7 +361,15 @@ class LedgerWriter:
             reasons = "; ".join(f"{self._ensemble[p]}: {r}" for p, r in self._failed.items())
             self._fail(NotEnoughBookiesError(f"ledger {self.ledger_id}: {reasons}"))
             return
+        if self._failed and self._retry is None:  # who is suspect now may do later
+            self._retry = self._loop.call_later(
+                self._settings.suspect_s, self._registrations_changed
+            )
         self._advance()
+
+    def _refused(self) -> bool:
+        """Whether a failed bookie is read-only: it will not come back soon, so a change is not put off."""
+        return any(self._ensemble[p] in self._bookies.read_only for p in self._failed)
 
     def _enough(self) -> bool:
         """Whether every write set still has an ack quorum of connected bookies."""
@@ -388,9 +406,10 @@ class LedgerWriter:
         self._stop_registrations()
         for position in range(len(self._channels)):
             self._unseat(position)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._retry):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._retry = None
         if self._on_end is not None:
             self._on_end(self.ledger_id)
             self._on_end = None

@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from engine.base.budget import Budget
+from engine.managed.backlog import BacklogCache
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.base.tasks import TaskScope
@@ -13,6 +13,7 @@ from engine.managed.entry_cache import EntryCache
 from engine.managed.errors import (
     ManagedLedgerClosedError,
     ManagedLedgerFencedError,
+    ManagedLedgerLoadError,
     ManagedLedgerNotFoundError,
 )
 from engine.managed.ledger import ManagedLedger
@@ -48,7 +49,7 @@ class ManagedLedgerFactory:
         self._ledgers = ledgers
         self._clock = clock
         self._entropy = entropy
-        self._read_ahead = Budget(self.settings.read_ahead_total_bytes_max)
+        self.backlog_cache = BacklogCache(self.settings.read_ahead_total_bytes_max)
         self._tasks = TaskScope("managed ledgers", lambda name, error: None)
         self._opening: dict[str, asyncio.Task[ManagedLedger]] = {}
         self._open: dict[str, ManagedLedger] = {}
@@ -66,7 +67,8 @@ class ManagedLedgerFactory:
 
         Opening twice in one process: the second waits for the first and gets the same object. ``properties`` are those
         of a topic that is made now. Cancel-safe: the opening goes on.
-        Raises LedgerError, ManagedLedgerFencedError (another owner opens it again and again), StoreUnavailableError.
+        Raises LedgerError, ManagedLedgerFencedError (another owner opens it again and again), StoreUnavailableError,
+        ManagedLedgerLoadError (nothing of these, but not in time).
         """
         if self._closed:
             raise ManagedLedgerClosedError("the broker's managed ledgers are closed")
@@ -111,10 +113,18 @@ class ManagedLedgerFactory:
             entropy=self._entropy,
             settings=self.settings,
             cache=self.cache,
-            reads=LedgerReads(self._ledgers, line, self.settings, self._read_ahead),
+            backlog_cache=self.backlog_cache,
+            reads=LedgerReads(self._ledgers, line, self.settings),
         )
+        limit_s = self.settings.open_timeout_s
         try:
-            await ledger.start()
+            async with asyncio.timeout(limit_s):
+                await ledger.start()
+        except TimeoutError:  # M14
+            ledger.abandon()
+            raise ManagedLedgerLoadError(
+                f"{name} was not opened within {limit_s:g} s: {ledger.step} did not end"
+            ) from None
         except BaseException:
             ledger.abandon()
             raise
@@ -174,7 +184,7 @@ class ManagedLedgerFactory:
                 ledgers.append(info)
                 continue
             try:
-                reader = await self._ledgers.open(one.ledger_id, recover=False)
+                reader = await self._ledgers.open(one.ledger_id, recover=False, unconfirmed=True)
             except NoSuchLedgerError:
                 continue
             entries = reader.last_confirmed + 1

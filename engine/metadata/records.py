@@ -338,6 +338,38 @@ class Leader:
         return cls(document.get("brokerId") or "", document.get("serviceUrl") or "")
 
 
+@dataclass(slots=True)
+class BookieRacks:
+    """``/bookies``: racks by bookie id, as operators told. ``document`` is {group: {bookie: {rack, hostname}}}."""
+
+    document: Document = field(default_factory=dict)
+
+    @property
+    def racks(self) -> dict[str, str]:
+        """Rack by bookie id; a rack that is no path gets its slash, as in Pulsar's topology."""
+        found: dict[str, str] = {}
+        for bookies in self.document.values():
+            for bookie, facts in bookies.items():
+                rack = facts.get("rack") or ""
+                if rack:
+                    found[bookie] = rack if rack.startswith("/") else f"/{rack}"
+        return found
+
+    def encode(self) -> bytes:
+        return encode_json(self.document)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "BookieRacks":
+        document = decode_json(data, "bookie racks")
+        for group, bookies in document.items():
+            if not isinstance(bookies, dict):
+                raise RecordFormatError(f"bookie racks: group {group} is no object")
+            for bookie, facts in bookies.items():
+                if not isinstance(facts, dict) or not isinstance(facts.get("rack", ""), str | None):
+                    raise RecordFormatError(f"bookie racks: {group}/{bookie} has no rack")
+        return cls(document)
+
+
 BOOKIE_PROTOCOL = "bookie-rpc"
 HTTP_PROTOCOL = "http"
 

@@ -71,7 +71,7 @@ async def _read(options: Options, one: LedgerRange) -> AsyncGenerator[pa.RecordB
 async def _entries(
     ledgers: LedgerClient, options: Options, one: LedgerRange
 ) -> AsyncIterator[tuple[int, bytes]]:
-    reader = await ledgers.open(one.ledger_id, options.password, recover=False)
+    reader = await ledgers.open(one.ledger_id, options.password, recover=False, unconfirmed=True)
     at = one.first
     while at <= one.last:
         for run in await reader.read(at, one.last, READ_BYTES):
