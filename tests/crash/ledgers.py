@@ -51,7 +51,11 @@ class LedgerLoad:
     @property
     def confirmed(self) -> int:
         """Entries confirmed, those of deleted ledgers included."""
-        return self._deleted + sum(written.confirmed for written in self.ledgers.values())
+        return self._deleted + self.confirmed_kept
+
+    @property
+    def confirmed_kept(self) -> int:
+        return sum(written.confirmed for written in self.ledgers.values())
 
     def client(self) -> LedgerClient:
         return LedgerClient(

@@ -183,6 +183,7 @@ class Cluster:
         self.bookies: list[BookieProcess] = []
         self.brokers: list[BrokerProcess] = []
         self._made = 0
+        self._bookie_settings: dict[str, str] = {}
 
     def add_bookie(self, **settings: str) -> BookieProcess:
         self._made += 1
@@ -190,7 +191,16 @@ class Cluster:
         self.bookies.append(bookie)
         return bookie
 
+    def replace_bookie(self, old: BookieProcess) -> BookieProcess:
+        """A new one, under a new name, in the place of a dead one; ready on return."""
+        self.bookies[self.bookies.index(old)] = new = self.add_bookie(**self._bookie_settings)
+        self.bookies.pop()
+        new.start()
+        new.wait_ready()
+        return new
+
     def start(self, bookies: int, brokers: int, bookie_settings: dict[str, str]) -> None:
+        self._bookie_settings = bookie_settings
         for _ in range(bookies):
             self.add_bookie(**bookie_settings).start()
             self.bookies[-1].wait_ready()  # the first makes the cluster's nodes

@@ -1,0 +1,173 @@
+"""What befalls a cluster of real processes, one thing at a time; each returns when all is up again."""
+
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from tests.crash.lossy_disk import Plan
+from tests.crash.points import POINTS
+from tests.crash.processes import NOTHING, SESSION_S, BookieProcess, Cluster
+from tests.crash.traffic import Traffic
+
+RECEIPTS = 100
+"""Each producer gets so many more before the next blow."""
+GOES_ON_S = 30.0
+POINT_S = 4.0
+BEYOND_S = 1.7 * SESSION_S
+
+
+class Nemesis:
+    """``done`` counts blows by kind. The bookie that is wiped is always in the same place: of the others each ledger
+    keeps its copies, so at most one of three is ever lost, which two answers for each entry allow."""
+
+    def __init__(self, cluster: Cluster, traffic: Traffic, seed: int) -> None:
+        self.done: Counter[str] = Counter()
+        self.points: Counter[str] = Counter()
+        self._cluster = cluster
+        self._traffic = traffic
+        self._draw = random.Random(seed)
+        self._wiped = self._draw.randrange(len(cluster.bookies))
+        self.kinds: dict[str, Callable[[], None]] = {
+            "bookie killed, unsynced lost": self.cut_power,
+            "bookie killed at a named point": self.kill_at_point,
+            "bookie killed": self.kill_bookie,
+            "bookie stopped past its session": self.stop_bookie,
+            "bookie wiped and replaced": self.replace_bookie,
+            "broker killed": self.kill_broker,
+            "broker stopped past its session": self.stop_broker,
+            "ZooKeeper killed": self.kill_zookeeper,
+        }
+
+    def round(self) -> list[str]:
+        """Each kind once, in an order of chance."""
+        kinds = list(self.kinds)
+        self._draw.shuffle(kinds)
+        return kinds
+
+    def strike(self, kind: str) -> None:
+        """Raises what shows that the cluster did not get over it."""
+        self.kinds[kind]()
+        self._traffic.wait_confirmed(RECEIPTS, GOES_ON_S)
+        self.done[kind] += 1
+
+    def _bookie(self) -> BookieProcess:
+        return self._draw.choice(self._cluster.bookies)
+
+    def _without(self, bookie: BookieProcess) -> None:
+        """Publishing goes on while one of three is away."""
+        if len(self._cluster.bookies) > 2:
+            self._traffic.wait_confirmed(RECEIPTS, GOES_ON_S)
+        bookie.start()
+        bookie.wait_ready()
+
+    def cut_power(self) -> None:
+        bookie = self._bookie()
+        bookie.plan(NOTHING)
+        bookie.cut_power()
+        self._without(bookie)
+
+    def kill_at_point(self) -> None:
+        """In its next life it dies by itself, or after some seconds in which it did not come there."""
+        bookie = self._bookie()
+        point = self._draw.choice([point for point in POINTS if point.part == "serve"])
+        bookie.plan(
+            Plan(
+                point.operation,
+                point.inside,
+                armed=False,
+                nth=self._draw.choice([1, 2, 5, 20]),
+                when=self._draw.choice(["before", "after"]),
+                loss=self._draw.choice(["all", "some"]),
+                seed=self._draw.randrange(1 << 30),
+            )
+        )
+        bookie.end(signal.SIGTERM)
+        bookie.start()
+        bookie.wait_ready()
+        bookie.arm()
+        until = time.monotonic() + POINT_S
+        while bookie.alive and time.monotonic() < until:
+            time.sleep(0.02)
+        if bookie.alive:
+            bookie.cut_power()
+        else:
+            self.points[str(point)] += 1
+        bookie.plan(NOTHING)
+        self._without(bookie)
+
+    def kill_bookie(self) -> None:
+        bookie = self._bookie()
+        bookie.end()
+        self._without(bookie)
+
+    def stop_bookie(self) -> None:
+        bookie = self._bookie()
+        bookie.send(signal.SIGSTOP)
+        began = time.monotonic()
+        try:
+            if len(self._cluster.bookies) > 2:
+                self._traffic.wait_confirmed(RECEIPTS, GOES_ON_S)
+            time.sleep(max(0.0, began + BEYOND_S - time.monotonic()))
+        finally:
+            bookie.send(signal.SIGCONT)
+        bookie.wait_ready()
+
+    def replace_bookie(self) -> None:
+        """It dies with its disks. Under its name nobody may come back with empty ones; a new one joins."""
+        old = self._cluster.bookies[self._wiped]
+        old.end()
+        old.wipe()
+        self._traffic.wait_confirmed(RECEIPTS, GOES_ON_S)
+        old.start()
+        status = old.wait(30)
+        if status != 1 or "data is lost" not in old.log_end():
+            raise AssertionError(
+                f"{old.name} came back without its data: {status}\n{old.log_end()}"
+            )
+        self._cluster.replace_bookie(old)
+
+    def kill_broker(self) -> None:
+        broker = self._draw.choice(self._cluster.brokers)
+        broker.end()
+        time.sleep(self._draw.random())
+        broker.start()
+        broker.wait_ready()
+
+    def stop_broker(self) -> None:
+        """Past its session; others take its topics over, then it wakes up with what it had in its hands."""
+        broker = self._draw.choice(self._cluster.brokers)
+        others = [other for other in self._cluster.brokers if other is not broker]
+        broker.send(signal.SIGSTOP)
+        try:
+            time.sleep(BEYOND_S)
+            if others:
+                self._traffic.visit(f"pulsar://127.0.0.1:{others[0].port}")
+        finally:
+            broker.send(signal.SIGCONT)
+        broker.wait_ready()
+
+    def kill_zookeeper(self) -> None:
+        """For less than a session, or for more."""
+        self._cluster.zookeeper.stop()
+        time.sleep(self._draw.choice([0.2, 0.5, BEYOND_S]))
+        self._cluster.zookeeper.start()
+        for process in [*self._cluster.bookies, *self._cluster.brokers]:
+            process.wait_ready()
+
+    def black_out(self) -> None:
+        """All machines lose power at once."""
+        cluster = self._cluster
+        for broker in cluster.brokers:
+            broker.end()
+        for bookie in cluster.bookies:
+            bookie.plan(NOTHING)
+            bookie.cut_power()
+        cluster.zookeeper.stop()
+        cluster.zookeeper.start()
+        for process in [*cluster.bookies, *cluster.brokers]:
+            process.start()
+        for process in [*cluster.bookies, *cluster.brokers]:
+            process.wait_ready()
+        self.done["everything without power"] += 1

@@ -1,0 +1,161 @@
+"""``python -m tests.crash.torture [--messages 1000000] [--minutes 5]``: real processes, killed, stopped and wiped all
+the time, under producers of the official client; then everything that was confirmed must be there, in order.
+
+ZooKeeper, three bookies (entries on all three, two answers needed) on disks that lose what was not synced, two brokers.
+Prints a table; status 1 when anything was lost, reordered, not where its receipt said, or of nobody.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tests.conftest import ZooKeeperProcess
+from tests.crash.nemesis import Nemesis
+from tests.crash.processes import running_cluster, zookeeper_process
+from tests.crash.traffic import Reading, Traffic
+
+TOPICS = [f"persistent://public/default/torture-{i}" for i in range(2)]
+PRODUCERS = 4
+QUIET_S = 30.0
+"""Nothing received for so long: the rest is lost."""
+BOOKIE = {
+    "journal_file_bytes": str(4 << 20),
+    "write_cache_bytes": str(4 << 20),
+    "entry_log_bytes_max": str(16 << 20),
+    "flush_interval_s": "0.5",
+    "gc_wait_time_s": "2",
+}
+
+
+@dataclass
+class Report:
+    """Counts of a run; ``rows`` in the order they are printed."""
+
+    rows: dict[str, str]
+    wrong: dict[str, int]
+
+    @property
+    def good(self) -> bool:
+        return not any(self.wrong.values())
+
+    def text(self) -> str:
+        rows = {**self.rows, **{name: str(count) for name, count in self.wrong.items()}}
+        width = max(map(len, rows))
+        return "\n".join(f"{name:<{width}}  {value:>10}" for name, value in rows.items())
+
+
+def run(
+    directory: Path,
+    zookeeper: ZooKeeperProcess,
+    *,
+    messages: int,
+    seconds: float,
+    seed: int,
+    say: Callable[[str], None],
+) -> Report:
+    """Strike until ``messages`` are confirmed and ``seconds`` over, each kind once at least; then count.
+
+    Raises what shows that the cluster stands still.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    with running_cluster(directory, zookeeper, bookies=3, brokers=2, **BOOKIE) as cluster:
+        traffic = Traffic(cluster.url, TOPICS, PRODUCERS, messages / seconds)
+        try:
+            nemesis = Nemesis(cluster, traffic, seed)
+            struck = time.monotonic()
+            while traffic.confirmed < messages or time.monotonic() - struck < seconds:
+                for kind in nemesis.round():
+                    nemesis.strike(kind)
+                    now_s = time.monotonic() - began
+                    say(f"{now_s:6.1f} s  {traffic.confirmed:>9} confirmed  {kind}")
+            publishing_s = time.monotonic() - struck
+            traffic.stop_sending(60)
+            nemesis.black_out()
+            for reading in traffic.readings:
+                reading.wait_all(QUIET_S)
+            say(
+                f"{time.monotonic() - began:6.1f} s  audit: everything is read again from the start"
+            )
+            audits = traffic.audit()
+            for audit in audits:
+                audit.wait_all(QUIET_S)
+                audit.close()
+            return _report(traffic, nemesis, audits, publishing_s, time.monotonic() - began)
+        finally:
+            traffic.close()
+
+
+def _report(
+    traffic: Traffic, nemesis: Nemesis, audits: list[Reading], publishing_s: float, in_all_s: float
+) -> Report:
+    seen = [seen for reading in traffic.readings for seen in reading.seen.values()]
+    audited = [seen for audit in audits for seen in audit.seen.values()]
+    rows = {
+        "sent": sum(stream.sent for stream in traffic.streams.values()),
+        "acknowledged": traffic.confirmed,
+        "received": sum(sum(one.got) for one in seen),
+        "redelivered": sum(one.again for one in seen),
+        "read again in the audit": sum(sum(one.got) for one in audited),
+        "stored more than once": sum(one.again for one in audited),
+        **dict(sorted(nemesis.done.items())),
+        "named points reached": len(nemesis.points),
+        "blows in all": nemesis.done.total(),
+    }
+    wrong = {
+        "refused": sum(len(stream.failed) for stream in traffic.streams.values()),
+        "lost": sum(reading.lost() for reading in traffic.readings),
+        "lost in the audit": sum(audit.lost() for audit in audits),
+        "reordered": sum(one.reordered for one in seen),
+        "reordered in the audit": sum(one.reordered for one in audited),
+        "not where the receipt said": sum(one.misplaced() for one in audited),
+        "receipts out of order": sum(stream.backward for stream in traffic.streams.values()),
+        "foreign": sum(reading.foreign for reading in [*traffic.readings, *audits]),
+    }
+    texts = {name: str(count) for name, count in rows.items()}
+    texts |= {
+        "longest publish gap": f"{traffic.longest_gap_s:.1f} s",
+        "publishing": f"{publishing_s:.0f} s",
+        "in all": f"{in_all_s:.0f} s",
+    }
+    return Report(texts, wrong)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash.torture", description=__doc__)
+    parser.add_argument("--messages", type=int, default=1_000_000, help="acknowledged, at least")
+    parser.add_argument("--minutes", type=float, default=5.0, help="of publishing, at least")
+    parser.add_argument("--seed", type=int, default=1, help="which blows, in which order")
+    parser.add_argument("--dir", type=Path, help="keep data and logs here")
+    arguments = parser.parse_args()
+    directory = arguments.dir or Path(tempfile.mkdtemp(prefix="torture-"))
+    say = partial(print, flush=True)
+    good = False
+    try:
+        with zookeeper_process(directory / "zookeeper") as zookeeper:
+            report = run(
+                directory / "cluster",
+                zookeeper,
+                messages=arguments.messages,
+                seconds=60 * arguments.minutes,
+                seed=arguments.seed,
+                say=say,
+            )
+        good = report.good
+        say(report.text())
+    finally:
+        if good and arguments.dir is None:
+            shutil.rmtree(directory)
+        else:
+            say(f"data and logs: {directory}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
