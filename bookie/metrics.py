@@ -6,6 +6,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from bookie.storage.codes import Code
+from engine.wire.bookie_v3 import operation_name
 
 
 class BookieMetrics(Collector):
@@ -19,6 +20,7 @@ class BookieMetrics(Collector):
         self.fenced = 0
         self.malformed = 0
         self.damaged = 0
+        self.v3_requests: dict[int, int] = {}  # by number of the operation
         self._add_failures = dict.fromkeys(Code, 0)
         self._read_failures = dict.fromkeys(Code, 0)
         self.gauges: dict[str, tuple[str, Callable[[], float]]] = {}
@@ -54,6 +56,12 @@ class BookieMetrics(Collector):
                 if count:
                     family.add_metric([code.name], count)
             yield family
+        family = CounterMetricFamily(
+            "bookie_v3_requests", "Requests of the V3 protocol", labels=["operation"]
+        )
+        for operation, count in sorted(self.v3_requests.items()):
+            family.add_metric([operation_name(operation)], count)
+        yield family
         for name, (text, read) in self.counters.items():
             yield CounterMetricFamily(name, text, value=read())
         for name, (text, read) in self.gauges.items():

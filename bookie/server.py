@@ -21,6 +21,7 @@ from bookie.settings import BookieSettings
 from bookie.storage.checkpoint import Checkpointer
 from bookie.storage.files import Disk, Lane
 from bookie.storage.gc import TOMBSTONE_MS, collect, find_deleted, remove_logs
+from bookie.storage.index import BookieIndex
 from bookie.storage.journal import Journal
 from bookie.storage.reads import ReadQueue, StoredEntries
 from bookie.storage.recover import Limits, Storage, format_storage, open_storage
@@ -254,10 +255,15 @@ class Bookie:
             self._journal,
             self._reads,
             self.metrics,
+            self._clock,
             on_cache_full=self._checkpointer.request,
             on_group=self._checkpointer.journal_grew,
             on_disk_full=self._disk_full,
             has_room=self._has_room,
+            space=lambda: self._ledger_space[::-1],
+            blocks=lambda ledger_id: self._read_lane.run(
+                partial(_indexed, storage.entries, ledger_id)
+            ),
         )
         cache = storage.ledgers.cache
         self.metrics.gauges |= {
@@ -270,6 +276,10 @@ class Bookie:
                 lambda: self._journal.pending_bytes,
             ),
             "bookie_reads_pending": ("Reads in the read lane", lambda: self._reads.pending),
+            "bookie_long_polls": (
+                "Reads that wait for the last confirmed entry",
+                lambda: self._requests.long_polls,
+            ),
             "bookie_connections": ("Open connections", lambda: len(self._listener.connections)),
         }
         self.metrics.counters |= {
@@ -383,3 +393,8 @@ class Bookie:
 
     async def _is_deleted(self, ledger_id: int) -> bool:
         return await self._store.exists(paths.ledger(ledger_id)) is None
+
+
+def _indexed(index: BookieIndex, ledger_id: int) -> list[tuple[int, int]]:
+    """First and last entry of each of a ledger's records."""
+    return [(first, first + place.entries - 1) for first, place in index.blocks(ledger_id)]

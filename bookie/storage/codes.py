@@ -16,3 +16,5 @@ class Code(IntEnum):
     FENCED = 104
     READ_ONLY = 105
     TOO_MANY_REQUESTS = 106
+    LIMBO = 107
+    """This bookie may have lost what is asked for. V3 has a status for it; V2 must answer IO, see the wire code."""

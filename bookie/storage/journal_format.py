@@ -18,6 +18,8 @@ _GROUP = Struct(">8sQQQII")
 _MARK = Struct(">8sQQQ")
 _FENCE = Struct(f">q{MASTER_KEY_BYTES}s")
 _CRC = Struct(">I")
+LAC_BODY_MIN, LAC_BODY_MAX = 16, 1024
+"""Bytes of an explicit last-confirmed body; BookKeeper's are 16 to 36."""
 DESCRIPTOR_BYTES = 16
 RECORDS_MAX = 1 << 20
 """Records in a group; a head that claims more is not ours."""
@@ -26,6 +28,7 @@ RECORDS_MAX = 1 << 20
 class Kind(IntEnum):
     ADDS = 1
     FENCE = 2
+    EXPLICIT_LAC = 3
 
 
 class Record(NamedTuple):
@@ -55,6 +58,7 @@ class Mark(NamedTuple):
     sequence: int
 
     def encode(self) -> bytes:
+        """As the index keeps it."""
         head = _MARK.pack(MARK_MAGIC, *self)
         return head + _CRC.pack(crc32c(head))
 
@@ -165,3 +169,16 @@ def decode_fence(body: bytes | memoryview) -> tuple[int, bytes]:
         raise ValueError(f"a fence record has {len(body)} bytes, not {_FENCE.size}")
     ledger_id, key = _FENCE.unpack(body)
     return ledger_id, key
+
+
+def lac_record(ledger_id: int, master_key: bytes, body: bytes) -> Record:
+    """A writer's explicit last confirmed entry; ``body`` as it sent it."""
+    return Record(Kind.EXPLICIT_LAC, _FENCE.pack(ledger_id, master_key) + body, 0)
+
+
+def decode_lac(record: bytes | memoryview) -> tuple[int, bytes, bytes]:
+    """Ledger id, master key and body. Raises ValueError when it cannot be such a record."""
+    if not _FENCE.size + LAC_BODY_MIN <= len(record) <= _FENCE.size + LAC_BODY_MAX:
+        raise ValueError(f"an explicit LAC record has {len(record)} bytes")
+    ledger_id, key = _FENCE.unpack_from(record)
+    return ledger_id, key, bytes(record[_FENCE.size :])

@@ -3,6 +3,7 @@
 
 from bookie.storage.codes import Code
 from bookie.storage.index import DELETED, FENCED, LIMBO, LedgerRecord
+from bookie.storage.journal_format import LAC_BODY_MIN
 from bookie.storage.runs import Run
 from bookie.storage.write_cache import Generation, WriteCache
 
@@ -15,6 +16,7 @@ class Ledger:
 
     __slots__ = (
         "deleted_ms",
+        "explicit_lac",
         "fence_durable",
         "fenced",
         "last",
@@ -31,10 +33,18 @@ class Ledger:
         self.fence_durable = False
         self.limbo = False
         self.deleted_ms = 0
+        self.explicit_lac = b""
 
     def record(self) -> LedgerRecord:
         flags = FENCED * self.fenced | LIMBO * self.limbo | DELETED * bool(self.deleted_ms)
-        return LedgerRecord(self.ledger_id, flags, self.last, self.deleted_ms, self.master_key)
+        return LedgerRecord(
+            self.ledger_id, flags, self.last, self.deleted_ms, self.master_key, self.explicit_lac
+        )
+
+    @property
+    def written_lac(self) -> int:
+        """The last confirmed entry that a writer stated in so many words; -1 when none did."""
+        return lac_of(self.explicit_lac)
 
 
 class Ledgers:
@@ -52,6 +62,7 @@ class Ledgers:
             ledger.fenced = ledger.fence_durable = bool(record.flags & FENCED)
             ledger.limbo = bool(record.flags & LIMBO)
             ledger.deleted_ms = record.deleted_ms
+            ledger.explicit_lac = record.explicit_lac
             self._ledgers[record.ledger_id] = ledger
 
     def __len__(self) -> int:
@@ -71,7 +82,9 @@ class Ledgers:
         round, the journal could be trimmed before a flush has seen the entries."""
         ledger = self._ledgers.get(run.ledger_id)
         if ledger is None:
-            ledger = self._create(run.ledger_id, run.master_key)
+            # A writer that begins now has lost nothing here; of any other ledger earlier entries may be gone.
+            fresh = run.first == 0 and not recovery
+            ledger = self._create(run.ledger_id, run.master_key, limbo=self.limbo and not fresh)
         elif ledger.deleted_ms:
             return Code.FENCED
         elif ledger.master_key != run.master_key:
@@ -91,7 +104,7 @@ class Ledgers:
         when it is durable."""
         ledger = self._ledgers.get(ledger_id)
         if ledger is None:
-            ledger = self._create(ledger_id, master_key)
+            ledger = self._create(ledger_id, master_key, limbo=self.limbo)
         elif ledger.deleted_ms:
             return Code.NO_LEDGER
         elif ledger.master_key != master_key:
@@ -100,6 +113,28 @@ class Ledgers:
             ledger.fenced = True
             self._changed[ledger_id] = ledger
         return Code.OK
+
+    def write_lac(self, ledger_id: int, master_key: bytes, body: bytes) -> Code:
+        """Keep a writer's explicit last confirmed entry (LAC_BODY_MIN bytes at least) unless a higher one is known,
+        so that it never goes back (B12: we keep what the writer confirmed, nothing of our own). The caller journals it
+        after OK. As in BookKeeper, a fence does not matter: what the writer confirmed before stays confirmed."""
+        ledger = self._ledgers.get(ledger_id)
+        if ledger is None:
+            ledger = self._create(ledger_id, master_key, limbo=self.limbo)
+        elif ledger.deleted_ms:
+            return Code.FENCED
+        elif ledger.master_key != master_key:
+            return Code.UNAUTHORIZED
+        if not ledger.explicit_lac or lac_of(body) > ledger.written_lac:
+            ledger.explicit_lac = body
+            self._changed[ledger_id] = ledger
+        return Code.OK
+
+    def replay_lac(self, ledger_id: int, master_key: bytes, body: bytes) -> None:
+        """An explicit last confirmed entry from the journal."""
+        ledger = self._ledgers.get(ledger_id)
+        if ledger is None or not ledger.deleted_ms:
+            self.write_lac(ledger_id, master_key if ledger is None else ledger.master_key, body)
 
     def replay_adds(self, run: Run) -> None:
         """A run from the journal: it was accepted then, so only deletion is asked now."""
@@ -121,19 +156,20 @@ class Ledgers:
             ledger.limbo = ledger.fenced = ledger.fence_durable = True
             self._changed[ledger.ledger_id] = ledger
 
-    def _create(self, ledger_id: int, master_key: bytes) -> Ledger:
+    def _create(self, ledger_id: int, master_key: bytes, *, limbo: bool) -> Ledger:
         ledger = self._ledgers[ledger_id] = Ledger(ledger_id, master_key)
+        ledger.limbo = limbo
         self._changed[ledger_id] = ledger
         return ledger
 
     def absent(self, ledger_id: int) -> Code:
-        """The answer for an entry that is not stored: NO_ENTRY and NO_LEDGER are promises, so IO in limbo."""
+        """The answer for an entry that is not stored: NO_ENTRY and NO_LEDGER are promises, so LIMBO in limbo."""
         ledger = self._ledgers.get(ledger_id)
         if ledger is None:
-            return Code.IO if self.limbo else Code.NO_LEDGER
+            return Code.LIMBO if self.limbo else Code.NO_LEDGER
         if ledger.deleted_ms:
             return Code.NO_LEDGER
-        return Code.IO if ledger.limbo else Code.NO_ENTRY
+        return Code.LIMBO if ledger.limbo else Code.NO_ENTRY
 
     def delete(self, ledger_id: int, now_ms: int) -> LedgerRecord | None:
         """Mark a ledger deleted; its tombstone, or None when there is nothing to delete."""
@@ -141,6 +177,7 @@ class Ledgers:
         if ledger is None or ledger.deleted_ms:
             return None
         ledger.deleted_ms = now_ms
+        ledger.explicit_lac = b""
         self._changed.pop(ledger_id, None)
         self.cache.forget(ledger_id)
         return ledger.record()
@@ -165,6 +202,11 @@ class Ledgers:
         """Begin a new generation: what is to be flushed. Sample the journal's mark before, without an await between."""
         changed, self._changed = self._changed, {}
         return self.cache.swap(), [ledger.record() for ledger in changed.values()]
+
+
+def lac_of(body: bytes) -> int:
+    """The entry id in an explicit last-confirmed body (ledger id i64, entry id i64, digest), -1 of an empty one."""
+    return int.from_bytes(body[8:LAC_BODY_MIN], "big", signed=True) if body else -1
 
 
 def _with_key(run: Run, master_key: bytes) -> Run:

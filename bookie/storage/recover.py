@@ -20,6 +20,7 @@ from bookie.storage.journal_format import (
     Record,
     decode_fence,
     decode_group_head,
+    decode_lac,
     group_file_id,
     group_head_size,
     padded,
@@ -235,6 +236,8 @@ def _apply(ledgers: Ledgers, record: Record) -> None:
                 ledgers.replay_adds(run)
         case Kind.FENCE:
             ledgers.replay_fence(*decode_fence(record.body))
+        case Kind.EXPLICIT_LAC:
+            ledgers.replay_lac(*decode_lac(record.body))
         case _:
             raise JournalDamagedError(f"journal record of unknown kind {record.kind}")
 

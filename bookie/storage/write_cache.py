@@ -103,6 +103,15 @@ class WriteCache:
             return runs.find(entry_id)
         return None
 
+    def ranges(self, ledger_id: int) -> list[tuple[int, int]]:
+        """(first, last) entry of each run of a ledger, which may overlap."""
+        found = []
+        for generation in (self.active, self.flushing):
+            runs = generation.ledgers.get(ledger_id) if generation is not None else None
+            if runs is not None:
+                found += [(run.first, run.below - 1) for run in runs.runs]
+        return found
+
     def swap(self) -> Generation:
         """Begin a new generation; the old one stays readable until ``flushed``."""
         assert self.flushing is None, "two flushes at once"

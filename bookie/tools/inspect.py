@@ -18,8 +18,9 @@ from bookie.storage.entry_log_format import (
 from bookie.storage.errors import DamagedError
 from bookie.storage.files import Disk, SystemDisk
 from bookie.storage.index import DELETED, FENCED, LIMBO, BookieIndex
-from bookie.storage.journal_format import BLOCK, Kind, decode_fence
+from bookie.storage.journal_format import BLOCK, Kind, decode_fence, decode_lac
 from bookie.storage.journal_format import decode_file_header as decode_journal_header
+from bookie.storage.ledgers import lac_of
 from bookie.storage.recover import read_groups
 from bookie.storage.runs import cut_frames
 from engine.base.errors import MagnetarError
@@ -44,6 +45,9 @@ def journal_lines(disk: Disk, path: str) -> Iterator[str]:
         for record in group.records:
             if record.kind == Kind.FENCE:
                 yield f"  fence ledger={decode_fence(record.body)[0]}"
+            elif record.kind == Kind.EXPLICIT_LAC:
+                ledger_id, _, body = decode_lac(record.body)
+                yield f"  explicit LAC ledger={ledger_id} lac={lac_of(body)}"
             elif record.kind == Kind.ADDS:
                 for run in cut_frames(bytes(record.body)):
                     yield f"  add {run.ledger_id}:{run.first}..{run.below - 1} bytes={run.stop - run.start}"
@@ -81,7 +85,9 @@ def index_lines(disk: Disk, directory: str) -> Iterator[str]:
         yield f"identity {(index.identity() or b'MISSING').decode(errors='replace')!r}"
         for record in index.ledgers():
             flags = " ".join(name for flag, name in FLAGS if record.flags & flag)
-            yield f"ledger {record.ledger_id} last={record.last} {flags}".rstrip()
+            yield f"ledger {record.ledger_id} last={record.last} {flags}".rstrip() + (
+                f" explicit_lac={lac_of(record.explicit_lac)}" if record.explicit_lac else ""
+            )
             for first, place in index.blocks(record.ledger_id):
                 yield (
                     f"  {first}..{first + place.entries - 1} log={place.log_id:08x} "

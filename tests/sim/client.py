@@ -212,6 +212,7 @@ class Producer(Client):
         super().__init__(cluster, name, topic)
         self.payloads: list[bytes] = []
         self.unanswered: deque[int] = deque()
+        self._durable: set[int] = set()
         self.quiet = False
         self._rate = rate
         self._ready = ready
@@ -309,19 +310,22 @@ class Producer(Client):
             self.history.receipts.append(
                 Receipt(self.loop.now, self.name, number, position, self.broker)
             )
-            self._check_durable(number, position)
+            self.check_durable(number, position, "has its receipt")
         elif kind in (pb.BaseCommand.CLOSE_PRODUCER, pb.BaseCommand.SEND_ERROR):
             self._attached = False
             if self.link is not None:
                 self.link.wake.set()
 
-    def _check_durable(self, number: int, position: Position) -> None:
-        """At the moment of the receipt, the ack quorum's disks hold the message."""
+    def check_durable(self, number: int, position: Position, what: str) -> None:
+        """At the moment of its receipt or its first delivery, the ack quorum's disks hold the message."""
+        if number in self._durable:
+            return
+        self._durable.add(number)
         need = self.cluster.shape.quorum[2]
         copies = self.cluster.durable_copies(self.marker(number), need)
         if copies < need:
             self.history.anomalies.append(
-                f"{self.name} {number} at {position} has a receipt and {copies} synced copies of {need}"
+                f"{self.name} {number} at {position} {what} and has {copies} synced copies of {need}"
             )
 
 
@@ -461,6 +465,8 @@ class Consumer(Client):
         known = self._producers.get(name)
         if known is None or number >= len(known.payloads) or known.payloads[number] != value:
             self._wrong(f"{position} holds other bytes than {name} {number} was sent with")
+        elif known is not None:
+            known.check_durable(number, position, "is delivered")
         assert self.link is not None
         self.history.deliveries.append(
             Delivery(

@@ -114,6 +114,8 @@ class Cluster:
         self.failures: list[str] = []
         self.counts: dict[str, int] = {}
         self.restarts = True
+        self.lost: Machine | None = None
+        """The one machine whose synced bytes may be damaged or gone in this run."""
         rng = loop.rng
         self.machines: dict[str, Machine] = {}
         names = [(f"bookie-{i + 1}", "bookie") for i in range(shape.bookies)]
@@ -189,7 +191,15 @@ class Cluster:
             self.failures.append(f"{machine.incarnation} ended: {type(error).__name__}: {error}")
         self.loop.note("ended", machine.incarnation, type(error).__name__)
         self.kill(machine)
-        self.start_later(machine, 0.5)
+        if not isinstance(error, machine.excuses):
+            self.start_later(machine, 0.5)
+
+    def add_bookie(self) -> Machine:
+        """A new machine with an empty disk joins."""
+        machine = Machine(f"bookie-{len(self.bookies) + 1}", "bookie", EPOCH_MS, 0.001)
+        self.machines[machine.name] = machine
+        self.start(machine)
+        return machine
 
     def crash_at_operation(self, machine: Machine, n: int, torn: bool) -> None:
         """Cut the power in the middle of the ``n``-th disk operation from now, half of a write done when ``torn``."""
@@ -325,6 +335,20 @@ class Cluster:
                     self.history.anomalies.append(
                         f"{topic} is served by {' and '.join(owners)} at {self.loop.now:.3f}"
                     )
+                for machine in self.brokers:
+                    self._watch_trimming(machine, topic)
+
+    def _watch_trimming(self, machine: Machine, topic: TopicName) -> None:
+        """Ledgers go only when every durable cursor's stored state is past them."""
+        if not _serves(machine, topic) or machine.broker is None:
+            return
+        found = machine.broker.running.registry.loaded(topic)
+        for name, cursor in found.ledger.cursors.items() if found is not None else ():
+            assert found is not None
+            if cursor.durable and cursor._stored_mark < found.ledger.line.base:
+                self.history.anomalies.append(
+                    f"trimmed {topic} beyond what {name} has stored, at {self.loop.now:.3f}"
+                )
 
     def backlogs(self, topic: TopicName) -> dict[str, int] | None:
         """Entries not acknowledged by subscription, from the broker that serves ``topic``; None while nobody does."""

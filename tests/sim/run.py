@@ -6,19 +6,58 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from tests.sim import plants
 from tests.sim.ledger_scenario import run_ledger_seed
 from tests.sim.play import Result
-from tests.sim.scenario import run_seed
+from tests.sim.scenario import run_light, run_seed
 
-WORKLOADS: dict[str, Callable[..., Result]] = {"topics": run_seed, "ledger": run_ledger_seed}
+WORKLOADS: dict[str, Callable[..., Result]] = {
+    "topics": run_seed,
+    "ledger": run_ledger_seed,
+    "light": run_light,
+}
 TURNS = ("topics", "ledger")
 """Workloads that the seeds of a campaign take in turn, unless one is named."""
 SEEDS_PER_PROCESS = 20
-CHECKED_TWICE = 4
+CHECKED_TWICE = 6
 """Seeds of a campaign that are run again in other processes with other hash seeds."""
+
+
+class Play(NamedTuple):
+    """One run to be made."""
+
+    workload: str
+    seed: int
+    plant: str | None = None
+    verbose: bool = False
+
+    @property
+    def command(self) -> str:
+        """What repeats it."""
+        extra = f" --plant {self.plant}" if self.plant else ""
+        return f"python -m tests.sim.run --workload {self.workload} --seed {self.seed}{extra} --verbose"
+
+
+def workload_of(seed: int, named: str | None = None) -> str:
+    """The workload that a seed plays."""
+    return named or TURNS[seed % len(TURNS)]
+
+
+def play_one(play: Play) -> Result:
+    """In this process."""
+    with plants.planted(play.plant):
+        return WORKLOADS[play.workload](play.seed, verbose=play.verbose)
+
+
+def play_all(plays: Sequence[Play], jobs: int) -> Iterator[Result]:
+    """Over ``jobs`` processes; results in the order of ``plays``. What is not asked for any more is not played."""
+    context = multiprocessing.get_context("fork")
+    # Processes are replaced: tasks that were killed in mid-air are never freed.
+    with context.Pool(jobs, maxtasksperchild=SEEDS_PER_PROCESS) as pool:
+        yield from pool.imap(play_one, plays)
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
@@ -26,34 +65,25 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=300, help="how many seeds (300)")
     parser.add_argument("--first", type=int, default=1, help="the first of them (1)")
     parser.add_argument("--seed", type=int, help="one seed alone")
-    parser.add_argument("--workload", choices=sorted(WORKLOADS), help="only this one (all in turn)")
+    parser.add_argument("--workload", choices=sorted(WORKLOADS), help="this one alone (by turns)")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--verbose", action="store_true", help="print what nodes log")
     parser.add_argument("--determinism", type=int, metavar="K", help="run every K-th seed twice")
-    parser.add_argument("--plant", choices=sorted(plants.PLANTS), help="plant a known mistake")
+    known = sorted({**plants.PLANTS, **plants.CONTROLS})
+    parser.add_argument("--plant", choices=known, help="plant a known mistake")
     parser.add_argument("--stop", action="store_true", help="stop at the first failing seed")
-    parser.add_argument("--trace", action="store_true", help="print the run's fingerprint only")
+    parser.add_argument(
+        "--traces",
+        nargs="+",
+        metavar="W:SEED",
+        help="print the fingerprints of these runs (workload:seed) and nothing else",
+    )
     return parser.parse_args(argv)
 
 
-def workload_of(seed: int, named: str | None) -> str:
-    """The workload that a seed plays."""
-    return named or TURNS[seed % len(TURNS)]
-
-
-def _one(work: tuple[int, str | None, bool, str]) -> Result:
-    seed, plant, verbose, workload = work
-    with plants.planted(plant):
-        return WORKLOADS[workload](seed, verbose=verbose)
-
-
-def report(result: Result, plant: str | None, workload: str) -> None:
+def report(play: Play, result: Result) -> None:
     """Lines about a failing seed."""
-    extra = f" --plant {plant}" if plant else ""
-    print(
-        f"seed {result.seed} FAILED  replay: python -m tests.sim.run --workload {workload}"
-        f" --seed {result.seed}{extra} --verbose"
-    )
+    print(f"{play.workload} seed {play.seed} FAILED  replay: {play.command}")
     for text in result.violations[:8]:
         print("   ", text.replace("\n", "\n    "))
     sys.stdout.flush()
@@ -77,69 +107,82 @@ def summary(results: list[Result], wall_s: float) -> None:
     print(f"{failed} seeds failed")
 
 
-def fingerprint(seed: int, hash_seed: int, workload: str) -> str:
-    """Trace of a seed in a process of its own."""
+def fingerprints(plays: Sequence[Play], hash_seed: int) -> list[str]:
+    """Traces of runs, made one after the other in a process of its own."""
+    names = [f"{play.workload}:{play.seed}" for play in plays]
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "tests.sim.run", "--workload", workload),
-            *("--seed", str(seed), "--trace"),
-        ],
+        [sys.executable, "-m", "tests.sim.run", "--traces", *names],
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,
         check=False,
     )
-    return done.stdout.strip() or done.stderr[-500:]
+    found = done.stdout.split()
+    return found if len(found) == len(plays) else [done.stderr[-500:]] * len(plays)
 
 
-def differing(seeds: Iterable[int], named: str | None = None) -> list[int]:
-    """Seeds whose run is not the same in processes with different hash seeds."""
+def differing(plays: Sequence[Play], known: Iterable[str] = ()) -> list[Play]:
+    """Runs that are not the same in processes with different hash seeds, and another order of runs before them.
+
+    ``known``: traces from yet another process, if there are any.
+    """
+    first = fingerprints(plays, 0)
+    second = fingerprints(plays[::-1], 1)[::-1]
+    third = list(known) or first
     found = []
-    for seed in seeds:
-        workload = workload_of(seed, named)
-        first, second = (fingerprint(seed, hash_seed, workload) for hash_seed in (0, 1))
-        if first != second:
-            print(f"seed {seed} is not deterministic: {first} and {second}", flush=True)
-            found.append(seed)
+    for play, *traces in zip(plays, first, second, third, strict=True):
+        if len(set(traces)) > 1:
+            print(f"{play.workload} seed {play.seed} is not deterministic: {traces}", flush=True)
+            found.append(play)
     return found
 
 
+def named(arguments: argparse.Namespace) -> str | None:
+    """The workload asked for: by name, or as that of a planted mistake."""
+    if arguments.workload or not arguments.plant:
+        workload: str | None = arguments.workload
+        return workload
+    return {**plants.PLANTS, **plants.CONTROLS}[arguments.plant].workload
+
+
 def campaign(arguments: argparse.Namespace) -> int:
-    seeds = range(arguments.first, arguments.first + arguments.seeds)
-    named = arguments.workload or ("topics" if arguments.plant else None)
-    work = [(seed, arguments.plant, arguments.verbose, workload_of(seed, named)) for seed in seeds]
+    plays = [
+        Play(workload_of(seed, named(arguments)), seed, arguments.plant, arguments.verbose)
+        for seed in range(arguments.first, arguments.first + arguments.seeds)
+    ]
     results: list[Result] = []
     started = time.monotonic()
-    context = multiprocessing.get_context("fork")
-    # Processes are replaced: tasks that were killed in mid-air are never freed.
-    with context.Pool(arguments.jobs, maxtasksperchild=SEEDS_PER_PROCESS) as pool:
-        for result in pool.imap(_one, work):
-            results.append(result)
-            if result.violations:
-                report(result, arguments.plant, workload_of(result.seed, named))
-                if arguments.stop:
-                    pool.terminate()
-                    break
+    for play, result in zip(plays, play_all(plays, arguments.jobs), strict=False):
+        results.append(result)
+        if result.violations:
+            report(play, result)
+            if arguments.stop:
+                break
     summary(results, time.monotonic() - started)
     if arguments.plant:
         return 0
-    every = arguments.determinism or max(1, len(seeds) // CHECKED_TWICE)
-    unstable = differing(seeds[::every], named)
+    # An odd step, so that every workload has its turn.
+    every = arguments.determinism or max(1, len(results) // CHECKED_TWICE) | 1
+    again = slice(0, len(results), every)
+    unstable = differing(plays[again], [result.trace for result in results[again]])
     return 1 if unstable or any(result.violations for result in results) else 0
 
 
 def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
+    if arguments.traces:
+        for name in arguments.traces:
+            workload, _, seed = name.partition(":")
+            print(play_one(Play(workload, int(seed))).trace)
+        return 0
     if arguments.seed is None:
         return campaign(arguments)
-    workload = workload_of(arguments.seed, arguments.workload)
-    result = _one((arguments.seed, arguments.plant, arguments.verbose, workload))
-    if arguments.trace:
-        print(result.trace)
-        return 0
+    workload = workload_of(arguments.seed, named(arguments))
+    play = Play(workload, arguments.seed, arguments.plant, arguments.verbose)
+    result = play_one(play)
     print(result.plan)
     if result.violations:
-        report(result, arguments.plant, workload)
+        report(play, result)
     summary([result], result.cpu_s)
     return 1 if result.violations else 0
 
@@ -147,6 +190,5 @@ def main(argv: list[str] | None = None) -> int:
 if __name__ == "__main__":
     status = main()
     sys.stdout.flush()
-    os._exit(
-        status
-    )  # without freeing tasks that were killed in mid-air: their `finally` blocks must not run
+    # Without freeing tasks that were killed in mid-air: their `finally` blocks must not run.
+    os._exit(status)

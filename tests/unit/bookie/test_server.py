@@ -222,7 +222,8 @@ async def test_malformed_frames_close_their_connection_and_no_other() -> None:
             struct.pack(">II", 4, 0x02020000),
             struct.pack(">II", 4, 0x02010000),
             struct.pack(">II", 4, 0x02070000),
-            bytes.fromhex("000000120a06080310011801a2060708e9daae031000"),
+            bytes.fromhex("000000050a06080310"),
+        bytes.fromhex("000000080a060803100d1801"),
             read(1, 0, fence=KEY[:10]),
         ]
         for frame in bad:

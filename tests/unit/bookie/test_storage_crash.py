@@ -256,13 +256,13 @@ def test_accepted_loss_fences_everything_and_denies_nothing() -> None:
     disk.damage(path, 2 * 4096 + 100)
     storage = opened(disk, accept_loss=True, seed=9)
     assert read(storage, 1, 0) == b"x" * 100
-    assert read(storage, 1, 1) == Code.IO
-    assert read(storage, 77, 0) == Code.IO
+    assert read(storage, 1, 1) == Code.LIMBO
+    assert read(storage, 77, 0) == Code.LIMBO
     assert add(storage, frame(1, 9, b"")) == Code.FENCED
     disk.crash()
     storage = opened(disk, seed=10)
-    assert read(storage, 1, 2) == Code.IO
-    assert read(storage, 78, 0) == Code.IO
+    assert read(storage, 1, 2) == Code.LIMBO
+    assert read(storage, 78, 0) == Code.LIMBO
     assert add(storage, frame(1, 9, b"")) == Code.FENCED
 
 

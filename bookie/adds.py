@@ -1,0 +1,236 @@
+"""Adds: decide, cache, journal, and answer after the group's sync; one journal record for each received slice.
+
+What happens beyond the bounds. A full write cache or too many bytes before the journal hold the connections that send
+adds: their sockets are not read until there is room again (B14). Apache's client takes ETOOMANYREQUESTS for an add as a
+failed bookie, as it takes a time-out: it replaces the bookie in the ledger's ensemble, and where there is no other the
+ledger fails. A socket that is not read makes it wait; only if that outlasts the client's own time-out it does the same.
+So a short pressure costs latency instead of ensembles, and nothing is queued here but what one read of each socket
+brought. Nobody else waits: reads, fences and whole connections without adds go on. When the disk has no room, waiting
+would not help: adds are answered EREADONLY at once, also those of connections held until then.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from bookie.connection import BookieConnection
+from bookie.lac_waiters import LacWaiters
+from bookie.metrics import BookieMetrics
+from bookie.settings import BookieSettings
+from bookie.storage.codes import Code
+from bookie.storage.journal import Journal
+from bookie.storage.journal_format import Kind, Record
+from bookie.storage.ledgers import Ledgers
+from bookie.storage.runs import Run, cut_frames
+from engine.wire import bookie_commands as wire
+from engine.wire.bookie_kernels import AddRun
+from engine.wire.kernels import build_add_replies
+
+FAVOURED = wire.RECOVERY_ADD | wire.HIGH_PRIORITY
+"""Flags of adds that a read-only bookie takes while it has room."""
+LAC_OFFSET = 16
+"""Where an entry's header holds the last confirmed entry."""
+
+Done = Callable[[Any, Code], None]
+"""Called with the caller's argument and what became of it, once: at once when refused, else after the sync."""
+
+
+class Adds:
+    """The way of all entries and other records into cache and journal."""
+
+    def __init__(
+        self,
+        settings: BookieSettings,
+        ledgers: Ledgers,
+        journal: Journal,
+        metrics: BookieMetrics,
+        waiters: LacWaiters,
+        *,
+        on_cache_full: Callable[[], None],
+        on_group: Callable[[], None],
+        on_disk_full: Callable[[Exception], None],
+        has_room: Callable[[], bool],
+    ) -> None:
+        self._settings = settings
+        self._ledgers = ledgers
+        self._cache = ledgers.cache
+        self._journal = journal
+        self._metrics = metrics
+        self._waiters = waiters
+        self._on_cache_full = on_cache_full
+        self._on_group = on_group
+        self._on_disk_full = on_disk_full
+        self._has_room = has_room
+        self._held: dict[BookieConnection, None] = {}
+        self._read_only = False
+
+    @property
+    def read_only(self) -> bool:
+        """Whether normal adds are refused."""
+        return self._read_only
+
+    @read_only.setter
+    def read_only(self, read_only: bool) -> None:
+        self._read_only = read_only
+        if read_only:
+            self._release()  # to be refused instead of waiting for room that may never come
+
+    # V2, in runs
+
+    def runs(
+        self, connection: BookieConnection, buf: bytes, start: int, stop: int, runs: list[AddRun]
+    ) -> None:
+        """Take the accepted runs into cache and journal, refuse the others at once."""
+        accepted: list[AddRun] = []
+        begin = start  # where the accepted stretch now being gathered begins
+        entries = refused = 0
+        for run in runs:
+            code = self._accept(run)
+            if code == Code.OK:
+                accepted.append(run)
+                entries += run.count
+                continue
+            refused += 1
+            self._metrics.refused(code, run.count)
+            connection.send(build_add_replies(buf, run, code))
+            self._log(connection, buf, begin, run.start, entries, accepted)
+            accepted, entries, begin = [], 0, run.stop
+        self._log(connection, buf, begin, stop, entries, accepted)
+        if refused < len(runs):
+            self._press(connection)
+
+    def _accept(self, run: AddRun) -> Code:
+        if self._read_only and not (run.flags & FAVOURED and self._has_room()):
+            return Code.READ_ONLY
+        return self._ledgers.add(
+            Run(run.buf, run.ledger_id, run.first_entry, run.offsets, run.stop, run.master_key),
+            recovery=bool(run.flags & wire.RECOVERY_ADD),
+        )
+
+    def _log(
+        self,
+        connection: BookieConnection,
+        buf: bytes,
+        start: int,
+        stop: int,
+        entries: int,
+        runs: list[AddRun],
+    ) -> None:
+        if runs:
+            body = buf if start == 0 and stop == len(buf) else memoryview(buf)[start:stop]
+            self._journal.append(
+                Kind.ADDS, body, entries, self._logged, (connection, runs, stop - start)
+            )
+
+    def _logged(self, argument: Any, error: Exception | None) -> None:
+        connection, runs, size = argument
+        rc = Code.OK
+        if error is not None:
+            self._on_disk_full(error)
+            rc = Code.READ_ONLY
+        for run in runs:
+            connection.send(build_add_replies(run.buf, run, rc))
+            if rc:
+                self._metrics.refused(rc, run.count)
+            else:
+                self._metrics.added += run.count
+        if not rc:
+            self._metrics.added_bytes += size
+            if self._waiters.by_ledger:
+                for run in runs:
+                    self._confirmed(run.ledger_id, run.buf, run.offsets[-1])
+        if self._held:
+            self.relieve()
+        self._on_group()
+
+    def _confirmed(self, ledger_id: int, buf: bytes, entry: int) -> None:
+        """Tell who waits what the entry at ``entry`` says is confirmed."""
+        if ledger_id in self._waiters.by_ledger:
+            lac = buf[entry + LAC_OFFSET : entry + LAC_OFFSET + 8]
+            self._waiters.advanced(ledger_id, int.from_bytes(lac, "big", signed=True))
+
+    # One at a time
+
+    def one(
+        self,
+        connection: BookieConnection,
+        frame: bytes,
+        *,
+        recovery: bool,
+        favoured: bool,
+        done: Done,
+        argument: Any,
+    ) -> None:
+        """The add in one whole V2 frame, wherever it came from: stored and journalled as those of ``runs`` are."""
+        code = Code.READ_ONLY
+        if not self._read_only or (favoured and self._has_room()):
+            [run] = cut_frames(frame)
+            code = self._ledgers.add(run, recovery=recovery)
+        if code != Code.OK:
+            self._metrics.refused(code, 1)
+            done(argument, code)
+            return
+        self._journal.append(Kind.ADDS, frame, 1, self._one_logged, (frame, run, done, argument))
+        self._press(connection)
+
+    def _one_logged(self, rest: Any, error: Exception | None) -> None:
+        frame, run, done, argument = rest
+        if error is not None:
+            self._metrics.refused(Code.READ_ONLY, 1)
+        else:
+            self._metrics.added += 1
+            self._metrics.added_bytes += len(frame)
+            if self._waiters.by_ledger:
+                self._confirmed(run.ledger_id, frame, run.offsets[-1])
+        self._recorded((done, argument), error)
+
+    def record(
+        self, connection: BookieConnection, record: Record, done: Done, argument: Any
+    ) -> None:
+        """Journal something else; READ_ONLY when the disk is full."""
+        self._journal.append(Kind(record.kind), record.body, 0, self._recorded, (done, argument))
+        self._press(connection)
+
+    def force(self, connection: BookieConnection, done: Done, argument: Any) -> None:
+        """Done when everything journalled until now is synced: a record of no frames, behind all others."""
+        self.record(connection, Record(Kind.ADDS, b"", 0), done, argument)
+
+    def _recorded(self, rest: Any, error: Exception | None) -> None:
+        done, argument = rest
+        if error is not None:
+            self._on_disk_full(error)
+        done(argument, Code.OK if error is None else Code.READ_ONLY)
+        if self._held:
+            self.relieve()
+        self._on_group()
+
+    # Pressure
+
+    def _press(self, connection: BookieConnection) -> None:
+        """After something was taken: hold its sender when there is too much, ask for a flush when it is time."""
+        if self._pressed():
+            connection.hold()
+            self._held[connection] = None
+        if self._cache.full:
+            self._on_cache_full()
+
+    def _pressed(self) -> bool:
+        return self._journal.pending_bytes > self._settings.max_pending_add_bytes or (
+            self._cache.full and self._cache.flushing is not None
+        )
+
+    def relieve(self) -> None:
+        """Read again from connections that were held, if there is room now."""
+        if not self._held or self._pressed():
+            return
+        if self._journal.pending_bytes > self._settings.max_pending_add_bytes // 2:
+            return
+        self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held, {}
+        for connection in held:
+            connection.release()
+
+    def drop(self, connection: BookieConnection) -> None:
+        """The connection is gone."""
+        self._held.pop(connection, None)

@@ -1,0 +1,160 @@
+"""Reads for both protocols: from the cache at once, else through the read lane; never behind the journal.
+
+An answer is one of: the entry as stored; NO_ENTRY or NO_LEDGER, promises that this bookie never acknowledged it (B4);
+LIMBO, it may have been lost here; IO, it is here but cannot be read intact (B3); or why nothing was looked up.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from bookie.connection import BookieConnection
+from bookie.lac_waiters import LacWaiters
+from bookie.metrics import BookieMetrics
+from bookie.settings import BookieSettings
+from bookie.storage.codes import Code
+from bookie.storage.journal import Journal
+from bookie.storage.journal_format import Kind, fence_record
+from bookie.storage.ledgers import Ledgers
+from bookie.storage.reads import ReadQueue, Request
+from bookie.storage.runs import MASTER_KEY_BYTES
+
+LAST = -1
+"""Instead of an entry id: the last entry held."""
+
+Done = Callable[[Any, Code, list[bytes]], None]
+"""Called once with the caller's argument, the result and, if it is OK, the entries (one, or the batch)."""
+Then = Callable[[Any, Code], None]
+
+
+class EntryReads:
+    """Lookups and fences. A read that goes to the disk is counted at its connection, which bounds them."""
+
+    def __init__(
+        self,
+        settings: BookieSettings,
+        ledgers: Ledgers,
+        journal: Journal,
+        reads: ReadQueue,
+        metrics: BookieMetrics,
+        waiters: LacWaiters,
+    ) -> None:
+        self._pending_max = settings.max_pending_read_requests
+        self._ledgers = ledgers
+        self._cache = ledgers.cache
+        self._journal = journal
+        self._reads = reads
+        self._metrics = metrics
+        self._waiters = waiters
+
+    def fence(self, ledger_id: int, key: bytes, then: Then, argument: Any) -> None:
+        """Fence. Whatever the outcome, ``then`` hears it only when the fence is durable."""
+        code = Code.BAD_REQUEST
+        if ledger_id >= 0:
+            # No ledger can have a key of another length.
+            known = len(key) == MASTER_KEY_BYTES
+            code = self._ledgers.fence(ledger_id, key) if known else Code.UNAUTHORIZED
+        ledger = self._ledgers.get(ledger_id)
+        if code != Code.OK or ledger is None or ledger.fence_durable:
+            then(argument, code)
+            return
+        if self._waiters.by_ledger:
+            self._waiters.fenced(ledger_id)
+        record = fence_record(ledger_id, key)
+        self._journal.append(Kind.FENCE, record.body, 0, self._fenced, (ledger_id, then, argument))
+
+    def _fenced(self, rest: Any, error: Exception | None) -> None:
+        ledger_id, then, argument = rest
+        ledger = self._ledgers.get(ledger_id)
+        if error is not None or ledger is None:
+            then(argument, Code.IO)
+            return
+        if not ledger.fence_durable:
+            ledger.fence_durable = True
+            self._metrics.fenced += 1
+        then(argument, Code.OK)
+
+    def entry(
+        self, connection: BookieConnection, ledger_id: int, asked: int, done: Done, argument: Any
+    ) -> None:
+        """One entry, or the last."""
+        code, first = self._locate(ledger_id, asked)
+        if code != Code.OK:
+            done(argument, code, [])
+            return
+        found = self._cache.find(ledger_id, first)
+        if found is not None:
+            run, i = found
+            done(argument, Code.OK, [run.buf[run.offsets[i] : run.end(i)]])
+        else:
+            self._from_disk(connection, ledger_id, first, 1, 0, done, argument)
+
+    def batch(
+        self,
+        connection: BookieConnection,
+        ledger_id: int,
+        asked: int,
+        entries_max: int,
+        bytes_max: int,
+        done: Done,
+        argument: Any,
+    ) -> None:
+        """Consecutive entries: at most ``entries_max`` (0: any number) and ``bytes_max``, but the first always."""
+        code, first = self._locate(ledger_id, asked)
+        if code != Code.OK:
+            done(argument, code, [])
+            return
+        entries = self._cached(ledger_id, first, entries_max, bytes_max)
+        if entries:
+            done(argument, Code.OK, entries)
+        else:
+            self._from_disk(connection, ledger_id, first, entries_max, bytes_max, done, argument)
+
+    def _locate(self, ledger_id: int, asked: int) -> tuple[Code, int]:
+        """OK and the entry to look for, or the answer."""
+        if ledger_id < 0 or asked < LAST:
+            return Code.BAD_REQUEST, -1
+        ledger = self._ledgers.get(ledger_id)
+        if ledger is None or ledger.deleted_ms or asked > ledger.last or ledger.last < 0:
+            return self._ledgers.absent(ledger_id), -1
+        if asked == LAST:
+            return (Code.LIMBO, -1) if ledger.limbo else (Code.OK, ledger.last)
+        return Code.OK, asked
+
+    def _cached(self, ledger_id: int, first: int, entries_max: int, budget: int) -> list[bytes]:
+        """Consecutive entries from the cache; what is not there ends the batch, clients ask again from it on."""
+        entries: list[bytes] = []
+        while not entries_max or len(entries) < entries_max:
+            found = self._cache.find(ledger_id, first + len(entries))
+            if found is None:
+                break
+            run, i = found
+            entry = run.buf[run.offsets[i] : run.end(i)]
+            budget -= len(entry) + 4
+            if entries and budget < 0:
+                break
+            entries.append(entry)
+        return entries
+
+    def _from_disk(
+        self,
+        connection: BookieConnection,
+        ledger_id: int,
+        first: int,
+        entries_max: int,
+        bytes_max: int,
+        done: Done,
+        argument: Any,
+    ) -> None:
+        if self._reads.pending >= self._pending_max:
+            done(argument, Code.TOO_MANY_REQUESTS, [])
+            return
+        connection.read_begun()
+        rest = (connection, ledger_id, done, argument)
+        self._reads.put(Request(ledger_id, first, entries_max, bytes_max, self._stored, rest))
+
+    def _stored(self, rest: Any, code: Code, entries: list[bytes]) -> None:
+        connection, ledger_id, done, argument = rest
+        if code == Code.NO_ENTRY:
+            code = self._ledgers.absent(ledger_id)
+        done(argument, code, entries)
+        connection.read_done()

@@ -1,0 +1,429 @@
+"""The V3 protocol: protobuf requests, as Apache BookKeeper's own client and tools send them.
+
+Adds take the way of V2's: the same frame bytes into the same journal, cache and group commit, so that what is stored
+does not tell which protocol brought it. Beyond V2 there are the explicit LAC, long polls for the last confirmed entry,
+disk sizes, lists of the entries held, and FORCE_LEDGER.
+
+Where ours differs from BookKeeper's bookie: adds with the deferred-sync flag are answered after the sync like all
+others (the flag allows an earlier answer, it does not ask for one), so FORCE_LEDGER has little to wait for; an add
+whose message and entry disagree about ids is EBADREQ; lists of entries are answered (its DbLedgerStorage is silent).
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from struct import Struct
+from typing import Any
+
+from bookie.adds import LAC_OFFSET, Adds
+from bookie.connection import BookieConnection
+from bookie.entry_reads import LAST, EntryReads
+from bookie.lac_waiters import LacWaiters
+from bookie.metrics import BookieMetrics
+from bookie.settings import BookieSettings
+from bookie.storage.codes import Code
+from bookie.storage.journal_format import LAC_BODY_MAX, LAC_BODY_MIN, lac_record
+from bookie.storage.ledgers import Ledgers
+from bookie.storage.runs import MASTER_KEY_BYTES
+from engine.base.clock import Clock
+from engine.wire import availability
+from engine.wire import bookie_commands as v2
+from engine.wire import bookie_v3 as wire
+from engine.wire import bookkeeper_pb2 as pb
+
+ENTRY_HEADER_BYTES = 32
+LONG_POLL_S_MAX = 24 * 3600.0
+KNOWN_LACS_MAX = 4096
+"""Ledgers whose last confirmed entry is remembered beside the cache, so that plain reads need not look it up again."""
+_IDS = Struct(">qq")
+
+Blocks = Callable[[int], "asyncio.Future[list[tuple[int, int]]]"]
+"""Ranges (first, last) of a ledger's entries in the index, looked up in the read lane."""
+Confirmed = Callable[[Code, int], None]
+
+
+class V3Requests:
+    """One handler each, by operation."""
+
+    def __init__(
+        self,
+        settings: BookieSettings,
+        ledgers: Ledgers,
+        adds: Adds,
+        reads: EntryReads,
+        waiters: LacWaiters,
+        metrics: BookieMetrics,
+        clock: Clock,
+        *,
+        space: Callable[[], tuple[int, int]],
+        blocks: Blocks,
+    ) -> None:
+        self._frame_max = settings.netty_max_frame_size_bytes
+        self._ledgers = ledgers
+        self._adds = adds
+        self._reads = reads
+        self._waiters = waiters
+        self._metrics = metrics
+        self._clock = clock
+        self._space = space
+        self._blocks = blocks
+        self._known: dict[
+            int, tuple[int, int]
+        ] = {}  # ledger → last entry, what its header confirms
+        self._handlers: dict[
+            int, tuple[str, Callable[[BookieConnection, pb.Request], None], Callable[..., bytes]]
+        ] = {
+            pb.READ_ENTRY: ("readRequest", self._read, wire.read_reply),
+            pb.ADD_ENTRY: ("addRequest", self._add, wire.add_reply),
+            pb.WRITE_LAC: ("writeLacRequest", self._write_lac, wire.write_lac_reply),
+            pb.READ_LAC: ("readLacRequest", self._read_lac, wire.read_lac_reply),
+            pb.GET_BOOKIE_INFO: ("getBookieInfoRequest", self._info, wire.info_reply),
+            pb.FORCE_LEDGER: ("forceLedgerRequest", self._force, wire.force_reply),
+            pb.GET_LIST_OF_ENTRIES_OF_LEDGER: (
+                "getListOfEntriesOfLedgerRequest",
+                self._entries,
+                wire.entries_reply,
+            ),
+        }
+
+    def request(self, connection: BookieConnection, buf: bytes, start: int, stop: int) -> None:
+        """One whole V3 frame. Raises BookieFrameError to close the connection."""
+        request = wire.parse_request(buf, start, stop)
+        operation = request.header.operation
+        self._metrics.v3_requests[operation] = self._metrics.v3_requests.get(operation, 0) + 1
+        if operation == pb.AUTH and request.HasField("authRequest"):
+            connection.send(wire.auth_disabled_reply(request))
+            return
+        field, handle, reply = self._handlers.get(operation, ("", None, None))
+        if handle is None or reply is None or not request.HasField(field):
+            connection.send(wire.refusal(request, Code.BAD_REQUEST))  # START_TLS, too: no TLS here
+        elif request.header.version != wire.VERSION:
+            connection.send(reply(request, Code.BAD_VERSION))
+        else:
+            handle(connection, request)
+
+    # Adds
+
+    def _add(self, connection: BookieConnection, request: pb.Request) -> None:
+        add = request.addRequest
+        body, key = add.body, add.masterKey
+        if (
+            add.ledgerId < 0
+            or add.entryId < 0
+            or len(body) < ENTRY_HEADER_BYTES
+            or _IDS.unpack_from(body) != (add.ledgerId, add.entryId)
+        ):
+            self._added((connection, request), Code.BAD_REQUEST)
+            return
+        if len(key) != MASTER_KEY_BYTES:  # no ledger can have such a key
+            self._added((connection, request), Code.UNAUTHORIZED)
+            return
+        recovery = add.HasField("flag") and add.flag == pb.AddRequest.RECOVERY_ADD
+        self._adds.one(
+            connection,
+            v2.add_request(
+                add.ledgerId, add.entryId, key, body, v2.RECOVERY_ADD if recovery else 0
+            ),
+            recovery=recovery,
+            favoured=recovery or request.header.priority > 0,
+            done=self._added,
+            argument=(connection, request),
+        )
+
+    def _added(self, argument: Any, code: Code) -> None:
+        connection, request = argument
+        connection.send(wire.add_reply(request, code))
+
+    def _force(self, connection: BookieConnection, request: pb.Request) -> None:
+        ledger_id = request.forceLedgerRequest.ledgerId
+        code = self._missing(ledger_id)
+        if code != Code.OK:
+            connection.send(wire.force_reply(request, code))
+            return
+        self._adds.force(connection, self._forced, (connection, request))
+
+    def _forced(self, argument: Any, code: Code) -> None:
+        connection, request = argument
+        # Everything answered is synced already; if the disk is full nothing was lost, but nothing is proven either.
+        connection.send(wire.force_reply(request, Code.IO if code != Code.OK else code))
+
+    def _missing(self, ledger_id: int) -> Code:
+        """OK for a ledger that is here, else the answer."""
+        ledger = self._ledgers.get(ledger_id)
+        if ledger_id < 0:
+            return Code.BAD_REQUEST
+        return self._ledgers.absent(ledger_id) if ledger is None or ledger.deleted_ms else Code.OK
+
+    # Reads
+
+    def _read(self, connection: BookieConnection, request: pb.Request) -> None:
+        read = request.readRequest
+        fences = read.HasField("flag") and read.flag == pb.ReadRequest.FENCE_LEDGER
+        if fences:
+            self._reads.fence(
+                read.ledgerId, read.masterKey, self._read_fenced, (connection, request)
+            )
+        elif read.HasField("previousLAC"):
+            self._long_poll(connection, request)
+        else:
+            self._read_plain(connection, request, None)
+
+    def _read_fenced(self, argument: Any, code: Code) -> None:
+        connection, request = argument
+        if code != Code.OK:
+            self._answer(connection, request, code)
+            return
+        read = request.readRequest
+        self._reads.entry(
+            connection, read.ledgerId, read.entryId, self._fenced_entry, (connection, request)
+        )
+
+    def _fenced_entry(self, argument: Any, code: Code, entries: list[bytes]) -> None:
+        connection, request = argument
+        self._answer(connection, request, code, entries)
+
+    def _read_plain(
+        self, connection: BookieConnection, request: pb.Request, updated_ms: int | None
+    ) -> None:
+        """The entry asked for, and what is known of the last confirmed one."""
+        read = request.readRequest
+        self._reads.entry(
+            connection,
+            read.ledgerId,
+            read.entryId,
+            self._plain_entry,
+            (connection, request, updated_ms),
+        )
+
+    def _plain_entry(self, argument: Any, code: Code, entries: list[bytes]) -> None:
+        connection, request, updated_ms = argument
+        if code != Code.OK:
+            self._answer(connection, request, code)
+            return
+
+        def confirmed(code: Code, lac: int) -> None:
+            # The entry is good whether or not its ledger's LAC can be told.
+            self._answer(
+                connection,
+                request,
+                Code.OK,
+                entries,
+                max_lac=lac if code == Code.OK else None,
+                lac_updated_ms=updated_ms,
+            )
+
+        self._confirmed(connection, request.readRequest.ledgerId, confirmed)
+
+    def _answer(
+        self,
+        connection: BookieConnection,
+        request: pb.Request,
+        code: Code,
+        entries: list[bytes] | None = None,
+        **more: Any,
+    ) -> None:
+        entry = entries[0] if entries else None
+        self._metrics.read(code, len(entry or b""))
+        connection.send(wire.read_reply(request, code, entry, **more))
+
+    # The last confirmed entry
+
+    def _confirmed(self, connection: BookieConnection, ledger_id: int, then: Confirmed) -> None:
+        """What is known here of the last confirmed entry: from the last entry's header or written explicitly."""
+        ledger = self._ledgers.get(ledger_id)
+        if ledger is None or ledger.deleted_ms or ledger.limbo:
+            then(self._missing(ledger_id) if ledger is None or not ledger.limbo else Code.LIMBO, -1)
+            return
+        last, known = ledger.last, self._known.get(ledger_id)
+        if last < 0:
+            then(Code.OK, ledger.written_lac)
+        elif known is not None and known[0] == last:
+            then(Code.OK, max(known[1], ledger.written_lac))
+        else:
+            self._reads.entry(
+                connection, ledger_id, last, self._last_read, (connection, ledger_id, last, then)
+            )
+
+    def _last_read(self, argument: Any, code: Code, entries: list[bytes]) -> None:
+        connection, ledger_id, last, then = argument
+        if code != Code.OK:
+            then(code, -1)
+            return
+        lac = int.from_bytes(entries[0][LAC_OFFSET : LAC_OFFSET + 8], "big", signed=True)
+        known = self._known.pop(ledger_id, None)
+        if known is None and len(self._known) >= KNOWN_LACS_MAX:
+            del self._known[next(iter(self._known))]
+        # An entry added again in recovery may carry an older LAC than it or its predecessor did.
+        self._known[ledger_id] = (last, lac if known is None else max(lac, known[1]))
+        self._confirmed(connection, ledger_id, then)  # again if more was added meanwhile
+
+    # Long polls
+
+    def _long_poll(self, connection: BookieConnection, request: pb.Request) -> None:
+        read = request.readRequest
+        if _piggybacks(read) and read.entryId != LAST:
+            self._answer(connection, request, Code.BAD_REQUEST)
+            return
+        self._confirmed(connection, read.ledgerId, partial(self._poll_or_wait, connection, request))
+
+    def _poll_or_wait(
+        self, connection: BookieConnection, request: pb.Request, code: Code, lac: int
+    ) -> None:
+        read = request.readRequest
+        ledger = self._ledgers.get(read.ledgerId)
+        if code != Code.OK or ledger is None:
+            self._answer(connection, request, code)
+        elif lac > read.previousLAC or read.timeOut <= 0 or ledger.fenced:
+            self._poll(connection, request, None)
+        elif not self._waiters.wait(
+            connection,
+            read.ledgerId,
+            read.previousLAC,
+            min(read.timeOut / 1000, LONG_POLL_S_MAX),
+            partial(self._woken, connection, request),
+        ):
+            self._answer(connection, request, Code.TOO_MANY_REQUESTS)
+
+    def _woken(self, connection: BookieConnection, request: pb.Request, advanced: bool) -> None:
+        self._poll(connection, request, self._clock.wall_ms() if advanced else None)
+
+    def _poll(
+        self, connection: BookieConnection, request: pb.Request, updated_ms: int | None
+    ) -> None:
+        """The wait is over, for whatever reason."""
+        read = request.readRequest
+        if not _piggybacks(read):
+            self._read_plain(connection, request, updated_ms)
+            return
+        self._confirmed(
+            connection, read.ledgerId, partial(self._piggyback, connection, request, updated_ms)
+        )
+
+    def _piggyback(
+        self,
+        connection: BookieConnection,
+        request: pb.Request,
+        updated_ms: int | None,
+        code: Code,
+        lac: int,
+    ) -> None:
+        """With the LAC goes the entry after the one the reader knew, if it is here."""
+        read = request.readRequest
+        if code != Code.OK or lac <= read.previousLAC:
+            self._answer(connection, request, code, max_lac=lac if code == Code.OK else None)
+            return
+        wanted = read.previousLAC + 1
+        self._reads.entry(
+            connection,
+            read.ledgerId,
+            max(wanted, 0),
+            self._piggybacked,
+            (connection, request, lac, updated_ms),
+        )
+
+    def _piggybacked(self, argument: Any, code: Code, entries: list[bytes]) -> None:
+        connection, request, lac, updated_ms = argument
+        if code == Code.OK:
+            entry_id = max(request.readRequest.previousLAC + 1, 0)
+            more = {"entry_id": entry_id, "max_lac": lac, "lac_updated_ms": updated_ms}
+            self._answer(connection, request, code, entries, **more)
+        elif code == Code.NO_ENTRY:  # another bookie's, by striping: the LAC is an answer, too
+            self._answer(connection, request, Code.OK, max_lac=lac, lac_updated_ms=updated_ms)
+        else:
+            self._answer(connection, request, code)
+
+    # Explicit LAC
+
+    def _write_lac(self, connection: BookieConnection, request: pb.Request) -> None:
+        write = request.writeLacRequest
+        body, key = write.body, write.masterKey
+        code = Code.OK
+        if (
+            write.ledgerId < 0
+            or not LAC_BODY_MIN <= len(body) <= LAC_BODY_MAX
+            or _IDS.unpack_from(body) != (write.ledgerId, write.lac)
+        ):
+            code = Code.BAD_REQUEST
+        elif self._adds.read_only:
+            code = Code.READ_ONLY
+        elif len(key) != MASTER_KEY_BYTES:
+            code = Code.UNAUTHORIZED
+        else:
+            code = self._ledgers.write_lac(write.ledgerId, key, body)
+        if code != Code.OK:
+            self._lac_written((connection, request), code)
+            return
+        record = lac_record(write.ledgerId, key, body)
+        self._adds.record(connection, record, self._lac_written, (connection, request))
+
+    def _lac_written(self, argument: Any, code: Code) -> None:
+        connection, request = argument
+        write = request.writeLacRequest
+        if code == Code.OK and self._waiters.by_ledger:
+            self._waiters.advanced(write.ledgerId, write.lac)
+        connection.send(wire.write_lac_reply(request, code))
+
+    def _read_lac(self, connection: BookieConnection, request: pb.Request) -> None:
+        self._reads.entry(
+            connection,
+            request.readLacRequest.ledgerId,
+            LAST,
+            self._lac_read,
+            (connection, request),
+        )
+
+    def _lac_read(self, argument: Any, code: Code, entries: list[bytes]) -> None:
+        connection, request = argument
+        ledger = self._ledgers.get(request.readLacRequest.ledgerId)
+        written = ledger.explicit_lac if ledger is not None else b""
+        if code == Code.NO_LEDGER:
+            code = Code.NO_ENTRY  # as BookKeeper 4.17 answers, though its sources read otherwise
+        elif code == Code.NO_ENTRY and written:
+            code = Code.OK
+        self._metrics.read(code, 0)
+        entry = entries[0] if entries else None
+        found = code == Code.OK
+        connection.send(
+            wire.read_lac_reply(request, code, written if found else b"", entry if found else None)
+        )
+
+    # About the bookie
+
+    def _info(self, connection: BookieConnection, request: pb.Request) -> None:
+        connection.send(wire.info_reply(request, Code.OK, *self._space()))
+
+    def _entries(self, connection: BookieConnection, request: pb.Request) -> None:
+        """What the cache holds now and then what the index holds: entries move only from the one to the other."""
+        ledger_id = request.getListOfEntriesOfLedgerRequest.ledgerId
+        code = self._missing(ledger_id)
+        ledger = self._ledgers.get(ledger_id)
+        if code == Code.OK and ledger is not None and ledger.limbo:
+            code = Code.LIMBO
+        if code != Code.OK:
+            connection.send(wire.entries_reply(request, code))
+            return
+        cached = self._ledgers.cache.ranges(ledger_id)
+        connection.read_begun()
+        looked_up = self._blocks(ledger_id)
+        looked_up.add_done_callback(partial(self._listed, connection, request, cached))
+
+    def _listed(
+        self,
+        connection: BookieConnection,
+        request: pb.Request,
+        cached: list[tuple[int, int]],
+        looked_up: "asyncio.Future[list[tuple[int, int]]]",
+    ) -> None:
+        if looked_up.cancelled() or looked_up.exception() is not None:
+            connection.send(wire.entries_reply(request, Code.IO))
+        else:
+            held = availability.encode(availability.merged(cached + looked_up.result()))
+            answer = wire.entries_reply(request, Code.OK, held)
+            if len(answer) > self._frame_max:  # more gaps than a frame can tell
+                answer = wire.entries_reply(request, Code.BAD_REQUEST)
+            connection.send(answer)
+        connection.read_done()
+
+
+def _piggybacks(read: pb.ReadRequest) -> bool:
+    return read.HasField("flag") and read.flag == pb.ReadRequest.ENTRY_PIGGYBACK

@@ -1,0 +1,73 @@
+"""``python -m tests.sim.bugs``: does the simulator see mistakes? Plants one at a time and runs seeds until one breaks a
+promise. Prints a table, and last how many were caught. Exit status 1 when one was not. See docs/simulator.md."""
+
+import argparse
+import os
+import sys
+import time
+from typing import NamedTuple
+
+from tests.sim import plants
+from tests.sim.run import Play, play_all
+
+SEEDS_MAX = 2000
+
+
+class Catch(NamedTuple):
+    """``seeds`` that it took; ``invariant`` in the words of the checker, None when nothing was found."""
+
+    plant: str
+    workload: str
+    seeds: int
+    invariant: str | None
+    seconds: float
+
+
+def hunt(name: str, seeds_max: int, jobs: int) -> Catch:
+    """Run the plant's workload from seed 1 on until it is caught."""
+    started = time.monotonic()
+    workload = plants.PLANTS[name].workload
+    work = [Play(workload, seed, name) for seed in range(1, seeds_max + 1)]
+    results = play_all(work, jobs)
+    try:
+        for play, result in zip(work, results, strict=True):
+            if result.violations:
+                first = invariant(result.violations)
+                return Catch(name, workload, play.seed, first, time.monotonic() - started)
+    finally:
+        results.close()  # type: ignore[attr-defined]
+    return Catch(name, workload, seeds_max, None, time.monotonic() - started)
+
+
+def invariant(violations: list[str]) -> str:
+    """What names the violation best: a broken promise before its consequences."""
+    consequences = ("liveness", "error logged", "not caught", "the run failed", "TimeoutError")
+    best = next((text for text in violations if not text.startswith(consequences)), violations[0])
+    return best.splitlines()[0][:100]
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.sim.bugs", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=sorted(plants.PLANTS), help="these alone")
+    parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help="seeds per mistake at most")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
+    arguments = parser.parse_args(argv)
+    started = time.monotonic()
+    names = arguments.only or list(plants.PLANTS)
+    width = max(map(len, names))
+    print(f"{'bug':{width}}  workload  seeds  caught by", flush=True)
+    caught = 0
+    for name in names:
+        catch = hunt(name, arguments.seeds, arguments.jobs)
+        caught += catch.invariant is not None
+        by = catch.invariant or "NOT CAUGHT"
+        print(f"{name:{width}}  {catch.workload:8}  {catch.seeds:5}  {by}", flush=True)
+    print(f"{time.monotonic() - started:.0f} s wall")
+    print(f"caught {caught} of {len(names)}")
+    return 0 if caught == len(names) else 1
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)  # as tests.sim.run
