@@ -315,7 +315,7 @@ class LossyDisk(SystemDisk):
         if marker.exists():
             shutil.rmtree(path, ignore_errors=True)
             if kept.exists():
-                os.rename(kept, path)
+                shutil.copytree(kept, path)
             marker.unlink()
         return self.around(
             "index.open", lambda: LossyIndex(self, super(LossyDisk, self).open_index(path), kept)
