@@ -1,6 +1,7 @@
 """Servers of either side, each a process of its own on loopback: Apache's through ``peer.py``, and ours."""
 
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -28,17 +30,20 @@ LEAN_PEER = {
 }
 PORTS = range(22_200, 22_700, 2)
 """Below those that the system gives to connections: who waits for a server there could meet itself."""
+_untaken = iter(random.sample(PORTS, len(PORTS)))
 
 
 def low_ports(count: int) -> list[int]:
-    """Ports nobody listens on, in random order, each with a free one behind it."""
-    found: list[int] = []
-    for port in random.sample(PORTS, len(PORTS)):
-        if len(found) < count and _free(port) and _free(port + 1):
-            found.append(port)
+    """Ports nobody listens on, each with a free one behind it; none is given out twice."""
+    found = list(_first(count))
     if len(found) < count:
-        raise RuntimeError(f"fewer than {count} free ports from {PORTS.start} to {PORTS.stop}")
+        raise RuntimeError(f"too few free ports from {PORTS.start} to {PORTS.stop}")
     return found
+
+
+def _first(count: int) -> Iterator[int]:
+    free = (port for port in _untaken if _free(port) and _free(port + 1))
+    return itertools.islice(free, count)
 
 
 def _free(port: int) -> bool:
@@ -148,6 +153,7 @@ class OurBroker(Ours):
             "CLUSTER_NAME": cluster,
             "BROKER_PORT": self.port,
             "BROKER_HTTP_PORT": self.http_port,
+            "METADATA_STORE_SESSION_TIMEOUT_MILLIS": 5000,
             "INTERNAL_TOKEN": "oracle-tests-only",
             "MANAGED_LEDGER_DEFAULT_ENSEMBLE_SIZE": 3,
             "MANAGED_LEDGER_DEFAULT_WRITE_QUORUM": 3,
@@ -288,3 +294,36 @@ async def make_root(zk: str) -> None:
         await instance_id(store, RandomEntropy(), initialize=True)
     finally:
         await store.close()
+
+
+class ApacheBroker:
+    """Apache's broker with quorums 3, 3, 2; the first start writes the cluster's metadata unless it is there."""
+
+    def __init__(self, work: Path, name: str, zk: str, *, init: bool) -> None:
+        self.name = name
+        self.port, web = low_ports(2)
+        self.url = f"pulsar://127.0.0.1:{self.port}"
+        self.http = f"http://127.0.0.1:{web}"
+        self._folder = work / name
+        self._start: list[object] = ["broker", "--dir", self._folder, "--zk", zk]
+        self._start += ["--binary-port", self.port, "--http-port", web, "--quorum", "3,3,2"]
+        self._start += ["--init"] if init else []
+        settings = {
+            "metadataStoreSessionTimeoutMillis": 5000,  # a killed one's topics wait for its end
+            "defaultNumberOfNamespaceBundles": 4,
+            "webSocketServiceEnabled": "false",
+            "brokerShutdownTimeoutMs": 5000,
+        }
+        for key, value in settings.items():
+            self._start += ["--config", f"{key}={value}"]
+
+    def start(self) -> None:
+        """Returns when it says it is healthy."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        peer(*self._start)
+
+    def stop(self) -> None:
+        peer("stop", "--dir", self._folder)
+
+    def kill(self) -> None:
+        kill_peers(self._folder)

@@ -1,0 +1,146 @@
+"""Apache Pulsar's broker on our bookies, with the official client on top; and topics that change between brokers."""
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.load import Load
+from tests.oracle.servers import ApacheBroker, OurBookies, OurBroker
+from tests.oracle.story import Story
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+NAMESPACE = "persistent://public/default"
+PERSIST_S = 1.3
+"""Both brokers write acknowledgements behind by up to a second."""
+
+
+class Mixed:
+    """Bookies of ours and one broker at a time: Apache's or ours."""
+
+    def __init__(self, work: Path, zk: str) -> None:
+        self.zk = zk
+        self.bookies = OurBookies(work, zk, count=4)
+        self.apache = ApacheBroker(work, "apache", zk, init=True)
+        self.ours = OurBroker(work, "ours", zk)
+        self.running: ApacheBroker | OurBroker = self.apache
+
+    @property
+    def url(self) -> str:
+        return self.running.url
+
+    def change_to(self, broker: ApacheBroker | OurBroker, *, kill: bool = False) -> None:
+        """Stop or kill the one that runs, and start ``broker``."""
+        if kill:
+            self.running.kill()
+        else:
+            self.running.stop()
+        self.running = broker
+        broker.start()
+
+
+@pytest.fixture(scope="module")
+def mixed(zookeeper: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
+    work = tmp_path_factory.mktemp("mixed")
+    made = Mixed(work, f"{zookeeper}/mixed")
+    with made.bookies:
+        try:
+            made.apache.start()
+            yield made
+        finally:
+            made.running.stop()
+
+
+def rest(mixed: Mixed, method: str, path: str) -> Any:
+    request = urllib.request.Request(f"{mixed.apache.http}/admin/v2/{path}", method=method)
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        text = reply.read()
+    return json.loads(text) if text else None
+
+
+def test_messages_and_subscriptions_outlive_unloading(mixed: Mixed) -> None:
+    story = Story(f"{NAMESPACE}/unloaded")
+    story.subscribe(mixed.url)
+    story.publish(mixed.url, 60)
+    story.publish(mixed.url, 10, batched=True)
+    story.acknowledge(mixed.url, "up-to", [24])
+    story.acknowledge(mixed.url, "here and/there", [1, 3, 4, 5, 20])
+    rest(mixed, "PUT", "persistent/public/default/unloaded/unload")
+    story.verify(mixed.url)
+    story.publish(mixed.url, 5)
+    story.verify(mixed.url)
+    found = rest(mixed, "GET", "persistent/public/default/unloaded/internalStats")
+    assert found["ledgers"][0]["entries"] in range(61, 71)
+    assert len(found["ledgers"]) == 2
+    assert found["currentLedgerEntries"] == 5
+    assert found["cursors"]["up-to"]["numberOfEntriesSinceFirstNotAckedMessage"] > 0
+
+
+def load(mixed: Mixed, name: str) -> Load:
+    return Load(mixed.url, f"{NAMESPACE}/{name}", rate_max=2000, send_timeout_ms=30_000)
+
+
+def finish(made: Load) -> None:
+    """Everything confirmed was received in order, nothing was refused."""
+    try:
+        made.stop_sending()
+        missing = made.drain(30)
+    finally:
+        made.close()
+    assert not missing
+    assert not made.failed
+    assert made.in_order()
+    assert len(made.confirmed) >= 500
+
+
+def test_publishing_goes_on_while_a_bookie_is_killed_and_comes_back(mixed: Mixed) -> None:
+    made = load(mixed, "bookie-killed")
+    try:
+        made.wait_confirmed(200, 20)
+        victim = mixed.bookies.each[1]
+        victim.kill()
+        made.wait_confirmed(1000, 30)
+        victim.start()
+        made.wait_confirmed(200, 20)
+    except BaseException:
+        made.close()
+        raise
+    finish(made)
+
+
+def test_a_topic_goes_on_after_all_bookies_were_restarted(mixed: Mixed) -> None:
+    story = Story(f"{NAMESPACE}/bookies-restarted")
+    story.subscribe(mixed.url)
+    story.publish(mixed.url, 50)
+    story.acknowledge(mixed.url, "here and/there", [0, 7])
+    for bookie in mixed.bookies.each:
+        bookie.stop()
+        bookie.start()
+    story.publish(mixed.url, 50)
+    story.verify(mixed.url)
+
+
+def test_topics_change_between_brokers_and_back(mixed: Mixed) -> None:
+    """Apache's is killed, ours goes on; ours is killed, Apache's goes on; then the same with brokers that stop."""
+    stories = [Story(f"{NAMESPACE}/{name}") for name in ("changed", "chan ged+ü")]
+    for story in stories:
+        story.subscribe(mixed.url)
+    for turn, (broker, kill) in enumerate(
+        [(mixed.ours, True), (mixed.apache, True), (mixed.ours, False), (mixed.apache, False)]
+    ):
+        base = stories[0].sent
+        for story in stories:
+            story.publish(mixed.url, 40)
+            story.publish(mixed.url, 10, batched=True)
+            story.acknowledge(mixed.url, "up-to", [base + 20])
+            story.acknowledge(mixed.url, "here and/there", [base + i for i in (1, 2, 4, 30, 39)])
+        time.sleep(PERSIST_S if kill else 0)
+        mixed.change_to(broker, kill=kill)
+        for story in stories:
+            story.verify(mixed.url)
+        assert turn < 4
