@@ -4,12 +4,15 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pulsar
 import pytest
 
-from tests.crash.load import quiet_client
+from tests.conftest import ZooKeeperProcess
+from tests.crash.load import Load, quiet_client
+from tests.crash.processes import Process, running_cluster
 from tests.instance import Instance, running_instance
 
 TOPIC = "persistent://public/default/full"
@@ -17,20 +20,32 @@ ENTRY_BYTES = 200_000
 SMALL_MB, LARGE_MB = 160, 400
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 160 MB where the bookie keeps its journal and its entry logs."""
-    place = tmp_path / "data" / "bookie-1"
+@contextmanager
+def mounted(place: Path, size_mb: int) -> Iterator[Path]:
+    """A small file system in memory. Skips the test where one may not be mounted."""
     place.mkdir(parents=True)
-    options = ["-t", "tmpfs", "-o", f"size={SMALL_MB}m", "tmpfs", str(place)]
+    options = ["-t", "tmpfs", "-o", f"size={size_mb}m", "tmpfs", str(place)]
     try:
         done = subprocess.run(["mount", *options], capture_output=True, text=True)
     except FileNotFoundError:
         pytest.skip("a disk that fills up needs the program mount, which is not here")
     if done.returncode != 0:
         pytest.skip(f"a disk that fills up needs the right to mount one: {done.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def enlarge(place: Path, size_mb: int) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={size_mb}m", str(place)], check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 160 MB where the bookie keeps its journal and its entry logs."""
+    with mounted(tmp_path / "data" / "bookie-1", SMALL_MB) as place:
+        yield place
 
 
 def publish_until_refused(producer: pulsar.Producer, timeout_s: float) -> tuple[int, Exception]:
@@ -83,7 +98,7 @@ def test_a_full_disk_makes_the_bookie_read_only_and_loses_nothing(
             assert int(message.data().split(b".", 1)[0]) == number
             consumer.acknowledge(message)
 
-        subprocess.run(["mount", "-o", f"remount,size={LARGE_MB}m", str(small_disk)], check=True)
+        enlarge(small_disk, LARGE_MB)
         began = time.monotonic()
         wait_state(instance, "writable")
         while True:
@@ -101,3 +116,52 @@ def test_a_full_disk_makes_the_bookie_read_only_and_loses_nothing(
             f"\nfull disk: {confirmed} of {ENTRY_BYTES} bytes confirmed and read, then {error};"
             f" publishing again {resumed_s:.1f} s after there was room"
         )
+
+
+ONE_OF_THREE = {
+    "journal_file_bytes": str(2 << 20),
+    "write_cache_bytes": str(2 << 20),
+    "min_usable_size_for_high_priority_writes": str(4 << 20),
+    "disk_usage_threshold": "0.8",
+    "disk_usage_lwm_threshold": "0.7",
+    "disk_check_interval_s": "0.3",
+    "flush_interval_s": "0.5",
+}
+
+
+def wait_said(bookie: Process, words: str, timeout_s: float) -> None:
+    until = time.monotonic() + timeout_s
+    while words not in bookie.log_end(100_000):
+        assert time.monotonic() < until, bookie.log_end()
+        time.sleep(0.05)
+
+
+@pytest.mark.timeout(120)
+def test_publishing_goes_on_while_one_disk_of_three_is_full(
+    zookeeper_server: ZooKeeperProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (
+        mounted(tmp_path / "bookie-2", 64) as disk,
+        running_cluster(tmp_path, zookeeper_server, bookies=3, **ONE_OF_THREE) as cluster,
+    ):
+        full = cluster.bookies[1]
+        load = Load(
+            cluster.url, "persistent://public/default/third", payload_bytes=50_000, rate_max=800
+        )
+        try:
+            load.wait_confirmed(1, 20)
+            wait_said(full, "bookie is read-only", 40)
+            load.wait_confirmed(500, 20)
+            enlarge(disk, 512)
+            wait_said(full, "bookie is writable", 20)
+            load.wait_confirmed(200, 20)
+            assert full.alive
+            load.stop_sending()
+            missing = load.drain(30)
+        finally:
+            load.close()
+        with capsys.disabled():
+            print(f"\nfull disk, one of three: {load.counts(missing)}")
+        assert not missing
+        assert not load.failed
+        assert load.in_order()
