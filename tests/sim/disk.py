@@ -8,6 +8,7 @@ which a write stops.
 
 import asyncio
 import errno
+import random
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -314,9 +315,27 @@ class FaultDisk:
     def damage(self, path: str, offset: int, flip: int = 1) -> None:
         """Bit rot: flip bits of one byte, durably."""
         inode = self._files[path]
-        inode.data[offset] ^= flip
+        if offset < len(inode.data):
+            inode.data[offset] ^= flip
         if offset < len(inode.durable):
             inode.durable[offset] ^= flip
+
+    def drop_dirty(self, path: str) -> None:
+        """After a failed sync: what was written stays to be read, and no later sync brings it to the disk."""
+        self._files[path].dirty.clear()
+
+    def rot(self, rng: random.Random) -> None:
+        """Flip one bit somewhere in some file, in a byte that is not zero if one is found soon."""
+        names = [name for name, inode in self._files.items() if inode.durable]
+        if not names:
+            return
+        path = rng.choice(names)
+        data = self._files[path].durable
+        for _ in range(20):
+            offset = rng.randrange(len(data))
+            if data[offset]:
+                break
+        self.damage(path, offset, 1 << rng.randrange(8))
 
     def drop_index(self, path: str) -> None:
         """The index is lost."""

@@ -7,7 +7,6 @@ import asyncio
 import random
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from engine.ledger.client import LedgerClient
@@ -96,8 +95,6 @@ class LedgerCluster(Cluster):
         self.ledgers = h.LedgerHistory(quorum=shape.quorum)
         self.metadata.tree = TappedTree(self)
         self.run_host: Any = None
-        self.lost: Machine | None = None
-        """The one machine whose synced bytes may be damaged or gone in this run."""
         self.deleted: dict[int, float] = {}
         """Ledgers somebody set out to delete, and when."""
         self.born: dict[int, float] = {}
@@ -171,20 +168,3 @@ class LedgerCluster(Cluster):
                     if self._fences.get(key) != ledger.fence_durable:
                         self._fences[key] = ledger.fence_durable
                         self.add(h.Fence(self.loop.now, *key, ledger.fence_durable))
-
-    def lose_disk(self, machine: Machine) -> None:
-        """The machine's disk is replaced by an empty one; its process may not serve under the old identity."""
-        from bookie.registration import IdentityError
-        from tests.sim.disk import FaultDisk
-
-        self.kill(machine, power=True)
-        self.loop.call_soon(partial(setattr, machine, "disk", FaultDisk()), context=self._outside)
-        machine.excuses = (IdentityError,)
-        self.ledgers.lost = 1
-
-    def add_bookie(self) -> Machine:
-        """A new machine with an empty disk joins."""
-        machine = Machine(f"bookie-{len(self.bookies) + 1}", "bookie", EPOCH_MS, 0.001)
-        self.machines[machine.name] = machine
-        self.start(machine)
-        return machine

@@ -87,8 +87,9 @@ class LedgerScenario:
             await asyncio.sleep(0.1)
 
     def _ready(self) -> bool:
-        machines = self.cluster.machines.values()
-        return all(m.ready for m in machines if m is not self.cluster.lost)
+        machines = [m for m in self.cluster.machines.values() if m is not self.cluster.lost]
+        full = any(m.bookie is not None and m.ready and m.bookie.read_only for m in machines)
+        return all(m.ready for m in machines) and not full
 
     def _idle(self) -> bool:
         return not any(host.busy for host in self._alive())
@@ -179,6 +180,7 @@ class LedgerScenario:
 
     def judge(self) -> None:
         found = self.cluster.failures[:3]
+        self.cluster.ledgers.lost = int(self.cluster.lost is not None)
         for check in ledger_checkers.CHECKS.values():
             broken = check(self.cluster.ledgers)
             found += broken[:3]

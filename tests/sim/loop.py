@@ -113,6 +113,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self.deadline = float("inf")
         self.trace = hashlib.blake2b(digest_size=16)
         self.failures: list[dict[str, Any]] = []
+        self.excused: dict[str, None] = {}
+        """Names of nodes that may log errors: their disks were damaged."""
         self._graveyard: list[asyncio.Task[Any]] = []
         self._queue: deque[SimHandle] = deque()
         self._timers: list[tuple[float, int, SimHandle]] = []

@@ -10,6 +10,7 @@ from functools import partial
 
 from engine.metadata.memory import Fault
 from tests.sim.cluster import Cluster, Machine
+from tests.sim.damage import DAMAGE, PLENTY
 from tests.sim.loop import Node
 
 Act = Callable[["Nemesis"], None]
@@ -18,11 +19,17 @@ Act = Callable[["Nemesis"], None]
 class Nemesis:
     """Runs the chosen faults until ``stop``, then heals everything."""
 
-    def __init__(self, cluster: Cluster, clients: list[str], rng: random.Random) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        clients: list[str],
+        rng: random.Random,
+        without: tuple[str, ...] = (),
+    ) -> None:
         self.cluster = cluster
         self.rng = rng
         self.clients = clients
-        self.plan = _draw(rng)
+        self.plan = {name: rate for name, rate in _draw(rng).items() if name not in without}
         self.over = False
         self.metadata_rates: tuple[float, float, float] = (0.0, 0.0, 0.0)
         self._tasks: list[asyncio.Task[None]] = []
@@ -52,8 +59,12 @@ class Nemesis:
                 self.cluster.loop.resume(node)
         for machine in self.cluster.machines.values():
             machine.disk.plan = None
+            machine.disk.capacity_bytes = PLENTY
             machine.disk_slow_until = 0.0
             self.cluster.start(machine)
+        usable = [m for m in self.cluster.bookies if m is not self.cluster.lost]
+        for _ in range(self.cluster.shape.quorum[0] - len(usable)):
+            self.cluster.add_bookie()
 
     async def _repeat(self, name: str, rate: float) -> None:
         while True:
@@ -89,6 +100,9 @@ class Nemesis:
 
     def later(self, delay_s: float, act: Callable[[], None]) -> None:
         self.cluster.loop.call_later(delay_s, act)
+
+    def unless_over(self, act: Callable[[], object]) -> Callable[[], None]:
+        return lambda: None if self.over else (act(), None)[1]
 
     def down(self, machine: Machine, *, power: bool, silent: bool = False) -> None:
         torn = power and self.rng.random() < 0.5
@@ -232,12 +246,13 @@ def take_over(n: Nemesis) -> None:
 FAULTS: dict[str, Act] = {
     act.__name__: act
     for act in (
+        *DAMAGE.values(),
         *(kill, power_loss, crash_in_a_disk_operation, whole_rack, stop, pause, cut, reset),
         *(slow_link, slow_disk, expire_session, break_session, partition_metadata),
         take_over,
     )
 }
-RATES = {"whole_rack": 0.3, "metadata calls": 0.2}
+RATES = {"whole_rack": 0.3, "lose_disk": 0.3, "metadata calls": 0.2}
 """Relative to the others'; of metadata calls it is the greatest part of all calls that goes wrong."""
 
 

@@ -28,6 +28,9 @@ class World:
         self.pipes: list[Pipe] = []
         self.cuts: dict[tuple[str, str], None] = {}
         self.slow: dict[str, float] = {}
+        self.slow_pairs: dict[tuple[str, str], float] = {}
+        self.tail_loss = 0.0
+        """Chance that what is under way when a process dies or closes a connection is never read."""
         self.half_open: dict[str, list[Pipe]] = {}
         self.segment_chance = 0.05
 
@@ -36,6 +39,8 @@ class World:
         base = LATENCIES_S[int(kind)] * (1 + jitter)
         if self.slow:
             base += self.slow.get(source, 0.0) + self.slow.get(target, 0.0)
+        if self.slow_pairs:
+            base += self.slow_pairs.get((source, target), 0.0)
         return base
 
     def cut(self, source: str, target: str) -> None:
@@ -45,6 +50,8 @@ class World:
     def heal(self) -> None:
         self.cuts.clear()
         self.slow.clear()
+        self.slow_pairs.clear()
+        self.tail_loss = 0.0
 
     def kill(self, node: Node, silent: bool) -> None:
         """A dead process' listeners go; its peers see a reset, or nothing at all when ``silent`` (power loss)."""
@@ -56,7 +63,7 @@ class World:
             if silent:
                 self.half_open.setdefault(node.name, []).append(pipe.peer)
             else:
-                pipe.peer.deliver(None)
+                pipe.peer.deliver_end()
         self.pipes = [pipe for pipe in self.pipes if not pipe.dead]
 
     def back(self, name: str) -> None:
@@ -172,7 +179,7 @@ class Pipe(asyncio.Transport):
 
     def close(self) -> None:
         if not self.closed and not self.dead:
-            self.peer.deliver(None)
+            self.peer.deliver_end()
             self.lose(None)
 
     def abort(self) -> None:
@@ -211,6 +218,13 @@ class Pipe(asyncio.Transport):
             return
         self.queue.append((self.world.loop.now, part))
         self._schedule()
+
+    def deliver_end(self) -> None:
+        """The peer is gone; what it had sent may go with it, as a reset does on arrival."""
+        tail_loss = self.world.tail_loss
+        if tail_loss and self.world.loop.rng.random() < tail_loss:
+            self.queue.clear()
+        self.deliver(None)
 
     def _schedule(self) -> None:
         if self._pumping or not self.queue:

@@ -51,7 +51,7 @@ class _Errors(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = f"{self.loop.now:8.3f} {NODE.get().name} {record.levelname} {record.name} {record.getMessage()}"
-        if record.levelno >= logging.ERROR:
+        if record.levelno >= logging.ERROR and NODE.get().name not in self.loop.excused:
             if record.exc_info and record.exc_info[1] is not None:
                 text += "\n" + trace_of(record.exc_info[1])
             self.found.append(text)

@@ -40,7 +40,9 @@ class Scenario:
         self.consumers: list[Consumer] = []
         for topic in self.topics:
             self._clients(topic, rng)
-        self.nemesis = Nemesis(self.cluster, [c.name for c in self.clients], rng)
+        self.nemesis = Nemesis(
+            self.cluster, [c.name for c in self.clients], rng, without=("rot", "lose_disk")
+        )
         self.nemesis.plan = {
             name: rate * self.fault_share for name, rate in self.nemesis.plan.items()
         }
