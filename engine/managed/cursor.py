@@ -13,7 +13,9 @@ from engine.base.ids import Position
 from engine.base.slices import View
 from engine.base.tasks import TaskScope
 from engine.ledger.errors import NoSuchLedgerError
+from engine.managed.ack_snapshot import AckSnapshot
 from engine.managed.ack_state import AckState, bits_of, words_of
+from engine.managed.backlog import Backlog
 from engine.managed.cursor_store import CursorStore
 from engine.managed.entry_cache import TailCache
 from engine.managed.errors import (
@@ -24,16 +26,13 @@ from engine.managed.errors import (
 )
 from engine.managed.persister import Persister
 from engine.managed.positions import LedgerLine
-from engine.managed.reads import LedgerReads, ReadAhead, collect
-from engine.managed.records import CursorState
+from engine.managed.reads import LedgerReads, Source, collect
 from engine.managed.replay import replay
 from engine.managed.settings import ManagedSettings
 from engine.managed.stats import CursorStats
 
 log = logging.getLogger(__name__)
 
-BLOCK_AT = 0.75
-"""Part of the largest state at which dispatch is to pause."""
 STATS_RANGES_MAX = 1000
 
 
@@ -43,6 +42,7 @@ class CursorOwner(Protocol):
     line: LedgerLine
     reads: LedgerReads
     tail: TailCache
+    backlog: Backlog
     settings: ManagedSettings
     clock: Clock
     entropy: Entropy
@@ -86,8 +86,8 @@ class Cursor:
         self._store = store
         self._properties = dict(properties)
         self._next = acks.mark
-        self._ahead = ReadAhead(owner.reads.budget)
         self._reading = False
+        self._behind = False  # counted among the backlog's readers
         self._held_back = False
         self.on_unblocked: Callable[[], None] | None = None
         self._error: ManagedLedgerError | None = None
@@ -125,19 +125,18 @@ class Cursor:
 
     @property
     def trim_limit(self) -> int:
-        """Ordinal below which this cursor needs nothing any more, also after a crash."""
+        """Ordinal below which this cursor needs nothing any more, also after a crash (M8)."""
         return min(self._stored_mark, self._acks.mark)
 
     @property
     def blocked(self) -> str | None:
-        """Why nothing new is read: the acknowledged ranges are near what can be persisted. None: all is well.
+        """Why nothing new is read: the acknowledged ranges are near what can be persisted (M6). None: all is well.
 
         What lies before the last acknowledged entry is still read: it has to be acknowledged for the pause to end.
         """
-        limit = self._owner.settings.cursor_state_bytes_max
-        size = self._persister.state_bytes if self._persister is not None else 0
-        if size < limit * BLOCK_AT:
+        if self._persister is None or not self._persister.near_limit:
             return None
+        limit, size = self._owner.settings.cursor_state_bytes_max, self._persister.state_bytes
         count = len(self._acks.holes)
         return f"{count} acknowledged ranges take {size} of {limit} bytes: acknowledge the oldest messages first"
 
@@ -162,12 +161,12 @@ class Cursor:
             raise CursorMisuseError(f"cursor {self.name} is being read already")
         self._reading = True
         try:
-            while True:
-                views = self._read_memory(entries_max, bytes_max)
-                if views is not None:
-                    return views
-                await self._fill(bytes_max)
+            views = self._read_memory(entries_max, bytes_max)
+            while views is None:
+                chunk = await self._fetch(bytes_max)
                 self._check()
+                views = self._read_memory(entries_max, bytes_max, chunk)
+            return views
         finally:
             self._reading = False
 
@@ -264,7 +263,7 @@ class Cursor:
         return self._acks.is_acknowledged(ordinal)
 
     async def persisted(self) -> None:
-        """Return when all acknowledgements made so far survive a crash. Cancel-safe.
+        """Return when all acknowledgements made so far survive a crash (M5). Cancel-safe.
 
         Raises ManagedLedgerFencedError or ManagedLedgerClosedError; other failures are tried again until they heal.
         """
@@ -274,7 +273,9 @@ class Cursor:
                 self._check()
 
     async def reset(self, position: Position) -> None:
-        """Make ``position`` the next entry read and forget acknowledgements from it on; durable before it returns.
+        """Make ``position`` the next entry read and forget acknowledgements from it on; durable before it returns (M9).
+
+        The only way for the mark-delete position to move backward (M4).
 
         EARLIEST and LATEST work; vanished or future positions go to the nearest valid one.
         """
@@ -360,14 +361,15 @@ class Cursor:
         if self._error is not None:
             raise self._error
 
-    def _read_memory(self, entries_max: int, bytes_max: int) -> list[View] | None:
+    def _read_memory(
+        self, entries_max: int, bytes_max: int, extra: Source | None = None
+    ) -> list[View] | None:
+        """``extra``: what was just fetched for this cursor, in case it is in the backlog no more."""
         owner, acks = self._owner, self._acks
         end = owner.line.end
-        if self.blocked is not None:
-            if not self._held_back:
-                self._held_back = True
-                log.warning("nothing new is read cursor=%s: %s", self.name, self.blocked)
+        if self._persister is not None and self._persister.near_limit:
             end = min(end, acks.top)
+            self._warn_blocked()
         if self._next >= end:
             return []
         first = next(acks.pending(self._next, end), None)
@@ -375,37 +377,51 @@ class Cursor:
             self._next = end
             return []
         start = first[0]
-        source: TailCache | ReadAhead = owner.tail
+        if owner.tail.covers(start):
+            if self._behind:
+                self._leave_backlog()
+            views, self._next = collect(owner.tail, acks, start, end, entries_max, bytes_max)
+            return views
+        source: Source = owner.backlog
         if not source.covers(start):
-            source = self._ahead
-            if not source.covers(start):
+            if extra is None or not extra.covers(start):
                 return None
+            source = extra
         views, self._next = collect(source, acks, start, end, entries_max, bytes_max)
-        self._ahead.passed(self._next)
+        self._behind = True
+        owner.backlog.passed(self.name, self._next)
         return views
 
-    async def _fill(self, bytes_max: int) -> None:
-        """Read ahead from the first unacknowledged entry on. A rewind or reset meanwhile only makes it useless."""
+    def _warn_blocked(self) -> None:
+        if not self._held_back:
+            self._held_back = True
+            log.warning("nothing new is read cursor=%s: %s", self.name, self.blocked)
+
+    def _leave_backlog(self) -> None:
+        self._behind = False
+        self._owner.backlog.left(self.name)
+
+    async def _fetch(self, bytes_max: int) -> Source | None:
+        """What follows from the first unacknowledged entry on. A rewind or reset meanwhile only makes it useless."""
         owner = self._owner
         first = next(self._acks.pending(self._next, owner.line.end), None)
         if first is None:
-            return
+            return None
         ledger, _ = owner.line.find(first[0])
         try:
-            runs = await owner.reads.fetch(
-                first[0], owner.line.end, owner.reads.ahead_bytes(bytes_max)
-            )
+            return await owner.backlog.fetch(first[0], bytes_max)
         except NoSuchLedgerError:
             if owner.line.first_ordinal(ledger.ledger_id) is None:
-                return  # trimmed meanwhile: this cursor has moved on
+                return None  # trimmed meanwhile: this cursor has moved on
             raise
-        if self._error is None:
-            self._ahead.put(first[0], runs)
+        except ManagedLedgerClosedError:
+            self._check()
+            raise
 
-    def _state(self) -> CursorState:
-        return CursorState.of(self._acks, self._owner.line, self._properties)
+    def _state(self) -> AckSnapshot:
+        return AckSnapshot.of(self._acks, self._owner.line, self._properties)
 
-    def _snapshot(self) -> tuple[CursorState, int]:
+    def _snapshot(self) -> tuple[AckSnapshot, int]:
         return self._state(), self._acks.mark
 
     async def _acknowledge_to(self, stop: int) -> None:
@@ -452,4 +468,5 @@ class Cursor:
 
     def _end(self, error: ManagedLedgerError) -> None:
         self._error = self._error or error
-        self._ahead.clear()
+        if self._behind:
+            self._leave_backlog()

@@ -13,9 +13,16 @@ from engine.base.clock import Clock
 from engine.base.errors import MagnetarError
 from engine.base.slices import Slice
 from engine.ledger.client import LedgerClient
-from engine.ledger.errors import LedgerError, NoSuchEntryError, NoSuchLedgerError
+from engine.ledger.errors import (
+    CorruptEntryError,
+    LedgerError,
+    NoSuchEntryError,
+    NoSuchLedgerError,
+)
+from engine.ledger.reader import LedgerReader
 from engine.ledger.writer import LedgerWriter
-from engine.managed.errors import ManagedLedgerFencedError
+from engine.managed.ack_snapshot import AckSnapshot
+from engine.managed.errors import ManagedLedgerFencedError, RecordFormatError
 from engine.managed.records import CursorRecord, CursorState
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.stored import StoredNode
@@ -23,6 +30,8 @@ from engine.managed.stored import StoredNode
 log = logging.getLogger(__name__)
 
 TAKE_ATTEMPTS = 5
+ENTRIES_TRIED_MAX = 8
+"""When the last entry of a cursor ledger is lost, so many before it are tried: each is newer than the snapshot."""
 
 
 class CursorStore:
@@ -52,6 +61,7 @@ class CursorStore:
         self.last_switch_ms = 0
         self.last_active_ms = 0
         self.cursor_properties: dict[str, str] = {}
+        self._extra = b""
 
     async def create(self, state: CursorState, cursor_properties: dict[str, str]) -> bool:
         """Make the cursor; False when it exists."""
@@ -68,6 +78,7 @@ class CursorStore:
             state = await self._recovered(record)
             self.cursor_properties = record.cursor_properties
             self.last_active_ms = record.last_active_ms
+            self._extra = record.extra
             old = record.ledger_id
             inline = len(state.ranges) <= self._settings.cursor_inline_ranges_max
             self.ledger_id = -1 if inline else old
@@ -81,23 +92,36 @@ class CursorStore:
         raise ManagedLedgerFencedError(f"{self._node.path} keeps being changed by another owner")
 
     async def _recovered(self, record: CursorRecord) -> CursorState:
+        """The newest state that can be read (M10). What is lost for good makes it older, never fails: messages repeat.
+
+        Storage that does not answer is another thing: what it holds was confirmed (M5), so that raises LedgerError.
+        """
         if record.ledger_id < 0:
             return record.state
         try:
             reader = await self._ledgers.open(record.ledger_id, recover=True)
-            last = reader.last_confirmed
-            if last < 0:
-                return record.state
-            (run,) = await reader.read(last, last, 1)
-            return CursorState.decode(run.entry(0))
-        except (NoSuchLedgerError, NoSuchEntryError) as error:
-            log.warning(
-                "cursor ledger is lost, its older snapshot counts node=%s error=%s",
-                self._node.path, error,
-            )  # fmt: skip
-            return record.state
+            state = await self._last_readable(reader)
+        except NoSuchLedgerError as error:
+            state = None
+            self._warn_lost(str(error))
+        return record.state if state is None else state
 
-    async def write(self, state: CursorState, payload: bytes) -> None:
+    async def _last_readable(self, reader: LedgerReader) -> CursorState | None:
+        last = reader.last_confirmed
+        for entry in range(last, max(last - ENTRIES_TRIED_MAX, -1), -1):
+            try:
+                (run,) = await reader.read(entry, entry, 1)
+                return CursorState.decode(run.entry(0))
+            except (NoSuchEntryError, CorruptEntryError, RecordFormatError) as error:
+                self._warn_lost(str(error))
+        return None
+
+    def _warn_lost(self, why: str) -> None:
+        log.warning(
+            "acknowledgements are lost, older ones count node=%s error=%s", self._node.path, why
+        )
+
+    async def write(self, state: AckSnapshot, payload: bytes) -> None:
         """Return when ``state``, encoded as ``payload``, survives a crash.
 
         Raises LedgerError or StoreUnavailableError when trying again may help, ManagedLedgerFencedError otherwise.
@@ -105,7 +129,7 @@ class CursorStore:
         async with self._lock:
             await self._write(state, payload)
 
-    async def _write(self, state: CursorState, payload: bytes) -> None:
+    async def _write(self, state: AckSnapshot, payload: bytes) -> None:
         self.last_active_ms = self._clock.wall_ms()
         if self._writer is not None and not self._is_full():
             try:
@@ -123,7 +147,7 @@ class CursorStore:
             or age_s >= self._settings.cursor_ledger_age_max_s
         )
 
-    async def _switch(self, state: CursorState, payload: bytes) -> None:
+    async def _switch(self, state: AckSnapshot, payload: bytes) -> None:
         """Start a new cursor ledger with this state in it."""
         config = self._config()
         writer = await self._ledgers.create(
@@ -132,6 +156,7 @@ class CursorStore:
         writer.listener = self
         snapshot = CursorState(state.mark_delete, properties=state.properties)
         try:
+            # M7: ranges and parts of batches are one entry; the node follows only when it is durable.
             await self._append(writer, payload)
             await self._node.write(self._record(writer.ledger_id, snapshot).encode())
         except (LedgerError, ManagedLedgerFencedError):
@@ -169,28 +194,29 @@ class CursorStore:
         if self._written is not None and not self._written.done():
             self._written.set_exception(error)
 
-    async def write_properties(self, state: CursorState, properties: dict[str, str]) -> None:
+    async def write_properties(self, state: AckSnapshot, properties: dict[str, str]) -> None:
         """Replace the subscription's properties in the node."""
         async with self._lock:
             before = self.cursor_properties
             self.cursor_properties = dict(properties)
-            if self.ledger_id >= 0:
-                state = CursorState(state.mark_delete, properties=state.properties)
+            stored = CursorState(state.mark_delete, properties=state.properties)
+            if self.ledger_id < 0:
+                stored = state.state()
             try:
-                await self._node.write(self._record(self.ledger_id, state).encode())
+                await self._node.write(self._record(self.ledger_id, stored).encode())
             except BaseException:
                 self.cursor_properties = before
                 raise
 
-    async def close(self, state: CursorState, payload: bytes, changed: bool) -> None:
+    async def close(self, state: AckSnapshot, payload: bytes, changed: bool) -> None:
         """Leave ``state`` durable: in the node when it is small, else as the last entry of a closed cursor ledger."""
         async with self._lock:
             await self._close(state, payload, changed)
 
-    async def _close(self, state: CursorState, payload: bytes, changed: bool) -> None:
+    async def _close(self, state: AckSnapshot, payload: bytes, changed: bool) -> None:
         if self.ledger_id < 0 and not changed:
             return
-        if len(state.ranges) > self._settings.cursor_inline_ranges_max:
+        if state.range_count > self._settings.cursor_inline_ranges_max:
             if changed:
                 await self._write(state, payload)
             if self._writer is not None:
@@ -198,7 +224,7 @@ class CursorStore:
             return
         old, writer = self.ledger_id, self._writer
         self._writer = None
-        await self._node.write(self._record(-1, state).encode())
+        await self._node.write(self._record(-1, state.state()).encode())
         self.ledger_id = -1
         if writer is not None:
             writer.abandon(LedgerError("its cursor was closed"))
@@ -210,6 +236,15 @@ class CursorStore:
             self._writer.abandon(LedgerError("its topic is gone"))
             self._writer = None
         self.failed(LedgerError("its topic is gone"))
+
+    async def discard(self) -> None:
+        """Remove a cursor that was never taken. Raises ManagedLedgerFencedError, StoreUnavailableError."""
+        value = await self._node.read()
+        await self._node.delete()
+        try:
+            await self._drop(CursorRecord.decode(value).ledger_id)
+        except RecordFormatError as error:
+            log.warning("cursor ledger may leak node=%s error=%s", self._node.path, error)
 
     async def delete(self) -> None:
         """Remove node and ledger."""
@@ -230,4 +265,6 @@ class CursorStore:
 
     def _record(self, ledger_id: int, state: CursorState) -> CursorRecord:
         self.last_active_ms = self.last_active_ms or self._clock.wall_ms()
-        return CursorRecord(ledger_id, state, self.last_active_ms, self.cursor_properties)
+        return CursorRecord(
+            ledger_id, state, self.last_active_ms, self.cursor_properties, self._extra
+        )

@@ -107,6 +107,11 @@ class TailCache:
         """Whether this entry, if appended by now, is here."""
         return self._head < len(self._starts) and ordinal >= self._starts[self._head]
 
+    @property
+    def first(self) -> int:
+        """Ordinal of the first entry here; beyond every ordinal when there is none."""
+        return self._starts[self._head] if self._head < len(self._starts) else 1 << 63
+
     def runs(self, start: int, stop: int) -> list[tuple[int, Slice]]:
         """Slices with entries of ``[start, stop)`` and the ordinals they begin at, in order.
 

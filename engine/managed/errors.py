@@ -25,6 +25,22 @@ class ManagedLedgerNotFoundError(ManagedLedgerError):
     """There is no managed ledger of this name."""
 
 
+class ManagedLedgerLoadError(ManagedLedgerError):
+    """A managed ledger could not be opened in time; the message names what it was waiting for. Try again."""
+
+    retriable = True
+
+
+class LedgerIdReusedError(ManagedLedgerError):
+    """The metadata store gave a new ledger an id that is not above those this topic has used. Nothing was written."""
+
+
+class CursorUnreadableError(ManagedLedgerError):
+    """The storage that holds a cursor's acknowledgements does not answer. The topic works; try the cursor again."""
+
+    retriable = True
+
+
 class CursorNotFoundError(ManagedLedgerError):
     """There is no cursor of this name."""
 

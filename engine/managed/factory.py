@@ -3,12 +3,12 @@
 import asyncio
 from functools import partial
 
-from engine.managed.backlog import BacklogCache
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.base.tasks import TaskScope
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchLedgerError
+from engine.managed.backlog import BacklogCache
 from engine.managed.entry_cache import EntryCache
 from engine.managed.errors import (
     ManagedLedgerClosedError,

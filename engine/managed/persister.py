@@ -1,7 +1,8 @@
 """When a cursor's state is written: lazily, at once when somebody waits, and never two writes at a time.
 
 Each change counts up a version; a write takes the whole state and remembers the version it took. So everything
-acknowledged during a write goes with the next one, and nothing older can come after something newer.
+acknowledged during a write goes with the next one, and nothing older can come after something newer (M4, M9: a reset is
+one more version; marks queued before it are part of what it replaces).
 """
 
 import asyncio
@@ -14,17 +15,19 @@ from engine.base.entropy import Entropy
 from engine.base.errors import WorldError
 from engine.base.tasks import TaskScope
 from engine.ledger.errors import LedgerError
+from engine.managed.ack_snapshot import AckSnapshot
 from engine.managed.cursor_store import CursorStore
 from engine.managed.errors import (
     CursorStateTooLargeError,
     ManagedLedgerClosedError,
     ManagedLedgerError,
 )
-from engine.managed.records import CursorState
 from engine.managed.settings import ManagedSettings
 
 log = logging.getLogger(__name__)
 
+BLOCK_AT = 0.75
+"""Part of the largest state at which dispatch is to pause."""
 COST_SHARE = 20
 """A lazy write waits at least so many times as long as the last one took to encode: large states are written less."""
 
@@ -47,7 +50,7 @@ class Persister:
         self,
         name: str,
         store: CursorStore,
-        snapshot: Callable[[], tuple[CursorState, int]],
+        snapshot: Callable[[], tuple[AckSnapshot, int]],
         mark: int,
         around: Surroundings,
         on_stored: Callable[[], None],
@@ -55,6 +58,7 @@ class Persister:
     ) -> None:
         self.mark = mark
         self.state_bytes = 0
+        self.near_limit = False
         self._name = name
         self._store = store
         self._snapshot = snapshot
@@ -158,16 +162,16 @@ class Persister:
                 self._schedule()
 
     async def _write(self) -> None:
-        loop, settings = asyncio.get_running_loop(), self._around.settings
+        settings = self._around.settings
         version = self._version
-        began_s = loop.time()
+        began_s = asyncio.get_running_loop().time()
         state, mark = self._snapshot()
-        payload = state.encode()
+        payload, cost_s = await _encoded(state)
         self.state_bytes = len(payload)
-        cost_s = (loop.time() - began_s) * COST_SHARE
-        self._due_s = began_s + max(settings.cursor_persist_interval_s, cost_s)
         limit = settings.cursor_state_bytes_max
-        if len(payload) > limit:
+        self.near_limit = len(payload) >= limit * BLOCK_AT
+        self._due_s = began_s + max(settings.cursor_persist_interval_s, cost_s * COST_SHARE)
+        if len(payload) > limit:  # M6: kept, not shortened; ``Cursor.blocked`` pauses dispatch
             text = f"acknowledgements take {len(payload)} bytes, at most {limit} can be stored"
             raise CursorStateTooLargeError(f"cursor {self._name}: {text}")
         await self._store.write(state, payload)
@@ -188,3 +192,18 @@ class Persister:
         for _, waiter in waiting:
             if not waiter.done():
                 waiter.set_exception(error)
+
+
+async def _encoded(state: AckSnapshot) -> tuple[bytes, float]:
+    """The encoding, made with pauses for others, and the seconds that it took without them."""
+    loop = asyncio.get_running_loop()
+    steps = state.encoding()
+    cost_s = 0.0
+    while True:
+        began_s = loop.time()
+        try:
+            next(steps)
+        except StopIteration as end:
+            return bytes(end.value), cost_s + loop.time() - began_s
+        cost_s += loop.time() - began_s
+        await asyncio.sleep(0)

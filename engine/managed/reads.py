@@ -1,9 +1,7 @@
-"""Reads over the ledgers of a topic: from the tail cache, from what a cursor read ahead, from the bookies."""
+"""Reads over the ledgers of a topic: what of a range is in memory and still due, and reads from the bookies."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
-from engine.base.budget import Budget
 from engine.base.slices import Slice, View
 from engine.ledger.client import LedgerClient
 from engine.ledger.reader import LedgerReader
@@ -69,56 +67,10 @@ def _fitting(run: Slice, first: int, last: int, bytes_max: int, others: bool) ->
     return last
 
 
-class ReadAhead:
-    """What one cursor has read from the bookies and not yet delivered, counted in the broker's budget."""
-
-    __slots__ = ("_budget", "_held", "_runs", "_start", "_stop")
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._runs: list[tuple[int, Slice]] = []
-        self._start = self._stop = 0
-        self._held = 0
-
-    def put(self, start: int, runs: Sequence[Slice]) -> None:
-        """Hold ``runs``, contiguous from ordinal ``start``, instead of what was held."""
-        self.clear()
-        at = start
-        last: bytes | None = None
-        for run in runs:
-            self._runs.append((at, run))
-            at += run.count
-            if run.buf is not last:
-                self._held += run.held
-                last = run.buf
-        self._start, self._stop = start, at
-        self._budget.take(self._held, len(self._runs))
-
-    def covers(self, ordinal: int) -> bool:
-        return self._start <= ordinal < self._stop
-
-    def runs(self, start: int, stop: int) -> list[tuple[int, Slice]]:
-        return [one for one in self._runs if one[0] < stop and one[0] + one[1].count > start]
-
-    def passed(self, ordinal: int) -> None:
-        """Everything below ``ordinal`` was delivered."""
-        if self._runs and ordinal >= self._stop:
-            self.clear()
-
-    def clear(self) -> None:
-        self._budget.give(self._held, len(self._runs))
-        self._runs = []
-        self._held = 0
-        self._start = self._stop = 0
-
-
 class LedgerReads:
     """Handles of a topic's ledgers, and reads by ordinal."""
 
-    def __init__(
-        self, ledgers: LedgerClient, line: LedgerLine, settings: ManagedSettings, budget: Budget
-    ) -> None:
-        self.budget = budget
+    def __init__(self, ledgers: LedgerClient, line: LedgerLine, settings: ManagedSettings) -> None:
         self._ledgers = ledgers
         self._line = line
         self._settings = settings
@@ -137,7 +89,7 @@ class LedgerReads:
     async def fetch(self, start: int, stop: int, bytes_max: int) -> list[Slice]:
         """Entries from ordinal ``start`` on, before ``stop`` and within one ledger, at least one; contiguous.
 
-        Raises LedgerError. Cancel-safe.
+        Raises LedgerError. Cancel-safe. What comes has the digest it was written with, checked (M12).
         """
         ledger, base = self._line.find(start)
         last = min(stop - base, ledger.entries) - 1
@@ -147,12 +99,6 @@ class LedgerReads:
             if run.counts is None:
                 run.counts = batch_sizes(run.buf, run.spans)
         return runs
-
-    def ahead_bytes(self, asked: int) -> int:
-        """What to ask the bookies for when a cursor asks for ``asked`` bytes."""
-        if self.budget.fits(self._settings.read_ahead_bytes):
-            return max(asked, self._settings.read_ahead_bytes)
-        return asked
 
     async def _reader(self, ledger_id: int) -> LedgerReader:
         reader = self._readers.pop(ledger_id, None)

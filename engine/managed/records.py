@@ -1,11 +1,11 @@
 """Stored records of topics and cursors, in Pulsar's layout; see docs/formats/managed-ledger.md. Pure.
 
 ``/managed-ledgers/<name>`` holds a ManagedLedgerInfo, its children ManagedCursorInfo, the entries of a cursor ledger
-are PositionInfo. Values are bare protobuf; the compressed wrapper (magic 0x4778) that later brokers may write is read.
+are PositionInfo (written by ``ack_snapshot``). Values are bare protobuf; the compressed wrapper (magic 0x4778) that
+later brokers may write is read. Fields that we do not know are written back as they came.
 """
 
 import struct
-import zlib
 from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError, Message
@@ -17,20 +17,22 @@ from engine.managed.positions import LedgerEntry, LedgerLine
 from engine.wire import mledger_pb2 as pb
 
 MAGIC = 0x4778
-RANGES_AS_RANGES_MAX = 1000
-"""More acknowledged ranges than this are stored as bit sets per ledger where that is shorter."""
+RECORD_BYTES_MAX = 64 << 20
+"""A compressed record that claims to be longer is refused."""
+CURSOR_FIELDS = tuple(one.name for one in pb.ManagedCursorInfo.DESCRIPTOR.fields)
 
 
 @dataclass(slots=True)
 class TopicRecord:
-    """A topic's ledgers, where it was sealed, and its properties."""
+    """A topic's ledgers, where it was sealed, its properties, and ``extra``: fields we do not know, encoded."""
 
     ledgers: list[LedgerEntry] = field(default_factory=list)
     terminated: Position | None = None
     properties: dict[str, str] = field(default_factory=dict)
+    extra: bytes = b""
 
     def encode(self) -> bytes:
-        info = pb.ManagedLedgerInfo()
+        info = pb.ManagedLedgerInfo.FromString(self.extra)
         for ledger in self.ledgers:
             one = info.ledgerInfo.add()
             if ledger.extra:
@@ -54,17 +56,17 @@ class TopicRecord:
         _parse(info, _unwrap(value))
         ledgers = []
         for one in info.ledgerInfo:
-            extra = b""
-            if one.HasField("offloadContext") or one.properties:
-                rest = pb.ManagedLedgerInfo.LedgerInfo()
-                rest.CopyFrom(one)
-                extra = rest.SerializePartialToString()
-            ledgers.append(LedgerEntry(one.ledgerId, one.entries, one.size, one.timestamp, extra))
+            known = one.ledgerId, one.entries, one.size, one.timestamp
+            ledgers.append(
+                LedgerEntry(*known, _rest(one, "ledgerId", "entries", "size", "timestamp"))
+            )
         terminated = None
         if info.HasField("terminatedPosition"):
             at = info.terminatedPosition
             terminated = Position(at.ledgerId, at.entryId)
-        return cls(ledgers, terminated, {one.key: one.value for one in info.properties})
+        properties = {one.key: one.value for one in info.properties}
+        extra = _rest(info, "ledgerInfo", "terminatedPosition", "properties")
+        return cls(ledgers, terminated, properties, extra)
 
 
 @dataclass(slots=True)
@@ -90,27 +92,6 @@ class CursorState:
         return AckState(line.ordinal_after(self.mark_delete), holes, batches)
 
     @classmethod
-    def of(cls, acks: AckState, line: LedgerLine, properties: dict[str, int]) -> "CursorState":
-        """Snapshot of ``acks``."""
-        ranges = [one for start, stop in acks.holes for one in line.spans(start, stop)]
-        batches = {line.position(ordinal): bits for ordinal, bits in acks.batches.items()}
-        return cls(line.before(acks.mark), ranges, batches, dict(properties))
-
-    def encode(self) -> bytes:
-        """As PositionInfo: the payload of a cursor ledger's entry."""
-        info = pb.PositionInfo(
-            ledgerId=self.mark_delete.ledger_id, entryId=self.mark_delete.entry_id
-        )
-        words = _words(self.ranges) if len(self.ranges) > RANGES_AS_RANGES_MAX else None
-        if words is None:
-            _put_ranges(info.individualDeletedMessages, self.ranges)
-        else:
-            for ledger_id, values in words.items():
-                info.individualDeletedMessageRanges.add(key=ledger_id, values=values)
-        _put_common(info, self)
-        return info.SerializeToString()
-
-    @classmethod
     def decode(cls, value: bytes) -> "CursorState":
         """From a PositionInfo. Raises RecordFormatError."""
         info = pb.PositionInfo()
@@ -130,21 +111,20 @@ class CursorRecord:
     state: CursorState
     last_active_ms: int = 0
     cursor_properties: dict[str, str] = field(default_factory=dict)
+    extra: bytes = b""
 
     def encode(self) -> bytes:
         at = self.state.mark_delete
-        info = pb.ManagedCursorInfo(
-            cursorsLedgerId=self.ledger_id,
-            markDeleteLedgerId=at.ledger_id,
-            markDeleteEntryId=at.entry_id,
-            lastActive=self.last_active_ms,
-        )
+        info = pb.ManagedCursorInfo()
+        info.MergeFromString(self.extra)
+        info.cursorsLedgerId = self.ledger_id
+        info.markDeleteLedgerId, info.markDeleteEntryId = at.ledger_id, at.entry_id
+        info.lastActive = self.last_active_ms
         if self.ledger_id < 0:
-            _put_ranges(info.individualDeletedMessages, self.state.ranges)
-            _put_common(info, self.state)
+            _put_ranges(info, self.state.ranges)
+            put_common(info, self.state.properties, self.state.batches)
         else:
-            for name, value in self.state.properties.items():
-                info.properties.add(name=name, value=value)
+            put_common(info, self.state.properties, {})
         for key, text in self.cursor_properties.items():
             info.cursorProperties.add(name=key, value=text)
         return info.SerializeToString()
@@ -159,12 +139,20 @@ class CursorRecord:
             at = Position(-1, -1)
         state = CursorState(at, _take_ranges(info.individualDeletedMessages), *_take_common(info))
         texts = {one.name: one.value for one in info.cursorProperties}
-        return cls(info.cursorsLedgerId, state, info.lastActive, texts)
+        known = info.cursorsLedgerId, state, info.lastActive, texts
+        return cls(*known, _rest(info, *CURSOR_FIELDS))
 
 
-def _put_ranges(field_: object, ranges: list[tuple[Position, Position]]) -> None:
+def _rest(message: Message, *known: str) -> bytes:
+    """What is in ``message`` beside the fields ``known``, which are cleared."""
+    for name in known:
+        message.ClearField(name)
+    return message.SerializePartialToString()
+
+
+def _put_ranges(info: pb.ManagedCursorInfo, ranges: list[tuple[Position, Position]]) -> None:
     for first, last in ranges:
-        one = field_.add()  # type: ignore[attr-defined]
+        one = info.individualDeletedMessages.add()
         one.lowerEndpoint.ledgerId = first.ledger_id
         one.lowerEndpoint.entryId = first.entry_id - 1  # stored exclusive
         one.upperEndpoint.ledgerId = last.ledger_id
@@ -180,10 +168,15 @@ def _take_ranges(field_: object) -> list[tuple[Position, Position]]:
     return ranges
 
 
-def _put_common(info: "pb.PositionInfo | pb.ManagedCursorInfo", state: CursorState) -> None:
-    for name, value in state.properties.items():
+def put_common(
+    info: pb.PositionInfo | pb.ManagedCursorInfo,
+    properties: dict[str, int],
+    batches: dict[Position, int],
+) -> None:
+    """The fields that both kinds of record have under the same names."""
+    for name, value in properties.items():
         info.properties.add(name=name, value=value)
-    for position, bits in state.batches.items():
+    for position, bits in batches.items():
         one = info.batchedEntryDeletionIndexInfo.add()
         one.position.ledgerId = position.ledger_id
         one.position.entryId = position.entry_id
@@ -198,31 +191,6 @@ def _take_common(
         for one in info.batchedEntryDeletionIndexInfo
     }
     return batches, {one.name: one.value for one in info.properties}
-
-
-def _words(ranges: list[tuple[Position, Position]]) -> dict[int, list[int]] | None:
-    """Acknowledged entries as bits per ledger (bit = entry), None when ranges are shorter or cross ledgers."""
-    last_entry: dict[int, int] = {}
-    for first, last in ranges:
-        if first.ledger_id != last.ledger_id:
-            return None
-        last_entry[last.ledger_id] = last.entry_id
-    if sum(entry // 64 + 1 for entry in last_entry.values()) * 10 > len(ranges) * 16:
-        return None
-    raw = {ledger_id: bytearray(entry // 64 * 8 + 8) for ledger_id, entry in last_entry.items()}
-    for first, last in ranges:
-        _set_bits(raw[first.ledger_id], first.entry_id, last.entry_id)
-    return {key: list(struct.unpack(f"<{len(b) // 8}q", b)) for key, b in raw.items()}
-
-
-def _set_bits(raw: bytearray, first: int, last: int) -> None:
-    low, high = first >> 3, last >> 3
-    if low == high:
-        raw[low] |= (0xFF << (first & 7)) & (0xFF >> (7 - (last & 7)))
-        return
-    raw[low] |= (0xFF << (first & 7)) & 0xFF
-    raw[low + 1 : high] = b"\xff" * (high - low - 1)
-    raw[high] |= 0xFF >> (7 - (last & 7))
 
 
 def _ranges_of(ledger_id: int, bits: int) -> list[tuple[Position, Position]]:
@@ -255,10 +223,13 @@ def _unwrap(value: bytes) -> bytes:
     payload = value[6 + size :]
     if meta.compressionType == pb.NONE:
         return payload
-    if meta.compressionType == pb.ZLIB:
-        try:
-            return zlib.decompress(payload)
-        except zlib.error as error:
-            raise RecordFormatError(f"compressed record: {error}") from error
-    kind = pb.CompressionType.Name(meta.compressionType)
-    raise RecordFormatError(f"compressed record: {kind} is not supported, rewrite it with NONE")
+    if meta.uncompressedSize < 0:
+        raise RecordFormatError(f"compressed record: uncompressedSize is {meta.uncompressedSize}")
+    # Late: seldom needed, and heavy.
+    from engine.wire.compression import CompressionError, decompress
+
+    try:
+        # The records' numbers are those of messages.
+        return decompress(meta.compressionType, payload, meta.uncompressedSize, RECORD_BYTES_MAX)
+    except CompressionError as error:
+        raise RecordFormatError(f"compressed record: {error}") from error

@@ -1,8 +1,8 @@
 """Following one ledger by the next, and letting consumed ones go: every change of a topic's ledger list.
 
-Order of a roll: the old ledger is closed, the new one made, the list with the new one written by compare-and-set;
-only then does an entry go into it. Order of a trim: the list first, the ledgers after. So every ledger with entries is
-in the list, and at most one of the list is open.
+Order of a roll: the old ledger is closed (M2: at most one is open), the new one made, the list with the new one written
+by compare-and-set; only then does an entry go into it (M1: no entry is confirmed outside of the list). Order of a trim:
+the list first, the ledgers after. Rule numbers: the table of promises in docs/formats/managed-ledger.md.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from engine.base.clock import Clock
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
+from engine.base.tasks import TaskScope
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import (
     LedgerClosedError,
@@ -20,7 +21,7 @@ from engine.ledger.errors import (
     NoSuchLedgerError,
 )
 from engine.ledger.writer import LedgerWriter, WriterListener
-from engine.managed.errors import ManagedLedgerFencedError
+from engine.managed.errors import LedgerIdReusedError, ManagedLedgerFencedError
 from engine.managed.lifecycle import trimmable
 from engine.managed.positions import LedgerEntry, LedgerLine
 from engine.managed.records import TopicRecord
@@ -28,6 +29,9 @@ from engine.managed.settings import LedgerConfig
 from engine.managed.stored import StoredNode
 
 log = logging.getLogger(__name__)
+
+SWEEP_AT_ONCE = 16
+"""Ledgers deleted at the same time: trimming a thousand waits for the metadata store in 60 turns."""
 
 
 class LedgerList:
@@ -50,11 +54,14 @@ class LedgerList:
         self.terminated = record.terminated
         self.properties = record.properties
         self.created_ms = 0
+        self._extra = record.extra
+        self._highest = max((one.ledger_id for one in line.ledgers), default=-1)
         self._node = node
         self._ledgers = ledgers
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._doomed: list[int] = []
+        self._dropped: list[int] = []  # out of the line; the stored list may name them still
+        self._doomed: list[int] = []  # out of the stored list: to be deleted
         self._custom = {
             "application": b"pulsar",
             "component": b"managed-ledger",
@@ -65,8 +72,16 @@ class LedgerList:
         """Custom metadata of a cursor's ledger."""
         return {**self._custom, "pulsar/cursor": cursor.encode()}
 
+    @property
+    def has_doomed(self) -> bool:
+        """Whether ``sweep`` has something to do."""
+        return bool(self._doomed)
+
     async def recover(self) -> None:
-        """Settle the last ledger of the list, fencing whoever writes it, and leave empty ones out of the line."""
+        """Settle the last ledger of the list, fencing whoever writes it, and leave empty ones out of the line (M2).
+
+        Whoever opened the topic before can write nothing behind what this finds, however often it tries (M15).
+        """
         line = self.line
         while line.ledgers:
             last = line.last
@@ -97,6 +112,7 @@ class LedgerList:
                 custom=self._custom,
                 listener=listener,
             )
+            await self._check_fresh(writer)
             if self.line.ledgers and not self.line.last.entries:
                 self._drop_empty()
             fresh = LedgerEntry(writer.ledger_id)
@@ -112,8 +128,18 @@ class LedgerList:
                 raise
             self.line.push(fresh)
             self.created_ms = self._clock.wall_ms()
-            await self._delete_doomed()
             return writer
+
+    async def _check_fresh(self, writer: LedgerWriter) -> None:
+        """M3: positions only rise. Ids that fall show a metadata store that was put back to an earlier state."""
+        fresh, highest = writer.ledger_id, self._highest
+        if fresh > highest:
+            self._highest = fresh
+            return
+        error = f"new ledger {fresh} is not above {highest}, which this topic has used: ids are being given twice"
+        writer.abandon(LedgerClosedError(error))
+        await self._delete(fresh)
+        raise LedgerIdReusedError(error)
 
     async def _settle(self, old: LedgerWriter) -> None:
         """Close the ledger behind its last confirmed entry."""
@@ -143,19 +169,26 @@ class LedgerList:
             self.terminated = position
             return position
 
-    async def trim(self, consumed: Callable[[], int | None], config: LedgerConfig) -> list[int]:
-        """Take consumed ledgers off the list, then delete them; their ids. ``consumed``: see ``trimmable``."""
+    async def trim(
+        self,
+        consumed: Callable[[], int | None],
+        config: LedgerConfig,
+        dropped: Callable[[list[int]], None],
+    ) -> None:
+        """Take consumed ledgers off line and list; ``sweep`` deletes them then. ``consumed``: see ``trimmable`` (M8).
+
+        ``dropped`` is told their ids as soon as the line has them no more: before the first await, so that no cursor
+        can be set back into them or read there.
+        """
         async with self._lock:
             line, now_ms = self.line, self._clock.wall_ms()
             count = trimmable(line.ledgers, line.base, consumed(), now_ms, config)
             if not count:
-                return []
-            # Out of the line before the first await: no cursor can be set back into them any more.
+                return
             gone = [one.ledger_id for one in line.drop_first(count)]
-            self._doomed += gone
+            self._dropped += gone
+            dropped(gone)
             await self._write(line.ledgers)
-            await self._delete_doomed()
-            return gone
 
     async def update_properties(self, changes: dict[str, str | None]) -> None:
         """Set or remove properties."""
@@ -175,7 +208,7 @@ class LedgerList:
             pass
 
     def _drop_empty(self) -> None:
-        self._doomed.append(self.line.drop_last().ledger_id)
+        self._dropped.append(self.line.drop_last().ledger_id)
 
     async def _write(
         self,
@@ -184,13 +217,34 @@ class LedgerList:
         properties: dict[str, str] | None = None,
     ) -> None:
         properties = self.properties if properties is None else properties
-        record = TopicRecord(ledgers, terminated or self.terminated, properties)
-        await self._node.write(record.encode())
+        record = TopicRecord(ledgers, terminated or self.terminated, properties, self._extra)
+        dropped, self._dropped = self._dropped, []
+        try:
+            await self._node.write(record.encode())
+        except BaseException:
+            self._dropped = dropped + self._dropped
+            raise
+        self._doomed += dropped
 
-    async def _delete_doomed(self) -> None:
-        doomed, self._doomed = self._doomed, []
-        for ledger_id in doomed:
-            await self._delete(ledger_id)
+    async def sweep(self) -> None:
+        """Delete the ledgers that no list names any more. Cancelled: those left are found by the next call."""
+        scope = TaskScope("deleting ledgers")
+        count = min(len(self._doomed), SWEEP_AT_ONCE)
+        workers = [scope.spawn(str(i), self._sweep_some()) for i in range(count)]
+        try:
+            if workers:
+                await asyncio.wait(workers)
+        finally:
+            await scope.close()
+
+    async def _sweep_some(self) -> None:
+        while self._doomed:
+            ledger_id = self._doomed.pop()
+            try:
+                await self._delete(ledger_id)
+            except BaseException:
+                self._doomed.append(ledger_id)
+                raise
 
     async def _delete(self, ledger_id: int) -> None:
         """Delete a ledger that no list names. When that fails it leaks, which costs space and nothing else."""

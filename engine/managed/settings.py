@@ -15,10 +15,11 @@ class ManagedSettings:
     """Tail cache of all topics together, counted in whole received buffers (managedLedgerCacheSizeMB)."""
 
     read_ahead_bytes: int = MIB
-    """What one backlog read asks the bookies for, at least; the rest waits at the cursor for the next read."""
+    """What one backlog read asks the bookies for, at least; cursors of a topic share it."""
 
     read_ahead_total_bytes_max: int = 64 * MIB
-    """Read-ahead held by all cursors together; above it reads ask only for what was asked of them."""
+    """What was read of backlogs and is held for all cursors; beyond it the least recently used goes and nothing is
+    read ahead."""
 
     append_queue_entries_max: int = 100_000
     """Entries per topic that may wait while a new ledger is being opened; more are refused."""
@@ -41,6 +42,15 @@ class ManagedSettings:
 
     cursor_state_bytes_max: int = 4 * MIB
     """Largest state a cursor can persist; when near, ``Cursor.blocked`` says so and dispatch is to pause."""
+
+    open_timeout_s: float = 10.0
+    """A managed ledger that is not open by then fails with the name of the step that did not end."""
+
+    cursor_load_timeout_s: float = 5.0
+    """A cursor whose state cannot be read by then is left out for the time being; the topic opens."""
+
+    cursor_loads_max: int = 16
+    """Cursors of a topic loaded at the same time."""
 
     retry_initial_s: float = 0.1
     retry_max_s: float = 10.0

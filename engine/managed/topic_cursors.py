@@ -1,21 +1,34 @@
 """The cursors of one managed ledger: made, loaded with the topic, deleted."""
 
 import asyncio
+import logging
 from enum import Enum
 from typing import Protocol
 
+from engine.base.backoff import Backoff
+from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, LATEST, Position
+from engine.base.tasks import TaskScope
 from engine.ledger.client import LedgerClient
+from engine.ledger.errors import LedgerError
+from engine.managed.ack_snapshot import AckSnapshot
 from engine.managed.ack_state import AckState
 from engine.managed.cursor import Cursor, CursorOwner
 from engine.managed.cursor_store import CursorStore
-from engine.managed.errors import CursorNotFoundError, ManagedLedgerFencedError
-from engine.managed.records import CursorState
+from engine.managed.errors import (
+    CursorNotFoundError,
+    CursorUnreadableError,
+    ManagedLedgerError,
+    ManagedLedgerFencedError,
+    RecordFormatError,
+)
 from engine.managed.rolling import LedgerList
 from engine.managed.settings import LedgerConfig
 from engine.managed.stored import StoredNode
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
+
+log = logging.getLogger(__name__)
 
 
 class InitialPosition(Enum):
@@ -33,7 +46,11 @@ class TopicOwner(CursorOwner, Protocol):
 
 
 class TopicCursors:
-    """``by_name`` holds all cursors. Changes wait for each other; the caller acts on ManagedLedgerFencedError."""
+    """``by_name`` holds all cursors. Changes wait for each other; the caller acts on ManagedLedgerFencedError.
+
+    ``unread``: stored cursors whose storage does not answer, and why (M14: they do not keep the topic from opening, M5:
+    what it holds is not given up either). They are tried again until they can be read; nothing is trimmed before.
+    """
 
     def __init__(
         self,
@@ -43,6 +60,7 @@ class TopicCursors:
         ledgers: LedgerClient,
     ) -> None:
         self.by_name: dict[str, Cursor] = {}
+        self.unread: dict[str, str] = {}
         self._owner = owner
         self._list = ledger_list
         self._store = store
@@ -50,9 +68,51 @@ class TopicCursors:
         self._lock = asyncio.Lock()
 
     async def load(self) -> None:
-        """All stored ones, taken from their previous owner."""
-        for child in await self._store.children(paths.managed_ledger(self._owner.name)):
-            await self._load(paths.decode(child))
+        """All stored ones, taken from their previous owner, some at a time."""
+        owner = self._owner
+        children = await self._store.children(paths.managed_ledger(owner.name))
+        names = [paths.decode(child) for child in children]
+        left = names[::-1]
+        scope = TaskScope(f"cursors of {owner.name}", lambda name, error: None)
+        count = min(len(names), owner.settings.cursor_loads_max)
+        workers = [scope.spawn(str(i), self._load_some(left)) for i in range(count)]
+        try:
+            if workers:
+                await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+            for worker in workers:
+                if worker.done():
+                    worker.result()
+        finally:
+            await scope.close()
+        self.by_name = {name: self.by_name[name] for name in names if name in self.by_name}
+        if self.unread:
+            owner.tasks.spawn("unread cursors", self._read_later())
+
+    async def _load_some(self, left: list[str]) -> None:
+        while left:
+            name = left.pop()
+            try:
+                await self._load(name)
+            except CursorUnreadableError as error:
+                self.unread[name] = str(error)
+                log.warning("topic opens without a cursor topic=%s: %s", self._owner.name, error)
+
+    async def _read_later(self) -> None:
+        settings = self._owner.settings
+        backoff = Backoff(settings.retry_initial_s, settings.retry_max_s)
+        while self.unread:
+            await asyncio.sleep(backoff.next_s(self._owner.entropy.random()))
+            async with self._lock:
+                for name in list(self.unread):
+                    try:
+                        await self._load(name)
+                    except CursorUnreadableError as error:
+                        self.unread[name] = str(error)
+                    except (WorldError, LedgerError):
+                        break
+                    except ManagedLedgerError as error:
+                        self._owner.fenced(error)
+                        return
 
     async def open(
         self,
@@ -67,6 +127,8 @@ class TopicCursors:
             cursor = self.by_name.get(name)
             if cursor is not None:
                 return cursor
+            if name in self.unread:
+                return await self._load(name)
             if initial is InitialPosition.EARLIEST:
                 initial = EARLIEST
             elif initial is InitialPosition.LATEST:
@@ -86,7 +148,7 @@ class TopicCursors:
         cursor_properties: dict[str, str],
     ) -> Cursor:
         store = self._cursor_store(name)
-        state = CursorState.of(acks, self._owner.line, properties)
+        state = AckSnapshot.of(acks, self._owner.line, properties).state()
         cursor = Cursor(self._owner, name, acks, store, properties)
         self.by_name[name] = cursor  # from now on nothing is trimmed that it needs
         try:
@@ -101,10 +163,20 @@ class TopicCursors:
         return cursor
 
     async def _load(self, name: str) -> Cursor:
-        store = self._cursor_store(name)
-        state = await store.take()
-        cursor = Cursor(self._owner, name, state.acks(self._owner.line), store, state.properties)
+        owner, store = self._owner, self._cursor_store(name)
+        limit_s = owner.settings.cursor_load_timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                state = await store.take()
+        except TimeoutError:
+            raise CursorUnreadableError(
+                f"cursor {name} was not read within {limit_s:g} s"
+            ) from None
+        except (LedgerError, RecordFormatError) as error:
+            raise CursorUnreadableError(f"cursor {name} cannot be read: {error}") from error
+        cursor = Cursor(owner, name, state.acks(owner.line), store, state.properties)
         self.by_name[name] = cursor
+        self.unread.pop(name, None)
         return cursor
 
     def _cursor_store(self, name: str) -> CursorStore:
@@ -125,6 +197,10 @@ class TopicCursors:
         """Delete a cursor with its state. Raises CursorNotFoundError."""
         async with self._lock:
             cursor = self.by_name.get(name)
+            if name in self.unread:
+                await self._cursor_store(name).discard()
+                del self.unread[name]
+                return
             if cursor is None:
                 raise CursorNotFoundError(f"{self._owner.name} has no cursor {name}")
             await cursor.delete()
@@ -132,5 +208,7 @@ class TopicCursors:
 
     def consumed(self) -> int | None:
         """Ordinal below which every durable cursor's persisted state needs nothing; None without durable cursors."""
+        if self.unread:
+            return self._owner.line.base
         limits = [one.trim_limit for one in self.by_name.values() if one.durable]
         return min(limits) if limits else None

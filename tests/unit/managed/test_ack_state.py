@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from engine.managed.ack_snapshot import AckSnapshot
 from engine.managed.ack_state import AckState, bits_of, words_of
 from engine.managed.positions import LedgerEntry, LedgerLine
 from engine.managed.records import CursorState
@@ -59,7 +60,7 @@ class AckMachine(RuleBasedStateMachine):
         line = LedgerLine(
             [LedgerEntry(3, 7), LedgerEntry(4, 0), LedgerEntry(9, 20), LedgerEntry(10, 13)]
         )
-        stored = CursorState.decode(CursorState.of(self.state, line, {"p": -1}).encode())
+        stored = CursorState.decode(AckSnapshot.of(self.state, line, {"p": -1}).encode())
         assert stored.properties == {"p": -1}
         self.state = stored.acks(line)
 
