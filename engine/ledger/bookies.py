@@ -8,7 +8,7 @@ from engine.base.entropy import Entropy
 from engine.base.tasks import TaskScope
 from engine.ledger.channel import BookieChannel
 from engine.ledger.health import BookieHealth
-from engine.ledger.placement import DEFAULT_RACK, Candidates, Placement, policy
+from engine.ledger.placement import DEFAULT_RACK, Candidates, Placement, own_seats, policy
 from engine.ledger.settings import LedgerSettings
 from engine.metadata import paths
 from engine.metadata.records import BookieRacks, BookieRegistration, RecordFormatError
@@ -176,8 +176,11 @@ class Bookies:
     def replacements(
         self, positions: Sequence[int], ensemble: Sequence[str], write_quorum: int
     ) -> dict[int, str]:
-        """Bookies for ``positions`` of an ensemble, for as many as there are: no members, none that failed lately."""
-        return self._placement.replacements(positions, ensemble, write_quorum, self._candidates())
+        """Bookies for ``positions`` of an ensemble, for as many as there are: no other members, none that failed
+        lately. The member on one of ``positions`` may get its seat back."""
+        candidates = self._candidates()
+        chosen = self._placement.replacements(positions, ensemble, write_quorum, candidates)
+        return own_seats(chosen, ensemble)
 
     def _candidates(self) -> Candidates:
         now = self._loop.time()

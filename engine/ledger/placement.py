@@ -212,6 +212,20 @@ def free_bookies(
     return [b for b in bookies if b not in staying and b not in candidates.suspect]
 
 
+def own_seats(chosen: Mapping[int, str], ensemble: Sequence[str]) -> dict[int, str]:
+    """``chosen`` by position, with every member that may sit again on its own seat.
+
+    A failed member is free once it is no suspect any more. On the seat of another one it would be in the ensemble
+    twice, unless its own is filled too.
+    """
+    own = {ensemble.index(bookie): bookie for bookie in chosen.values() if bookie in ensemble}
+    others = {seat: bookie for seat, bookie in chosen.items() if bookie not in ensemble}
+    kept = {seat: bookie for seat, bookie in others.items() if seat not in own}
+    moved = [bookie for seat, bookie in others.items() if seat in own]
+    free = [seat for seat in chosen if seat not in own and seat not in kept]
+    return own | kept | dict(zip(free, moved, strict=False))
+
+
 POLICIES: Mapping[str, Callable[[Entropy, LedgerSettings], Placement]] = {
     "rack-aware": RackAwarePlacement,
     "spread": SpreadPlacement,

@@ -89,7 +89,8 @@ class LedgerScenario:
     def _ready(self) -> bool:
         machines = [m for m in self.cluster.machines.values() if m is not self.cluster.lost]
         full = any(m.bookie is not None and m.ready and m.bookie.read_only for m in machines)
-        return all(m.ready for m in machines) and not full
+        registered = all(m.bookie.ready for m in machines if m.bookie is not None)
+        return all(m.ready for m in machines) and registered and not full
 
     def _idle(self) -> bool:
         return not any(host.busy for host in self._alive())
