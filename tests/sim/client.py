@@ -110,7 +110,8 @@ class Link(Connection):
         """Raises Lost, Refused, TimeoutError."""
         if self.over:
             raise Lost("connection lost")
-        reply = self._replies[request_id] = self._loop.create_future()
+        reply: asyncio.Future[pb.BaseCommand] = self._loop.create_future()
+        self._replies[request_id] = reply
         self.send(frame)
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):

@@ -44,14 +44,13 @@ class _Numbered:
     """Hash by the order in which hashes are first asked for, not by address: sets iterate alike in every run."""
 
     _count = 0
+    _number = 0
 
     def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
+        if not self._number:
             _Numbered._count += 1
-            self._hash = _Numbered._count
-            return self._hash
+            self._number = _Numbered._count
+        return self._number
 
 
 class SimFuture(_Numbered, asyncio.Future):  # type: ignore[type-arg]
@@ -95,8 +94,7 @@ class SimHandle(asyncio.TimerHandle):
 
     def cancel(self) -> None:
         self._cancelled = True
-        self._callback = None
-        self._args = None
+        self._callback = self._args = None  # type: ignore[assignment]
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -135,10 +133,12 @@ class SimLoop(asyncio.BaseEventLoop):
     def _check_closed(self) -> None:
         """Tasks that were cut short may still call us when the interpreter ends and frees them: nothing happens."""
 
-    def run_in_executor(self, *_: Any) -> Any:
+    def run_in_executor(self, *_: Any) -> Any:  # type: ignore[override]
         raise RuntimeError("a thread in simulated code: use a Lane")
 
-    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> Any:
+    def call_soon(  # type: ignore[override]
+        self, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.Handle:
         handle = SimHandle(self.now, callback, args, self, context)
         if handle.node.dead:
             handle.cancel()
@@ -146,12 +146,16 @@ class SimLoop(asyncio.BaseEventLoop):
             self._queue.append(handle)
         return handle
 
-    call_soon_threadsafe = call_soon
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
-    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> Any:
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
         return self.call_at(self.now + delay, callback, *args, context=context)
 
-    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Any, *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
         handle = SimHandle(when, callback, args, self, context)
         if handle.node.dead:
             handle.cancel()
@@ -162,7 +166,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         queue, timers = self._queue, self._timers
-        while timers and timers[0][2]._cancelled:  # type: ignore[attr-defined]
+        while timers and timers[0][2]._cancelled:
             heapq.heappop(timers)
         if not queue and not self._stopping:  # type: ignore[attr-defined]
             if not timers:
@@ -175,21 +179,21 @@ class SimLoop(asyncio.BaseEventLoop):
         now = self.now
         while timers and timers[0][0] <= now:
             handle = heapq.heappop(timers)[2]
-            if not handle._cancelled:  # type: ignore[attr-defined]
+            if not handle._cancelled:
                 queue.append(handle)
         if len(queue) > 1:
             self._mix(queue)
         for _ in range(len(queue)):
             handle = queue.popleft()
             node = handle.node
-            if handle._cancelled or node.dead:  # type: ignore[attr-defined]
+            if handle._cancelled or node.dead:
                 continue
             if node.paused:
                 node.parked.append(handle)
                 continue
             self.events += 1
             try:
-                handle._context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
+                handle._context.run(handle._callback, *handle._args)
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as error:

@@ -195,7 +195,8 @@ class Pipe(asyncio.Transport):
         pass
 
     def get_protocol(self) -> asyncio.BaseProtocol:
-        return self.protocol
+        protocol: asyncio.BaseProtocol = self.protocol
+        return protocol
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self.protocol = protocol

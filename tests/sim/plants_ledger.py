@@ -6,6 +6,7 @@ from engine.ledger import recovery, tail, writer
 from engine.ledger.quorum import AckTracker
 from engine.ledger.writer import LedgerWriter
 from engine.metadata.store import ANY_VERSION, BadVersionError
+from engine.wire import kernels
 from engine.wire.bookie_commands import EFENCED, EOK, HIGH_PRIORITY
 from tests.sim.planting import Patches
 
@@ -104,7 +105,7 @@ def ensemble_change_at_the_wrong_entry() -> Patches:
 
 def last_confirmed_too_high() -> Patches:
     """An entry says that the one before it was confirmed, when it was only sent."""
-    real = writer.build_adds
+    real = kernels.build_adds
 
     def build_adds(
         run: Any, start: int, stop: int, ledger_id: int, first: int, lac: int, *rest: Any

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple
 
 from tests.sim import plants
@@ -52,7 +52,7 @@ def play_one(play: Play) -> Result:
         return WORKLOADS[play.workload](play.seed, verbose=play.verbose)
 
 
-def play_all(plays: Sequence[Play], jobs: int) -> Iterator[Result]:
+def play_all(plays: Sequence[Play], jobs: int) -> Generator[Result, None, None]:
     """Over ``jobs`` processes; results in the order of ``plays``. What is not asked for any more is not played."""
     context = multiprocessing.get_context("fork")
     # Processes are replaced: tasks that were killed in mid-air are never freed.
