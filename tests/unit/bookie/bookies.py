@@ -92,7 +92,7 @@ class Client:
         try:
             head = await self.reader.readexactly(4)
             return head + await self.reader.readexactly(int.from_bytes(head, "big"))
-        except asyncio.IncompleteReadError:
+        except (asyncio.IncompleteReadError, ConnectionResetError):
             return b""
 
     async def add(self, ledger: int, entry: int, payload: bytes, **kwargs: Any) -> int:
