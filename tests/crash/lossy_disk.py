@@ -55,6 +55,8 @@ def file_kind(path: str) -> str:
     name = os.path.basename(path)
     if name.startswith("journal-"):
         return "journal"
+    if name.startswith("manifest"):
+        return "manifest"
     if name.endswith(".log"):
         return "entrylog"
     known = {"lastMark": "lastmark", "lastMark.new": "lastmark", "VERSION": "cookie"}
@@ -258,16 +260,17 @@ class LossyDisk(SystemDisk):
         os.link(path, link)
         return link
 
-    def open(self, path: str, *, create: bool = False, direct: bool = False) -> Any:
+    def open(self, path: str, *, create: bool = False, direct: bool = False) -> File:  # type: ignore[override]
         new = create and not os.path.exists(path)
 
-        def work() -> LossyFile:
+        def work() -> File:
             file = super(LossyDisk, self).open(path, create=create, direct=direct)
             if new:
                 self._changed(Change("create", path))
             return LossyFile(self, file, self._unsynced(path), file_kind(path), new)
 
-        return self.around(f"{file_kind(path)}.create", work) if new else work()
+        file: File = self.around(f"{file_kind(path)}.create", work) if new else work()
+        return file
 
     def _unsynced(self, path: str) -> Unsynced:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -309,7 +312,7 @@ class LossyDisk(SystemDisk):
 
         self.around(f"{kind}.sync_dir", work)
 
-    def open_index(self, path: str) -> Any:
+    def open_index(self, path: str) -> Index:  # type: ignore[override]
         kept = self._directory / INDEX_KEPT
         marker = self._directory / POWER_CUT
         if marker.exists():
@@ -317,12 +320,13 @@ class LossyDisk(SystemDisk):
             if kept.exists():
                 shutil.copytree(kept, path)
             marker.unlink()
-        return self.around(
+        index: Index = self.around(
             "index.open", lambda: LossyIndex(self, super(LossyDisk, self).open_index(path), kept)
         )
+        return index
 
 
-class LossyFile(File):
+class LossyFile:
     """An open file of a LossyDisk."""
 
     def __init__(
@@ -355,6 +359,9 @@ class LossyFile(File):
         done: int = self._disk.around(f"{self._kind}.{name}", work)
         return done
 
+    def will_need(self, size: int, offset: int) -> None:
+        self._file.will_need(size, offset)
+
     def size(self) -> int:
         return self._file.size()
 
@@ -386,7 +393,7 @@ class LossyFile(File):
         self._file.close()
 
 
-class LossyIndex(Index):
+class LossyIndex:
     """RocksDB, of which a copy (of links) is kept as of each flush."""
 
     def __init__(self, disk: LossyDisk, index: RocksIndex, kept: Path) -> None:
@@ -412,6 +419,9 @@ class LossyIndex(Index):
 
     def scan(self, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
         return self._index.scan(start, stop)
+
+    def scan_from(self, key: bytes, stop: bytes, rows_max: int) -> list[tuple[bytes, bytes]]:
+        return self._index.scan_from(key, stop, rows_max)
 
     def write(self, puts: Sequence[tuple[bytes, bytes]], deletes: Sequence[bytes] = ()) -> None:
         self._disk.around("index.write", lambda: self._index.write(puts, deletes))

@@ -13,7 +13,10 @@ from tests.crash.traffic import Traffic
 
 RECEIPTS = 100
 """Each producer gets so many more before the next blow."""
-GOES_ON_S = 30.0
+GOES_ON_S = 60.0
+PATIENCE_S = 5.0
+HEAL_S = 2.0
+"""At most so long until the next blow: it may meet ledgers that have not got their third bookie back."""
 POINT_S = 4.0
 BEYOND_S = 1.7 * SESSION_S
 
@@ -25,40 +28,38 @@ class Nemesis:
     def __init__(self, cluster: Cluster, traffic: Traffic, seed: int) -> None:
         self.done: Counter[str] = Counter()
         self.points: Counter[str] = Counter()
+        self.stood_still = 0
+        """Times nothing was published with one bookie away."""
         self._cluster = cluster
         self._traffic = traffic
         self._draw = random.Random(seed)
         self._wiped = self._draw.randrange(len(cluster.bookies))
-        self.kinds: dict[str, Callable[[], None]] = {
-            "bookie killed, unsynced lost": self.cut_power,
-            "bookie killed at a named point": self.kill_at_point,
-            "bookie killed": self.kill_bookie,
-            "bookie stopped past its session": self.stop_bookie,
-            "bookie wiped and replaced": self.replace_bookie,
-            "broker killed": self.kill_broker,
-            "broker stopped past its session": self.stop_broker,
-            "ZooKeeper killed": self.kill_zookeeper,
-        }
 
     def round(self) -> list[str]:
         """Each kind once, in an order of chance."""
-        kinds = list(self.kinds)
+        kinds = list(KINDS)
         self._draw.shuffle(kinds)
         return kinds
 
     def strike(self, kind: str) -> None:
         """Raises what shows that the cluster did not get over it."""
-        self.kinds[kind]()
+        KINDS[kind](self)
         self._traffic.wait_confirmed(RECEIPTS, GOES_ON_S)
         self.done[kind] += 1
+        time.sleep(self._draw.random() * HEAL_S)
 
     def _bookie(self) -> BookieProcess:
         return self._draw.choice(self._cluster.bookies)
 
+    def _goes_on(self) -> None:
+        """Publishing goes on while one of three is away, unless a ledger had to end: the next one needs three."""
+        try:
+            self._traffic.wait_confirmed(RECEIPTS, PATIENCE_S)
+        except TimeoutError:
+            self.stood_still += 1
+
     def _without(self, bookie: BookieProcess) -> None:
-        """Publishing goes on while one of three is away."""
-        if len(self._cluster.bookies) > 2:
-            self._traffic.wait_confirmed(RECEIPTS, GOES_ON_S)
+        self._goes_on()
         bookie.start()
         bookie.wait_ready()
 
@@ -107,8 +108,7 @@ class Nemesis:
         bookie.send(signal.SIGSTOP)
         began = time.monotonic()
         try:
-            if len(self._cluster.bookies) > 2:
-                self._traffic.wait_confirmed(RECEIPTS, GOES_ON_S)
+            self._goes_on()
             time.sleep(max(0.0, began + BEYOND_S - time.monotonic()))
         finally:
             bookie.send(signal.SIGCONT)
@@ -119,7 +119,7 @@ class Nemesis:
         old = self._cluster.bookies[self._wiped]
         old.end()
         old.wipe()
-        self._traffic.wait_confirmed(RECEIPTS, GOES_ON_S)
+        self._goes_on()
         old.start()
         status = old.wait(30)
         if status != 1 or "data is lost" not in old.log_end():
@@ -171,3 +171,15 @@ class Nemesis:
         for process in [*cluster.bookies, *cluster.brokers]:
             process.wait_ready()
         self.done["everything without power"] += 1
+
+
+KINDS: dict[str, Callable[[Nemesis], None]] = {
+    "bookie killed, unsynced lost": Nemesis.cut_power,
+    "bookie killed at a named point": Nemesis.kill_at_point,
+    "bookie killed": Nemesis.kill_bookie,
+    "bookie stopped past its session": Nemesis.stop_bookie,
+    "bookie wiped and replaced": Nemesis.replace_bookie,
+    "broker killed": Nemesis.kill_broker,
+    "broker stopped past its session": Nemesis.stop_broker,
+    "ZooKeeper killed": Nemesis.kill_zookeeper,
+}

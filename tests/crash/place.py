@@ -13,7 +13,7 @@ from tests.crash.ledgers import LedgerLoad
 from tests.crash.lossy_disk import LAST_WORDS, Plan
 from tests.crash.processes import NOTHING, BookieProcess
 
-REACH_S = 20.0
+REACH_S = 40.0
 SMALL = {
     "journal_file_bytes": str(128 << 10),
     "write_cache_bytes": str(128 << 10),
@@ -54,7 +54,7 @@ class Place:
             status = await asyncio.to_thread(self.bookie.wait, REACH_S)
         except subprocess.TimeoutExpired:
             why = writing.exception() if writing.done() else "it lives on"
-            raise AssertionError(f"never reached: {self.bookie.command[3]}: {why}") from None
+            raise AssertionError(f"never reached: {self.bookie.planned}: {why}") from None
         finally:
             writing.cancel()
             await asyncio.gather(writing, return_exceptions=True)

@@ -1,6 +1,5 @@
 """Real processes to be killed: bookies on a lossy disk, brokers, a ZooKeeper server; nothing supervises them."""
 
-import ctypes
 import http.client
 import os
 import random
@@ -20,13 +19,17 @@ from tests.crash.lossy_disk import Plan
 ROOT = Path(__file__).resolve().parents[2]
 NOTHING = Plan()
 SESSION_S = 2.0
+# Nothing of ours outlives a test that was killed. Not in preexec_fn: with threads about, Python code between fork and
+# exec may wait for a lock for ever.
+MORTAL = """
+import ctypes, runpy, sys
+ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+sys.argv = sys.argv[1:]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+PYTHON = [sys.executable, "-c", MORTAL]
 PORTS = range(12_000, 32_000)
 """Below the ports that outgoing connections get: a victim's port must be free when it comes back."""
-
-
-def die_with_parent() -> None:
-    """In a child before its program starts: nothing of ours outlives a test that was killed."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def quiet_ports(count: int) -> list[int]:
@@ -71,12 +74,7 @@ class Process:
         env = {key: value for key, value in os.environ.items() if not key.startswith("MAGNETAR_")}
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
-                self.command,
-                cwd=ROOT,
-                env=env | self._env,
-                stdout=log,
-                stderr=log,
-                preexec_fn=die_with_parent,
+                self.command, cwd=ROOT, env=env | self._env, stdout=log, stderr=log
             )
 
     def is_ready(self) -> bool:
@@ -89,7 +87,7 @@ class Process:
         finally:
             link.close()
 
-    def wait_ready(self, timeout_s: float = 30.0) -> None:
+    def wait_ready(self, timeout_s: float = 60.0) -> None:
         """Raises RuntimeError with the end of its log when it ends or takes too long."""
         until = time.monotonic() + timeout_s
         while not self.is_ready():
@@ -137,7 +135,8 @@ class BookieProcess(Process):
 
     def plan(self, plan: Plan) -> None:
         """What goes wrong in the next life."""
-        self.command = [sys.executable, "-m", "tests.crash.faulty_bookie", plan.encode()]
+        self.planned = plan
+        self.command = [*PYTHON, "tests.crash.faulty_bookie", plan.encode()]
         self.command += self._arguments
 
     def arm(self) -> None:
@@ -169,7 +168,7 @@ class BrokerProcess(Process):
             **settings,
         }
         env = {f"MAGNETAR_{key.upper()}": value for key, value in settings.items()}
-        command = [sys.executable, "-m", "engine", "broker"]
+        command = [*PYTHON, "engine", "broker"]
         super().__init__(name, command, env, directory / f"{name}.log", status_port)
 
 
@@ -250,7 +249,7 @@ def running_cluster(
     *,
     bookies: int = 3,
     brokers: int = 1,
-    **bookie_settings: str,
+    bookie_settings: dict[str, str],
 ) -> Iterator[Cluster]:
     """A cluster for the length of a ``with`` block."""
     cluster = Cluster(directory, zookeeper, directory.name)

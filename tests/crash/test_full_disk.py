@@ -142,7 +142,7 @@ def test_publishing_goes_on_while_one_disk_of_three_is_full(
 ) -> None:
     with (
         mounted(tmp_path / "bookie-2", 64) as disk,
-        running_cluster(tmp_path, zookeeper_server, bookies=3, **ONE_OF_THREE) as cluster,
+        running_cluster(tmp_path, zookeeper_server, bookie_settings=ONE_OF_THREE) as cluster,
     ):
         full = cluster.bookies[1]
         load = Load(

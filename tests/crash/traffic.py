@@ -275,5 +275,7 @@ class Traffic:
             sending.stop(timeout_s)
 
     def close(self) -> None:
-        for part in [*self.sendings, *self.readings]:
-            part.close()
+        for sending in self.sendings:
+            sending.close()
+        for reading in self.readings:
+            reading.close()

@@ -1,0 +1,51 @@
+"""A bounded run of the torture: every kind of blow once under the official client, then the lights go out, then all
+that got a receipt is there, in order, where the receipt said."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ZooKeeperProcess
+from tests.crash import torture
+
+MESSAGES = 20_000
+SECONDS = 10.0
+SEED = int(os.environ.get("CRASH_SEED", "1"))
+
+
+@pytest.mark.timeout(170)
+def test_nothing_confirmed_is_lost_or_reordered_whatever_dies(
+    zookeeper_server: ZooKeeperProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = torture.run(
+        tmp_path,
+        zookeeper_server,
+        messages=MESSAGES,
+        seconds=SECONDS,
+        seed=SEED,
+        say=lambda line: None,
+    )
+    with capsys.disabled():
+        print(f"\ntorture, seed {SEED}:\n{report.text()}")
+    assert report.good
+
+
+@pytest.mark.timeout(120)
+def test_all_confirmed_is_readable_after_one_of_three_bookies_was_wiped_again_and_again(
+    zookeeper_server: ZooKeeperProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each time its old name is refused, and a new bookie takes its place."""
+    report = torture.run(
+        tmp_path,
+        zookeeper_server,
+        messages=3000,
+        seconds=12.0,
+        seed=SEED,
+        only="bookie wiped and replaced",
+        say=lambda line: None,
+    )
+    with capsys.disabled():
+        print(f"\nbookies replaced:\n{report.text()}")
+    assert report.good
+    assert int(report.rows["bookie wiped and replaced"]) >= 2
