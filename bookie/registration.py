@@ -7,6 +7,7 @@ bookie refuses to start when they differ, so that a bookie with lost disks canno
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import replace
 
 from bookie.settings import BookieSettings
 from bookie.storage.files import Disk
@@ -16,6 +17,7 @@ from engine.base.errors import MagnetarError
 from engine.metadata import paths
 from engine.metadata.records import BookieRegistration, Cookie
 from engine.metadata.store import (
+    BadVersionError,
     MetadataStore,
     NodeExistsError,
     NoNodeError,
@@ -34,11 +36,11 @@ class IdentityError(MagnetarError):
     """Disks and metadata store disagree about who this is; the message says what an operator can do."""
 
 
-def cookie_text(bookie_id: str, journal_root: str, ledger_root: str, instance_id: str) -> bytes:
-    """The cookie of a bookie with one journal and one ledger directory, as BookKeeper writes it."""
-    return Cookie(
-        bookie_id, [journal_root], [ledger_root], instance_id=instance_id or None
-    ).encode()
+def cookie_text(
+    bookie_id: str, journal_root: str, ledger_roots: list[str], instance_id: str
+) -> bytes:
+    """The cookie of a bookie with these directories, as BookKeeper writes it."""
+    return Cookie(bookie_id, [journal_root], ledger_roots, instance_id=instance_id or None).encode()
 
 
 def read_local_cookies(disk: Disk, directories: list[str]) -> list[bytes | None]:
@@ -121,9 +123,48 @@ async def check_cookie(
     return stored is None
 
 
-async def write_cookie(store: MetadataStore, bookie_id: str, cookie: bytes) -> None:
-    """Put a new bookie's cookie into the store; again after a start that was cut off. Raises IdentityError."""
+async def expand_cookie(
+    store: MetadataStore, bookie_id: str, cookie: bytes, local: dict[str, bytes | None]
+) -> tuple[int, list[str]] | None:
+    """Whether ``cookie`` names the same bookie as the store's, with more ledger directories behind those: the version
+    of the store's and the directories that are new. None when it does not.
+
+    ``local``: the cookie in each directory, in the order of ``cookie``, the journal's first. Raises IdentityError when
+    a directory that was used before has lost its cookie, or one has another bookie's.
+    """
     path = paths.cookie(bookie_id)
+    try:
+        stored, stat = await store.get(path)
+    except NoNodeError:
+        return None
+    was, wanted = Cookie.decode(stored), Cookie.decode(cookie)
+    n = len(was.ledger_dirs)
+    if wanted.ledger_dirs[:n] != was.ledger_dirs or len(wanted.ledger_dirs) == n:
+        return None
+    if replace(wanted, ledger_dirs=was.ledger_dirs) != was:
+        return None
+    used = 1 + n
+    for i, (directory, text) in enumerate(local.items()):
+        if text not in ((stored, cookie) if i < used else (None, cookie)):
+            raise IdentityError(
+                f"{directory}: its cookie is {'missing' if text is None else 'of another bookie'}; "
+                "no directories can be added now"
+            )
+    return stat.version, list(local)[used:]
+
+
+async def write_cookie(
+    store: MetadataStore, bookie_id: str, cookie: bytes, version: int | None = None
+) -> None:
+    """Put a new bookie's cookie into the store; again after a start that was cut off. ``version`` replaces the one
+    there. Raises IdentityError."""
+    path = paths.cookie(bookie_id)
+    if version is not None:
+        try:
+            await store.put(path, cookie, version)
+        except BadVersionError:
+            raise IdentityError(f"{path} was written by another bookie just now") from None
+        return
     try:
         await store.create(path, cookie, make_parents=True)
     except NodeExistsError:

@@ -6,36 +6,24 @@ from collections.abc import Callable
 from functools import partial
 
 from bookie.connection import BookieConnection
+from bookie.disks import Disks
+from bookie.garbage import GarbageCollector, Lanes
 from bookie.metrics import BookieMetrics
-from bookie.registration import (
-    Registration,
-    check_cookie,
-    cookie_text,
-    instance_id,
-    read_local_cookies,
-    write_cookie,
-    write_local_cookies,
-)
+from bookie.opening import Directories
+from bookie.registration import Registration, instance_id
 from bookie.requests import Requests
 from bookie.settings import BookieSettings
 from bookie.storage.checkpoint import Checkpointer
 from bookie.storage.files import Disk, Lane
-from bookie.storage.gc import TOMBSTONE_MS, collect, find_deleted, remove_logs
 from bookie.storage.index import BookieIndex
 from bookie.storage.journal import Journal
 from bookie.storage.reads import ReadQueue, StoredEntries
-from bookie.storage.recover import Limits, Storage, format_storage, open_storage
+from bookie.storage.recover import Storage
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.base.metrics import CollectorRegistry, generate_latest
 from engine.base.tasks import TaskScope
-from engine.metadata import paths
-from engine.metadata.store import (
-    MetadataStore,
-    NoNodeError,
-    SessionExpiredError,
-    StoreUnavailableError,
-)
+from engine.metadata.store import MetadataStore
 from engine.net.listener import Listener
 from engine.net.network import Network
 from engine.net.status import Page, StatusServer, metrics_page, ready_page
@@ -43,6 +31,7 @@ from engine.net.status import Page, StatusServer, metrics_page, ready_page
 log = logging.getLogger(__name__)
 
 CLOSE_DEADLINE_S = 10.0
+Readings = dict[str, tuple[str, Callable[[], float]]]
 
 
 class Bookie:
@@ -71,8 +60,7 @@ class Bookie:
         self.over = asyncio.Event()
         self.port = 0
         self.bookie_id = ""
-        self._journal_dir = f"{settings.journal_root}/current"
-        self._ledger_dir = f"{settings.ledger_root}/current"
+        self._directories = Directories(disk, settings)
         self._tasks = TaskScope("bookie", on_error=lambda name, error: self._fail(error))
         self._made_lanes: list[Lane] = []
         self._listener = Listener(
@@ -89,7 +77,6 @@ class Bookie:
             },
         )
         self._storage: Storage | None = None
-        self._ledger_space = (0, 0)
         self._started = False
         self._stopping = False
 
@@ -116,39 +103,39 @@ class Bookie:
         settings = self.settings
         if settings.http_server_port is not None:
             await self._status.start(settings.listening_host, settings.http_server_port)
-        self._instance_id = await instance_id(
-            self._store, self._entropy, initialize=settings.initialize_cluster and self._is_new()
-        )
+        self._directories.make()
+        initialize = settings.initialize_cluster and self._directories.are_new()
+        self._instance_id = await instance_id(self._store, self._entropy, initialize=initialize)
         self.bookie_id = settings.bookie_id or f"{settings.host}:{settings.bookie_port}"
-        journal, ledgers = (
-            settings.named(settings.journal_root),
-            settings.named(settings.ledger_root),
-        )
-        identity = cookie_text(self.bookie_id, journal, ledgers, self._instance_id)
-        await self._check_identity(identity)
+        cookie = self._directories.cookie(self.bookie_id, self._instance_id)
+        await self._directories.identify(self._store, self.bookie_id, cookie)
         self._flush_lane, self._read_lane = self._lane("flush"), self._lane("read")
         started = self._clock.monotonic_s()
-        storage = self._storage = await self._flush_lane.run(partial(self._open, identity))
+        storage = self._storage = await self._flush_lane.run(
+            partial(self._directories.open, cookie, lambda: self._entropy.bits(64))
+        )
         log.info(
-            "storage open id=%s replayed_records=%d ledgers=%d seconds=%.3f",
+            "storage open id=%s replayed_records=%d ledgers=%d logs=%d rebuilt=%s seconds=%.3f",
             self.bookie_id,
             storage.replayed,
             len(storage.ledgers),
+            len(storage.logs),
+            storage.rebuilt,
             self._clock.monotonic_s() - started,
         )
-        self._serve(storage)
+        self._serve(storage, cookie)
         await self._listener.start(settings.listening_host, settings.bookie_port)
         self.port = self._listener.port
         self._registration = Registration(
             self._store, self._clock, settings, self.bookie_id, self.port, self._status.port or None
         )
-        await self._check_disks()
+        await self.disks.check()
         await self._registration.register()
         self._started = True
         self._tasks.spawn("registration", self._registration.keep())
         self._tasks.spawn("checkpoints", self._checkpointer.run())
-        self._tasks.spawn("disks", self._watch_disks())
-        self._tasks.spawn("gc", self._collect_garbage())
+        self._tasks.spawn("disks", self.disks.run())
+        self._tasks.spawn("gc", self.garbage.run())
         log.info("bookie serves id=%s port=%d", self.bookie_id, self.port)
 
     def request_stop(self) -> None:
@@ -176,10 +163,8 @@ class Bookie:
         for lane in self._made_lanes:
             lane.close()
         if self._storage is not None:
-            self._storage.journal.close()
-            self._storage.log.leave()
-            self._storage.reader.close()
-            self._storage.entries.close()
+            self.garbage.close()
+            self._storage.close()
         self.over.set()
 
     # Start
@@ -189,55 +174,21 @@ class Bookie:
         self._made_lanes.append(lane)
         return lane
 
-    def _is_new(self) -> bool:
-        for directory in (self._journal_dir, self._ledger_dir):
-            self._disk.makedirs(directory)
-        cookies = read_local_cookies(self._disk, [self._journal_dir, self._ledger_dir])
-        return cookies == [None, None]
-
-    async def _check_identity(self, identity: bytes) -> None:
-        directories = [self._journal_dir, self._ledger_dir]
-        for directory in directories:
-            self._disk.makedirs(directory)
-        unfinished = f"{self._ledger_dir}/formatting"  # there from before the store's cookie until all is set up
-        if not self._disk.exists(unfinished):
-            local = read_local_cookies(self._disk, directories)
-            if not await check_cookie(self._store, self.bookie_id, identity, local):
-                return
-            file = self._disk.open(unfinished, create=True)
-            file.fdatasync()
-            file.close()
-            self._disk.sync_dir(self._ledger_dir)
-        await write_cookie(self._store, self.bookie_id, identity)
-        write_local_cookies(self._disk, directories, identity)
-        format_storage(self._disk, self._journal_dir, self._ledger_dir, identity)
-        self._disk.remove(unfinished)
-        self._disk.sync_dir(self._ledger_dir)
-
-    def _open(self, identity: bytes) -> Storage:
+    def _serve(self, storage: Storage, cookie: bytes) -> None:
         settings = self.settings
-        limits = Limits(
-            settings.journal_file_bytes,
-            settings.journal_direct,
-            settings.write_cache_bytes // 2,
-            settings.entry_log_bytes_max,
-            settings.entry_log_direct,
-            settings.entry_log_block_bytes_max,
-            settings.read_cache_bytes,
+        self._journal = Journal(
+            storage.journal,
+            self._lane("journal"),
+            self._fail,
+            group_bytes_max=settings.journal_buffered_writes_threshold,
+            group_entries_max=settings.journal_buffered_entries_threshold,
         )
-        return open_storage(
-            self._disk,
-            self._journal_dir,
-            self._ledger_dir,
-            identity,
-            limits,
-            lambda: self._entropy.bits(64),
-            accept_loss=settings.accept_journal_loss,
+        stored = StoredEntries(
+            storage.entries,
+            storage.reader,
+            self._damaged,
+            settings.read_ahead_cache_batch_bytes_size,
         )
-
-    def _serve(self, storage: Storage) -> None:
-        self._journal = Journal(storage.journal, self._lane("journal"), self._fail)
-        stored = StoredEntries(storage.entries, storage.reader, self._damaged)
         self._reads = ReadQueue(stored, self._read_lane, self._fail)
         self._checkpointer = Checkpointer(
             ledgers=storage.ledgers,
@@ -245,9 +196,31 @@ class Bookie:
             writer=storage.journal,
             flusher=storage.flusher,
             lane=self._flush_lane,
-            interval_s=self.settings.flush_interval_s,
-            on_flushed=lambda: self._requests.relieve(),
+            interval_s=settings.flush_interval_s,
+            on_flushed=self._flushed,
             on_full=self._disk_full,
+            spares=lambda: not self.read_only,
+        )
+        self.disks = Disks(
+            self._disk,
+            self._read_lane,
+            settings,
+            self._directories.journal,
+            storage.logs,
+            storage.ledgers.cache,
+            cookie,
+            self._looked_at_disks,
+        )
+        self.garbage = GarbageCollector(
+            settings,
+            storage,
+            self._checkpointer,
+            self.disks,
+            Lanes(self._flush_lane, self._read_lane, self._lane("compaction")),
+            disk=self._disk,
+            store=self._store,
+            clock=self._clock,
+            instance_id=self._instance_id,
         )
         self._requests = Requests(
             self.settings,
@@ -259,14 +232,18 @@ class Bookie:
             on_cache_full=self._checkpointer.request,
             on_group=self._checkpointer.journal_grew,
             on_disk_full=self._disk_full,
-            has_room=self._has_room,
-            space=lambda: self._ledger_space[::-1],
+            has_room=self.disks.has_room,
+            space=lambda: self.disks.space[::-1],
             blocks=lambda ledger_id: self._read_lane.run(
                 partial(_indexed, storage.entries, ledger_id)
             ),
         )
-        cache = storage.ledgers.cache
-        self.metrics.gauges |= {
+        self.metrics.gauges |= self._gauges(storage)
+        self.metrics.counters |= self._counters(storage)
+
+    def _gauges(self, storage: Storage) -> Readings:
+        cache, logs = storage.ledgers.cache, storage.logs
+        return {
             "bookie_ready": ("1 when serving and registered", lambda: float(self.ready)),
             "bookie_read_only": ("1 when normal adds are refused", lambda: float(self.read_only)),
             "bookie_ledgers": ("Ledgers known, with tombstones", lambda: len(storage.ledgers)),
@@ -281,12 +258,39 @@ class Bookie:
                 lambda: self._requests.long_polls,
             ),
             "bookie_connections": ("Open connections", lambda: len(self._listener.connections)),
+            "bookie_entry_logs": ("Entry log files", lambda: len(logs)),
+            "bookie_entry_log_bytes": ("Bytes in them", lambda: sum(list(logs.ends.values()))),
+            "bookie_entry_log_live_bytes": (
+                "Bytes in them of ledgers that were not deleted",
+                lambda: storage.entries.live_bytes,
+            ),
+            "bookie_ledger_dir_free_bytes": (
+                "Free bytes of the ledger directories' disks",
+                lambda: self.disks.space[0],
+            ),
+            "bookie_ledger_dirs_full": ("Full ledger directories", lambda: len(logs.full)),
         }
-        self.metrics.counters |= {
+
+    def _counters(self, storage: Storage) -> Readings:
+        garbage, reader = self.garbage, storage.reader
+        return {
             "bookie_journal_groups": ("Journal groups synced", lambda: self._journal.groups),
             "bookie_journal_bytes": ("Bytes in them", lambda: self._journal.group_bytes),
             "bookie_flushes": ("Write cache flushes", lambda: self._checkpointer.flushes),
             "bookie_flushed_bytes": ("Bytes in them", lambda: self._checkpointer.flushed_bytes),
+            "bookie_read_cache_hits": ("Blocks found in memory", lambda: reader.hits),
+            "bookie_read_cache_misses": ("Blocks read from disk", lambda: reader.misses),
+            "bookie_disk_read_bytes": ("Bytes read for them and ahead", lambda: reader.read_bytes),
+            "bookie_ledgers_deleted": ("Ledgers forgotten", lambda: garbage.ledgers_forgotten),
+            "bookie_entry_logs_removed": ("Entry logs removed", lambda: garbage.logs_removed),
+            "bookie_entry_logs_compacted": ("Of which compacted", lambda: garbage.logs_compacted),
+            "bookie_entry_logs_kept_damaged": (
+                "Entry logs not compacted because part of them cannot be read",
+                lambda: garbage.logs_kept_damaged,
+            ),
+            "bookie_compaction_copied_bytes": ("Live bytes copied", lambda: garbage.copied_bytes),
+            "bookie_compaction_copied_entries": ("Entries copied", lambda: garbage.copied_entries),
+            "bookie_compaction_freed_bytes": ("Dead bytes freed", lambda: garbage.freed_bytes),
         }
 
     def _connection(self) -> BookieConnection:
@@ -319,80 +323,22 @@ class Bookie:
         self._registration.set_read_only(read_only)
         log.warning("bookie is %s reason=%s", "read-only" if read_only else "writable", reason)
 
-    def _has_room(self) -> bool:
-        return self._free_bytes > self.settings.min_usable_size_for_high_priority_writes
+    def _flushed(self) -> None:
+        self._requests.relieve()
+        self.disks.look_soon()
 
-    async def _check_disks(self) -> None:
-        worst, self._free_bytes, self._ledger_space = await self._read_lane.run(self._usage)
-        if worst >= self.settings.disk_usage_threshold:
-            self._set_read_only(True, f"disk usage {worst:.3f}")
-        elif worst < self.settings.disk_usage_lwm_threshold:
-            if self._checkpointer.stuck:
-                self._checkpointer.request()  # there is room again: writable once what waits is written
-            else:
-                self._set_read_only(False, f"disk usage {worst:.3f}")
-
-    def _usage(self) -> tuple[float, int, tuple[int, int]]:
-        """Greatest used fraction of our disks, least free bytes, free and total bytes of the ledgers' disk."""
-        worst, least, space = 0.0, 1 << 62, (0, 0)
-        for directory in (self._journal_dir, self._ledger_dir):
-            space = free, total = (
-                self._disk.free_bytes(directory),
-                self._disk.total_bytes(directory),
-            )
-            worst = max(worst, 1 - free / max(total, 1))
-            least = min(least, free)
-        return worst, least, space
+    def _looked_at_disks(self, read_only: bool, reason: str) -> None:
+        if read_only:
+            self._set_read_only(True, reason)
+        elif self._checkpointer.stuck:
+            self._checkpointer.request()  # there is room again: writable once what waits is written
+        else:
+            self._set_read_only(False, reason)
 
     def _space_page(self) -> Page:
         """BookKeeper's page about the disk that ledgers are kept on, in bytes, as of the last look."""
-        free, total = self._ledger_space
+        free, total = self.disks.space
         return Page(200, b'{"freeSpace":%d,"totalSpace":%d}' % (free, total), "application/json")
-
-    async def _watch_disks(self) -> None:
-        while True:
-            await asyncio.sleep(self.settings.disk_check_interval_s)
-            await self._check_disks()
-
-    # Garbage
-
-    async def _collect_garbage(self) -> None:
-        while True:
-            await asyncio.sleep(self.settings.gc_wait_time_s)
-            try:
-                await self.collect_garbage()
-            except (StoreUnavailableError, SessionExpiredError, NoNodeError) as error:
-                log.warning("garbage collection put off reason=%s", error)
-
-    async def collect_garbage(self) -> int:
-        """One round; number of ledgers forgotten. Raises store errors with nothing deleted."""
-        storage = self._storage
-        assert storage is not None, "collect_garbage before start"
-        candidates = storage.ledgers.live_ids()
-        deleted = await find_deleted(candidates, self._is_deleted)
-        # The store that denied them must be the cluster's own, not an empty one behind a wrong or wiped address.
-        stored, _ = await self._store.get(paths.INSTANCE_ID)
-        if stored.decode().strip() != self._instance_id:
-            raise StoreUnavailableError(f"{paths.INSTANCE_ID} is not this cluster's")
-        async with self._checkpointer.lock:
-            if storage.ledgers.cache.flushing is not None:
-                return 0  # a flush waits for room on the disk and would bring the ledgers back
-            now = self._clock.wall_ms()
-            found = [storage.ledgers.delete(ledger_id, now) for ledger_id in deleted]
-            tombstones = [record for record in found if record is not None]
-            expired = storage.ledgers.forget_deleted(now - TOMBSTONE_MS)
-            logs = await self._flush_lane.run(
-                partial(collect, storage.entries, tombstones, expired, storage.log.log_id)
-            )
-            await self._read_lane.run(
-                partial(remove_logs, self._disk, self._ledger_dir, storage.reader, logs)
-            )
-        if tombstones:
-            log.info("ledgers forgotten count=%d logs_removed=%d", len(tombstones), len(logs))
-        return len(tombstones)
-
-    async def _is_deleted(self, ledger_id: int) -> bool:
-        return await self._store.exists(paths.ledger(ledger_id)) is None
 
 
 def _indexed(index: BookieIndex, ledger_id: int) -> list[tuple[int, int]]:

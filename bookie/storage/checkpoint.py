@@ -1,29 +1,30 @@
 """From write cache to entry log and index, and the mark that lets the journal be used again.
 
-Order: sample mark, swap cache (loop) · write and sync entry log, write index (lane) · at a checkpoint also flush index,
-persist mark, recycle journal files. A failed flush keeps its generation and its place in the order, so the mark can
-never pass entries that are not in a log.
+Order: sample mark, swap cache (loop) · write and sync entry log, write manifest and index (lane) · at a checkpoint also
+sync manifest, flush index, persist mark, recycle journal files. A failed flush keeps its generation and its place in
+the order, so the mark can never pass entries that are not in a log.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from bookie.storage.entry_log import EntryLogWriter
+from bookie.storage.entry_log import EntryLogWriter, Location
 from bookie.storage.entry_log_format import Block, blocks_of
-from bookie.storage.errors import DamagedError, DiskFullError
+from bookie.storage.errors import DiskFullError
 from bookie.storage.files import Disk, Lane
 from bookie.storage.index import BookieIndex, LedgerRecord, Placed
 from bookie.storage.journal import Journal, JournalWriter, as_full
-from bookie.storage.journal_format import Mark, decode_mark
+from bookie.storage.journal_format import Mark
 from bookie.storage.ledgers import Ledgers
+from bookie.storage.log_files import LogFiles
+from bookie.storage.manifest import Manifest, encode_end, encode_ledger, encode_limbo
+from bookie.storage.mark import Checkpoint, write_mark
 from bookie.storage.write_cache import Generation
 
 log = logging.getLogger(__name__)
-
-MARK_NAME = "lastMark"
 
 
 class Flush(NamedTuple):
@@ -43,6 +44,8 @@ class Flusher:
         directory: str,
         index: BookieIndex,
         log: EntryLogWriter,
+        logs: LogFiles,
+        manifest: Manifest,
         block_bytes_max: int,
         mark: Mark,
     ) -> None:
@@ -50,7 +53,10 @@ class Flusher:
         self._directory = directory
         self._index = index
         self._log = log
+        self._logs = logs
+        self._manifest = manifest
         self._block_bytes_max = block_bytes_max
+        self._written: Checkpoint | None = None
         self.flushed = mark
         """Mark of the last flush; durable only after ``checkpoint``."""
         self.persisted = mark
@@ -62,6 +68,10 @@ class Flusher:
             runs = work.generation.ledgers[ledger_id].resolved()
             blocks += blocks_of(runs, self._block_bytes_max)
         places = self._log.append(blocks)
+        ends = ends_of(places)
+        notes = [encode_end(log_id, end) for log_id, end in ends.items()]
+        notes += [encode_ledger(record) for record in work.records]
+        self._manifest.append(notes)
         self._index.put(
             (
                 Placed(block.ledger_id, block.first, place)
@@ -69,50 +79,59 @@ class Flusher:
             ),
             work.records,
         )
+        self._logs.ends.update(ends)
         self.flushed = max(self.flushed, work.mark)
         return sum(block.length for block in blocks)
 
     def enter_limbo(self) -> None:
         """Remember across restarts that entries may have been lost; durable with the next checkpoint."""
         self._index.set_limbo()
+        self._manifest.append([encode_limbo()])
+
+    def secure(self, notes: list[bytes]) -> None:
+        """Make index and manifest durable with ``notes``, which the index and ``LogFiles.ends`` tell already. Raises
+        OSError."""
+        self._manifest.append(notes)
+        if self._manifest.wants_rewrite:
+            self._checkpoint(self.persisted)
+        else:
+            self._manifest.sync()
+            self._index.flush()
 
     def checkpoint(self) -> Mark:
         """Make everything flushed durable and persist the mark. Raises OSError."""
-        mark = self.flushed
+        return self._checkpoint(self.flushed)
+
+    def _checkpoint(self, mark: Mark) -> Mark:
+        if self._manifest.wants_rewrite:
+            self._manifest.rewrite(self._everything())
+        else:
+            self._manifest.sync()
+        self._index.set_mark(mark.encode())
         self._index.flush()
-        if mark > self.persisted:
-            write_mark(self._disk, self._directory, mark)
-            self.persisted = mark
+        checkpoint = Checkpoint(mark, self._manifest.place)
+        if checkpoint != self._written:
+            write_mark(self._disk, self._directory, checkpoint)
+            self._written, self.persisted = checkpoint, mark
+        self._manifest.remove_old()
         return mark
 
-
-def write_mark(disk: Disk, directory: str, mark: Mark) -> None:
-    """Replace the mark atomically and durably."""
-    path = f"{directory}/{MARK_NAME}"
-    file = disk.open(f"{path}.new", create=True)
-    try:
-        data = mark.encode()
-        file.pwritev([data], 0)
-        file.truncate(len(data))
-        file.fdatasync()
-    finally:
-        file.close()
-    disk.rename(f"{path}.new", path)
-    disk.sync_dir(directory)
+    def _everything(self) -> Iterator[bytes]:
+        """What a manifest has to say."""
+        if self._index.in_limbo():
+            yield encode_limbo()
+        for log_id, end in self._logs.ends.items():
+            yield encode_end(log_id, end)
+        for record in self._index.records():
+            yield encode_ledger(record)
 
 
-def read_mark(disk: Disk, directory: str) -> Mark:
-    """Raises DamagedError when it is missing or does not verify."""
-    path = f"{directory}/{MARK_NAME}"
-    try:
-        file = disk.open(path)
-    except FileNotFoundError as error:
-        raise DamagedError(f"{path} is missing: where to replay from is not known") from error
-    mark = decode_mark(file.pread(file.size(), 0))
-    file.close()
-    if mark is None:
-        raise DamagedError(f"{path} does not verify: where to replay from is not known")
-    return mark
+def ends_of(places: Iterable[Location]) -> dict[int, int]:
+    """Where the last block of each log ends."""
+    ends: dict[int, int] = {}
+    for place in places:
+        ends[place.log_id] = max(ends.get(place.log_id, 0), place.offset + place.size)
+    return ends
 
 
 def begin_flush(ledgers: Ledgers, mark: Mark) -> Flush:
@@ -124,7 +143,8 @@ def begin_flush(ledgers: Ledgers, mark: Mark) -> Flush:
 class Checkpointer:
     """Loop side: flushes when asked (cache full), checkpoints every ``interval_s`` or when the journal has grown.
 
-    ``lock`` is held while it works; garbage collection takes it too.
+    ``lock`` is held while it works; garbage collection takes it too. ``spares`` says whether there is room to make
+    journal files ahead of need.
     """
 
     def __init__(
@@ -138,6 +158,7 @@ class Checkpointer:
         interval_s: float,
         on_flushed: Callable[[], None],
         on_full: Callable[[Exception], None],
+        spares: Callable[[], bool] = lambda: True,
     ) -> None:
         self._ledgers = ledgers
         self._journal = journal
@@ -147,8 +168,11 @@ class Checkpointer:
         self._interval_s = interval_s
         self._on_flushed = on_flushed
         self._on_full = on_full
+        self._spares = spares
         self._due = asyncio.Event()
         self._work: Flush | None = None
+        self._wanted = False
+        self._spare_asked = journal.mark.file_id
         self.lock = asyncio.Lock()
         self.flushes = 0
         self.flushed_bytes = 0
@@ -158,13 +182,29 @@ class Checkpointer:
         """A flush met a full disk and waits for the next attempt."""
         return self._work is not None and not self.lock.locked()
 
+    def forget(self, ledger_ids: list[int]) -> None:
+        """Leave deleted ledgers out of a flush that waits for room: it would bring them back. Call with the lock."""
+        if self._work is None:
+            return
+        gone = dict.fromkeys(ledger_ids)
+        for ledger_id in gone:
+            self._work.generation.ledgers.pop(ledger_id, None)
+        records = [record for record in self._work.records if record.ledger_id not in gone]
+        self._work = self._work._replace(records=records)
+
     def request(self) -> None:
         """Flush soon."""
+        self._wanted = True
         self._due.set()
 
     def journal_grew(self) -> None:
-        """Call after groups: asks for a checkpoint when the journal spans several files."""
-        if self._journal.mark.file_id > self._flusher.persisted.file_id + 1:
+        """Call after groups: asks for a checkpoint when the journal spans several files, and once for each file that
+        took the last one made ready, for another."""
+        file_id = self._journal.mark.file_id
+        if file_id > self._flusher.persisted.file_id + 1:
+            self.request()
+        elif file_id > self._spare_asked and self._writer.wants_spare:
+            self._spare_asked = file_id
             self._due.set()
 
     async def run(self) -> None:
@@ -177,21 +217,20 @@ class Checkpointer:
             except TimeoutError:
                 regular = True
             self._due.clear()
-            await self.step(checkpoint=regular)
+            wanted, self._wanted = self._wanted, False
+            await self.step(flush=regular or wanted, checkpoint=regular)
 
-    async def step(self, *, checkpoint: bool) -> bool:
+    async def step(self, *, checkpoint: bool, flush: bool = True) -> bool:
         """Flush what there is; with ``checkpoint`` or a long journal also persist the mark. False: the disk is full.
 
         When cancelled the work under way goes on in its lane; cancel only to stop, then call it again.
         """
         async with self.lock:
             try:
-                await self._flush()
-                grown = self._flusher.flushed.file_id > self._flusher.persisted.file_id
-                if (checkpoint or grown) and self._flusher.flushed > self._flusher.persisted:
-                    mark = await self._lane.run(self._flusher.checkpoint)
-                    await self._lane.run(partial(self._writer.recycle, mark))
-                if self._writer.wants_spare:
+                if flush:
+                    await self._flush()
+                    await self._checkpoint(checkpoint)
+                if self._writer.wants_spare and self._spares():
                     await self._lane.run(self._writer.prepare)
             except OSError as error:
                 full = as_full(error)
@@ -201,6 +240,12 @@ class Checkpointer:
                 self._on_full(full)
                 return False
             return True
+
+    async def _checkpoint(self, asked: bool) -> None:
+        grown = self._flusher.flushed.file_id > self._flusher.persisted.file_id
+        if (asked or grown) and self._flusher.flushed > self._flusher.persisted:
+            mark = await self._lane.run(self._flusher.checkpoint)
+            await self._lane.run(partial(self._writer.recycle, mark))
 
     async def _flush(self) -> None:
         if self._work is None:

@@ -2,7 +2,9 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from struct import Struct, pack, unpack_from
+from typing import NamedTuple
 
 from bookie.storage.runs import FRAME_PREFIX, Run
 from engine.base.crc32c import crc32c
@@ -68,19 +70,42 @@ class StoredBlock:
         self.table = table
         self.data = data
 
+    @property
+    def below(self) -> int:
+        return self.first + len(self.table)
+
+    def end(self, i: int) -> int:
+        """Where entry ``i`` ends in ``data``."""
+        return self.table[i + 1] - FRAME_PREFIX if i + 1 < len(self.table) else len(self.data)
+
     def entry(self, entry_id: int) -> bytes | None:
-        """The entry's bytes; None when what lies there is not this entry."""
+        """The entry's bytes; None when the block has no such entry."""
         i = entry_id - self.first
-        if not 0 <= i < len(self.table):
-            return None
-        stop = self.table[i + 1] - FRAME_PREFIX if i + 1 < len(self.table) else len(self.data)
-        start = self.table[i]
-        if stop - start < _IDS.size or _IDS.unpack_from(self.data, start) != (
-            self.ledger_id,
-            entry_id,
-        ):
-            return None
-        return self.data[start:stop]
+        return self.data[self.table[i] : self.end(i)] if 0 <= i < len(self.table) else None
+
+    def entries(self, first: int, below: int, bytes_max: int, overhead: int) -> list[bytes]:
+        """Entries ``first`` to ``below`` - 1, which the block has, as long as they fit ``bytes_max`` with ``overhead``
+        counted for each; none when the first does not fit."""
+        table = self.table
+        i, j = first - self.first, below - self.first
+        start, between = table[i], FRAME_PREFIX - overhead
+
+        def size(k: int) -> int:  # of entries i to k
+            return self.end(k) - start - between * (k - i) + overhead
+
+        if size(j - 1) > bytes_max:
+            j = bisect_right(range(j - 1), bytes_max, i, key=size)
+            if i == j:
+                return []
+        data = self.data
+        cut = [data[a : b - FRAME_PREFIX] for a, b in pairwise(table[i:j])]
+        cut.append(data[table[j - 1] : self.end(j - 1)])
+        return cut
+
+    def part(self, first: int, below: int) -> Run:
+        """Entries ``first`` to ``below`` - 1, which the block has, to be written again."""
+        i, j = first - self.first, below - self.first
+        return Run(self.data, self.ledger_id, first, list(self.table[i:j]), self.end(j - 1), b"")
 
 
 def encode_file_header(log_id: int) -> bytes:
@@ -105,28 +130,63 @@ def decode_file_header(data: bytes) -> int | None:
     return int(log_id)
 
 
-def decode_block(buf: bytes) -> StoredBlock | None:
-    """The block that ``buf`` holds from its first byte on; None when anything about it does not verify."""
-    if len(buf) < _BLOCK.size + 4:
+class BlockHead(NamedTuple):
+    """A verified head; ``size`` is that of the whole block."""
+
+    ledger_id: int
+    first: int
+    entries: int
+    size: int
+
+
+def decode_head(buf: bytes, pos: int = 0) -> BlockHead | None:
+    """The head at ``pos``, None when it does not verify. ``buf`` must hold the head, see ``head_size``."""
+    n = (head_size(buf, pos) - _BLOCK.size - _CRC.size) // 4
+    if n <= 0 or len(buf) - pos < _BLOCK.size + 4 * n + _CRC.size:
         return None
-    magic, ledger_id, first, n, length, crc = _BLOCK.unpack_from(buf)
-    head = _BLOCK.size + 4 * n
-    if magic != BLOCK_MAGIC or head + 4 + length > len(buf):
+    _, ledger_id, first, _, length, _ = _BLOCK.unpack_from(buf, pos)
+    head = pos + _BLOCK.size + 4 * n
+    if _CRC.unpack_from(buf, head)[0] != crc32c(memoryview(buf)[pos:head]):
         return None
-    if _CRC.unpack_from(buf, head)[0] != crc32c(buf[:head]):
+    return BlockHead(ledger_id, first, n, head - pos + _CRC.size + length)
+
+
+def head_size(buf: bytes, pos: int = 0) -> int:
+    """Bytes that the head at ``pos`` claims to have, 0 without magic. Unverified."""
+    if len(buf) - pos < _BLOCK.size or buf[pos : pos + 4] != BLOCK_MAGIC:
+        return 0
+    n: int = _BLOCK.unpack_from(buf, pos)[3]
+    return _BLOCK.size + 4 * n + _CRC.size
+
+
+def decode_block(buf: bytes, pos: int = 0) -> StoredBlock | None:
+    """The block at ``pos``; None when anything about it does not verify.
+
+    That its checksums hold vouches for every entry between the first and the last, whose ids are compared.
+    """
+    found = decode_head(buf, pos)
+    if found is None or pos + found.size > len(buf):
         return None
-    data = buf[head + 4 : head + 4 + length]
+    ledger_id, first, n, size = found
+    _, _, _, _, length, crc = _BLOCK.unpack_from(buf, pos)
+    data = buf[pos + size - length : pos + size]
     if crc32c(data) != crc:
         return None
-    return StoredBlock(ledger_id, first, unpack_from(f">{n}I", buf, _BLOCK.size), data)
+    block = StoredBlock(ledger_id, first, unpack_from(f">{n}I", buf, pos + _BLOCK.size), data)
+    for i in (0, n - 1):
+        start = block.table[i]
+        if block.end(i) - start < _IDS.size or _IDS.unpack_from(data, start) != (
+            ledger_id,
+            first + i,
+        ):
+            return None
+    return block
 
 
 def block_size(buf: bytes) -> int:
     """Bytes that the block beginning at ``buf`` claims to have, 0 without magic. Unverified."""
-    if len(buf) < _BLOCK.size or buf[:4] != BLOCK_MAGIC:
-        return 0
-    _, _, _, n, length, _ = _BLOCK.unpack_from(buf)
-    return int(_BLOCK.size + 4 * n + 4 + length)
+    size = head_size(buf)
+    return size + int(_BLOCK.unpack_from(buf)[4]) if size else 0
 
 
 def blocks_of(runs: Iterable[Run], bytes_max: int) -> Iterator[Block]:

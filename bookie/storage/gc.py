@@ -1,14 +1,15 @@
 """Garbage collection: forgets ledgers that metadata says are deleted, removes entry logs in which nothing lives.
 
 The candidates are listed first and metadata is asked afterwards, for each by itself; whatever cannot be asked is kept.
-A log that is partly alive stays whole: compaction does not exist yet.
 """
 
 from collections.abc import Awaitable, Callable
 
-from bookie.storage.entry_log import EntryLogReader, log_path
-from bookie.storage.files import Disk
+from bookie.storage.checkpoint import Flusher
+from bookie.storage.entry_log import EntryLogReader
 from bookie.storage.index import BookieIndex, LedgerRecord
+from bookie.storage.log_files import LogFiles
+from bookie.storage.manifest import encode_end, encode_forgotten, encode_ledger
 
 TOMBSTONE_MS = 7 * 24 * 3600 * 1000
 
@@ -21,28 +22,34 @@ async def find_deleted(
     return [ledger_id for ledger_id in candidates if await is_deleted(ledger_id)]
 
 
-def collect(
-    index: BookieIndex, tombstones: list[LedgerRecord], expired: list[int], current_log: int
-) -> list[int]:
-    """Remove deleted ledgers from the index, durably; ids of logs that hold nothing alive, without ``current_log``.
-
-    Runs in the flush lane while no flush waits to be tried again (it would bring the ledgers back).
-    """
-    before = dict.fromkeys(index.usage)
+def forget_ledgers(
+    index: BookieIndex, flusher: Flusher, tombstones: list[LedgerRecord], expired: list[int]
+) -> None:
+    """Remove deleted ledgers from the index, durably, leaving tombstones, and the ``expired`` tombstones. Flush lane,
+    when no flush is under way that holds those ledgers (it would bring them back). Raises OSError."""
+    if not tombstones and not expired:
+        return
     for record in tombstones:
         index.delete(record)
-    logs = [log_id for log_id in before if log_id not in index.usage]
     if expired:
         index.forget(expired)
-    if tombstones or expired:
-        index.flush()
-    return sorted(log_id for log_id in logs if log_id != current_log)
+    notes = [encode_ledger(record) for record in tombstones]
+    flusher.secure(notes + [encode_forgotten(ledger_id) for ledger_id in expired])
 
 
-def remove_logs(disk: Disk, directory: str, reader: EntryLogReader, logs: list[int]) -> None:
-    """Delete log files that no index record names any more. Runs in the read lane: no read is under way."""
-    for log_id in logs:
+def retire_logs(index: BookieIndex, logs: LogFiles, flusher: Flusher) -> list[int]:
+    """Logs that may be removed: no record names them, durably, and nobody writes them. Flush lane. Raises OSError."""
+    dead = logs.unreferenced(index.usage)
+    if dead:
+        for log_id in dead:
+            logs.ends.pop(log_id, None)
+        flusher.secure([encode_end(log_id, 0) for log_id in dead])
+    return dead
+
+
+def remove_logs(logs: LogFiles, reader: EntryLogReader, dead: list[int]) -> int:
+    """Delete files of retired logs; their number. Runs in the read lane: no read is under way. Raises OSError."""
+    for log_id in dead:
         reader.drop(log_id)
-        disk.remove(log_path(directory, log_id))
-    if logs:
-        disk.sync_dir(directory)
+    logs.remove(dead)
+    return len(dead)

@@ -11,6 +11,8 @@ from bookie.storage.runs import MASTER_KEY_BYTES
 IDENTITY_KEY = b"i"
 LIMBO_KEY = b"s"
 MARK_KEY = b"m"
+PINNED = (1 << 64) - 1
+"""Ledger id in the use of a log that has to be kept because part of it cannot be read."""
 ROWS_MAX = 4096
 """Rows deleted by one write when an index is emptied."""
 _BLOCK_KEY = Struct(">cQQ")
@@ -113,14 +115,15 @@ class BookieIndex:
     def set_limbo(self) -> None:
         self._index.write([(LIMBO_KEY, b"")])
 
+    def records(self) -> list[LedgerRecord]:
+        """All ledgers, by id."""
+        rows = self._index.scan(b"l", b"m")
+        return [decode_ledger(_LEDGER_KEY.unpack(key)[1], value) for key, value in rows]
+
     def ledgers(self) -> list[LedgerRecord]:
-        """All ledgers, by id. Call once, at the start: it also learns up to where each is indexed."""
-        records = []
-        for key, value in self._index.scan(b"l", b"m"):
-            _, ledger_id = _LEDGER_KEY.unpack(key)
-            record = decode_ledger(ledger_id, value)
-            records.append(record)
-            self._indexed[ledger_id] = record.last
+        """The same. Call once, at the start: it also learns up to where each ledger is indexed."""
+        records = self.records()
+        self._indexed = {record.ledger_id: record.last for record in records}
         return records
 
     def find(self, ledger_id: int, entry_id: int) -> tuple[int, Location] | None:
@@ -162,7 +165,30 @@ class BookieIndex:
         """Those records of a ledger that lie in one log."""
         return [row for row in self.blocks(ledger_id) if row[1].log_id == log_id]
 
+    def ends(self) -> dict[int, int]:
+        """Where the last block of each log ends that any record names. Reads all records."""
+        ends: dict[int, int] = {}
+        for _, value in self._index.scan(b"b", b"c"):
+            place = Location._make(_BLOCK.unpack(value))
+            ends[place.log_id] = max(ends.get(place.log_id, 0), place.offset + place.size)
+        return ends
+
+    def is_pinned(self, log_id: int) -> bool:
+        return PINNED in self.usage.get(log_id, ())
+
+    @property
+    def live_bytes(self) -> int:
+        """Sum of all shares, for a gauge: read from any lane."""
+        return sum(sum(list(used.values())) for used in list(self.usage.values()))
+
     # Changes: flush lane
+
+    def pin(self, log_id: int) -> None:
+        """Keep a log whatever the records say: part of it cannot be read, so nobody knows what is in there."""
+        if not self.is_pinned(log_id):
+            changes = _Changes()
+            self._use(changes, log_id, PINNED, 1)
+            self._write(changes)
 
     def put(self, placed: Iterable[Placed], records: Iterable[LedgerRecord]) -> None:
         """Enter blocks (those of one ledger do not overlap each other) and ledger records."""

@@ -57,6 +57,7 @@ class JournalWriter:
         sequence: int,
         spares: Sequence[str],
         names: Sequence[str],
+        backups_max: int = SPARES_MAX,
     ) -> None:
         self._disk = disk
         self._directory = directory
@@ -67,6 +68,7 @@ class JournalWriter:
         self._sequence = sequence
         self._spares = list(spares)
         self._names = dict.fromkeys(names)
+        self._backups_max = backups_max
         self._slots = count(1 + max((int(name[8:]) for name in names), default=-1))
         self._file: File | None = None
         self._header = FileHeader(0, 0, 0)
@@ -170,7 +172,7 @@ class JournalWriter:
         """Free the files wholly before a durable mark: a few become spares, the rest is removed. Any lane."""
         for file_id in [file_id for file_id in list(self._in_use) if file_id < mark.file_id]:
             name = self._in_use.pop(file_id)
-            if len(self._spares) < SPARES_MAX:
+            if len(self._spares) < self._backups_max:
                 self._spares.insert(0, name)
             else:
                 del self._names[name]
@@ -196,11 +198,20 @@ class Journal:
     """Group commit on the event loop. ``append`` never waits; ``pending_bytes`` is what the caller bounds."""
 
     def __init__(
-        self, writer: JournalWriter, lane: Lane, on_fatal: Callable[[BaseException], None]
+        self,
+        writer: JournalWriter,
+        lane: Lane,
+        on_fatal: Callable[[BaseException], None],
+        *,
+        group_bytes_max: int = GROUP_BYTES_MAX,
+        group_entries_max: int = 0,
     ) -> None:
+        """``group_bytes_max``, ``group_entries_max`` (0: no bound): what goes into one sync, but one record always."""
         self._writer = writer
         self._lane = lane
         self._on_fatal = on_fatal
+        self._group_bytes_max = group_bytes_max
+        self._group_entries_max = group_entries_max
         self._records: list[Record] = []
         self._waiters: list[tuple[Done, Any]] = []
         self._busy = False
@@ -228,11 +239,10 @@ class Journal:
 
     def _commit(self) -> None:
         records, waiters = self._records, self._waiters
-        if len(records) > 1 and self.pending_bytes > GROUP_BYTES_MAX:
-            size = n = 0
-            while n < len(records) and (n == 0 or size + len(records[n].body) <= GROUP_BYTES_MAX):
-                size += len(records[n].body)
-                n += 1
+        n = len(records)
+        if n > 1 and (self.pending_bytes > self._group_bytes_max or self._group_entries_max):
+            n = self._group_size(records)
+        if n < len(records):
             self._records, self._waiters = records[n:], waiters[n:]
             records, waiters = records[:n], waiters[:n]
         else:
@@ -240,6 +250,17 @@ class Journal:
         self._lane.call(
             partial(self._writer.write_group, records), partial(self._written, records, waiters)
         )
+
+    def _group_size(self, records: list[Record]) -> int:
+        """How many of the first records are one group: one at least, within the bounds otherwise."""
+        size = entries = 0
+        for n, record in enumerate(records):
+            size += len(record.body)
+            entries += record.entries
+            over = size > self._group_bytes_max or 0 < self._group_entries_max < entries
+            if n and over:
+                return n
+        return len(records)
 
     def _written(
         self,

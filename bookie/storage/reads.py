@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from bookie.storage.codes import Code
-from bookie.storage.entry_log import EntryLogReader
+from bookie.storage.entry_log import EntryLogReader, Location
 from bookie.storage.entry_log_format import StoredBlock
 from bookie.storage.errors import DamagedError
 from bookie.storage.files import Lane
@@ -17,6 +17,10 @@ from bookie.storage.index import BookieIndex
 from engine.base.loop import last_call
 
 JOB_READS_MAX = 64
+RANGE_RECORDS_MAX = 32
+"""Index records looked at for one block that is not in memory: it, what is read with it, and what comes next."""
+FIRST_WINDOW_BYTES = 256 << 10
+LEDGERS_AHEAD_MAX = 1024
 BATCH_ENTRY_OVERHEAD = 4
 """Bytes that each entry costs beside itself in a range's budget."""
 
@@ -44,68 +48,109 @@ class _Near(NamedTuple):
     block: StoredBlock
 
 
+class _Ahead:
+    """How a ledger is being read: the entry that comes next if it goes on in order, and how far to read ahead then."""
+
+    __slots__ = ("next", "window")
+
+    def __init__(self) -> None:
+        self.next = -1
+        self.window = 0
+
+
 class StoredEntries:
-    """Synchronous lookups over index and logs."""
+    """Synchronous lookups over index and logs. For one lane.
+
+    A ledger that is read in order is read ahead: its blocks come in ranges that double up to ``read_ahead_bytes``, one
+    operation each, and the disk is told of the range behind.
+    """
 
     def __init__(
         self,
         index: BookieIndex,
         reader: EntryLogReader,
         on_damage: Callable[[Exception], None],
+        read_ahead_bytes: int = 1 << 20,
     ) -> None:
         self._index = index
         self._reader = reader
         self._on_damage = on_damage
+        self._read_ahead_bytes = read_ahead_bytes
         self._near: _Near | None = None
+        self._ahead: dict[int, _Ahead] = {}
 
     def read(self, ledger_id: int, entry_id: int) -> tuple[Code, bytes]:
         """OK with the entry as it was received; NO_ENTRY only when the index has no such entry; IO when it has, but the
         log does not give it back intact."""
         self._near = None
-        return self._read(ledger_id, entry_id)
+        code, entries = self._read_range(ledger_id, entry_id, 1, 0)
+        return code, entries[0] if entries else b""
 
-    def _read(self, ledger_id: int, entry_id: int) -> tuple[Code, bytes]:
-        """The same, without asking the index again for neighbours of the entry read before."""
+    def _find(self, ledger_id: int, entry_id: int, wanted: int) -> _Near | None:
+        """The block of an entry, None when the index has no such entry; ``wanted`` bytes from there on are asked for.
+
+        Raises DamagedError and OSError.
+        """
         near = self._near
-        if near is None or ledger_id != near.ledger_id or not near.first <= entry_id < near.below:
-            found = self._index.find(ledger_id, entry_id)
-            if found is None:
-                return Code.NO_ENTRY, b""
-            first, place = found
-            try:
-                block = self._reader.read(place)
-            except (DamagedError, OSError) as error:
-                return self._damaged(error)
-            near = self._near = _Near(ledger_id, first, first + place.entries, block)
-        entry = near.block.entry(entry_id) if near.block.ledger_id == ledger_id else None
-        if entry is None:
-            return self._damaged(
-                DamagedError(
-                    f"entry {ledger_id}:{entry_id} is not in the block that the index says"
-                )
-            )
-        return Code.OK, entry
+        if near is not None and ledger_id == near.ledger_id and near.first <= entry_id < near.below:
+            return near
+        ahead = self._progress(ledger_id, entry_id, wanted)
+        rows = self._index.find_range(ledger_id, entry_id, 1)
+        if not rows:
+            return None
+        first, place = rows[0]
+        if ahead.window > place.size and not self._reader.has(place):
+            rows = self._index.find_range(ledger_id, entry_id, RANGE_RECORDS_MAX) or rows
+            first, place = rows[0]
+        places = _first_bytes([row[1] for row in rows[1:]], ahead.window - place.size)
+        block = self._reader.read(place, places)
+        ahead.next = first + place.entries
+        if behind := [row[1] for row in rows[1 + len(places) :]]:
+            self._reader.expect(_first_bytes(behind, ahead.window))
+        below = first + place.entries
+        if block.ledger_id != ledger_id or first < block.first or below > block.below:
+            raise DamagedError(f"{ledger_id}:{entry_id} is not in the block that the index says")
+        near = self._near = _Near(ledger_id, first, below, block)
+        return near
 
-    def _damaged(self, error: Exception) -> tuple[Code, bytes]:
-        self._on_damage(error)
-        return Code.IO, b""
+    def _progress(self, ledger_id: int, entry_id: int, wanted: int) -> _Ahead:
+        """What is known of how the ledger is read, with the window for the block that is needed now."""
+        ahead = self._ahead.pop(ledger_id, None) or _Ahead()
+        self._ahead[ledger_id] = ahead
+        if len(self._ahead) > LEDGERS_AHEAD_MAX:
+            del self._ahead[next(iter(self._ahead))]
+        least = min(wanted, self._read_ahead_bytes)
+        if entry_id == ahead.next:
+            grown = max(2 * ahead.window, FIRST_WINDOW_BYTES, least)
+            ahead.window = min(grown, self._read_ahead_bytes)
+        else:
+            ahead.window = least
+        return ahead
 
     def _read_range(
         self, ledger_id: int, first: int, entries_max: int, bytes_max: int
     ) -> tuple[Code, list[bytes]]:
         """Consecutive entries up to the first that is missing, unreadable or over budget."""
-        code, entry = self._read(ledger_id, first)
-        if code != Code.OK:
-            return code, []
-        entries = [entry]
-        budget = bytes_max - len(entry) - BATCH_ENTRY_OVERHEAD
-        while entries_max <= 0 or len(entries) < entries_max:
-            code, entry = self._read(ledger_id, first + len(entries))
-            budget -= len(entry) + BATCH_ENTRY_OVERHEAD
-            if code != Code.OK or budget < 0:
-                break
-            entries.append(entry)
-        return Code.OK, entries
+        entries: list[bytes] = []
+        budget = bytes_max
+        below = first + entries_max if entries_max > 0 else 1 << 63
+        at = first
+        try:
+            while at < below and (near := self._find(ledger_id, at, budget)) is not None:
+                stop = min(below, near.below)
+                some = near.block.entries(at, stop, budget, BATCH_ENTRY_OVERHEAD)
+                if not some and not entries:
+                    some = near.block.entries(at, at + 1, 1 << 32, BATCH_ENTRY_OVERHEAD)
+                entries += some
+                budget -= sum(map(len, some)) + BATCH_ENTRY_OVERHEAD * len(some)
+                at += len(some)
+                if at < stop:
+                    break
+        except (DamagedError, OSError) as error:
+            self._on_damage(error)
+            if not entries:
+                return Code.IO, []
+        return (Code.OK, entries) if entries else (Code.NO_ENTRY, [])
 
     def answer(self, requests: list[Request]) -> list[tuple[Code, list[bytes]]]:
         """Answers in the order of the requests. What was near in an earlier job may have moved by now."""
@@ -116,6 +161,15 @@ class StoredEntries:
             )
             for request in requests
         ]
+
+
+def _first_bytes(places: list[Location], size: int) -> list[Location]:
+    """As many of the first ``places`` as fit ``size`` bytes."""
+    for i, place in enumerate(places):
+        size -= place.size
+        if size < 0:
+            return places[:i]
+    return places
 
 
 class ReadQueue:

@@ -3,13 +3,14 @@
 Synchronous; runs in a lane before the bookie answers anyone. Nothing is ever appended behind what was replayed.
 """
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable
 from typing import NamedTuple
 
-from bookie.storage.checkpoint import Flusher, begin_flush, read_mark, write_mark
-from bookie.storage.entry_log import EntryLogReader, EntryLogWriter, log_ids, log_path
+from bookie.storage.checkpoint import Flusher, begin_flush
+from bookie.storage.entry_log import EntryLogReader, EntryLogWriter
 from bookie.storage.errors import DamagedError, JournalDamagedError
-from bookie.storage.files import Disk, File
+from bookie.storage.files import Disk
 from bookie.storage.index import BookieIndex
 from bookie.storage.journal import JournalWriter, read_headers
 from bookie.storage.journal_format import (
@@ -19,19 +20,20 @@ from bookie.storage.journal_format import (
     Mark,
     Record,
     decode_fence,
-    decode_group_head,
     decode_lac,
+    decode_mark,
     group_file_id,
-    group_head_size,
-    padded,
 )
+from bookie.storage.journal_reader import journal_blocks, read_groups
 from bookie.storage.ledgers import Ledgers
+from bookie.storage.log_files import LogFiles
+from bookie.storage.manifest import Manifest, State, read_manifest
+from bookie.storage.mark import Checkpoint, read_mark, write_mark
+from bookie.storage.rebuild import rebuild_index
 from bookie.storage.runs import cut_frames
 from bookie.storage.write_cache import WriteCache
-from engine.base.crc32c import crc32c
 
-SCAN_BYTES = 1 << 20
-HEAD_BYTES = 64 << 10
+log = logging.getLogger(__name__)
 
 
 class Limits(NamedTuple):
@@ -44,88 +46,133 @@ class Limits(NamedTuple):
     entry_log_direct: bool
     block_bytes_max: int
     read_cache_bytes_max: int
+    journal_backups_max: int = 4
+    """Journal files kept, zeroed or used before, to be used next."""
 
 
 class Storage(NamedTuple):
-    """Everything opened; ``replayed`` counts journal records."""
+    """Everything opened; ``replayed`` counts journal records, ``rebuilt`` says that the index was lost."""
 
     entries: BookieIndex
     ledgers: Ledgers
     log: EntryLogWriter
+    logs: LogFiles
     reader: EntryLogReader
     journal: JournalWriter
+    manifest: Manifest
     flusher: Flusher
     replayed: int
+    rebuilt: bool
+
+    def close(self) -> None:
+        """Nothing is flushed."""
+        self.journal.close()
+        self.log.leave()
+        self.manifest.close()
+        self.reader.close()
+        self.entries.close()
 
 
-class Group(NamedTuple):
-    """A group as found: its good records, where the next one would begin, and whether it is whole."""
-
-    sequence: int
-    next_offset: int
-    records: list[Record]
-    whole: bool
-
-
-def format_storage(disk: Disk, journal_dir: str, ledger_dir: str, identity: bytes) -> None:
-    """Set up empty directories: index with identity, first mark. May be repeated after a crash in between."""
-    index = BookieIndex(disk.open_index(f"{ledger_dir}/index"))
+def format_storage(disk: Disk, journal_dir: str, ledger_dirs: list[str], identity: bytes) -> None:
+    """Set up empty directories: manifest, first mark, index with identity. May be repeated after a crash in between."""
+    home = ledger_dirs[0]
+    mark = Mark(0, 0, 1)
+    manifest = Manifest(disk, home)
+    manifest.rewrite([])
+    write_mark(disk, home, Checkpoint(mark, manifest.place))
+    manifest.remove_old()
+    manifest.close()
+    index = BookieIndex(disk.open_index(f"{home}/index"))
     try:
-        if index.identity() != identity:
-            index.set_identity(identity)
+        index.set_mark(mark.encode())
+        index.set_identity(identity)
         index.flush()
     finally:
         index.close()
-    write_mark(disk, ledger_dir, Mark(0, 0, 1))
-    disk.sync_dir(ledger_dir)
+    for directory in ledger_dirs:
+        disk.sync_dir(directory)
     disk.sync_dir(journal_dir)
 
 
 def open_storage(
     disk: Disk,
     journal_dir: str,
-    ledger_dir: str,
+    ledger_dirs: list[str],
     identity: bytes,
     limits: Limits,
     draw_salt: Callable[[], int],
     *,
     accept_loss: bool = False,
 ) -> Storage:
-    """Open, replay, flush. Raises DamagedError with what to look at.
+    """Open, replay, flush. ``ledger_dirs``: the first one holds index, manifest and mark, all hold entry logs.
 
-    ``accept_loss`` cuts a damaged journal instead, fences every ledger and puts it in limbo: absence is denied then.
+    A lost index is rebuilt from manifest and logs. Raises DamagedError with what to look at. ``accept_loss`` cuts a
+    damaged journal instead, fences every ledger and puts it in limbo: absence is denied then.
     """
-    mark = read_mark(disk, ledger_dir)
-    index = BookieIndex(disk.open_index(f"{ledger_dir}/index"))
+    home = ledger_dirs[0]
+    checkpoint = read_mark(disk, home)
+    mark = checkpoint.mark
+    manifest = Manifest(disk, home)
+    state = _manifest_state(disk, home, checkpoint)
+    index = BookieIndex(disk.open_index(f"{home}/index"))
     try:
-        if index.identity() != identity:
-            raise DamagedError(
-                f"{ledger_dir}/index is empty or another bookie's: restore it; entries cannot be found without it"
-            )
-        ids = log_ids(disk, ledger_dir)
-        log = EntryLogWriter(
-            disk,
-            ledger_dir,
-            1 + max([*ids, *index.usage], default=0),
-            limits.entry_log_bytes_max,
-            direct=limits.entry_log_direct,
-        )
+        logs = LogFiles(disk, ledger_dirs)
+        rebuilt = _is_lost(index, identity, mark, home)
+        if rebuilt:
+            log.warning("index is lost or older than the last checkpoint, rebuilding it")
+            rebuild_index(disk, logs, index, state, identity, mark)
+        _learn_ends(logs, index, state)
+        writer = EntryLogWriter(logs, limits.entry_log_bytes_max, direct=limits.entry_log_direct)
         ledgers = Ledgers(
             WriteCache(limits.generation_bytes_max), index.ledgers(), limbo=index.in_limbo()
         )
-        flusher = Flusher(disk, ledger_dir, index, log, limits.block_bytes_max, mark)
+        flusher = Flusher(disk, home, index, writer, logs, manifest, limits.block_bytes_max, mark)
         journal, replayed = _replay(
             disk, journal_dir, mark, ledgers, flusher, limits, draw_salt, accept_loss
         )
+        # What no record points to was written by a flush or a compaction that a crash cut off.
+        unfinished = logs.unreferenced(index.usage)
+        for log_id in unfinished:
+            logs.ends.pop(log_id, None)
+        journal.recycle(flusher.checkpoint())
+        logs.remove(unfinished)
     except BaseException:
         index.close()
         raise
-    # What no record points to was written by a flush that a crash cut off; its entries came from the journal again.
-    for log_id in ids:
-        if log_id not in index.usage:
-            disk.remove(log_path(ledger_dir, log_id))
-    reader = EntryLogReader(disk, ledger_dir, limits.read_cache_bytes_max)
-    return Storage(index, ledgers, log, reader, journal, flusher, replayed)
+    reader = EntryLogReader(disk, logs, limits.read_cache_bytes_max)
+    return Storage(
+        index, ledgers, writer, logs, reader, journal, manifest, flusher, replayed, rebuilt
+    )
+
+
+def _manifest_state(disk: Disk, home: str, checkpoint: Checkpoint) -> State | None:
+    try:
+        return read_manifest(disk, home, checkpoint.manifest)
+    except DamagedError as error:
+        log.error("manifest cannot be read, the index has to do reason=%s", error)
+        return None
+
+
+def _is_lost(index: BookieIndex, identity: bytes, mark: Mark, home: str) -> bool:
+    """Whether the index is not what the last checkpoint left. Raises DamagedError when it is somebody else's."""
+    found = index.identity()
+    if found is not None and found != identity:
+        raise DamagedError(f"{home}/index is another bookie's: put this bookie's disks back")
+    known = decode_mark(index.mark() or b"")
+    return found is None or known is None or known < mark
+
+
+def _learn_ends(logs: LogFiles, index: BookieIndex, state: State | None) -> None:
+    """Up to where each log counts, and which ids were used."""
+    listed = state.ends if state is not None else {}
+    ends = {log_id: end for log_id, end in listed.items() if end and log_id in logs}
+    if any(log_id in logs and log_id not in ends for log_id in index.usage):
+        ends |= {log_id: end for log_id, end in index.ends().items() if log_id not in ends}
+    logs.ends.update(ends)
+    logs.skip_to(1 + max([0, *listed, *index.usage]))
+    for log_id in index.usage:
+        if log_id not in logs:
+            log.error("entry log is missing, its entries cannot be read log=%08x", log_id)
 
 
 def _replay(
@@ -181,6 +228,7 @@ def _replay(
         sequence=sequence,
         spares=sorted(spares, reverse=True),
         names=sorted(headers),
+        backups_max=limits.journal_backups_max,
     )
     for file_id, name, _ in live:
         writer.adopt(file_id, name)
@@ -188,7 +236,6 @@ def _replay(
     begun = writer.begin_file()
     flusher.flush(begin_flush(ledgers, begun))
     ledgers.cache.flushed()
-    writer.recycle(flusher.checkpoint())
     return writer, replayed
 
 
@@ -219,7 +266,7 @@ def _check_files(
         if header is not None:
             continue
         file = disk.open(f"{journal_dir}/{name}")
-        for offset, buf in _blocks(file, BLOCK):
+        for offset, buf in journal_blocks(file, BLOCK):
             used = group_file_id(buf, 0)
             if used > newest:
                 file.close()
@@ -240,84 +287,3 @@ def _apply(ledgers: Ledgers, record: Record) -> None:
             ledgers.replay_lac(*decode_lac(record.body))
         case _:
             raise JournalDamagedError(f"journal record of unknown kind {record.kind}")
-
-
-def read_groups(
-    disk: Disk, path: str, header: FileHeader, offset: int, sequence: int
-) -> Iterator[Group]:
-    """Groups from ``offset`` on, of which the first must be ``sequence``.
-
-    A torn tail yields its good records with ``whole`` False and ends. Raises JournalDamagedError when good groups
-    follow a bad one.
-    """
-    file = disk.open(path)
-    try:
-        while True:
-            group = _read_group(file, header, offset, sequence)
-            if group is None or not group.whole:
-                after = offset + BLOCK if group is None else group.next_offset
-                later = _later_group(file, header, after, sequence)
-                if later is not None:
-                    raise JournalDamagedError(
-                        f"{path}: group {sequence} at {offset} is damaged, group {later[1]} at {later[0]} is good"
-                    )
-                if group is not None:
-                    yield group
-                return
-            yield group
-            offset, sequence = group.next_offset, sequence + 1
-    finally:
-        file.close()
-
-
-def _read_group(file: File, header: FileHeader, offset: int, sequence: int) -> Group | None:
-    """None when no head of this sequence verifies at ``offset``."""
-    buf = file.pread(HEAD_BYTES, offset)
-    need = group_head_size(buf, 0)
-    if need > len(buf):
-        buf = file.pread(need, offset)
-    head = decode_group_head(buf, 0, header)
-    if head is None or head.sequence != sequence:
-        return None
-    if head.length > len(buf):
-        buf = file.pread(head.length, offset)
-    records, whole = _good_records(buf, head.bodies, head.descriptors)
-    return Group(sequence, offset + padded(head.length), records, whole)
-
-
-def _good_records(buf: bytes, pos: int, flat: tuple[int, ...]) -> tuple[list[Record], bool]:
-    records: list[Record] = []
-    view = memoryview(buf)
-    for i in range(0, len(flat), 4):
-        kind, size, count, crc = flat[i : i + 4]
-        body = view[pos : pos + size]
-        if len(body) != size or crc32c(body) != crc:
-            return records, False
-        records.append(Record(kind, body, count))
-        pos += size
-    return records, True
-
-
-def _blocks(file: File, start: int) -> Iterator[tuple[int, bytes]]:
-    """Offset and first bytes of each block from ``start`` on."""
-    offset = start
-    while chunk := file.pread(SCAN_BYTES, offset):
-        for pos in range(0, len(chunk), BLOCK):
-            yield offset + pos, chunk[pos : pos + BLOCK]
-        offset += len(chunk)
-        if len(chunk) < SCAN_BYTES:
-            return
-
-
-def _later_group(
-    file: File, header: FileHeader, start: int, sequence: int
-) -> tuple[int, int] | None:
-    """Offset and sequence of a good group head after a bad group, if there is one."""
-    for offset, buf in _blocks(file, start):
-        need = group_head_size(buf, 0)
-        if not need:
-            continue
-        head = decode_group_head(buf if need <= len(buf) else file.pread(need, offset), 0, header)
-        if head is not None and head.sequence > sequence:
-            return offset, head.sequence
-    return None

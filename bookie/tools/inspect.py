@@ -7,7 +7,6 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from bookie.storage.checkpoint import read_mark
 from bookie.storage.entry_log_format import (
     FILE_HEADER_BYTES,
     PAGE,
@@ -20,8 +19,9 @@ from bookie.storage.files import Disk, SystemDisk
 from bookie.storage.index import DELETED, FENCED, LIMBO, BookieIndex
 from bookie.storage.journal_format import BLOCK, Kind, decode_fence, decode_lac
 from bookie.storage.journal_format import decode_file_header as decode_journal_header
+from bookie.storage.journal_reader import read_groups
 from bookie.storage.ledgers import lac_of
-from bookie.storage.recover import read_groups
+from bookie.storage.mark import read_mark
 from bookie.storage.runs import cut_frames
 from engine.base.errors import MagnetarError
 

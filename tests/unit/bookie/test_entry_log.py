@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from bookie.storage.entry_log import EntryLogReader, EntryLogWriter, log_path
+from bookie.storage.entry_log import EntryLogReader, EntryLogWriter
 from bookie.storage.entry_log_format import PAGE, blocks_of
 from bookie.storage.files import SystemDisk
+from bookie.storage.log_files import LogFiles
 from bookie.storage.runs import cut_frames
 from bookie.tools.inspect import log_lines
 from tests.unit.bookie.bookies import add
@@ -21,20 +22,22 @@ def test_every_write_is_whole_pages_and_every_block_is_found_again(
     tmp_path: Path, direct: bool
 ) -> None:
     disk = SystemDisk()
-    writer = EntryLogWriter(disk, str(tmp_path), 7, 1 << 30, direct=direct)
-    reader = EntryLogReader(disk, str(tmp_path), 1 << 20)
+    logs = LogFiles(disk, [str(tmp_path)])
+    logs.skip_to(7)
+    writer = EntryLogWriter(logs, 1 << 30, direct=direct)
+    reader = EntryLogReader(disk, logs, 1 << 20)
     blocks, places = [], []
     for ledger, sizes in ((1, [10, 4096, 0]), (2, [1 << 20, 1 << 20, 5]), (3, [70])):
         some = list(blocks_of(cut_frames(frames(ledger, 0, sizes)), 1 << 19))
         places += writer.append(some)
         blocks += some
-        assert Path(log_path(str(tmp_path), 7)).stat().st_size % PAGE == 0
+        assert Path(logs.path(7)).stat().st_size % PAGE == 0
     writer.leave()
     for block, place in zip(blocks, places, strict=True):
         stored = reader.read(place)
         assert (stored.ledger_id, stored.first) == (block.ledger_id, block.first)
         assert stored.data == b"".join(block.parts)
     reader.close()
-    lines = list(log_lines(disk, log_path(str(tmp_path), 7)))
+    lines = list(log_lines(disk, logs.path(7)))
     assert len(lines) == 1 + len(blocks)
     assert not [line for line in lines if "DAMAGED" in line]

@@ -6,6 +6,7 @@ from bookie.storage.codes import Code
 from bookie.storage.entry_log import EntryLogReader, EntryLogWriter
 from bookie.storage.entry_log_format import blocks_of
 from bookie.storage.index import BookieIndex, Placed
+from bookie.storage.log_files import LogFiles
 from bookie.storage.reads import Request, StoredEntries
 from bookie.storage.runs import cut_frames
 from tests.sim.disk import FaultDisk
@@ -19,10 +20,10 @@ class Store:
         disk = FaultDisk()
         disk.makedirs("/l")
         self.index = BookieIndex(disk.open_index("/l/index"))
-        self.log = EntryLogWriter(disk, "/l", 1, 1 << 20, direct=False)
-        self.entries = StoredEntries(
-            self.index, EntryLogReader(disk, "/l", 1 << 20), lambda error: None
-        )
+        logs = LogFiles(disk, ["/l"])
+        self.log = EntryLogWriter(logs, 1 << 20, direct=False)
+        self.reader = EntryLogReader(disk, logs, 1 << 20)
+        self.entries = StoredEntries(self.index, self.reader, lambda error: None)
 
     def write(self, ledger: int, first: int, payloads: list[bytes]) -> None:
         frames = b"".join(add(ledger, first + i, payload) for i, payload in enumerate(payloads))

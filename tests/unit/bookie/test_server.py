@@ -11,7 +11,6 @@ import pytest
 from bookie.registration import IdentityError
 from bookie.storage.codes import Code
 from bookie.storage.entry_log_format import FILE_HEADER_BYTES
-from bookie.storage.errors import DamagedError
 from engine.metadata import paths
 from tests.sim.disk import Crashed
 from tests.unit.bookie.bookies import KEY, OTHER_KEY, Machine, add, make, read
@@ -166,7 +165,7 @@ async def test_a_full_disk_makes_the_bookie_read_only_and_room_makes_it_writable
         disk = machine.disk
         room, used = disk.capacity_bytes, disk.capacity_bytes - disk.free_bytes("/")
         disk.capacity_bytes = used + 1
-        await machine.bookie._check_disks()
+        await machine.bookie.disks.check()
         assert await client.add(1, 1, b"b") == Code.READ_ONLY
         assert await client.add(1, 1, b"b", flags=2) == Code.READ_ONLY
         assert await client.read(1, 0) == b"a"
@@ -175,7 +174,7 @@ async def test_a_full_disk_makes_the_bookie_read_only_and_room_makes_it_writable
         assert await machine.store.exists(paths.available_bookie("bookie-1:3181")) is None
         assert machine.bookie.ready
         disk.capacity_bytes = room
-        await machine.bookie._check_disks()
+        await machine.bookie.disks.check()
         await until_exists(machine, paths.available_bookie("bookie-1:3181"))
         assert await client.add(2, 0, b"b") == Code.OK
         await client.close()
@@ -194,7 +193,7 @@ async def test_a_disk_that_fills_during_a_flush_loses_nothing() -> None:
         assert await client.read(1, 7) == b"7" * 500
         disk.capacity_bytes = room
         assert await machine.bookie._checkpointer.step(checkpoint=True)
-        await machine.bookie._check_disks()
+        await machine.bookie.disks.check()
         assert await client.add(1, 20, b"x") == Code.OK
         assert [await client.read(1, i) for i in range(20)] == [b"%d" % i * 500 for i in range(20)]
         await client.close()
@@ -223,7 +222,7 @@ async def test_malformed_frames_close_their_connection_and_no_other() -> None:
             struct.pack(">II", 4, 0x02010000),
             struct.pack(">II", 4, 0x02070000),
             bytes.fromhex("000000050a06080310"),
-        bytes.fromhex("000000080a060803100d1801"),
+            bytes.fromhex("000000080a060803100d1801"),
             read(1, 0, fence=KEY[:10]),
         ]
         for frame in bad:
@@ -259,10 +258,10 @@ async def test_deleted_ledgers_are_forgotten_and_do_not_come_back() -> None:
             for entry in range(40):
                 assert await client.add(ledger, entry, bytes(1000)) == Code.OK
         await machine.bookie._checkpointer.step(checkpoint=True)
-        assert await machine.bookie.collect_garbage() == 0
+        assert await machine.bookie.garbage.collect() == 0
         assert await client.add(1, 40, b"still cached") == Code.OK
         await machine.store.delete(paths.ledger(1))
-        assert await machine.bookie.collect_garbage() == 1
+        assert await machine.bookie.garbage.collect() == 1
         for _ in range(2):
             assert await client.read(1, 0) == Code.NO_LEDGER
             assert await client.add(1, 41, b"late") == Code.FENCED
@@ -276,7 +275,7 @@ async def test_deleted_ledgers_are_forgotten_and_do_not_come_back() -> None:
         assert await client.add(1, 41, b"late", flags=2) == Code.FENCED
         assert await client.read(2, 39) == bytes(1000)
         await machine.store.delete(paths.ledger(2))
-        assert await machine.bookie.collect_garbage() == 1
+        assert await machine.bookie.garbage.collect() == 1
         assert not [n for n in machine.disk.listdir("/data/ledgers/current") if n.endswith(".log")][
             1:
         ]
@@ -289,7 +288,7 @@ async def test_nothing_is_deleted_when_the_store_is_another_clusters() -> None:
         assert await client.add(1, 0, b"a") == Code.OK
         await machine.store.put(paths.INSTANCE_ID, b"somebody else")
         with pytest.raises(Exception, match="not this cluster"):
-            await machine.bookie.collect_garbage()
+            await machine.bookie.garbage.collect()
         assert await client.read(1, 0) == b"a"
         await client.close()
 
@@ -409,16 +408,20 @@ async def test_adds_beyond_the_bound_wait_in_the_socket_and_are_all_answered() -
         await client.close()
 
 
-async def test_lost_index_refuses_to_start() -> None:
+async def test_a_lost_index_is_rebuilt_before_anybody_is_served() -> None:
     machine = Machine()
     async with machine:
         client = await machine.client()
         assert await client.add(1, 0, b"a") == Code.OK
+        assert await client.read(2, 0, fence=KEY) == Code.NO_ENTRY
         await client.close()
     machine.disk.drop_index("/data/ledgers/current/index")
-    with pytest.raises(DamagedError, match="index"):
-        async with machine:
-            pass
+    async with machine:
+        client = await machine.client()
+        assert await client.read(1, 0) == b"a"
+        assert await client.read(1, 1) == Code.NO_ENTRY
+        assert await client.add(2, 0, b"b") == Code.FENCED
+        await client.close()
 
 
 async def test_a_registration_left_by_a_crash_is_replaced_at_once() -> None:

@@ -59,7 +59,7 @@ def test_an_unreadable_environment_value_is_named(text: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ("journal_directory = 1", "journal_directory: 1 is not text"),
+        ("journal_directories = 1", "journal_directories: 1 is not text"),
         ("journal_direct = 1", "journal_direct: 1 is not true or false"),
         ("write_cache_bytes = 1.5", "write_cache_bytes: 1.5 is not a whole number"),
         ("flush_interval_s = true", "flush_interval_s: True is not a number"),

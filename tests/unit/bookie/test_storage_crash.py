@@ -28,7 +28,7 @@ def fresh() -> FaultDisk:
     disk = FaultDisk()
     disk.makedirs(JOURNAL)
     disk.makedirs(LEDGER)
-    format_storage(disk, JOURNAL, LEDGER, IDENTITY)
+    format_storage(disk, JOURNAL, [LEDGER], IDENTITY)
     return disk
 
 
@@ -37,7 +37,7 @@ def opened(disk: FaultDisk, *, accept_loss: bool = False, seed: int = 1) -> Stor
     return open_storage(
         disk,
         JOURNAL,
-        LEDGER,
+        [LEDGER],
         IDENTITY,
         LIMITS,
         lambda: draw.getrandbits(64),
@@ -289,16 +289,12 @@ def test_a_damaged_header_of_a_used_file_refuses_to_start() -> None:
         opened(disk)
 
 
-@pytest.mark.parametrize("name", ["lastMark", "index"])
-def test_a_lost_mark_or_index_refuses_to_start(name: str) -> None:
+def test_a_lost_mark_refuses_to_start() -> None:
     disk = fresh()
     add(opened(disk), frame(1, 0, b"x"))
     disk.crash()
-    if name == "index":
-        disk.drop_index(f"{LEDGER}/index")
-    else:
-        disk.damage(f"{LEDGER}/lastMark", 12)
-    with pytest.raises(DamagedError, match=name):
+    disk.damage(f"{LEDGER}/lastMark", 12)
+    with pytest.raises(DamagedError, match="lastMark"):
         opened(disk)
 
 
@@ -394,5 +390,6 @@ def test_a_flipped_bit_in_an_entry_log_is_an_error_not_an_absence() -> None:
 
 def opened_reader(disk: FaultDisk):  # type: ignore[no-untyped-def]
     from bookie.storage.entry_log import EntryLogReader
+    from bookie.storage.log_files import LogFiles
 
-    return EntryLogReader(disk, LEDGER, 1 << 20)
+    return EntryLogReader(disk, LogFiles(disk, [LEDGER]), 1 << 20)

@@ -1,0 +1,153 @@
+"""Watches the disks: how full each is, which take new entry logs, when the bookie must be read-only, and whether the
+directories are still ours."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+from bookie.registration import read_local_cookies
+from bookie.settings import BookieSettings
+from bookie.storage.errors import DamagedError
+from bookie.storage.files import Disk, Lane
+from bookie.storage.log_files import LogFiles
+from bookie.storage.write_cache import WriteCache
+
+log = logging.getLogger(__name__)
+
+UNFLUSHED_SHARE = 8
+"""A generation of the write cache holds at most this part of what is free on the roomiest disk: all that is not in
+entry logs yet, and a replay of it after a crash, fit there then."""
+GENERATION_BYTES_MIN = 64 << 10
+
+
+class Space(NamedTuple):
+    """Bytes of one directory's file system."""
+
+    free: int
+    total: int
+
+    @property
+    def usage(self) -> float:
+        return 1 - self.free / max(self.total, 1)
+
+
+class Disks:
+    """One task runs ``run``. ``on_change(read_only, reason)`` is called after every look, on the loop."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        lane: Lane,
+        settings: BookieSettings,
+        journal_dir: str,
+        logs: LogFiles,
+        cache: WriteCache,
+        cookie: bytes,
+        on_change: Callable[[bool, str], None],
+    ) -> None:
+        self._disk = disk
+        self._lane = lane
+        self._settings = settings
+        self._journal_dir = journal_dir
+        self._logs = logs
+        self._cache = cache
+        self._generation_bytes_max = cache.generation_bytes_max
+        self._cookie = cookie
+        self._on_change = on_change
+        self._due = asyncio.Event()
+        self._spaces: dict[str, Space] = {}
+
+    @property
+    def space(self) -> tuple[int, int]:
+        """Free and total bytes of the ledgers' directories, as of the last look."""
+        found = [self._spaces.get(directory, Space(0, 0)) for directory in self._logs.directories]
+        return sum(space.free for space in found), sum(space.total for space in found)
+
+    @property
+    def free_bytes(self) -> int:
+        """Of the roomiest ledger directory."""
+        return max(self._spaces[directory].free for directory in self._logs.directories)
+
+    @property
+    def all_full(self) -> bool:
+        """No directory takes new logs but those that free others."""
+        return all(directory in self._logs.full for directory in self._logs.directories)
+
+    def reserve_bytes(self, directory: str) -> int:
+        """What stays free of normal adds: for compaction, replay and recovery adds."""
+        settings = self._settings
+        wanted = settings.min_usable_size_for_entry_log_creation
+        if wanted:
+            return wanted
+        return min(settings.entry_log_bytes_max * 6 // 5, self._spaces[directory].total // 10)
+
+    def has_room(self) -> bool:
+        """Whether high-priority adds are taken although the bookie is read-only."""
+        journal = self._spaces[self._journal_dir].free
+        return (
+            min(journal, self.free_bytes) > self._settings.min_usable_size_for_high_priority_writes
+        )
+
+    def look_soon(self) -> None:
+        """Something was written."""
+        self._due.set()
+
+    async def run(self) -> None:
+        """Look again and again until cancelled. Raises DamagedError when a directory is not ours any more."""
+        while True:
+            try:
+                async with asyncio.timeout(self._settings.disk_check_interval_s):
+                    await self._due.wait()
+            except TimeoutError:
+                pass
+            self._due.clear()
+            await self.check()
+
+    async def check(self) -> None:
+        """Look once. Raises DamagedError, OSError."""
+        self._spaces = await self._lane.run(self._look)
+        full: dict[str, None] = {}
+        for directory in self._logs.directories:
+            if self._is_full(directory, was=directory in self._logs.full):
+                full[directory] = None
+        if full != self._logs.full and len(self._logs.directories) > 1:
+            log.warning("full ledger directories: %s", ", ".join(full) or "none")
+        self._logs.full = full
+        self._cache.generation_bytes_max = max(
+            min(self._generation_bytes_max, self.free_bytes // UNFLUSHED_SHARE),
+            GENERATION_BYTES_MIN,
+        )
+        self._decide(full)
+
+    def _decide(self, full: dict[str, None]) -> None:
+        journal = self._spaces[self._journal_dir].usage
+        any_counts = self._settings.read_only_mode_on_any_disk_full_enabled
+        if journal >= self._settings.disk_usage_threshold:
+            self._on_change(True, f"disk usage of {self._journal_dir} {journal:.3f}")
+        elif full and (any_counts or len(full) == len(self._logs.directories)):
+            states = [
+                f"{directory} {self._spaces[directory].usage:.3f} free={self._spaces[directory].free}"
+                for directory in full
+            ]
+            self._on_change(True, f"disk usage of {', '.join(states)}")
+        elif journal < self._settings.disk_usage_lwm_threshold:
+            self._on_change(False, "there is room")
+
+    def _is_full(self, directory: str, *, was: bool) -> bool:
+        space = self._spaces[directory]
+        settings = self._settings
+        limit = settings.disk_usage_lwm_threshold if was else settings.disk_usage_threshold
+        return space.usage >= limit or space.free < self.reserve_bytes(directory)
+
+    def _look(self) -> dict[str, Space]:
+        directories = [self._journal_dir, *self._logs.directories]
+        for directory, cookie in zip(
+            directories, read_local_cookies(self._disk, directories), strict=True
+        ):
+            if cookie != self._cookie:
+                raise DamagedError(f"{directory} is not ours any more: its cookie is gone or other")
+        return {
+            directory: Space(self._disk.free_bytes(directory), self._disk.total_bytes(directory))
+            for directory in directories
+        }

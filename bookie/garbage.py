@@ -1,0 +1,265 @@
+"""When garbage is collected: ledgers that metadata denies, logs in which nothing lives, and compaction of logs in which
+little does, slice by slice at a bounded rate and never while a flush is under way."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from bookie.disks import Disks
+from bookie.settings import BookieSettings
+from bookie.storage.checkpoint import Checkpointer
+from bookie.storage.compaction import (
+    SWITCH_BLOCKS,
+    Candidate,
+    Copied,
+    Copier,
+    announce,
+    candidates,
+    slices,
+    switch,
+)
+from bookie.storage.entry_log import FULL_ERRORS, EntryLogReader, EntryLogWriter, Location
+from bookie.storage.errors import DamagedError
+from bookie.storage.files import Disk, Lane
+from bookie.storage.gc import TOMBSTONE_MS, find_deleted, forget_ledgers, remove_logs, retire_logs
+from bookie.storage.index import Placed
+from bookie.storage.recover import Storage
+from engine.base.clock import Clock
+from engine.metadata import paths
+from engine.metadata.store import (
+    MetadataStore,
+    NoNodeError,
+    SessionExpiredError,
+    StoreUnavailableError,
+)
+
+log = logging.getLogger(__name__)
+
+
+class Lanes(NamedTuple):
+    flush: Lane
+    read: Lane
+    copy: Lane
+
+
+class GarbageCollector:
+    """One task runs ``run``; ``close`` after the lanes."""
+
+    def __init__(
+        self,
+        settings: BookieSettings,
+        storage: Storage,
+        checkpointer: Checkpointer,
+        disks: Disks,
+        lanes: Lanes,
+        *,
+        disk: Disk,
+        store: MetadataStore,
+        clock: Clock,
+        instance_id: str,
+    ) -> None:
+        self._settings = settings
+        self._storage = storage
+        self._checkpointer = checkpointer
+        self._disks = disks
+        self._lanes = lanes
+        self._store = store
+        self._clock = clock
+        self._instance_id = instance_id
+        self._copier = Copier(
+            EntryLogReader(disk, storage.logs, 0),
+            EntryLogWriter(
+                storage.logs, settings.entry_log_bytes_max, direct=settings.entry_log_direct
+            ),
+            settings.entry_log_block_bytes_max,
+        )
+        self._minor_at = self._major_at = clock.monotonic_s()
+        self.ledgers_forgotten = 0
+        self.logs_removed = 0
+        self.logs_compacted = 0
+        self.logs_kept_damaged = 0
+        self.copied_bytes = 0
+        self.copied_entries = 0
+        self.freed_bytes = 0
+
+    async def run(self) -> None:
+        """Every ``gc_wait_time_s`` until cancelled. Raises what a disk raised unless it was full."""
+        while True:
+            await asyncio.sleep(self._settings.gc_wait_time_s)
+            try:
+                await self.collect()
+            except (StoreUnavailableError, SessionExpiredError, NoNodeError) as error:
+                log.warning("garbage collection put off reason=%s", error)
+                continue
+            await self._compact_if_due()
+
+    def close(self) -> None:
+        self._copier.close()
+
+    async def collect(self) -> int:
+        """One round without compaction; number of ledgers forgotten. Raises store errors with nothing deleted."""
+        storage = self._storage
+        deleted = await find_deleted(storage.ledgers.live_ids(), self._is_deleted)
+        # The store that denied them must be the cluster's own, not an empty one behind a wrong or wiped address.
+        stored, _ = await self._store.get(paths.INSTANCE_ID)
+        if stored.decode().strip() != self._instance_id:
+            raise StoreUnavailableError(f"{paths.INSTANCE_ID} is not this cluster's")
+        try:
+            async with self._checkpointer.lock:
+                forgotten = await self._forget(deleted)
+            removed = await self._remove_dead()
+        except OSError as error:
+            if error.errno not in FULL_ERRORS:
+                raise
+            log.warning("disk full while collecting garbage, will try again reason=%s", error)
+            return 0
+        if forgotten or removed:
+            log.info("garbage collected ledgers=%d logs=%d", forgotten, removed)
+        return forgotten
+
+    async def _forget(self, deleted: list[int]) -> int:
+        ledgers, now = self._storage.ledgers, self._clock.wall_ms()
+        found = [ledgers.delete(ledger_id, now) for ledger_id in deleted]
+        tombstones = [record for record in found if record is not None]
+        self._checkpointer.forget([record.ledger_id for record in tombstones])
+        # While a flush waits for room the journal stays long, and may still hold adds to what was deleted.
+        stuck = ledgers.cache.flushing is not None
+        expired = [] if stuck else ledgers.forget_deleted(now - TOMBSTONE_MS)
+        await self._lanes.flush.run(
+            partial(
+                forget_ledgers, self._storage.entries, self._storage.flusher, tombstones, expired
+            )
+        )
+        self.ledgers_forgotten += len(tombstones)
+        return len(tombstones)
+
+    async def _remove_dead(self) -> int:
+        storage = self._storage
+        dead = await self._lanes.flush.run(
+            partial(retire_logs, storage.entries, storage.logs, storage.flusher)
+        )
+        for log_id in dead:
+            await self._lanes.copy.run(partial(self._copier.forget, log_id))
+        removed = await self._lanes.read.run(
+            partial(remove_logs, storage.logs, storage.reader, dead)
+        )
+        self.logs_removed += removed
+        return removed
+
+    async def _is_deleted(self, ledger_id: int) -> bool:
+        return await self._store.exists(paths.ledger(ledger_id)) is None
+
+    # Compaction
+
+    async def _compact_if_due(self) -> None:
+        settings, now = self._settings, self._clock.monotonic_s()
+        if settings.compacts_major and now - self._major_at >= settings.major_compaction_interval_s:
+            self._major_at = self._minor_at = now  # a major one does what a minor one would
+            await self.compact(
+                settings.major_compaction_threshold, settings.major_compaction_max_time_s
+            )
+        elif (
+            settings.compacts_minor and now - self._minor_at >= settings.minor_compaction_interval_s
+        ):
+            self._minor_at = now
+            await self.compact(
+                settings.minor_compaction_threshold, settings.minor_compaction_max_time_s
+            )
+
+    async def compact(self, share_below: float, time_max_s: float = 0.0) -> int:
+        """Compact logs of which less than ``share_below`` lives, the deadest first; how many were. ``time_max_s``:
+        begin no further log after that, 0 for no bound. When cancelled, what was copied is removed at the next start.
+        """
+        if self._disks.all_full and not self._settings.is_force_gc_allow_when_no_space:
+            log.warning("compaction waits for room on the disks")
+            return 0
+        storage, began, done = self._storage, self._clock.monotonic_s(), 0
+        found = await self._lanes.flush.run(
+            partial(candidates, storage.entries, storage.logs, share_below)
+        )
+        for candidate in found:
+            if 0 < time_max_s <= self._clock.monotonic_s() - began:
+                break
+            try:
+                done += await self._compact_log(candidate)
+            except OSError as error:
+                await self._lanes.copy.run(self._copier.abandon)
+                if error.errno not in FULL_ERRORS:
+                    raise
+                log.warning("compaction ran out of room reason=%s", error)
+                break
+        return done
+
+    async def _compact_log(self, candidate: Candidate) -> bool:
+        if not self._fits(candidate):
+            return False
+        began = self._clock.monotonic_s()
+        try:
+            placed = await self._copy(candidate)
+        except DamagedError as error:
+            self.logs_kept_damaged += 1
+            log.error("entry log cannot be compacted, it is kept reason=%s", error)
+            await self._lanes.copy.run(self._copier.abandon)
+            await self._lanes.flush.run(partial(self._storage.entries.pin, candidate.log_id))
+            return False
+        await self._switch(candidate, placed)
+        await self._remove_dead()
+        self.logs_compacted += 1
+        self.freed_bytes += candidate.size - candidate.live
+        log.info(
+            "entry log compacted log=%08x live=%d of=%d seconds=%.3f",
+            candidate.log_id,
+            candidate.live,
+            candidate.size,
+            self._clock.monotonic_s() - began,
+        )
+        return True
+
+    def _fits(self, candidate: Candidate) -> bool:
+        """The copy must leave room for what is not in entry logs yet."""
+        needed = candidate.live + 2 * self._storage.ledgers.cache.generation_bytes_max
+        if self._disks.free_bytes >= needed:
+            return True
+        log.warning("no room to compact log=%08x bytes=%d", candidate.log_id, candidate.live)
+        return False
+
+    async def _copy(self, candidate: Candidate) -> list[Placed]:
+        """Copies of all that lives in a log, durable. Raises DamagedError, OSError."""
+        placed: list[Placed] = []
+        parts = slices(self._storage.entries, candidate)
+        while True:
+            async with self._checkpointer.lock:
+                pass  # a flush has the disk to itself
+            began = self._clock.monotonic_s()
+            copied = await self._lanes.copy.run(partial(self._copy_next, parts))
+            if copied is None:
+                break
+            placed += copied.placed
+            self.copied_bytes += copied.size
+            self.copied_entries += copied.entries
+            await asyncio.sleep(
+                max(0.0, began + self._duration_s(copied) - self._clock.monotonic_s())
+            )
+        await self._lanes.copy.run(self._copier.sync)
+        return placed
+
+    def _copy_next(self, parts: Iterator[list[tuple[int, int, Location]]]) -> Copied | None:
+        part = next(parts, None)
+        return None if part is None else self._copier.copy(part)
+
+    def _duration_s(self, copied: Copied) -> float:
+        """What copying this much should take."""
+        if self._settings.is_throttle_by_bytes:
+            return copied.size / self._settings.compaction_rate_by_bytes
+        return copied.entries / self._settings.compaction_rate_by_entries
+
+    async def _switch(self, candidate: Candidate, placed: list[Placed]) -> None:
+        storage = self._storage
+        flush = self._lanes.flush
+        await flush.run(partial(announce, storage.logs, storage.flusher, placed))
+        for i in range(0, len(placed), SWITCH_BLOCKS):
+            some = placed[i : i + SWITCH_BLOCKS]
+            await flush.run(partial(switch, storage.entries, some, candidate.log_id))
+        await self._lanes.copy.run(self._copier.switched)

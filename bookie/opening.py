@@ -1,0 +1,130 @@
+"""Before a bookie serves: are these its disks, are they set up, what is on them."""
+
+import logging
+from collections.abc import Callable
+
+from bookie.registration import (
+    IdentityError,
+    check_cookie,
+    cookie_text,
+    expand_cookie,
+    read_local_cookies,
+    write_cookie,
+    write_local_cookies,
+)
+from bookie.settings import BookieSettings
+from bookie.storage.files import Disk
+from bookie.storage.log_files import log_ids
+from bookie.storage.recover import Limits, Storage, format_storage, open_storage
+from engine.metadata.store import MetadataStore
+
+log = logging.getLogger(__name__)
+
+
+class Directories:
+    """The directories of one bookie: ``journal`` and ``ledgers``, of which the first holds index and manifest."""
+
+    def __init__(self, disk: Disk, settings: BookieSettings) -> None:
+        self._disk = disk
+        self._settings = settings
+        self.journal = f"{settings.journal_root}/current"
+        self.ledgers = [f"{root}/current" for root in settings.ledger_roots]
+
+    @property
+    def all(self) -> list[str]:
+        return [self.journal, *self.ledgers]
+
+    def make(self) -> None:
+        for directory in self.all:
+            self._disk.makedirs(directory)
+
+    def are_new(self) -> bool:
+        """Whether no directory has a cookie."""
+        return not any(read_local_cookies(self._disk, self.all))
+
+    def cookie(self, bookie_id: str, instance_id: str) -> bytes:
+        settings = self._settings
+        roots = [settings.named(root) for root in settings.ledger_roots]
+        return cookie_text(bookie_id, settings.named(settings.journal_root), roots, instance_id)
+
+    async def identify(self, store: MetadataStore, bookie_id: str, cookie: bytes) -> None:
+        """Make sure that these are the disks of ``bookie_id``; set them up when neither they nor the store were used.
+
+        Raises IdentityError, store errors, OSError. A first start that was cut off is finished by the next.
+        """
+        disk, home = self._disk, self.ledgers[0]
+        unfinished = (
+            f"{home}/formatting"  # there from before the store's cookie until all is set up
+        )
+        if not disk.exists(unfinished):
+            local = read_local_cookies(disk, self.all)
+            if self._settings.allow_storage_expansion and await self._expand(
+                store, bookie_id, cookie, local
+            ):
+                return
+            if not await check_cookie(store, bookie_id, cookie, local):
+                return
+            self._must_be_empty(self.ledgers)
+            file = disk.open(unfinished, create=True)
+            file.fdatasync()
+            file.close()
+            disk.sync_dir(home)
+        await write_cookie(store, bookie_id, cookie)
+        write_local_cookies(disk, self.all, cookie)
+        format_storage(disk, self.journal, self.ledgers, index_identity(cookie))
+        disk.remove(unfinished)
+        disk.sync_dir(home)
+
+    async def _expand(
+        self, store: MetadataStore, bookie_id: str, cookie: bytes, local: list[bytes | None]
+    ) -> bool:
+        """Take ledger directories in that the cookie does not name yet; False when there are none."""
+        found = await expand_cookie(
+            store, bookie_id, cookie, dict(zip(self.all, local, strict=True))
+        )
+        if found is None:
+            return False
+        stat_version, added = found
+        self._must_be_empty(added)
+        # The store last: until then the next start does all this again.
+        write_local_cookies(self._disk, [*added, *self.all], cookie)
+        await write_cookie(store, bookie_id, cookie, version=stat_version)
+        log.info("ledger directories added: %s", ", ".join(added))
+        return True
+
+    def _must_be_empty(self, directories: list[str]) -> None:
+        for directory in directories:
+            if log_ids(self._disk, directory):
+                raise IdentityError(
+                    f"{directory} holds entry logs but no cookie: it is some bookie's; move them away first"
+                )
+
+    def open(self, cookie: bytes, draw_salt: Callable[[], int]) -> Storage:
+        """Open and replay; synchronous, for a lane. Raises DamagedError, OSError."""
+        settings = self._settings
+        limits = Limits(
+            journal_file_bytes=settings.journal_file_bytes,
+            journal_direct=settings.journal_direct,
+            generation_bytes_max=settings.write_cache_bytes // 2,
+            entry_log_bytes_max=settings.entry_log_bytes_max,
+            entry_log_direct=settings.entry_log_direct,
+            block_bytes_max=settings.entry_log_block_bytes_max,
+            read_cache_bytes_max=settings.read_cache_bytes,
+            journal_backups_max=settings.journal_max_backups,
+        )
+        return open_storage(
+            self._disk,
+            self.journal,
+            self.ledgers,
+            index_identity(cookie),
+            limits,
+            draw_salt,
+            accept_loss=settings.accept_journal_loss,
+        )
+
+
+def index_identity(cookie: bytes) -> bytes:
+    """What the index keeps of a cookie: whose and which cluster's, not the list of directories, which may grow."""
+    lines = cookie.decode().splitlines()
+    kept = [line for line in lines if line.startswith(("bookieHost:", "instanceId:"))]
+    return "\n".join(kept).encode()
