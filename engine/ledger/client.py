@@ -1,5 +1,6 @@
 """The ledger client: create, open, delete ledgers. One per process."""
 
+import asyncio
 import contextlib
 import logging
 
@@ -123,12 +124,20 @@ class LedgerClient:
         raise LedgerExistsError(f"{CREATE_ATTEMPTS} fresh ledger ids were all taken")
 
     async def _is_ours(self, path: str, data: bytes) -> bool:
-        """Whether ``data``, token and all, is stored; False also when the store does not say."""
-        try:
-            found, _ = await self._store.get(path)
-        except (NoNodeError, StoreUnavailableError, SessionExpiredError):
-            return False
-        return found == data
+        """Whether ``data``, token and all, is stored; False also when the store does not say in time."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._settings.metadata_timeout_s
+        while True:
+            try:
+                found, _ = await self._store.get(path)
+            except StoreUnavailableError:
+                if loop.time() >= deadline:
+                    return False
+                await asyncio.sleep(tail.RETRY_S)
+                continue
+            except (NoNodeError, SessionExpiredError):
+                return False
+            return found == data
 
     async def open(
         self, ledger_id: int, password: bytes = b"", *, recover: bool, unconfirmed: bool = False

@@ -1,13 +1,14 @@
 """Recovery of a ledger whose writer is gone: fence, find the last entry, make it durable again, close.
 
-1. Metadata to IN_RECOVERY by compare-and-set: the old writer can change no ensemble any more.
-2. Fence the last ensemble until every possible ack quorum holds a fenced bookie: no add can be confirmed any more.
+1. Metadata to IN_RECOVERY by compare-and-set: the old writer can change no ensemble any more (I13).
+2. Fence the last ensemble until every possible ack quorum holds a fenced bookie: no add can be confirmed any more (I7).
 3. Read forward from the highest confirmed entry known, fencing with every read. An entry that somebody holds is
-   written back to its ack quorum; it is absent only when so many fenced bookies say so that it cannot have been
-   confirmed. Errors, timeouts and damaged copies say nothing.
-4. Close by compare-and-set. Somebody else's close stands.
+   written back to its ack quorum (I3); it is absent only when so many fenced bookies say so that it cannot have been
+   confirmed (I1, I15). Errors, timeouts, damaged copies and bookies that do not know the ledger say nothing.
+4. Close by compare-and-set (I14). Somebody else's close stands (I5).
 
-The entries are written back as they were stored, so their LAC field never rises above what the writer knew.
+The entries are written back as they were stored, so their LAC field never rises above what the writer knew (I8). Until
+step 4 nothing is decided: an attempt that fails or is stopped leaves all to the next (I17).
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from engine.metadata.store import MetadataStore
 from engine.wire.bookie_commands import (
     DO_FENCING,
     EFENCED,
+    ENOENTRY,
     EOK,
     EUA,
     HIGH_PRIORITY,
@@ -135,6 +137,7 @@ class _Recovery:
             for op in ops:
                 op.close()
         lacs = [header_of(op.stored()).lac for op in ops if op.codes[0] == EOK]
+        # Whatever lies before the last segment was confirmed when that began (I16).
         return max([self._old.first - 1, -1, *lacs]), 0
 
     def _refuse_unauthorized(self, ops: list[RangeRead]) -> None:
@@ -190,7 +193,8 @@ class _Recovery:
             for op in ops:
                 if op.codes[0] == EOK:
                     return op.stored()
-            if sum(op.codes[0] in MISSING for op in ops) >= absent:
+            # ENOLEDGER is no such answer: a fenced bookie knows the ledger, one that does not has lost or deleted it.
+            if sum(op.codes[0] == ENOENTRY for op in ops) >= absent:
                 return None
             await self._wait_some(ops, f"nobody can say whether entry {entry} exists")
 

@@ -146,6 +146,7 @@ async def finish_recovery(
 
 
 def _refuse_unless_open(stored: LedgerMetadata, ledger_id: int) -> None:
+    """The writer changes nothing once somebody recovers or has closed the ledger (I13)."""
     if stored.state is LedgerState.IN_RECOVERY:
         raise LedgerFencedError(f"ledger {ledger_id} is being recovered")
     if stored.state is LedgerState.CLOSED:

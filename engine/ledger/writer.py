@@ -122,6 +122,7 @@ class LedgerWriter:
 
     def append(self, run: Slice) -> int:
         """Send a run; returns the id of its first entry. Sets ``run.ledger_id`` and ``run.first``, never waits.
+        Each entry carries what is confirmed now (I8).
 
         Raises LedgerClosedError after ``close``, and the terminal error after a failure.
         """
@@ -204,6 +205,7 @@ class LedgerWriter:
             self._position_failed(position, reason)
 
     def _position(self, channel: BookieChannel) -> int:
+        """Where the channel sits in the present ensemble; -1: its answers count no more (I11)."""
         for position, sitting in enumerate(self._channels):
             if sitting is channel:
                 return position
@@ -213,8 +215,8 @@ class LedgerWriter:
         self._advance_due = False
         if self._changing or self._error is not None:
             return
-        below = self._tracker.confirmed(self._next)
-        if below > self._confirmed:
+        below = self._tracker.confirmed(self._next)  # in order, without a gap (I10)
+        if below > self._confirmed:  # never back (I9)
             self._confirmed = below
             self._pending.confirmed(below)
             if self.listener is not None:
@@ -339,7 +341,7 @@ class LedgerWriter:
             ensemble = list(self._ensemble)
             for position, bookie in chosen.items():
                 ensemble[position] = bookie
-            start = self._confirmed
+            start = self._confirmed  # stays while ``_changing`` (I12)
             try:
                 self.metadata = await tail.change_ensemble(
                     self._store, self.ledger_id, self.metadata, start, tuple(ensemble),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.ledger_cluster import Cluster
+from tests.scripted_bookies import World, scripted_world
 
 
 @pytest.fixture
@@ -20,3 +21,10 @@ async def start_cluster(tmp_path: Path) -> AsyncIterator[Callable[[int], Awaitab
 
     yield start
     await cluster.close()
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    """No bookies yet: ``await world.start(3)``."""
+    async with scripted_world() as made:
+        yield made

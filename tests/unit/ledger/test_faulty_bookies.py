@@ -1,13 +1,9 @@
 """The ledger client against bookies that misbehave on the wire: hang, answer late, twice, out of order or nonsense."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from engine.base.clock import SystemClock
-from engine.base.entropy import RandomEntropy
-from engine.ledger.client import LedgerClient
 from engine.ledger.errors import (
     LedgerRecoveryError,
     NoSuchEntryError,
@@ -16,129 +12,9 @@ from engine.ledger.errors import (
     UnauthorizedError,
 )
 from engine.ledger.ledger_metadata import LedgerState
-from engine.metadata import paths
-from engine.metadata.memory import MemoryServer
-from engine.metadata.records import BookieRegistration
-from engine.net.network import LoopNetwork
 from engine.wire import bookie_commands as wire
 from tests.ledger_cluster import FAST, Listener, payloads_of, run_of
-
-Answer = Callable[["Scripted", wire.AddRequest | wire.ReadRequest], list[bytes]]
-
-
-def honest(bookie: "Scripted", request: wire.AddRequest | wire.ReadRequest) -> list[bytes]:
-    """What a bookie should do, in memory."""
-    ledger, entry = request.ledger_id, request.entry_id
-    if isinstance(request, wire.AddRequest):
-        if ledger in bookie.fenced and not request.flags & wire.RECOVERY_ADD:
-            return [wire.add_reply(wire.EFENCED, ledger, entry)]
-        bookie.entries[ledger, entry] = request.entry
-        return [wire.add_reply(wire.EOK, ledger, entry)]
-    if request.flags & wire.DO_FENCING:
-        bookie.fenced[ledger] = None
-    wanted = entry
-    if entry == wire.LAST_ENTRY:
-        wanted = max((e for held, e in bookie.entries if held == ledger), default=-1)
-    stored = bookie.entries.get((ledger, wanted))
-    if stored is None:
-        return [wire.read_reply(wire.ENOENTRY, ledger, entry)]
-    return [wire.read_reply(wire.EOK, ledger, entry, stored)]
-
-
-class Scripted:
-    """A bookie whose answers a test decides."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.answer: Answer = honest
-        self.entries: dict[tuple[int, int], bytes] = {}
-        self.fenced: dict[int, None] = {}
-        self.requests: list[wire.AddRequest | wire.ReadRequest] = []
-        self.transports: list[asyncio.Transport] = []
-
-    def protocol(self) -> "ScriptedProtocol":
-        return ScriptedProtocol(self)
-
-
-class ScriptedProtocol(asyncio.Protocol):
-    def __init__(self, bookie: Scripted) -> None:
-        self._bookie = bookie
-        self._buf = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._bookie.transports.append(transport)
-
-    def data_received(self, data: bytes) -> None:
-        self._buf += data
-        while len(self._buf) >= 4:
-            stop = 4 + int.from_bytes(self._buf[:4], "big")
-            if len(self._buf) < stop:
-                return
-            request = wire.parse_request(self._buf, 0, stop)
-            self._buf = self._buf[stop:]
-            assert isinstance(request, wire.AddRequest | wire.ReadRequest)
-            self._bookie.requests.append(request)
-            for frame in self._bookie.answer(self._bookie, request):
-                self._transport.write(frame)
-
-
-class World:
-    """Scripted bookies and clients."""
-
-    def __init__(self) -> None:
-        self.server = MemoryServer(SystemClock())
-        self.store = self.server.session()
-        self.bookies: dict[str, Scripted] = {}
-        self._closers: list[Callable[[], object]] = []
-        self.clients: list[LedgerClient] = []
-
-    async def start(self, count: int) -> None:
-        for _ in range(count):
-            bookie = Scripted(f"b{len(self.bookies)}")
-            listener = await LoopNetwork().listen("127.0.0.1", 0, bookie.protocol)
-            self._closers.append(listener.close)
-            self.bookies[bookie.name] = bookie
-            record = BookieRegistration.at("127.0.0.1", listener.port).encode()
-            path = paths.available_bookie(bookie.name)
-            await self.store.create(path, record, make_parents=True)
-
-    def client(self) -> LedgerClient:
-        client = LedgerClient(
-            store=self.server.session(),
-            network=LoopNetwork(),
-            clock=SystemClock(),
-            entropy=RandomEntropy(),
-            settings=FAST,
-        )
-        self.clients.append(client)
-        return client
-
-    async def close(self) -> None:
-        for client in self.clients:
-            await client.close()
-        for close in self._closers:
-            close()
-        for bookie in self.bookies.values():
-            for transport in bookie.transports:
-                transport.abort()
-        await asyncio.sleep(0)
-
-
-@pytest.fixture
-async def world() -> AsyncIterator[World]:
-    made = World()
-    yield made
-    await made.close()
-
-
-def silent(_bookie: Scripted, _request: object) -> list[bytes]:
-    return []
-
-
-def numbered(count: int) -> list[bytes]:
-    return [b"entry %d" % i for i in range(count)]
+from tests.scripted_bookies import Answer, Scripted, World, honest, numbered, refusing, silent
 
 
 async def test_a_bookie_that_hangs_is_replaced_after_the_timeout(world: World) -> None:
@@ -259,7 +135,7 @@ async def test_missing_everywhere_differs_from_not_knowing(world: World) -> None
         bookie.entries.clear()
     with pytest.raises(NoSuchEntryError):
         await reader.read(0, 1, 1000)
-    world.bookies["b1"].answer = lambda _b, r: [wire.read_reply(wire.EIO, r.ledger_id, r.entry_id)]
+    world.bookies["b1"].answer = refusing(wire.EIO)
     with pytest.raises(ReadError):
         await reader.read(0, 1, 1000)
 
