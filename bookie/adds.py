@@ -50,12 +50,13 @@ class Adds:
         on_disk_full: Callable[[Exception], None],
         has_room: Callable[[], bool],
     ) -> None:
-        self._settings = settings
+        self._pending_max = settings.max_pending_add_bytes
         self._ledgers = ledgers
         self._cache = ledgers.cache
         self._journal = journal
         self._metrics = metrics
         self._waiters = waiters
+        self._waiting = waiters.by_ledger
         self._on_cache_full = on_cache_full
         self._on_group = on_group
         self._on_disk_full = on_disk_full
@@ -95,8 +96,8 @@ class Adds:
             self._log(connection, buf, begin, run.start, entries, accepted)
             accepted, entries, begin = [], 0, run.stop
         self._log(connection, buf, begin, stop, entries, accepted)
-        if refused < len(runs):
-            self._press(connection)
+        if self._journal.pending_bytes > self._pending_max or self._cache.full:
+            self._press(connection, held=refused < len(runs))
 
     def _accept(self, run: AddRun) -> Code:
         if self._read_only and not (run.flags & FAVOURED and self._has_room()):
@@ -135,7 +136,7 @@ class Adds:
                 self._metrics.added += run.count
         if not rc:
             self._metrics.added_bytes += size
-            if self._waiters.by_ledger:
+            if self._waiting:
                 for run in runs:
                     self._confirmed(run.ledger_id, run.buf, run.offsets[-1])
         if self._held:
@@ -144,7 +145,7 @@ class Adds:
 
     def _confirmed(self, ledger_id: int, buf: bytes, entry: int) -> None:
         """Tell who waits what the entry at ``entry`` says is confirmed."""
-        if ledger_id in self._waiters.by_ledger:
+        if ledger_id in self._waiting:
             lac = buf[entry + LAC_OFFSET : entry + LAC_OFFSET + 8]
             self._waiters.advanced(ledger_id, int.from_bytes(lac, "big", signed=True))
 
@@ -179,7 +180,7 @@ class Adds:
         else:
             self._metrics.added += 1
             self._metrics.added_bytes += len(frame)
-            if self._waiters.by_ledger:
+            if self._waiting:
                 self._confirmed(run.ledger_id, frame, run.offsets[-1])
         self._recorded((done, argument), error)
 
@@ -205,16 +206,16 @@ class Adds:
 
     # Pressure
 
-    def _press(self, connection: BookieConnection) -> None:
-        """After something was taken: hold its sender when there is too much, ask for a flush when it is time."""
-        if self._pressed():
+    def _press(self, connection: BookieConnection, *, held: bool = True) -> None:
+        """When there is too much: hold the sender if something of it was taken, ask for a flush."""
+        if held and self._pressed():
             connection.hold()
             self._held[connection] = None
         if self._cache.full:
             self._on_cache_full()
 
     def _pressed(self) -> bool:
-        return self._journal.pending_bytes > self._settings.max_pending_add_bytes or (
+        return self._journal.pending_bytes > self._pending_max or (
             self._cache.full and self._cache.flushing is not None
         )
 
@@ -222,7 +223,7 @@ class Adds:
         """Read again from connections that were held, if there is room now."""
         if not self._held or self._pressed():
             return
-        if self._journal.pending_bytes > self._settings.max_pending_add_bytes // 2:
+        if self._journal.pending_bytes > self._pending_max // 2:
             return
         self._release()
 
