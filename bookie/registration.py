@@ -15,6 +15,7 @@ from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError
 from engine.metadata import paths
+from engine.metadata.layout import LAYOUT, check_layout
 from engine.metadata.records import BookieRegistration, Cookie
 from engine.metadata.store import (
     BadVersionError,
@@ -70,6 +71,7 @@ def write_local_cookies(disk: Disk, directories: list[str], cookie: bytes) -> No
 
 async def instance_id(store: MetadataStore, entropy: Entropy, *, initialize: bool) -> str:
     """The cluster's id; with ``initialize`` the cluster's root nodes are created when missing."""
+    await check_layout(store)
     try:
         return (await store.get(paths.INSTANCE_ID))[0].decode().strip()
     except NoNodeError:
@@ -83,6 +85,7 @@ async def instance_id(store: MetadataStore, entropy: Entropy, *, initialize: boo
         (paths.INSTANCE_ID, uuid.encode()),
         (paths.AVAILABLE, b""),
         (paths.READ_ONLY, b""),
+        (paths.LAYOUT, LAYOUT),
     ):
         try:
             await store.create(path, value, make_parents=True)

@@ -13,6 +13,7 @@ from engine.base import log as logs
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.loop import EventLoop
+from engine.metadata.layout import LayoutError
 from engine.metadata.store import StoreUnavailableError
 from engine.metadata.zookeeper import connect
 from engine.net.network import LoopNetwork
@@ -60,7 +61,7 @@ async def serve(settings: Settings) -> None:
             await stop.wait()
         finally:
             await broker.drain()
-    except TokenError as error:
+    except (TokenError, LayoutError) as error:
         raise StartError(str(error)) from error
     except OSError as error:
         ports = f"{node.broker_port} and {node.broker_http_port} on {node.bind_address}"

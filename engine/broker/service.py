@@ -29,6 +29,7 @@ from engine.ledger.client import LedgerClient
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import LedgerConfig
 from engine.metadata import paths
+from engine.metadata.layout import check_layout
 from engine.metadata.store import (
     MetadataStore,
     SessionExpiredError,
@@ -133,9 +134,10 @@ class BrokerService:
         return self._serving and self._base.store.session_proven
 
     async def start(self) -> None:
-        """Bind the ports, then join the cluster. Raises OSError when a port is taken, the store's errors when it fails;
-        ``drain`` then frees what was taken."""
+        """Bind the ports, then join the cluster. Raises OSError when a port is taken, LayoutError, the store's errors
+        when it fails; ``drain`` then frees what was taken."""
         base, node = self._base, self._base.node
+        await check_layout(base.store)
         self._http = HttpServer(base.network, self._answer)
         self.http_port = await self._http.listen(node.bind_address, node.broker_http_port)
         self._listener = await base.network.listen(
