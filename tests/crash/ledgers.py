@@ -4,14 +4,17 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 
+from bookie.storage.codes import Code
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.ledger.client import LedgerClient
+from engine.ledger.digest import master_key
 from engine.ledger.reader import LedgerReader
 from engine.ledger.writer import LedgerWriter
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
 from tests.ledger_cluster import FAST, Listener, payloads_of, run_of
+from tests.unit.bookie.bookies import Client
 
 KEPT_MAX = 8
 """Closed ledgers that are kept; older ones are deleted, for garbage collection to find."""
@@ -28,11 +31,13 @@ def payload(ledger_id: int, entry_id: int) -> bytes:
 
 @dataclass
 class Written:
-    """One ledger. ``stop``: number of entries once it is closed; None while its end is not known."""
+    """One ledger. ``stop``: number of entries once it is closed; None while its end is not known. ``fenced``: somebody
+    recovered it, so its bookie takes no more from its writer."""
 
     sent: int = 0
     listener: Listener = field(default_factory=Listener)
     stop: int | None = None
+    fenced: bool = False
 
     @property
     def confirmed(self) -> int:
@@ -86,6 +91,7 @@ class LedgerLoad:
             await self._fill(writer, written, self._draw.randrange(50, 400))
             if self._draw.random() < 0.3:  # somebody takes it over, and fences it
                 await check(await client.open(writer.ledger_id, recover=True), written)
+                written.fenced = True
             else:
                 await writer.close()
                 written.stop = written.sent
@@ -113,11 +119,27 @@ class LedgerLoad:
         entries = 0
         try:
             for ledger_id, written in sorted(self.ledgers.items()):
-                recover = written.stop is None
-                entries += await check(await client.open(ledger_id, recover=recover), written)
+                reader = await client.open(ledger_id, recover=False)
+                if not reader.closed:  # else its writer closed it, perhaps without hearing of that
+                    reader = await client.open(ledger_id, recover=True)
+                    written.fenced = True
+                entries += await check(reader, written)
         finally:
             await client.close()
         return entries
+
+    async def verify_fences(self, port: int) -> int:
+        """Try to add to every ledger that was recovered, as its writer would; number of refusals."""
+        fenced = [ledger_id for ledger_id, written in self.ledgers.items() if written.fenced]
+        bookie = Client(*await asyncio.open_connection("127.0.0.1", port))
+        try:
+            for ledger_id in fenced:
+                late = self.ledgers[ledger_id].sent
+                answer = await bookie.add(ledger_id, late, b"late", key=master_key(b""))
+                assert answer == Code.FENCED, f"ledger {ledger_id} was fenced, an add got {answer}"
+        finally:
+            await bookie.close()
+        return len(fenced)
 
 
 async def check(reader: LedgerReader, written: Written) -> int:

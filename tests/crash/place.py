@@ -34,6 +34,7 @@ class Place:
         self.load = LedgerLoad(store, seed)
         self.lives = 0
         self.entries = 0
+        self.fences = 0
         self.store = store
         self.bookie = BookieProcess(name, directory, f"zk:{hosts}/{name}", **SMALL)
 
@@ -63,11 +64,16 @@ class Place:
     async def life(self, plan: Plan) -> None:
         """Start, verify what earlier lives left, then write until the plan ends it."""
         await self.start(plan)
-        self.entries += await self.load.verify()
+        await self.verify()
         self.bookie.arm()
         assert await self.write_until_dead() == -signal.SIGKILL, self.bookie.log_end()
         assert self.words()["operation"] == plan.operation
         self.lives += 1
+
+    async def verify(self) -> None:
+        """Fences first: reading recovers, and fences again."""
+        self.fences += await self.load.verify_fences(self.bookie.port)
+        self.entries += await self.load.verify()
 
     def words(self) -> dict[str, Any]:
         """What a bookie process said before its end."""
