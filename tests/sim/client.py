@@ -17,7 +17,7 @@ from engine.wire import commands, frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry, unpack_entry
 from tests.sim.cluster import BROKER_PORT, EPOCH_MS, Cluster
-from tests.sim.history import AckConfirmed, Delivery, Receipt, Sent
+from tests.sim.history import AckConfirmed, Delivery, Receipt, Sent, Sought
 from tests.sim.loop import Node
 from tests.sim.network import Pipe, SimNetwork
 
@@ -28,6 +28,9 @@ BUSY_S = (0.05, 0.3)
 IDLE_S = 1.0
 """How long a consumer lets messages lie, or looks at nothing, before its next turn."""
 REDIRECTS_MAX = 5
+SEEK_CHANCE = 0.01
+SEEK_BACK = 30
+"""Of every turn of an exclusive consumer; how many of its last messages it may go back to."""
 EXCLUSIVE, SHARED = 0, 1
 FROM_EARLIEST = 1
 
@@ -353,6 +356,7 @@ class Consumer(Client):
         self._attached_at = 0.0
         self._acks: dict[int, list[tuple[str, int, Position]]] = {}
         self._acks_since: dict[int, float] = {}
+        self._recent: deque[Position] = deque(maxlen=SEEK_BACK if self.kind == EXCLUSIVE else 0)
         self.history.subscriptions[self.full_name] = "shared" if self.kind else "exclusive"
         self.history.topics[self.full_name] = topic
 
@@ -388,7 +392,29 @@ class Consumer(Client):
             except TimeoutError:
                 pass
             self._turn(link, window)
+            if not self.calm and self._recent and self.rng.random() < SEEK_CHANCE:
+                await self._seek(link)
         raise Lost("sent away")
+
+    async def _seek(self, link: Link) -> None:
+        """Back to something it was given before. Raises Lost: the broker sends its consumers away."""
+        position = self.rng.choice(self._recent)
+        rid, sent_at = self.request_id(), self.loop.now
+        self.held.clear()
+        self._acks.clear()
+        acked_to = self.history.acked_to
+        behind = Position(position.ledger_id, position.entry_id - 1)
+        acked_to[self.full_name] = max(acked_to.get(self.full_name, EARLIEST), behind)
+        done_at = float("inf")
+        try:
+            await link.request(rid, say.seek(1, rid, position=position))
+            done_at = self.loop.now
+        finally:
+            self.history.seeks.append(Sought(sent_at, done_at, self.full_name, position))
+        self.cluster.count("seeks")
+        if not self.cluster.is_stored_back_to(self.topic, self.subscription, position):
+            self._wrong(f"the seek to {position} is confirmed and not stored")
+        raise Lost("sought")
 
     @property
     def busy(self) -> bool:
@@ -483,6 +509,7 @@ class Consumer(Client):
             )
         )
         self.held[position] = (name, number)
+        self._recent.append(position)
 
     def _ack_answered(self, body: pb.CommandAckResponse) -> None:
         keys = self._acks.pop(body.request_id, [])

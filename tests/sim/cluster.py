@@ -13,6 +13,7 @@ from bookie.server import Bookie
 from bookie.settings import BookieSettings
 from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
+from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.broker.ledgers import LedgerDefaults
 from engine.broker.limits import DataPathSettings
@@ -243,7 +244,9 @@ class Cluster:
                 entry_log_bytes_max=256 << 10,
                 flush_interval_s=self.shape.flush_interval_s,
                 min_usable_size_for_high_priority_writes=1 << 20,
-                gc_wait_time_s=5.0,
+                gc_wait_time_s=2.0,
+                minor_compaction_interval_s=3.0,
+                major_compaction_interval_s=8.0,
                 disk_check_interval_s=5.0,
             ),
             clock=machine.clock,
@@ -361,6 +364,17 @@ class Cluster:
                         for name, subscription in found.subscriptions.items()
                     }
         return None
+
+    def is_stored_back_to(self, topic: str, subscription: str, position: Position) -> bool:
+        """Whether a crash now would leave the subscription at ``position`` or before it. True when nobody serves it."""
+        name = TopicName.parse(topic)
+        for machine in self.brokers:
+            if _serves(machine, name) and machine.broker is not None:
+                found = machine.broker.running.registry.loaded(name)
+                known = found.subscriptions.get(subscription) if found is not None else None
+                if found is not None and known is not None:
+                    return known.cursor._stored_mark <= found.ledger.line.ordinal(position)
+        return True
 
     def durable_copies(self, marker: bytes, enough: int) -> int:
         """Bookies whose disk would still hold ``marker`` if all power went now; counts no further than ``enough``."""

@@ -386,6 +386,8 @@ class InlineLane:
             loop.call_later(self._delay_s(), self._act, loop)
 
     def _act(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._queue:
+            return  # closed meanwhile
         act = self._queue[0]
         act()
         self._queue.pop(0)

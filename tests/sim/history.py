@@ -50,6 +50,15 @@ class AckConfirmed(NamedTuple):
     """When the broker confirmed the SUBSCRIBE of the consumer that acknowledged."""
 
 
+class Sought(NamedTuple):
+    """A subscription was set back to ``position``; ``done_at`` is infinite when nobody said so."""
+
+    sent_at: float
+    done_at: float
+    subscription: str
+    position: Position
+
+
 @dataclass
 class History:
     """Events of one run, each list in the order of time."""
@@ -58,6 +67,7 @@ class History:
     receipts: list[Receipt] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     acks: list[AckConfirmed] = field(default_factory=list)
+    seeks: list[Sought] = field(default_factory=list)
     subscriptions: dict[str, str] = field(default_factory=dict)
     """Name to kind (``exclusive`` or ``shared``); all start at the earliest message."""
     topics: dict[str, str] = field(default_factory=dict)

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Iterator
 
 from tests.sim import plants_bookie as bookie
+from tests.sim import plants_found as found
 from tests.sim import plants_ledger as ledger
 from tests.sim import plants_managed as managed
 from tests.sim.planting import Plant, applied
@@ -13,7 +14,8 @@ _MISTAKES = {
         *(bookie.ack_before_fsync, bookie.entry_log_not_synced, bookie.mark_before_flush),
         *(bookie.fence_not_durable, bookie.entries_unseen_during_a_flush),
         *(bookie.replay_drops_the_last_record, bookie.torn_tail_accepted),
-        bookie.silence_proves_deletion,
+        *(bookie.silence_proves_deletion, bookie.no_entry_on_a_corrupt_read),
+        bookie.copies_indexed_before_durable,
         *(ledger.recovery_without_fence, ledger.recovery_fences_one_bookie),
         *(ledger.recovery_believes_one_bookie, ledger.recovery_write_back_skipped),
         *(ledger.fenced_writer_continues, ledger.receipt_after_one_bookie),
@@ -25,7 +27,11 @@ _MISTAKES = {
         *(managed.session_never_lapses, managed.list_not_recovered),
         *(managed.ack_confirmed_before_persisted, managed.mark_delete_before_acks),
         *(managed.trimmed_by_the_unpersisted_mark, managed.unconfirmed_entries_delivered),
+        managed.reset_answered_before_durable,
         *(managed.unordered_confirmation, managed.producer_goes_on_after_failure),
+        *(found.failed_ledger_used_for_ever, found.bundle_taken_without_hearing_so),
+        *(found.ownership_check_dies_of_silence, found.session_timer_spins),
+        *(found.trimmed_before_cursors_are_known, found.first_dead_consumer_keeps_the_others),
     ),
 }
 

@@ -3,10 +3,11 @@
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from bookie import server
-from bookie.storage import recover
+from bookie import garbage
+from bookie.storage import journal_reader, recover
 from bookie.storage.checkpoint import Checkpointer
 from bookie.storage.codes import Code
+from bookie.storage.compaction import Copier
 from bookie.storage.journal_format import Record
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.reads import StoredEntries
@@ -63,13 +64,13 @@ def fence_not_durable() -> Patches:
 
 def no_entry_on_a_corrupt_read() -> Patches:
     """An entry that the log does not give back intact is denied."""
-    real = StoredEntries._damaged
+    real = StoredEntries._read_range
 
-    def damaged(self: StoredEntries, error: Exception) -> tuple[Code, bytes]:
-        real(self, error)
-        return Code.NO_ENTRY, b""
+    def read_range(self: StoredEntries, *arguments: int) -> tuple[Code, list[bytes]]:
+        code, entries = real(self, *arguments)
+        return Code.NO_ENTRY if code == Code.IO else code, entries
 
-    return [(StoredEntries, "_damaged", damaged)]
+    return [(StoredEntries, "_read_range", read_range)]
 
 
 def entries_unseen_during_a_flush() -> Patches:
@@ -84,9 +85,9 @@ def entries_unseen_during_a_flush() -> Patches:
 
 def replay_drops_the_last_record() -> Patches:
     """Replay of a journal file takes its last good record for a torn one."""
-    real = recover.read_groups
+    real = journal_reader.read_groups
 
-    def read_groups(*arguments: Any) -> Iterator[recover.Group]:
+    def read_groups(*arguments: Any) -> Iterator[journal_reader.Group]:
         last = None
         for group in real(*arguments):
             if last is not None:
@@ -109,7 +110,12 @@ def torn_tail_accepted() -> Patches:
             pos += size
         return records, True
 
-    return [(recover, "_good_records", good_records)]
+    return [(journal_reader, "_good_records", good_records)]
+
+
+def copies_indexed_before_durable() -> Patches:
+    """Compaction switches the index to copies that are in the page cache only, and removes what it copied."""
+    return [(Copier, "sync", lambda self: None)]
 
 
 def silence_proves_deletion() -> Patches:
@@ -128,4 +134,4 @@ def silence_proves_deletion() -> Patches:
                 found.append(ledger_id)
         return found
 
-    return [(server, "find_deleted", find_deleted)]
+    return [(garbage, "find_deleted", find_deleted)]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.broker.producer import Producer
 from engine.managed.appender import Appender
@@ -63,6 +64,18 @@ def trimmed_by_the_unpersisted_mark() -> Patches:
     return [
         (Cursor, "trim_limit", property(lambda self: self._acks.mark)),
     ]
+
+
+def reset_answered_before_durable() -> Patches:
+    """A cursor that was set back is confirmed while its stored state is still ahead."""
+
+    async def reset(self: Cursor, position: Position) -> None:
+        ordinal = self._owner.line.ordinal(position)
+        self._acks.reset(ordinal)
+        self._next = ordinal
+        self._changed()
+
+    return [(Cursor, "reset", reset)]
 
 
 def unconfirmed_entries_delivered() -> Patches:

@@ -1,0 +1,71 @@
+"""Mistakes that the simulator once found in the shipped code, made again: each takes one fix back."""
+
+from typing import Any
+
+from engine.broker import source
+from engine.ledger.writer import LedgerWriter
+from engine.managed.topic_cursors import TopicCursors
+from engine.metadata.session import EXPIRE_FRACTION, SessionStore
+from engine.metadata.store import NoNodeError
+from engine.ownership import owner
+from tests.sim.planting import Patches
+
+
+class _Never(Exception):
+    """Raised by nobody: a handler for it handles nothing."""
+
+
+def failed_ledger_used_for_ever() -> Patches:
+    """A ledger that fails while it enters the topic's list is used: every append to it fails."""
+    return [(LedgerWriter, "error", None)]
+
+
+def bundle_taken_without_hearing_so() -> Patches:
+    """The answer to taking a bundle was lost: the broker sends its clients to itself and refuses them, for ever."""
+
+    async def owner_of(self: owner.BundleOwnership, bundle: Any) -> owner.OwnerRecord | None:
+        if self.owns(bundle):
+            return self._record
+        try:
+            value, stat = await self._store.get(owner._path(bundle))
+        except NoNodeError:
+            return None
+        if stat.ephemeral_owner != self._store.session_id and value == self._record.encode():
+            return None
+        return owner.OwnerRecord.decode(value)
+
+    return [(owner.BundleOwnership, "owner", owner_of)]
+
+
+def ownership_check_dies_of_silence() -> Patches:
+    """A check of ownership dies of a store that does not answer, and nobody looks again."""
+    return [(owner, "StoreUnavailableError", _Never), (owner, "SessionExpiredError", _Never)]
+
+
+def session_timer_spins() -> Patches:
+    """The metadata session's timer spins without time passing, just before the session has to be given up."""
+
+    def until_expiry(self: SessionStore) -> float:
+        left = self._proof + EXPIRE_FRACTION * self._timeout_s - self._loop.time()
+        return left + 0.001 if left > -0.001 else self._timeout_s
+
+    return [(SessionStore, "_until_expiry", until_expiry)]
+
+
+def trimmed_before_cursors_are_known() -> Patches:
+    """A ledger fails while the topic's cursors are being loaded: all ledgers are trimmed, with unread messages."""
+    real = TopicCursors.load
+
+    async def load(self: Any) -> None:
+        self._owner._cursors_known = True
+        await real(self)
+
+    return [(TopicCursors, "load", load)]
+
+
+def first_dead_consumer_keeps_the_others() -> Patches:
+    """Detaching the first consumer of a lost topic reads from its dead cursor: the others are never sent away."""
+    return [
+        (source, "ManagedLedgerFencedError", _Never),
+        (source, "ManagedLedgerClosedError", _Never),
+    ]
