@@ -126,8 +126,10 @@ def metadata_moves_forward(history: h.LedgerHistory) -> list[str]:
     """C5, C6, C7, C8: how one version of a ledger's metadata may follow another."""
     found: list[str] = []
     stored: dict[int, LedgerMetadata | None] = {}
-    below: dict[int, int] = {}
+    below: dict[int, int] = {}  # of ledgers whose writer we hear
     for event in history.events:
+        if isinstance(event, h.Created):
+            below[event.ledger] = 0
         if isinstance(event, h.Confirmed):
             below[event.ledger] = event.below
         if not isinstance(event, h.Version):
@@ -149,11 +151,11 @@ def metadata_moves_forward(history: h.LedgerHistory) -> list[str]:
             found.append(f"C6 {name} went from {old.state.name} back to {new.state.name}")
         if old.state is LedgerState.CLOSED and new != old:
             found.append(f"C8 {name} was changed after it was closed at {old.last_entry}")
-        found += _segments(name, old, new, below.get(event.ledger, 0))
+        found += _segments(name, old, new, below.get(event.ledger))
     return found
 
 
-def _segments(name: str, old: LedgerMetadata, new: LedgerMetadata, below: int) -> list[str]:
+def _segments(name: str, old: LedgerMetadata, new: LedgerMetadata, below: int | None) -> list[str]:
     found = []
     kept, last = old.segments[:-1], old.segments[-1]
     if new.segments[: len(kept)] != kept or len(new.segments) <= len(kept):
@@ -169,7 +171,8 @@ def _segments(name: str, old: LedgerMetadata, new: LedgerMetadata, below: int) -
         if len(set(segment.bookies)) != new.ensemble_size
     ]
     first = new.segments[-1].first
-    if new.segments != old.segments and new.state is LedgerState.OPEN and first != below:
+    moved = new.segments != old.segments and new.state is LedgerState.OPEN
+    if moved and below is not None and first != below:
         found.append(
             f"C7 {name}: its writer changed the ensemble from {first} on, confirmed below {below}"
         )
