@@ -36,7 +36,7 @@ class Sink:
 
     def appended(self, run: Slice, start: int, stop: int) -> None:
         for i in range(start, stop):
-            self.positions.append(tuple(run.position(i)))
+            self.positions.append((run.ledger_id, run.first + i))
             self.payloads.append(run.entry(i))
         self._event.set()
 

@@ -265,6 +265,7 @@ class Subscription:
             await self.cursor.reset(position)
             if any(ack_set):
                 self.cursor.acknowledge_batch(position, ack_set)
+                await self.cursor.persisted()
 
     async def skip(self, entries: int) -> None:
         """Acknowledge the first ``entries`` unacknowledged entries; durable before it returns."""

@@ -23,6 +23,7 @@ from engine.managed.appends import AppendSink
 from engine.managed.errors import (
     AppendFailedError,
     CursorNotFoundError,
+    CursorUnreadableError,
     InvalidPositionError,
     ManagedLedgerError,
     ManagedLedgerTerminatedError,
@@ -222,9 +223,12 @@ class Topic:
         initial: Position | InitialPosition,
         properties: dict[str, str],
     ) -> Subscription:
-        cursor = await self.ledger.open_cursor(
-            name, initial, durable=durable, cursor_properties=properties
-        )
+        try:
+            cursor = await self.ledger.open_cursor(
+                name, initial, durable=durable, cursor_properties=properties
+            )
+        except CursorUnreadableError as error:
+            raise ServiceNotReady(str(error)) from error
         subscription = Subscription(self, cursor)
         self.subscriptions[name] = subscription
         return subscription

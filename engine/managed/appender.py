@@ -300,6 +300,7 @@ class Appender:
             self._owner.reads.forget(self._retired.ledger_id)
             self._retired = None
         if not self._is_rolling():
+            writer.listener = None
             writer.abandon(LedgerClosedError("the topic was closed meanwhile"))
             return
         if writer.error is not None:  # while the list was written: it tells so only once

@@ -124,11 +124,12 @@ class Backlog:
             start = chunk.stop
         return found
 
-    async def fetch(self, start: int, bytes_wanted: int) -> Chunk:
-        """The chunk with entry ``start``, read if nobody reads it already. Cancel-safe. Raises LedgerError.
+    async def fetch(self, reader: str, start: int, bytes_wanted: int) -> Chunk:
+        """The chunk with entry ``start`` for cursor ``reader``, read if nobody reads it already. Cancel-safe.
 
-        It may be pushed out before the caller comes to it: read from the returned one.
+        It may be pushed out before the caller comes to it: read from the returned one. Raises LedgerError.
         """
+        self._readers[reader] = start
         while True:
             fetch = self._fetching(start) or self._begin(start, bytes_wanted)
             assert fetch.task is not None

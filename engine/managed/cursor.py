@@ -1,23 +1,16 @@
-"""A cursor: where a subscription stands, what it acknowledged, and what it reads next.
+"""A cursor: where a subscription stands and what it acknowledged; ``cursor_reader`` is its reading half.
 
 Acknowledgements change ``AckState`` at once; ``persister`` makes them survive.
 """
 
-import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from engine.base.clock import Clock
-from engine.base.entropy import Entropy
 from engine.base.ids import Position
-from engine.base.slices import View
-from engine.base.tasks import TaskScope
-from engine.ledger.errors import NoSuchLedgerError
 from engine.managed.ack_snapshot import AckSnapshot
 from engine.managed.ack_state import AckState, bits_of, words_of
-from engine.managed.backlog import Backlog
+from engine.managed.cursor_reader import CursorReader, ReadOwner
 from engine.managed.cursor_store import CursorStore
-from engine.managed.entry_cache import TailCache
 from engine.managed.errors import (
     CursorMisuseError,
     InvalidPositionError,
@@ -25,28 +18,13 @@ from engine.managed.errors import (
     ManagedLedgerError,
 )
 from engine.managed.persister import Persister
-from engine.managed.positions import LedgerLine
-from engine.managed.reads import LedgerReads, Source, collect
-from engine.managed.replay import replay
-from engine.managed.settings import ManagedSettings
 from engine.managed.stats import CursorStats
-
-log = logging.getLogger(__name__)
 
 STATS_RANGES_MAX = 1000
 
 
-class CursorOwner(Protocol):
+class CursorOwner(ReadOwner, Protocol):
     """What a cursor needs of its managed ledger."""
-
-    line: LedgerLine
-    reads: LedgerReads
-    tail: TailCache
-    backlog: Backlog
-    settings: ManagedSettings
-    clock: Clock
-    entropy: Entropy
-    tasks: TaskScope
 
     def cursor_persisted(self, cursor: "Cursor") -> None:
         """A cursor's persisted mark moved: ledgers may be trimmed."""
@@ -61,7 +39,7 @@ class CursorOwner(Protocol):
         ...
 
 
-class Cursor:
+class Cursor(CursorReader):
     """Made by ``ManagedLedger.open_cursor``. One reader at a time; acknowledgements at any time.
 
     Acknowledging never waits: state is persisted lazily, at once when somebody waits in ``persisted``.
@@ -79,19 +57,11 @@ class Cursor:
         properties: dict[str, int],
     ) -> None:
         """``store`` is None for a cursor that is not durable."""
-        self.name = name
+        super().__init__(owner, name, acks)
         self.durable = store is not None
         self._owner = owner
-        self._acks = acks
         self._store = store
         self._properties = dict(properties)
-        self._next = acks.mark
-        self._reading = False
-        self._behind = False  # counted among the backlog's readers
-        self._held_back = False
-        self.on_unblocked: Callable[[], None] | None = None
-        self._error: ManagedLedgerError | None = None
-        self._persister: Persister | None = None
         if store is not None:
             self._persister = Persister(
                 name, store, self._snapshot, acks.mark, owner, self._persisted, owner.fenced
@@ -111,10 +81,6 @@ class Cursor:
         return self._acks.mark if self._persister is None else self._persister.mark
 
     @property
-    def read_position(self) -> Position:
-        return self._owner.line.position(max(self._next, self._acks.mark))
-
-    @property
     def properties(self) -> dict[str, int]:
         return dict(self._properties)
 
@@ -127,56 +93,6 @@ class Cursor:
     def trim_limit(self) -> int:
         """Ordinal below which this cursor needs nothing any more, also after a crash (M8)."""
         return min(self._stored_mark, self._acks.mark)
-
-    @property
-    def blocked(self) -> str | None:
-        """Why nothing new is read: the acknowledged ranges are near what can be persisted (M6). None: all is well.
-
-        What lies before the last acknowledged entry is still read: it has to be acknowledged for the pause to end.
-        """
-        if self._persister is None or not self._persister.near_limit:
-            return None
-        limit, size = self._owner.settings.cursor_state_bytes_max, self._persister.state_bytes
-        count = len(self._acks.holes)
-        return f"{count} acknowledged ranges take {size} of {limit} bytes: acknowledge the oldest messages first"
-
-    def read_nowait(self, entries_max: int, bytes_max: int) -> list[View] | None:
-        """Unacknowledged entries from memory, advancing ``read_position``; at least one if any.
-
-        ``[]``: nothing to read until ``ManagedLedger.on_appended``, or ``on_unblocked`` if ``blocked``.
-        ``None``: not in memory, use ``read``.
-        """
-        self._check()
-        if self._reading:
-            return None
-        return self._read_memory(entries_max, bytes_max)
-
-    async def read(self, entries_max: int, bytes_max: int) -> list[View]:
-        """Like ``read_nowait``, from the bookies where need be; ``[]`` at the end. Cancel-safe: nothing is skipped.
-
-        Raises LedgerError when the entries cannot be read, CursorMisuseError when another read is under way.
-        """
-        self._check()
-        if self._reading:
-            raise CursorMisuseError(f"cursor {self.name} is being read already")
-        self._reading = True
-        try:
-            views = self._read_memory(entries_max, bytes_max)
-            while views is None:
-                chunk = await self._fetch(bytes_max)
-                self._check()
-                views = self._read_memory(entries_max, bytes_max, chunk)
-            return views
-        finally:
-            self._reading = False
-
-    async def replay(self, positions: Sequence[Position]) -> list[View]:
-        """These entries again, in order of position; acknowledged and vanished ones are left out.
-
-        Does not move ``read_position``. Cancel-safe.
-        """
-        self._check()
-        return await replay(self._owner, self._acks, positions)
 
     def acknowledge(self, positions: Sequence[Position]) -> None:
         """Acknowledge single entries; idempotent. Positions that do not exist (any more) are ignored."""
@@ -298,10 +214,6 @@ class Cursor:
         self._check()
         await self._acknowledge_to(self._owner.line.end)
 
-    def rewind(self) -> None:
-        """Read again from the first unacknowledged entry on."""
-        self._next = self._acks.mark
-
     def set_property(self, name: str, value: int | None) -> None:
         """Set (None: remove) a property; persisted like an acknowledgement."""
         if value is None:
@@ -320,11 +232,6 @@ class Cursor:
     def backlog_entries(self) -> int:
         """Unacknowledged entries."""
         return self._acks.backlog(self._owner.line.end)
-
-    def has_more(self) -> bool:
-        """Whether an entry waits at or behind ``read_position``."""
-        start = max(self._next, self._acks.mark)
-        return next(self._acks.pending(start, self._owner.line.end), None) is not None
 
     def stats(self) -> CursorStats:
         line, store, holes = self._owner.line, self._store, self._acks.holes
@@ -355,69 +262,6 @@ class Cursor:
             cursor_properties=self.cursor_properties,
         )
 
-    # Reading
-
-    def _check(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-    def _read_memory(
-        self, entries_max: int, bytes_max: int, extra: Source | None = None
-    ) -> list[View] | None:
-        """``extra``: what was just fetched for this cursor, in case it is in the backlog no more."""
-        owner, acks = self._owner, self._acks
-        end = owner.line.end
-        if self._persister is not None and self._persister.near_limit:
-            end = min(end, acks.top)
-            self._warn_blocked()
-        if self._next >= end:
-            return []
-        first = next(acks.pending(self._next, end), None)
-        if first is None:
-            self._next = end
-            return []
-        start = first[0]
-        if owner.tail.covers(start):
-            if self._behind:
-                self._leave_backlog()
-            views, self._next = collect(owner.tail, acks, start, end, entries_max, bytes_max)
-            return views
-        source: Source = owner.backlog
-        if not source.covers(start):
-            if extra is None or not extra.covers(start):
-                return None
-            source = extra
-        views, self._next = collect(source, acks, start, end, entries_max, bytes_max)
-        self._behind = True
-        owner.backlog.passed(self.name, self._next)
-        return views
-
-    def _warn_blocked(self) -> None:
-        if not self._held_back:
-            self._held_back = True
-            log.warning("nothing new is read cursor=%s: %s", self.name, self.blocked)
-
-    def _leave_backlog(self) -> None:
-        self._behind = False
-        self._owner.backlog.left(self.name)
-
-    async def _fetch(self, bytes_max: int) -> Source | None:
-        """What follows from the first unacknowledged entry on. A rewind or reset meanwhile only makes it useless."""
-        owner = self._owner
-        first = next(self._acks.pending(self._next, owner.line.end), None)
-        if first is None:
-            return None
-        ledger, _ = owner.line.find(first[0])
-        try:
-            return await owner.backlog.fetch(first[0], bytes_max)
-        except NoSuchLedgerError:
-            if owner.line.first_ordinal(ledger.ledger_id) is None:
-                return None  # trimmed meanwhile: this cursor has moved on
-            raise
-        except ManagedLedgerClosedError:
-            self._check()
-            raise
-
     def _state(self) -> AckSnapshot:
         return AckSnapshot.of(self._acks, self._owner.line, self._properties)
 
@@ -435,10 +279,7 @@ class Cursor:
 
     def _persisted(self) -> None:
         self._owner.cursor_persisted(self)
-        if self._held_back and self.blocked is None:
-            self._held_back = False
-            if self.on_unblocked is not None:
-                self.on_unblocked()
+        self._unblock()
 
     # For the managed ledger
 
@@ -468,5 +309,4 @@ class Cursor:
 
     def _end(self, error: ManagedLedgerError) -> None:
         self._error = self._error or error
-        if self._behind:
-            self._leave_backlog()
+        self._stop_reading()

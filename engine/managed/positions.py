@@ -147,15 +147,3 @@ class LedgerLine:
         if ordinal <= self.base:
             return Position(self._ids[0], -1)
         return self.position(ordinal - 1)
-
-    def spans(self, start: int, stop: int) -> list[tuple[Position, Position]]:
-        """Existing entries of ``start <= x < stop`` as first and last positions, one pair per ledger."""
-        found = []
-        stop = min(stop, self.end)
-        while start < stop:
-            ledger, base = self.find(start)
-            last = min(stop, base + ledger.entries) - 1
-            first = Position(ledger.ledger_id, start - base)
-            found.append((first, Position(ledger.ledger_id, last - base)))
-            start = last + 1
-        return found

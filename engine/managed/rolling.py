@@ -119,12 +119,12 @@ class LedgerList:
             try:
                 await self._write([*self.line.ledgers, fresh])
             except ManagedLedgerFencedError:
-                writer.abandon(LedgerClosedError("the topic has another owner"))
+                _abandon(writer, "the topic has another owner")
                 await self._delete(writer.ledger_id)
                 raise
             except BaseException:
                 # The list may name the new ledger: it must not be deleted. It stays empty.
-                writer.abandon(LedgerClosedError("its place in the topic is uncertain"))
+                _abandon(writer, "its place in the topic is uncertain")
                 raise
             self.line.push(fresh)
             self.created_ms = self._clock.wall_ms()
@@ -137,7 +137,7 @@ class LedgerList:
             self._highest = fresh
             return
         error = f"new ledger {fresh} is not above {highest}, which this topic has used: ids are being given twice"
-        writer.abandon(LedgerClosedError(error))
+        _abandon(writer, error)
         await self._delete(fresh)
         raise LedgerIdReusedError(error)
 
@@ -252,3 +252,9 @@ class LedgerList:
             await self._ledgers.delete(ledger_id)
         except MagnetarError as error:
             log.warning("ledger leaks ledger=%d error=%r", ledger_id, error)
+
+
+def _abandon(writer: LedgerWriter, why: str) -> None:
+    """Give up a new ledger without telling the listener: to it, this would be the end of the present one."""
+    writer.listener = None
+    writer.abandon(LedgerClosedError(why))

@@ -1,0 +1,214 @@
+"""Topics open in time whatever became of their cursors' storage, and with many cursors and ledgers."""
+
+import asyncio
+
+import pytest
+
+from engine.base.ids import Position
+from engine.ledger.client import LedgerClient
+from engine.ledger.errors import CorruptEntryError, LedgerRecoveryError
+from engine.ledger.reader import LedgerReader
+from engine.managed.errors import CursorUnreadableError, ManagedLedgerLoadError
+from engine.managed.ledger import InitialPosition, ManagedLedger
+from engine.managed.positions import LedgerEntry
+from engine.managed.records import CursorRecord, CursorState, TopicRecord
+from engine.managed.settings import ManagedSettings
+from engine.metadata import paths
+from engine.metadata.memory import Fault
+from tests.managed_cluster import (
+    LAZY,
+    NAME,
+    ONE,
+    Brokers,
+    drain,
+    numbered,
+    publish,
+    rolling,
+)
+
+FIRST = InitialPosition.EARLIEST
+HASTY = ManagedSettings(
+    cursor_persist_interval_s=3600,
+    retry_initial_s=0.02,
+    retry_max_s=0.05,
+    open_timeout_s=2.0,
+    cursor_load_timeout_s=0.5,
+)
+
+
+async def acknowledged(brokers: Brokers, *names: str) -> tuple[dict[str, int], list[Position]]:
+    """A topic of five entries with cursors that persisted a state twice, left by a crash; their ledgers."""
+    factory = brokers.broker(LAZY)
+    ledger = await factory.open(NAME, ONE)
+    cursors = [await ledger.open_cursor(name, FIRST) for name in names]
+    sink = await publish(ledger, 0, 5)
+    places = [Position(*one) for one in sink.positions]
+    for cursor in cursors:
+        for place in places[:2]:
+            cursor.acknowledge([place])
+            await cursor.persisted()
+    brokers.crash(factory)
+    return {one.name: one.stats().cursor_ledger_id for one in cursors}, places
+
+
+async def reopened(brokers: Brokers, settings: ManagedSettings = HASTY) -> ManagedLedger:
+    return await brokers.broker(settings).open(NAME, ONE)
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, ledger_ids: dict[int, Exception | None]) -> None:
+    """Opening these ledgers fails, or never ends for None, while they are in the dict."""
+    real = LedgerClient.open
+
+    async def refusing(
+        self: LedgerClient, ledger_id: int, password: bytes = b"", *, recover: bool
+    ) -> LedgerReader:
+        if ledger_id in ledger_ids:
+            error = ledger_ids[ledger_id]
+            if error is not None:
+                raise error
+            await asyncio.get_running_loop().create_future()
+        return await real(self, ledger_id, password, recover=recover)
+
+    monkeypatch.setattr(LedgerClient, "open", refusing)
+
+
+@pytest.mark.parametrize("error", [LedgerRecoveryError("too few bookies"), None])
+async def test_m14_a_cursor_whose_storage_is_silent_does_not_keep_the_topic_from_opening(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
+    found, places = await acknowledged(brokers, "good", "bad")
+    silent: dict[int, Exception | None] = {found["bad"]: error}
+    refuse(monkeypatch, silent)
+    ledger = await reopened(brokers)
+    assert list(ledger.cursors) == ["good"]
+    await publish(ledger, 5, 1)
+    with pytest.raises(CursorUnreadableError, match="bad"):
+        await ledger.open_cursor("bad", FIRST)
+    ledger.cursors["good"].acknowledge_cumulative(ledger.last_confirmed)
+    await ledger.cursors["good"].persisted()
+    await ledger.trim()
+    assert ledger.line.base == 0, "nothing is trimmed that the silent cursor may need"
+    silent.clear()  # M5: what was confirmed comes back
+    while "bad" not in ledger.cursors:
+        await asyncio.sleep(0.02)
+    assert ledger.cursors["bad"].mark_delete == places[1]
+    assert await drain(ledger.cursors["bad"]) == numbered(2, 4)
+
+
+async def test_a_silent_cursor_can_be_deleted(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, _ = await acknowledged(brokers, "good", "bad")
+    refuse(monkeypatch, {found["bad"]: LedgerRecoveryError("too few bookies")})
+    ledger = await reopened(brokers)
+    await ledger.delete_cursor("bad")
+    assert not await brokers.cluster.store.exists(paths.cursor(NAME, "bad"))
+    assert not await brokers.cluster.store.exists(paths.ledger(found["bad"]))
+    fresh = await ledger.open_cursor("bad", FIRST)
+    assert fresh.backlog_entries() == 5
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+async def test_m10_damaged_entries_of_a_cursor_ledger_make_its_state_older_never_newer(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, lost: int
+) -> None:
+    found, places = await acknowledged(brokers, "s")
+    real = LedgerReader.read
+
+    async def damaged(self: LedgerReader, first: int, last: int, bytes_max: int) -> object:
+        if self.ledger_id == found["s"] and first >= 2 - lost:
+            raise CorruptEntryError("asked to fail")
+        return await real(self, first, last, bytes_max)
+
+    monkeypatch.setattr(LedgerReader, "read", damaged)
+    ledger = await reopened(brokers)
+    # The node's snapshot is from the first acknowledgement, which is also the ledger's first entry.
+    assert ledger.cursors["s"].mark_delete == places[0]
+
+
+async def test_a_cursor_node_that_cannot_be_read_does_not_keep_the_topic_from_opening(
+    brokers: Brokers,
+) -> None:
+    await acknowledged(brokers, "s")
+    store = brokers.cluster.store
+    await store.create(paths.cursor(NAME, "torn"), b"\xff\xff", make_parents=True)
+    ledger = await reopened(brokers)
+    assert list(ledger.cursors) == ["s"]
+    with pytest.raises(CursorUnreadableError, match="ManagedCursorInfo"):
+        await ledger.open_cursor("torn", FIRST)
+    await ledger.delete_cursor("torn")
+    assert (await ledger.open_cursor("torn", FIRST)).backlog_entries() == 5
+
+
+async def test_m14_a_topic_that_cannot_be_opened_in_time_says_what_it_waited_for(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, places = await acknowledged(brokers, "s")
+    silent: dict[int, Exception | None] = {places[0].ledger_id: None}
+    refuse(monkeypatch, silent)
+    factory = brokers.broker(ManagedSettings(open_timeout_s=0.3))
+    with pytest.raises(ManagedLedgerLoadError, match="recovery of the last ledger"):
+        await factory.open(NAME, ONE)
+    silent.clear()
+    assert (await factory.open(NAME, ONE)).last_confirmed == places[-1]
+
+
+async def test_cursors_are_loaded_some_at_a_time(brokers: Brokers) -> None:
+    count, most = 150, 0
+    names = [f"s{i:03d}" for i in range(count)]
+    await acknowledged(brokers, "first")
+    store = brokers.cluster.store
+    record = CursorRecord(-1, CursorState(Position(0, 1)), 1).encode()
+    for name in names:
+        await store.create(paths.cursor(NAME, name), record, make_parents=True)
+    under_way: dict[str, None] = {}
+
+    def watch(session: int, operation: str, path: str) -> Fault | None:
+        nonlocal most
+        if path.startswith(paths.managed_ledger(NAME) + "/s"):
+            if operation == "get":
+                under_way[path] = None
+                most = max(most, len(under_way))
+            elif operation == "put":
+                del under_way[path]
+            return Fault(delay_s=0.005)
+        return None
+
+    brokers.cluster.server.on_call = watch
+    ledger = await brokers.broker(LAZY).open(NAME, ONE)
+    brokers.cluster.server.on_call = None
+    assert list(ledger.cursors) == sorted([*names, "first"])
+    assert 8 <= most <= LAZY.cursor_loads_max
+    assert all(ledger.cursors[name].backlog_entries() == 3 for name in names)
+
+
+async def test_a_thousand_consumed_ledgers_are_trimmed_at_once_and_appends_go_on(
+    brokers: Brokers,
+) -> None:
+    store, closed = brokers.cluster.store, 1_700_000_000_000
+    record = TopicRecord([LedgerEntry(i, 10, 1000, closed) for i in range(1000)])
+    await store.create(paths.managed_ledger(NAME), record.encode(), make_parents=True)
+    for i in range(1000):
+        await store.create(paths.ID_GENERATOR_PREFIX, b"", sequence=True, make_parents=True)
+        await store.create(paths.ledger(i), b"", make_parents=True)
+    ledger = await brokers.broker(LAZY).open(NAME, rolling(5))
+    cursor = await ledger.open_cursor("s", FIRST)
+    deleting: list[str] = []
+
+    def slow(session: int, operation: str, path: str) -> Fault | None:
+        if operation == "delete" and path.startswith(paths.LEDGERS + "/00"):
+            deleting.append(path)
+            return Fault(delay_s=0.03)
+        return None
+
+    brokers.cluster.server.on_call = slow
+    await cursor.clear()
+    trimming = asyncio.get_running_loop().create_task(ledger.trim())
+    await publish(ledger, 0, 23)  # rolls four times meanwhile
+    assert len(deleting) < 1000
+    await trimming
+    while len(deleting) < 1000:
+        await asyncio.sleep(0.01)
+    stored = TopicRecord.decode((await store.get(paths.managed_ledger(NAME)))[0])
+    assert stored.ledgers[0].ledger_id >= 1000
+    assert await drain(cursor) == numbered(0, 23)
