@@ -1,0 +1,41 @@
+"""The switchboard of planted mistakes fits the code as it is, and leaves nothing behind."""
+
+import pytest
+
+from tests.sim import bugs, plants
+from tests.sim.run import WORKLOADS, Play, workload_of
+
+
+@pytest.mark.parametrize("name", [*plants.PLANTS, *plants.CONTROLS])
+def test_a_mistake_has_a_place_in_the_code_and_is_taken_out_again(name: str) -> None:
+    plant = {**plants.PLANTS, **plants.CONTROLS}[name]
+    places = [(owner, attribute) for owner, attribute, _ in plant.make()]
+    before = [getattr(owner, attribute) for owner, attribute in places]
+    with plants.planted(name):
+        during = [getattr(owner, attribute) for owner, attribute in places]
+    assert all(one is not other for one, other in zip(before, during, strict=True))
+    assert [getattr(owner, attribute) for owner, attribute in places] == before
+
+
+@pytest.mark.parametrize("name", [*plants.PLANTS, *plants.CONTROLS])
+def test_a_mistake_says_what_it_is_and_who_is_to_find_it(name: str) -> None:
+    plant = {**plants.PLANTS, **plants.CONTROLS}[name]
+    assert plant.text.endswith(".")
+    assert plant.workload in WORKLOADS
+
+
+def test_at_least_fifteen_mistakes_are_known() -> None:
+    assert len(plants.PLANTS) >= 15
+
+
+def test_a_broken_promise_is_named_before_its_consequences() -> None:
+    found = ["liveness: could not drain", "C3 ledger 1 ends at 43, but 49 was confirmed\nmore"]
+    assert bugs.invariant(found) == "C3 ledger 1 ends at 43, but 49 was confirmed"
+    assert bugs.invariant(found[:1]) == "liveness: could not drain"
+
+
+def test_a_command_repeats_the_run_of_its_play() -> None:
+    play = Play(workload_of(8), 8, "ack-before-fsync")
+    assert play.command == (
+        "python -m tests.sim.run --workload topics --seed 8 --plant ack-before-fsync --verbose"
+    )
