@@ -112,8 +112,8 @@ class Scenario:
         until = self.loop.now + bound_s
         while not done():
             if self.loop.now > until:
-                self.result.violations.append(f"liveness: could not {what} in {bound_s:g} s")
-                self.result.violations += self._why()
+                why = "; ".join(self._why())
+                self.result.violations.append(f"liveness: could not {what} in {bound_s:g} s: {why}")
                 return
             await asyncio.sleep(0.1)
 
