@@ -395,9 +395,10 @@ class BookieRegistration:
 
     @classmethod
     def at(cls, host: str, port: int, http_port: int | None = None) -> "BookieRegistration":
-        found = cls([Endpoint("bookie", host, port, BOOKIE_PROTOCOL)])
-        if http_port is not None:
+        found = cls([])
+        if http_port is not None:  # first, as BookKeeper has it
             found.endpoints.append(Endpoint("httpserver", host, http_port, HTTP_PROTOCOL))
+        found.endpoints.append(Endpoint("bookie", host, port, BOOKIE_PROTOCOL))
         return found
 
     def http_url(self) -> str | None:

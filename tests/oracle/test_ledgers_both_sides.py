@@ -14,6 +14,7 @@ from engine.base.entropy import RandomEntropy
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerFencedError, UnauthorizedError
 from engine.ledger.ledger_metadata import LedgerState
+from engine.ledger.settings import LedgerSettings
 from engine.net.network import LoopNetwork
 from tests.instance import ROOT
 from tests.ledger_cluster import Listener, payloads_of, run_of
@@ -33,11 +34,17 @@ def bookies(request: pytest.FixtureRequest, java: JavaLedgers) -> Bookies:
 
 
 @asynccontextmanager
-async def ours(bookies: Bookies) -> AsyncIterator[LedgerClient]:
+async def ours(
+    bookies: Bookies, settings: LedgerSettings | None = None
+) -> AsyncIterator[LedgerClient]:
     """A client of ours."""
     store = await connected(bookies.zk)
     client = LedgerClient(
-        store=store, network=LoopNetwork(), clock=SystemClock(), entropy=RandomEntropy()
+        store=store,
+        network=LoopNetwork(),
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+        settings=settings,
     )
     try:
         yield client

@@ -1,0 +1,65 @@
+"""Trees of znodes as values to compare, and the file of Apache's that ``tests/golden`` holds ours against."""
+
+import json
+import os
+from pathlib import Path
+
+from engine.metadata.store import MetadataStore
+from engine.wire import mledger_pb2 as pb
+from tests.oracle.servers import connected
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "metadata" / "apache.json"
+
+
+async def dump(zk: str, top: str) -> dict[str, bytes]:
+    """Path and value of every znode from ``top`` on; empty when there is none."""
+    store = await connected(zk)
+    try:
+        found: dict[str, bytes] = {}
+        await _gather(store, top, found)
+        return found
+    finally:
+        await store.close()
+
+
+async def _gather(store: MetadataStore, path: str, found: dict[str, bytes]) -> None:
+    if await store.exists(path) is None:
+        return
+    found[path], _ = await store.get(path)
+    for child in sorted(await store.children(path)):
+        await _gather(store, f"{path}/{child}", found)
+
+
+def remember(values: dict[str, bytes]) -> None:
+    """With ORACLE_RECORD in the environment: put Apache's ``values`` into the golden file, by what they are."""
+    if "ORACLE_RECORD" not in os.environ:
+        return
+    GOLDEN.parent.mkdir(parents=True, exist_ok=True)
+    known = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    known |= {what: value.hex() for what, value in values.items()}
+    GOLDEN.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+
+
+def topic_shape(value: bytes) -> bytes:
+    """A ManagedLedgerInfo with its ledgers numbered from 1 and 1 for any time."""
+    info = pb.ManagedLedgerInfo.FromString(value)
+    assert info.SerializeToString() == value  # so nothing is hidden by what follows
+    for number, ledger in enumerate(info.ledgerInfo, 1):
+        ledger.ledgerId = number
+        ledger.timestamp = min(ledger.timestamp, 1)
+    return bytes(info.SerializeToString())
+
+
+def cursor_shape(value: bytes, topic: bytes) -> bytes:
+    """A ManagedCursorInfo in the same manner, ledgers numbered as in its ``topic``'s record."""
+    ledgers = pb.ManagedLedgerInfo.FromString(topic).ledgerInfo
+    numbers = {ledger.ledgerId: number for number, ledger in enumerate(ledgers, 1)}
+    info = pb.ManagedCursorInfo.FromString(value)
+    assert info.SerializeToString() == value
+    info.cursorsLedgerId = min(info.cursorsLedgerId, 1)
+    info.markDeleteLedgerId = numbers[info.markDeleteLedgerId]
+    info.lastActive = min(info.lastActive, 1)
+    for one in info.individualDeletedMessages:
+        for end in (one.lowerEndpoint, one.upperEndpoint):
+            end.ledgerId = numbers[end.ledgerId]
+    return bytes(info.SerializeToString())
