@@ -65,6 +65,7 @@ class Scripted:
         self.name = name
         self.answer: Answer = honest
         self.batches = True
+        self.batch_code = 0
         self.entries: dict[tuple[int, int], bytes] = {}
         self.fenced: dict[int, None] = {}
         self.requests: list[Request] = []
@@ -77,6 +78,8 @@ class Scripted:
 
     def batch(self, request: wire.BatchReadRequest) -> bytes | None:
         """The answer, None when there is none."""
+        if self.batch_code:
+            return self._batch_reply(request, self.batch_code, [])
         entries: list[bytes] = []
         left = request.bytes_max - 36
         for entry in range(request.first_entry, request.first_entry + request.count_max):
@@ -156,6 +159,14 @@ class World:
             path = paths.available_bookie(bookie.name)
             await self.store.create(path, record, make_parents=True)
 
+    def disconnect(self) -> None:
+        """No bookie can be reached any more, though all stay registered."""
+        for close in self._closers:
+            close()
+        for bookie in self.bookies.values():
+            for transport in bookie.transports:
+                transport.abort()
+
     async def make_read_only(self, name: str) -> None:
         record, _ = await self.store.get(paths.available_bookie(name))
         await self.store.create(paths.read_only_bookie(name), record, make_parents=True)
@@ -176,11 +187,7 @@ class World:
     async def close(self) -> None:
         for client in self.clients:
             await client.close()
-        for close in self._closers:
-            close()
-        for bookie in self.bookies.values():
-            for transport in bookie.transports:
-                transport.abort()
+        self.disconnect()
         await asyncio.sleep(0)
 
 

@@ -6,7 +6,7 @@ import logging
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.ledger import ids, layout, tail
+from engine.ledger import ids, tail
 from engine.ledger.bookies import Bookies
 from engine.ledger.errors import (
     LedgerClosedError,
@@ -22,6 +22,7 @@ from engine.ledger.recovery import recover as recover_ledger
 from engine.ledger.settings import LedgerSettings
 from engine.ledger.writer import LedgerWriter, WriterListener
 from engine.metadata import paths
+from engine.metadata.layout import check_layout
 from engine.metadata.store import (
     MetadataStore,
     NodeExistsError,
@@ -100,9 +101,9 @@ class LedgerClient:
         self._writers.pop(ledger_id, None)
 
     async def _begin(self) -> None:
-        """Before the first use: the cluster's layout is ours. Raises MetadataFormatError, the store's errors."""
+        """Before the first use: the cluster's layout is ours. Raises LayoutError, the store's errors."""
         if not self._layout_known:
-            await layout.verify(self._store)
+            await check_layout(self._store)
             self._layout_known = True
         self.bookies.start()
 

@@ -24,7 +24,8 @@ async def _long_id(store: MetadataStore) -> int:
     """From the newest directory of high bits; a full one makes the next."""
     while True:
         names = await store.children(paths.LONG_ID_GENERATOR)
-        high = max((int(name.removeprefix("HOB-")) for name in names), default=1)
+        digits = [name.removeprefix("HOB-") for name in names if name.startswith("HOB-")]
+        high = max((int(one) for one in digits if one.isdecimal()), default=1)
         low = await _sequence(store, f"{paths.long_id_directory(high)}/ID-")
         if low is not None:
             return high << 32 | low

@@ -150,9 +150,9 @@ class RackAwarePlacement:
             and _neighbours(place, position, size, write_quorum)
         ]
 
-        def cost(bookie: str) -> tuple[bool, int]:
-            poor = bookie in candidates.suspect or bookie in candidates.quarantined
-            return poor, near.count(candidates.rack(bookie))
+        def cost(bookie: str) -> tuple[bool, bool, int]:
+            suspect, quarantined = candidates.suspect, candidates.quarantined
+            return bookie in suspect, bookie in quarantined, near.count(candidates.rack(bookie))
 
         best = min(rest, key=cost)  # the first of equals: ``rest`` is in order of load and chance
         rest.remove(best)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 from engine.base.errors import MisuseError
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
+from engine.ledger.errors import LedgerError
 
 if TYPE_CHECKING:
     from engine.ledger.reader import LedgerReader
@@ -16,8 +17,8 @@ class Scan:
     """An asynchronous iterator over lists of slices, contiguous, in order; made by ``LedgerReader.scan``.
 
     At most ``ranges`` times about ``bytes_max`` bytes are held or under way. Where a range came shorter than guessed
-    its rest is read before the next is given. Raises what ``LedgerReader.read`` raises, at the range that failed. Use
-    it as a context manager: its end, also by cancellation, stops all reads.
+    its rest is read before the next is given. Raises what ``LedgerReader.read`` raises, at the range that failed; who
+    goes on then asks for it again. Use it as a context manager: its end, also by cancellation, stops all reads.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class Scan:
         self._ranges = ranges
         self._begun = False
         self._tasks = TaskScope(f"scan of ledger {reader.ledger_id}", lambda _name, _error: None)
-        self._under_way: deque[tuple[int, int, asyncio.Task[list[Slice]]]] = deque()
+        self._under_way: deque[tuple[int, int, asyncio.Task[list[Slice]] | None]] = deque()
 
     async def __aenter__(self) -> Self:
         return self
@@ -49,8 +50,14 @@ class Scan:
         if self._at > self._last:
             raise StopAsyncIteration
         self._fill()
-        _, stop, task = self._under_way[0]
-        slices = await asyncio.shield(task)
+        first, stop, task = self._under_way[0]
+        if task is None:
+            task = self._start(first, stop)[2]
+        try:
+            slices = await asyncio.shield(task)
+        except LedgerError:
+            self._under_way[0] = first, stop, None  # asked for again when the caller asks again
+            raise
         self._under_way.popleft()
         self._begun = True
         self._at = slices[-1].first + slices[-1].count
