@@ -59,13 +59,15 @@ def read_local_cookies(disk: Disk, directories: list[str]) -> list[bytes | None]
 
 
 def write_local_cookies(disk: Disk, directories: list[str], cookie: bytes) -> None:
-    """Durable on return."""
+    """Durable on return; each directory has the old one or the new one at any time."""
     for directory in directories:
-        file = disk.open(f"{directory}/{COOKIE_NAME}", create=True)
+        path = f"{directory}/{COOKIE_NAME}"
+        file = disk.open(f"{path}.new", create=True)
         file.pwritev([cookie], 0)
         file.truncate(len(cookie))
         file.fdatasync()
         file.close()
+        disk.rename(f"{path}.new", path)
         disk.sync_dir(directory)
 
 

@@ -1,89 +1,31 @@
 """What a bookie has answered survives any crash: the storage is stopped at every disk operation of a workload."""
 
 import random
-import struct
 
 import pytest
 
 from bookie.storage.checkpoint import begin_flush
 from bookie.storage.codes import Code
+from bookie.storage.entry_log import EntryLogReader
 from bookie.storage.entry_log_format import FILE_HEADER_BYTES
 from bookie.storage.errors import DamagedError, DiskFullError, JournalDamagedError, StorageError
-from bookie.storage.journal_format import Kind, Record, fence_record
+from bookie.storage.journal_format import Kind, Record
+from bookie.storage.log_files import LogFiles
 from bookie.storage.reads import StoredEntries
-from bookie.storage.recover import Limits, Storage, format_storage, open_storage
+from bookie.storage.recover import Storage
 from bookie.storage.runs import cut_frames
 from tests.sim.disk import Crashed, FaultDisk
-
-JOURNAL, LEDGER, IDENTITY, KEY = "/j/current", "/l/current", b"bookie-1", b"k" * 20
-LIMITS = Limits(32 << 10, True, 8 << 10, 64 << 10, True, 4 << 10, 64 << 10)
-
-
-def frame(ledger: int, entry: int, payload: bytes, key: bytes = KEY) -> bytes:
-    body = struct.pack(">I20sqqqq", 0x02010000, key, ledger, entry, entry - 1, 0) + payload
-    return struct.pack(">I", len(body)) + body
-
-
-def fresh() -> FaultDisk:
-    disk = FaultDisk()
-    disk.makedirs(JOURNAL)
-    disk.makedirs(LEDGER)
-    format_storage(disk, JOURNAL, [LEDGER], IDENTITY)
-    return disk
-
-
-def opened(disk: FaultDisk, *, accept_loss: bool = False, seed: int = 1) -> Storage:
-    draw = random.Random(seed)
-    return open_storage(
-        disk,
-        JOURNAL,
-        [LEDGER],
-        IDENTITY,
-        LIMITS,
-        lambda: draw.getrandbits(64),
-        accept_loss=accept_loss,
-    )
-
-
-def add(storage: Storage, data: bytes, *, recovery: bool = False) -> Code:
-    """One buffer of frames, synced when OK is returned."""
-    for run in cut_frames(data):
-        code = storage.ledgers.add(run, recovery=recovery)
-        if code != Code.OK:
-            return code
-    storage.journal.write_group([Record(Kind.ADDS, data, 0)])
-    return Code.OK
-
-
-def fence(storage: Storage, ledger: int) -> None:
-    assert storage.ledgers.fence(ledger, KEY) == Code.OK
-    storage.journal.write_group([fence_record(ledger, KEY)])
-    found = storage.ledgers.get(ledger)
-    assert found is not None
-    found.fence_durable = True
-
-
-def flush(storage: Storage, *, checkpoint: bool = True) -> None:
-    work = begin_flush(storage.ledgers, storage.journal.mark)
-    storage.flusher.flush(work)
-    storage.ledgers.cache.flushed()
-    if checkpoint:
-        storage.journal.recycle(storage.flusher.checkpoint())
-
-
-def read(storage: Storage, ledger: int, entry: int) -> bytes | Code:
-    """Payload, or why not."""
-    known = storage.ledgers.get(ledger)
-    if known is None or known.deleted_ms:
-        return storage.ledgers.absent(ledger)
-    found = storage.ledgers.cache.find(ledger, entry)
-    if found is not None:
-        run, i = found
-        return run.buf[run.offsets[i] + 32 : run.end(i)]
-    code, data = StoredEntries(storage.entries, storage.reader, lambda _: None).read(ledger, entry)
-    if code == Code.NO_ENTRY:
-        return storage.ledgers.absent(ledger)
-    return data[32:] if code == Code.OK else code
+from tests.unit.bookie.storages import (
+    JOURNAL,
+    LEDGER,
+    add,
+    fence,
+    flush,
+    frame,
+    fresh,
+    opened,
+    read,
+)
 
 
 class Workload:
@@ -187,6 +129,11 @@ def test_answered_adds_and_fences_survive_a_crash_at_every_disk_operation(keeps:
         )
         storage = opened(disk, seed=at)
         work.check(storage)
+        if at % 4 == 0:
+            work.settle(storage)
+            disk.crash()
+            disk.drop_index(f"{LEDGER}/index")
+            work.check(opened(disk, seed=at + 1))
 
 
 def test_crashes_one_after_another_lose_nothing() -> None:
@@ -388,8 +335,5 @@ def test_a_flipped_bit_in_an_entry_log_is_an_error_not_an_absence() -> None:
         disk.damage(f"{LEDGER}/{log}", offset)
 
 
-def opened_reader(disk: FaultDisk):  # type: ignore[no-untyped-def]
-    from bookie.storage.entry_log import EntryLogReader
-    from bookie.storage.log_files import LogFiles
-
+def opened_reader(disk: FaultDisk) -> EntryLogReader:
     return EntryLogReader(disk, LogFiles(disk, [LEDGER]), 1 << 20)
