@@ -103,6 +103,7 @@ class ManagedLedger:
         await self._appender.open_first()
         self.step = "loading of the cursors"
         await self._cursors.load()
+        self._check()  # somebody else may have opened it meanwhile
         self._cursors_known = True
         self._sweep_soon()
 

@@ -85,7 +85,7 @@ class TopicCursors:
         finally:
             await scope.close()
         self.by_name = {name: self.by_name[name] for name in names if name in self.by_name}
-        if self.unread:
+        if self.unread and not owner.tasks.closed:
             owner.tasks.spawn("unread cursors", self._read_later())
 
     async def _load_some(self, left: list[str]) -> None:
