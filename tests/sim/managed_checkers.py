@@ -89,7 +89,8 @@ def everything_is_kept(history: m.ManagedHistory) -> list[str]:
     stored = list(_of(history, m.Stored))
     appended = {(event.topic, event.entry) for event in _of(history, m.Append)}
     lists = {event.topic: event.ledgers for event in _of(history, m.Listed)}
-    for kept in _of(history, m.Kept):
+    last = {kept.topic: kept for kept in _of(history, m.Kept)}
+    for kept in last.values():
         there = dict(kept.entries)
         found += [
             f"M12 {kept.topic}: {event.entry} at {event.position} is lost, or became {there.get(event.position)}"
@@ -126,8 +127,8 @@ class _Acks:
         """Latest time by position."""
         self.first_asked: dict[tuple[str, Position], float] = {}
         """By owner since its latest reset."""
-        self.stored: dict[Position, float] = {}
-        """When it was asked for what is known to be durable, by position."""
+        self.stored: dict[Position, tuple[float, float]] = {}
+        """When that was asked for which is known to be durable, and since when it is known, by position."""
         self.resets: list[m.Reset] = []
 
     def ask(self, event: m.AckAsked, known: list[Position]) -> None:
@@ -141,7 +142,9 @@ class _Acks:
     def store(self, event: m.AckStored) -> None:
         for (owner, position), at in self.first_asked.items():
             if owner == event.owner and at <= event.since:
-                self.stored[position] = max(self.stored.get(position, -1.0), at)
+                before = self.stored.get(position)
+                if before is None or before[0] < at:
+                    self.stored[position] = (at, event.at)
 
     def reset(self, event: m.Reset, known: list[Position]) -> None:
         """Forgets what is at ``to`` or behind, and acknowledges what is before."""
@@ -155,10 +158,10 @@ class _Acks:
                 self.asked[position] = max(self.asked.get(position, event.since), event.since)
                 self.first_asked.setdefault((event.owner, position), event.since)
 
-    def surely_acked(self, position: Position) -> bool:
-        """Who opened after this was confirmed must know it, also if opening began before: opening shuts others out."""
-        at = self.stored.get(position)
-        return at is not None and not any(r.at >= at and position >= r.to for r in self.resets)
+    def surely_acked(self, position: Position, since: float) -> bool:
+        """An object opened from ``since`` on must know it as acknowledged."""
+        asked, known = self.stored.get(position, (0.0, float("inf")))
+        return known <= since and not any(r.at >= asked and position >= r.to for r in self.resets)
 
     def surely_not(self, position: Position, since: float) -> bool:
         """An object opened from ``since`` on must not know it as acknowledged."""
@@ -197,7 +200,7 @@ def acknowledgements_hold(history: m.ManagedHistory) -> list[str]:
                 found += [
                     f"M5 {name}: {p} was acknowledged for good, {event.owner} does not know it"
                     for p in sorted(event.unacked)
-                    if of.surely_acked(p)
+                    if of.surely_acked(p, event.since)
                 ]
                 found += [
                     f"M10 {name}: {event.owner} takes {p} for acknowledged, nobody did that"
