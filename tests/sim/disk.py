@@ -341,6 +341,15 @@ class FaultDisk:
         """The index is lost."""
         self._indexes[path] = _IndexStore()
 
+    def copy_index(self, path: str) -> dict[bytes, bytes]:
+        """What an index holds durably."""
+        return dict(self._indexes[path].durable)
+
+    def put_index(self, path: str, rows: dict[bytes, bytes]) -> None:
+        """Put an index back to what it was earlier."""
+        store = self._indexes[path] = _IndexStore()
+        store.now, store.durable = dict(rows), dict(rows)
+
     def _need_dir(self, path: str) -> None:
         if path not in self._dirs:
             raise FileNotFoundError(errno.ENOENT, "No such directory", path)
