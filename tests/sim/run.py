@@ -11,15 +11,17 @@ from typing import NamedTuple
 
 from tests.sim import plants
 from tests.sim.ledger_scenario import run_ledger_seed
+from tests.sim.managed_scenario import run_managed_seed
 from tests.sim.play import Result
 from tests.sim.scenario import run_light, run_seed
 
 WORKLOADS: dict[str, Callable[..., Result]] = {
     "topics": run_seed,
     "ledger": run_ledger_seed,
+    "managed": run_managed_seed,
     "light": run_light,
 }
-TURNS = ("topics", "ledger")
+TURNS = ("topics", "ledger", "topics", "managed")
 """Workloads that the seeds of a campaign take in turn, unless one is named."""
 SEEDS_PER_PROCESS = 20
 CHECKED_TWICE = 6
