@@ -64,10 +64,10 @@ def file_kind(path: str) -> str:
 
 
 def is_inside(function: str) -> bool:
-    """Whether a function of that name is being executed by this thread."""
+    """Whether the function of that qualified name is being executed by this thread."""
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_name == function:
+        if frame.f_code.co_qualname == function:
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False

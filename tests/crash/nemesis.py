@@ -17,7 +17,7 @@ GOES_ON_S = 60.0
 PATIENCE_S = 5.0
 HEAL_S = 2.0
 """At most so long until the next blow: it may meet ledgers that have not got their third bookie back."""
-POINT_S = 4.0
+POINT_S = 6.0
 BEYOND_S = 1.7 * SESSION_S
 
 
@@ -78,7 +78,7 @@ class Nemesis:
                 point.operation,
                 point.inside,
                 armed=False,
-                nth=self._draw.choice([1, 2, 5, 20]),
+                nth=self._draw.choice([1, 2, 5]),
                 when=self._draw.choice(["before", "after"]),
                 loss=self._draw.choice(["all", "some"]),
                 seed=self._draw.randrange(1 << 30),

@@ -21,6 +21,9 @@ SMALL = {
     "entry_log_block_bytes_max": str(8 << 10),
     "flush_interval_s": "0.1",
     "gc_wait_time_s": "0.1",
+    "minor_compaction_interval_s": "0.2",
+    "major_compaction_interval_s": "0.2",
+    "major_compaction_threshold": "0.95",
     "disk_check_interval_s": "5",
 }
 

@@ -9,7 +9,7 @@ Part = Literal["serve", "replay", "format"]
 
 
 class Point(NamedTuple):
-    """An operation of a LossyDisk, only below function ``inside`` if that is given. ``often``: it comes many times."""
+    """An operation of a LossyDisk, only below the function ``inside`` if that is given. ``often``: it comes again."""
 
     part: Part
     operation: str
@@ -20,47 +20,58 @@ class Point(NamedTuple):
         return f"{self.part}:{self.operation}{f' in {self.inside}' if self.inside else ''}"
 
 
-MARK = (
-    "lastmark.create",
-    "lastmark.write",
-    "lastmark.sync",
-    "lastmark.rename",
-    "lastmark.sync_dir",
-)
-FILL = ("journal.create", "journal.fill", "journal.sync_fill", "journal.sync_dir")
-BEGIN = ("journal.header", "journal.sync_header")
-LOG = ("entrylog.create", "entrylog.header", "entrylog.sync_dir", "entrylog.write", "entrylog.sync")
+def points(part: Part, inside: str, kind: str, names: str, *, often: bool = True) -> list[Point]:
+    """One for each of ``names`` of files of that kind."""
+    return [Point(part, f"{kind}.{name}", inside, often) for name in names.split()]
 
-POINTS = [
-    *(Point("serve", name) for name in ("journal.write", "journal.sync", *FILL, *BEGIN, *LOG)),
-    Point("serve", "index.write", "flush"),
-    Point("serve", "index.flush", "checkpoint"),
-    *(Point("serve", name, "checkpoint") for name in MARK),
-    Point("serve", "journal.remove", "recycle"),
-    Point("serve", "index.write", "collect"),
-    Point("serve", "index.flush", "collect"),
-    Point("serve", "entrylog.remove", "remove_logs"),
-    Point("serve", "entrylog.sync_dir", "remove_logs"),
-    Point("replay", "index.open", often=False),
-    Point("replay", "journal.sync_again", often=False),
-    *(Point("replay", name, often=False) for name in (*BEGIN, *LOG)),
-    Point("replay", "index.write", often=False),
-    Point("replay", "index.flush", often=False),
-    *(Point("replay", name, often=False) for name in MARK),
-    Point("replay", "entrylog.remove", "open_storage", often=False),
-    *(
-        Point("format", f"formatting.{name}", often=False)
-        for name in ("create", "sync", "sync_dir")
-    ),
-    *(Point("format", f"cookie.{name}", often=False) for name in ("create", "write", "sync")),
-    Point("format", "cookie.sync_dir", often=False),
-    Point("format", "index.open", often=False),
-    Point("format", "index.write", "format_storage", often=False),
-    Point("format", "index.flush", "format_storage", often=False),
-    *(Point("format", name, "format_storage", often=False) for name in MARK),
-    Point("format", "nothing.sync_dir", often=False),
-    Point("format", "formatting.remove", often=False),
-    *(Point("format", name, often=False) for name in (*FILL, *BEGIN)),
+
+SECURE = (("manifest", "write sync"), ("index", "flush"))
+"""How what garbage collection and compaction decide becomes durable."""
+
+SERVE = [
+    *points("serve", "", "journal", "write sync create fill sync_fill sync_dir header sync_header"),
+    *points("serve", "Flusher.flush", "entrylog", "create header sync_dir write sync"),
+    *points("serve", "Flusher.flush", "manifest", "write"),
+    *points("serve", "Flusher.flush", "index", "write"),
+    *points("serve", "Flusher.checkpoint", "manifest", "sync"),
+    *points("serve", "Flusher.checkpoint", "index", "write flush"),
+    *points("serve", "Flusher.checkpoint", "lastmark", "create write sync rename sync_dir"),
+    *points("serve", "JournalWriter.recycle", "journal", "remove"),
 ]
-UNNAMED = {"lastmark.truncate", "cookie.truncate"}
+GARBAGE = [
+    *points("serve", "forget_ledgers", "index", "write"),
+    *(point for kind, names in SECURE for point in points("serve", "forget_ledgers", kind, names)),
+    *(point for kind, names in SECURE for point in points("serve", "retire_logs", kind, names)),
+    *points("serve", "remove_logs", "entrylog", "remove sync_dir"),
+]
+COMPACTION = [
+    *points("serve", "Copier.copy", "entrylog", "create header sync_dir write"),
+    *points("serve", "Copier.sync", "entrylog", "sync"),
+    *(point for kind, names in SECURE for point in points("serve", "announce", kind, names)),
+    *points("serve", "switch", "index", "write"),
+]
+REPLAY = [
+    *points("replay", "", "index", "open write flush", often=False),
+    *points("replay", "", "journal", "sync_again header sync_header", often=False),
+    *points("replay", "", "entrylog", "create header sync_dir write sync", often=False),
+    *points("replay", "", "manifest", "create write sync sync_dir", often=False),
+    *points("replay", "", "lastmark", "create write sync rename sync_dir", often=False),
+    *points("replay", "Manifest.remove_old", "manifest", "remove sync_dir", often=False),
+    *points("replay", "open_storage", "entrylog", "remove", often=False),
+]
+FORMAT = [
+    *points("format", "", "formatting", "create sync sync_dir remove", often=False),
+    *points("format", "", "cookie", "create write sync sync_dir", often=False),
+    *points("format", "format_storage", "manifest", "create write sync sync_dir", often=False),
+    *points(
+        "format", "format_storage", "lastmark", "create write sync rename sync_dir", often=False
+    ),
+    *points("format", "format_storage", "index", "open write flush", often=False),
+    *points("format", "format_storage", "nothing", "sync_dir", often=False),
+    *points(
+        "format", "", "journal", "create fill sync_fill sync_dir header sync_header", often=False
+    ),
+]
+POINTS = [*SERVE, *GARBAGE, *COMPACTION, *REPLAY, *FORMAT]
+UNNAMED = {"lastmark.truncate", "cookie.truncate", "manifest.truncate"}
 """Seen, but nothing that a crash could do there differs from the write before them."""

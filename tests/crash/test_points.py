@@ -87,7 +87,12 @@ async def test_killed_while_starting_again(places: Any, capsys: pytest.CaptureFi
         for plan in work:
             await place.life(
                 replace(
-                    plan, operation="index.write", inside="flush", when="before", nth=2, armed=False
+                    plan,
+                    operation="index.write",
+                    inside="Flusher.flush",
+                    when="before",
+                    nth=2,
+                    armed=False,
                 )
             )
             await place.start(plan, lives=False)
@@ -130,4 +135,5 @@ async def test_every_operation_of_the_disk_has_a_named_point(places: Any) -> Non
         place.bookie.end(signal.SIGTERM)
         seen |= place.words()["seen"]
     assert len(seen) > 20
-    assert not set(seen) - {point.operation for point in POINTS} - UNNAMED
+    unnamed = set(seen) - {point.operation for point in POINTS} - UNNAMED
+    assert not unnamed

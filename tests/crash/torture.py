@@ -25,11 +25,13 @@ PRODUCERS = 4
 QUIET_S = 30.0
 """Nothing received for so long: the rest is lost."""
 BOOKIE = {
-    "journal_file_bytes": str(4 << 20),
-    "write_cache_bytes": str(4 << 20),
-    "entry_log_bytes_max": str(16 << 20),
+    "journal_file_bytes": str(1 << 20),
+    "write_cache_bytes": str(1 << 20),
+    "entry_log_bytes_max": str(2 << 20),
     "flush_interval_s": "0.5",
-    "gc_wait_time_s": "2",
+    "gc_wait_time_s": "1",
+    "minor_compaction_interval_s": "2",
+    "major_compaction_interval_s": "5",
 }
 
 
