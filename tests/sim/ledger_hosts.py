@@ -3,6 +3,7 @@
 import asyncio
 import random
 import zlib
+from typing import Protocol
 
 from engine.base.slices import Slice
 from engine.ledger.client import LedgerClient
@@ -41,7 +42,8 @@ def make_run(ledger: int, first: int, who: str, sizes: list[int]) -> Slice:
         head = marker(ledger, first + i, who)
         filler = random.Random(f"{ledger}/{first + i}").randbytes(max(size - len(head), 0))
         parts.append(head + filler)
-    spans, at = [], 0
+    spans: list[int] = []
+    at = 0
     for part in parts:
         spans += (at, at + len(part))
         at += len(part)
@@ -55,6 +57,16 @@ def marker(ledger: int, entry: int, who: str) -> bytes:
 def sums(run: Slice) -> tuple[int, ...]:
     """Checksums of a run's entries."""
     return tuple(zlib.crc32(run.entry(i)) for i in range(run.count))
+
+
+class Worker(Protocol):
+    """What a process does in a run, as the scenario sees it."""
+
+    who: str
+    calm: bool
+    """From now on begin nothing new."""
+    busy: dict[str, str]
+    """What each hand is doing now."""
 
 
 class Listener:

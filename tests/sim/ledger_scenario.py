@@ -16,7 +16,7 @@ from tests.sim import ledger_checkers
 from tests.sim import ledger_history as h
 from tests.sim.cluster import EPOCH_MS, Machine
 from tests.sim.ledger_cluster import LedgerCluster, draw_shapes
-from tests.sim.ledger_hosts import PASSWORD, Host
+from tests.sim.ledger_hosts import PASSWORD, Host, Worker
 from tests.sim.loop import Node, SimLoop
 from tests.sim.nemesis import Nemesis
 from tests.sim.play import Result, play
@@ -41,7 +41,7 @@ class LedgerScenario:
         self.cluster = LedgerCluster(loop, shape, self.work.hosts)
         self.cluster.run_host = self._run_host
         self.duration_s = rng.choice((5.0, 10.0, 20.0))
-        self.hosts: dict[str, Host] = {}
+        self.hosts: dict[str, Worker] = {}
         self.calm = False
         self.nemesis = Nemesis(self.cluster, [], rng)
         result.plan = f"{shape} {self.work} {self.duration_s:g} s {self.nemesis.plan}"
@@ -49,7 +49,8 @@ class LedgerScenario:
             print(f"seed {loop.seed}: {result.plan}")
 
     async def _run_host(self, machine: Machine, client: LedgerClient) -> None:
-        host = self.hosts[machine.name] = Host(self.cluster, machine, client, self.work)
+        host = Host(self.cluster, machine, client, self.work)
+        self.hosts[machine.name] = host
         host.calm = self.calm
         await host.run()
         await (
@@ -95,7 +96,7 @@ class LedgerScenario:
     def _idle(self) -> bool:
         return not any(host.busy for host in self._alive())
 
-    def _alive(self) -> list[Host]:
+    def _alive(self) -> list[Worker]:
         return [
             h for name, h in self.hosts.items() if h.who == self.cluster.machines[name].incarnation
         ]

@@ -64,7 +64,8 @@ TOPICS = tuple(f"public/default/persistent/t{i}" for i in range(2))
 
 def _run(owner: str, first: int, count: int, size: int) -> Slice:
     parts = [f"<{owner} {first + i}>".encode().ljust(size, b".") for i in range(count)]
-    spans, at = [], 0
+    spans: list[int] = []
+    at = 0
     for part in parts:
         spans += (at, at + len(part))
         at += len(part)

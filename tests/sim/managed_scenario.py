@@ -4,7 +4,7 @@ things break; then everything heals, and one more owner of each topic reads all 
 import asyncio
 import random
 
-from engine.base.ids import EARLIEST
+from engine.base.ids import EARLIEST, Position
 from engine.ledger.client import LedgerClient
 from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.settings import LedgerConfig
@@ -89,7 +89,7 @@ class ManagedScenario(LedgerScenario):
                 await asyncio.sleep(0.05)
         # A fresh cursor, so that what others acknowledged is read, too.
         reader = await owner.ledger.open_cursor("all", EARLIEST, durable=False)
-        found = []
+        found: list[tuple[Position, m.Entry]] = []
         async with asyncio.timeout(DRAIN_S):
             while reader.backlog_entries() > len(found):
                 for view in await reader.read(100, 100_000):
