@@ -3,10 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from engine.base.entropy import Entropy
 from engine.base.tasks import TaskScope
 from engine.ledger.channel import BookieChannel
+from engine.ledger.connection import BookieConnection
+from engine.ledger.explicit_lac import V3Channel
 from engine.ledger.health import BookieHealth
 from engine.ledger.placement import DEFAULT_RACK, Candidates, Placement, own_seats, policy
 from engine.ledger.settings import LedgerSettings
@@ -23,6 +26,7 @@ from engine.net.network import Network
 log = logging.getLogger(__name__)
 
 RELOAD_RETRY_S = 0.5
+C = TypeVar("C", bound=BookieConnection)
 BACKOFF_STEPS = 32
 """The first pause after a failed connect is this part of the longest."""
 
@@ -55,7 +59,9 @@ class Bookies:
         self._tasks = TaskScope("bookies")
         self._channels: dict[str, BookieChannel] = {}
         self._reading: dict[str, BookieChannel] = {}
+        self._v3: dict[str, V3Channel] = {}
         self._no_batches: dict[str, None] = {}
+        self._no_v3: dict[str, None] = {}
         self._batches_known: dict[str, None] = {}
         self._backoff: dict[str, tuple[float, float]] = {}  # pause, until
         self._addresses: dict[str, tuple[str, int]] = {}
@@ -81,8 +87,9 @@ class Bookies:
         for stop in self._stops:
             stop()
         await self._tasks.close()
-        for channel in [*self._channels.values(), *self._reading.values()]:
-            channel.take_down("client closed")
+        for channels in (self._channels, self._reading, self._v3):
+            for channel in list(channels.values()):
+                channel.take_down("client closed")
 
     # Registrations
 
@@ -137,6 +144,7 @@ class Bookies:
         self._backoff.pop(bookie_id, None)
         self._no_batches.pop(bookie_id, None)
         self._batches_known.pop(bookie_id, None)
+        self._no_v3.pop(bookie_id, None)
         self.health.registered(bookie_id)
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
@@ -222,12 +230,21 @@ class Bookies:
     def channel(self, bookie_id: str) -> BookieChannel:
         """The channel for adds, fencing and recovery, connecting when there is none. May go down at any time, and
         comes down already while a bookie cannot be connected to."""
-        return self._live(self._channels, bookie_id)
+        return self._live(self._channels, bookie_id, BookieChannel)
 
     def reading(self, bookie_id: str) -> BookieChannel:
         """The channel for plain reads, likewise: its answers can never be taken for those of fencing reads (C10), and
         its large answers never stand before acknowledgements."""
-        return self._live(self._reading, bookie_id)
+        return self._live(self._reading, bookie_id, BookieChannel)
+
+    def v3(self, bookie_id: str) -> V3Channel:
+        """The connection for requests that only V3 has; down at once with a bookie that closed it without an answer,
+        until that registers anew."""
+        if bookie_id in self._no_v3:
+            channel = V3Channel(bookie_id, self._settings.unsent_bytes_max)
+            channel.take_down("knows no V3")
+            return channel
+        return self._live(self._v3, bookie_id, V3Channel)
 
     def knows_batches(self, bookie_id: str) -> bool:
         """False once a bookie refused a batch read, until it registers anew."""
@@ -238,11 +255,11 @@ class Bookies:
             log.info("bookie knows no batch reads bookie=%s", bookie_id)
             self._no_batches[bookie_id] = None
 
-    def _live(self, channels: dict[str, BookieChannel], bookie_id: str) -> BookieChannel:
+    def _live(self, channels: dict[str, C], bookie_id: str, make: Callable[[str, int], C]) -> C:
         channel = channels.get(bookie_id)
         if channel is not None and channel.down is None:
             return channel
-        channel = BookieChannel(bookie_id, self._settings.unsent_bytes_max)
+        channel = make(bookie_id, self._settings.unsent_bytes_max)
         _, until = self._backoff.get(bookie_id, (0.0, 0.0))
         if self._tasks.closed:
             channel.take_down("client closed")
@@ -255,7 +272,7 @@ class Bookies:
         self._tasks.spawn(f"connect {bookie_id}", self._connect(channel))
         return channel
 
-    async def _connect(self, channel: BookieChannel) -> None:
+    async def _connect(self, channel: BookieConnection) -> None:
         bookie_id = channel.bookie_id
         await channel.connect(
             self._network, lambda: self.address(bookie_id), self._settings.connect_timeout_s
@@ -263,9 +280,9 @@ class Bookies:
         if channel.transport is not None:
             self._backoff.pop(bookie_id, None)
 
-    def _channel_down(self, channel: BookieChannel, reason: str) -> None:
+    def _channel_down(self, channel: BookieConnection, reason: str) -> None:
         bookie_id = channel.bookie_id
-        for channels in (self._channels, self._reading):
+        for channels in (self._channels, self._reading, self._v3):
             if channels.get(bookie_id) is channel:
                 del channels[bookie_id]
         self._addresses.pop(bookie_id, None)
@@ -274,18 +291,23 @@ class Bookies:
         log.info("bookie connection down bookie=%s reason=%s", bookie_id, reason)
         if channel.transport is None:
             self._wait_longer(bookie_id)
-        if channel.batches:
-            self._batches_known[bookie_id] = None
-        elif (
-            channel.batches is False
-            and channel.closed_by_peer
-            and bookie_id not in self._batches_known
-        ):
-            # It closed the connection instead of answering: so do bookies that do not know the request. One that died
-            # looks the same, and is asked one by one until it registers anew.
-            self.refuses_batches(bookie_id)
+        if isinstance(channel, BookieChannel) and self._refused_batch(channel):
+            return
+        if isinstance(channel, V3Channel) and channel.closed_by_peer and not channel.answered:
+            self._no_v3[bookie_id] = None
             return
         self.failed(bookie_id)
+
+    def _refused_batch(self, channel: BookieChannel) -> bool:
+        """Whether the bookie closed the connection instead of answering a batch read, as those do that do not know it.
+        One that died looks the same, and is asked one by one until it registers anew."""
+        if channel.batches:
+            self._batches_known[channel.bookie_id] = None
+        unanswered = channel.batches is False and channel.closed_by_peer
+        if not unanswered or channel.bookie_id in self._batches_known:
+            return False
+        self.refuses_batches(channel.bookie_id)
+        return True
 
     def _wait_longer(self, bookie_id: str) -> None:
         longest = self._settings.reconnect_backoff_max_s

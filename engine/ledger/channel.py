@@ -7,14 +7,10 @@ V2 answers name no request but a ledger and an entry, so requests of which one a
 different channels (C10): adds, fencing and recovery over one, plain reads over a second (``Bookies.reading``).
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from struct import Struct
 from typing import Protocol
 
-from engine.base.errors import MagnetarError
-from engine.net.network import Network
-from engine.net.transport import Connection
+from engine.ledger.connection import BookieConnection
 from engine.wire import bookie_commands as wire
 from engine.wire.kernels import NEED, OTHER, take_add_replies, take_read_replies
 
@@ -63,42 +59,17 @@ _BATCH_HEAD = Struct(">IIiqqq")
 _BATCH_VERSION_2 = wire.VERSION << 24 | wire.BATCH_READ << 16
 
 
-class BookieChannel(Connection):
-    """Made by ``Bookies``. ``down`` is the reason once it is over, else None.
-
-    ``heard_at`` is when the bookie last said anything, in loop time; ``batches`` whether it has answered a batch read
-    on this connection: None while it was not asked for one.
-    """
+class BookieChannel(BookieConnection):
+    """Made by ``Bookies``. ``batches`` tells whether the bookie has answered a batch read on this connection; None
+    while it was not asked for one."""
 
     def __init__(self, bookie_id: str, unsent_bytes_max: int) -> None:
-        super().__init__(wire.FRAME_BYTES_MAX, unsent_bytes_max)
-        self.bookie_id = bookie_id
-        self.down: str | None = None
-        self.heard_at = self._loop.time()
+        super().__init__(bookie_id, unsent_bytes_max)
         self.batches: bool | None = None
-        self.closed_by_peer = False
         self._batch_sinks: dict[int, BatchSink] = {}
         self._next_batch = 0
         self._adders: dict[int, list[AddSink]] = {}
         self._readers: dict[int, list[ReadSink]] = {}
-        self._watchers: list[Callable[[BookieChannel, str], None]] = []
-
-    async def connect(
-        self,
-        network: Network,
-        address: Callable[[], Awaitable[tuple[str, int]]],
-        timeout_s: float,
-    ) -> None:
-        """Open the connection; on failure the channel goes down. Cancelled it goes down too."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                host, port = await address()
-                await network.connect(host, port, lambda: self)
-        except (OSError, TimeoutError, MagnetarError) as e:
-            self.take_down(f"connect failed: {type(e).__name__} {e}")
-        except asyncio.CancelledError:
-            self.take_down("stopped while connecting")
-            raise
 
     # Who waits
 
@@ -142,19 +113,7 @@ class BookieChannel(Connection):
         """The answer, if it still comes, interests nobody."""
         self._batch_sinks.pop(number, None)
 
-    def silent_since(self, moment: float) -> bool:
-        """Whether nothing was heard since ``moment``: with requests under way the bookie or the link hangs."""
-        return self.heard_at <= moment
-
-    def on_down(self, callback: Callable[["BookieChannel", str], None]) -> None:
-        self._watchers.append(callback)
-
-    def take_down(self, reason: str) -> None:
-        """End the channel at once and tell everybody who waits."""
-        if self.down is not None:
-            return
-        self.down = reason
-        self.abort()
+    def tell_down(self, reason: str) -> None:
         told: list[AddSink | ReadSink | BatchSink] = []
         for adders in self._adders.values():
             told += adders
@@ -164,29 +123,10 @@ class BookieChannel(Connection):
         self._adders.clear()
         self._readers.clear()
         self._batch_sinks.clear()
-        for callback in self._watchers:
-            callback(self, reason)
         for sink in told:
             sink.channel_down(self, reason)
 
     # Hooks of Connection
-
-    def opened(self) -> None:
-        self.heard_at = self._loop.time()
-
-    def data_received(self, data: bytes) -> None:
-        self.heard_at = self._loop.time()
-        super().data_received(data)
-
-    def flush(self) -> None:
-        """As in Connection; also bounds what waits for a connection that does not come to stand."""
-        if self.transport is None and self.buffered_bytes > self.buffered_bytes_max:
-            self._loop.call_soon(self.take_down, "too much waits for the connection")
-        super().flush()
-
-    def closed(self, error: Exception | None) -> None:
-        self.closed_by_peer = self.down is None
-        self.take_down("connection closed" if error is None else f"connection lost: {error}")
 
     def received(self, buf: bytes, pos: int, end: int) -> int:
         """Hand out the answers in ``buf``; returns where the last whole frame ended."""

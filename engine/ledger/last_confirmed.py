@@ -3,6 +3,7 @@
 import asyncio
 from typing import NamedTuple
 
+from engine.ledger import explicit_lac
 from engine.ledger.bookies import Bookies
 from engine.ledger.digest import Digest, header_of
 from engine.ledger.errors import ReadError
@@ -21,6 +22,26 @@ class Tail(NamedTuple):
     confirmed: int
     stored: int
     length: int
+
+
+async def explicitly_confirmed(
+    ledger_id: int,
+    metadata: LedgerMetadata,
+    *,
+    bookies: Bookies,
+    settings: LedgerSettings,
+    digest: Digest,
+) -> int:
+    """What idle writers have told; -1 where explicit LAC is not used."""
+    if not settings.explicit_lac_interval_s:
+        return -1
+    return await explicit_lac.ask(
+        ledger_id,
+        metadata,
+        channels=bookies,
+        timeout_s=settings.speculative_read_timeout_s or settings.read_entry_timeout_s,
+        digest=digest,
+    )
 
 
 async def read_tail(
@@ -55,9 +76,12 @@ async def read_tail(
     finally:
         for op in ops:
             op.close()
+    told = await explicitly_confirmed(
+        ledger_id, metadata, bookies=bookies, settings=settings, digest=digest
+    )
     headers = [header_of(op.stored()) for op in ops if op.codes[0] == EOK]
     # Everything before the last segment was confirmed when that began.
-    confirmed = max([-1, segment.first - 1, *(one.lac for one in headers)])
+    confirmed = max([told, segment.first - 1, *(one.lac for one in headers)])
     quorum = metadata.ack_quorum
     if metadata.ensemble_size == metadata.write_quorum and len(headers) >= quorum:
         common = sorted(headers, key=lambda one: -one.entry_id)[quorum - 1]

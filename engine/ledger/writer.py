@@ -14,11 +14,11 @@ from engine.base.errors import MisuseError
 from engine.base.loop import last_call
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
-from engine.ledger import tail
+from engine.ledger import explicit_lac, tail
 from engine.ledger.add_op import PendingAdds
 from engine.ledger.bookies import Bookies
 from engine.ledger.channel import BookieChannel
-from engine.ledger.digest import master_key
+from engine.ledger.digest import Digest, DigestType, master_key
 from engine.ledger.errors import (
     LedgerClosedError,
     LedgerError,
@@ -94,6 +94,10 @@ class LedgerWriter:
         self._closing: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._retry: asyncio.TimerHandle | None = None
+        self._told = -1
+        self._tell_timer: asyncio.TimerHandle | None = None
+        if settings.explicit_lac_interval_s:
+            self._tell_later()
         self._progress: list[tuple[int, float]] = [(0, 0.0)] * metadata.ensemble_size
         self._ensemble = list(metadata.segments[-1].bookies)
         self._channels: list[BookieChannel | None] = [None] * metadata.ensemble_size
@@ -301,6 +305,19 @@ class LedgerWriter:
                 )  # fmt: skip
                 channel.send_parts(parts)
 
+    def _tell_later(self) -> None:
+        interval = self._settings.explicit_lac_interval_s
+        self._tell_timer = self._loop.call_later(interval, self._tell_confirmed)
+
+    def _tell_confirmed(self) -> None:
+        """Explicit LAC: while adds are under way they carry it themselves. Never above what is confirmed (I8)."""
+        self._tell_later()
+        lac = self._confirmed - 1
+        if self._next == self._confirmed and lac > self._told:
+            self._told = lac
+            digest = Digest(self.metadata.digest or DigestType.CRC32C, self._password)
+            explicit_lac.tell(self.ledger_id, lac, self.metadata, digest, self._key, self._bookies)
+
     # Failures and ensemble changes
 
     def _position_failed(self, position: int, reason: str) -> None:
@@ -408,10 +425,10 @@ class LedgerWriter:
         self._stop_registrations()
         for position in range(len(self._channels)):
             self._unseat(position)
-        for timer in (self._timer, self._retry):
+        for timer in (self._timer, self._retry, self._tell_timer):
             if timer is not None:
                 timer.cancel()
-        self._timer = self._retry = None
+        self._timer = self._retry = self._tell_timer = None
         if self._on_end is not None:
             self._on_end(self.ledger_id)
             self._on_end = None
