@@ -1,5 +1,6 @@
 """Real processes to be killed: bookies on a lossy disk, brokers, a ZooKeeper server; nothing supervises them."""
 
+import atexit
 import http.client
 import os
 import random
@@ -11,10 +12,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 from tests.conftest import ZooKeeperProcess, find_java
 from tests.crash.lossy_disk import Plan
+from tests.crash.nursery import Life, Nursery
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTHING = Plan()
@@ -28,6 +31,8 @@ sys.argv = sys.argv[1:]
 runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
 PYTHON = [sys.executable, "-c", MORTAL]
+NURSERY = Nursery()
+atexit.register(NURSERY.close)
 PORTS = range(12_000, 32_000)
 """Below the ports that outgoing connections get: a victim's port must be free when it comes back."""
 
@@ -58,7 +63,7 @@ class Process:
         self.log = log
         self.status_port = status_port
         self._env = env
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: subprocess.Popen[bytes] | Life | None = None
 
     @property
     def pid(self) -> int:
@@ -72,10 +77,11 @@ class Process:
     def start(self) -> None:
         assert not self.alive, self.name
         env = {key: value for key, value in os.environ.items() if not key.startswith("MAGNETAR_")}
+        self._child = self._begin(env | self._env)
+
+    def _begin(self, env: dict[str, str]) -> subprocess.Popen[bytes] | Life:
         with self.log.open("ab") as log:
-            self._child = subprocess.Popen(
-                self.command, cwd=ROOT, env=env | self._env, stdout=log, stderr=log
-            )
+            return subprocess.Popen(self.command, cwd=ROOT, env=env, stdout=log, stderr=log)
 
     def is_ready(self) -> bool:
         link = http.client.HTTPConnection("127.0.0.1", self.status_port, timeout=2)
@@ -136,8 +142,11 @@ class BookieProcess(Process):
     def plan(self, plan: Plan) -> None:
         """What goes wrong in the next life."""
         self.planned = plan
-        self.command = [*PYTHON, "tests.crash.faulty_bookie", plan.encode()]
-        self.command += self._arguments
+
+    def _begin(self, env: dict[str, str]) -> Life:
+        log = str(self.log.absolute())
+        plan = asdict(self.planned)
+        return NURSERY.begin({"plan": plan, "arguments": self._arguments, "env": env, "log": log})
 
     def arm(self) -> None:
         """From now on the plan counts."""

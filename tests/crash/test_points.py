@@ -7,6 +7,7 @@ CRASH_TIMES=n visits each point n times.
 import asyncio
 import os
 import random
+import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.lossy_disk import Plan
+from tests.crash.lossy_disk import POWER_CUT, Plan
 from tests.crash.place import Place
 from tests.crash.points import POINTS, UNNAMED, Part
 
@@ -137,3 +138,18 @@ async def test_every_operation_of_the_disk_has_a_named_point(places: Any) -> Non
     assert len(seen) > 20
     unnamed = set(seen) - {point.operation for point in POINTS} - UNNAMED
     assert not unnamed
+
+
+@pytest.mark.timeout(60)
+async def test_a_lost_index_is_made_anew_with_every_entry_and_every_fence(places: Any) -> None:
+    place = await places("index")
+    for nth in (1, 3):
+        await place.life(Plan("index.write", "Flusher.flush", armed=False, nth=nth))
+        shutil.rmtree(place.bookie.data_dir / "ledgers" / "current" / "index")
+        (place.bookie.data_dir / "kept" / POWER_CUT).unlink(missing_ok=True)
+        await place.start()
+        assert "rebuilding" in place.bookie.log_end()
+        await place.verify()
+        await place.load.write(ledgers_max=3)  # some are taken over
+        place.bookie.end()
+    assert place.fences
