@@ -181,8 +181,7 @@ class Requests:
             self._answer_batch(argument, code, [])
             return
         connection, batch = argument
-        limit = self._settings.max_batch_read_bytes
-        size = min(batch.bytes_max, limit) if batch.bytes_max > 0 else limit
+        size = min(batch.bytes_max, self._settings.max_batch_read_bytes)  # 0 is no bytes, so one entry
         self._reads.batch(
             connection,
             batch.ledger_id,

@@ -1,5 +1,6 @@
 """Apache Pulsar's broker on our bookies, with the official client on top; and topics that change between brokers."""
 
+import asyncio
 import json
 import time
 import urllib.request
@@ -9,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from engine.metadata import paths
 from tests.crash.load import Load
 from tests.oracle.servers import ApacheBroker, OurBookies, OurBroker
 from tests.oracle.story import Story
+from tests.oracle.znodes import cursor_shape, dump, remember, topic_shape
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -125,22 +128,60 @@ def test_a_topic_goes_on_after_all_bookies_were_restarted(mixed: Mixed) -> None:
     story.verify(mixed.url)
 
 
-def test_topics_change_between_brokers_and_back(mixed: Mixed) -> None:
-    """Apache's is killed, ours goes on; ours is killed, Apache's goes on; then the same with brokers that stop."""
-    stories = [Story(f"{NAMESPACE}/{name}") for name in ("changed", "chan ged+ü")]
+def act(mixed: Mixed, stories: list[Story]) -> None:
+    """Something of everything on the broker that runs."""
+    base = stories[0].sent
+    for story in stories:
+        story.publish(mixed.url, 40)
+        story.publish(mixed.url, 10, batched=True)
+        story.acknowledge(mixed.url, "up-to", [base + 20])
+        story.acknowledge(mixed.url, "here and/there", [base + i for i in (1, 2, 4, 30, 39)])
+
+
+def begin(mixed: Mixed, *names: str) -> list[Story]:
+    stories = [Story(f"{NAMESPACE}/{name}") for name in names]
     for story in stories:
         story.subscribe(mixed.url)
-    for turn, (broker, kill) in enumerate(
-        [(mixed.ours, True), (mixed.apache, True), (mixed.ours, False), (mixed.apache, False)]
-    ):
-        base = stories[0].sent
-        for story in stories:
-            story.publish(mixed.url, 40)
-            story.publish(mixed.url, 10, batched=True)
-            story.acknowledge(mixed.url, "up-to", [base + 20])
-            story.acknowledge(mixed.url, "here and/there", [base + i for i in (1, 2, 4, 30, 39)])
-        time.sleep(PERSIST_S if kill else 0)
-        mixed.change_to(broker, kill=kill)
+    return stories
+
+
+def test_topics_change_to_our_broker_and_back_when_each_is_killed(mixed: Mixed) -> None:
+    stories = begin(mixed, "killed", "kil led+ü")
+    for broker in (mixed.ours, mixed.apache):
+        act(mixed, stories)
+        time.sleep(PERSIST_S)
+        mixed.change_to(broker, kill=True)
         for story in stories:
             story.verify(mixed.url)
-        assert turn < 4
+
+
+def records(mixed: Mixed, name: str) -> dict[str, bytes]:
+    """A topic's and its cursors' records as they are now."""
+    path = paths.managed_ledger(paths.managed_ledger_name("public/default", name))
+    tree = asyncio.run(dump(mixed.zk, path))
+    topic = tree.pop(path)
+    shapes = {sub.removeprefix(path): cursor_shape(raw, topic) for sub, raw in tree.items()}
+    return {"": topic_shape(topic)} | shapes
+
+
+def test_topics_change_to_our_broker_and_back_when_each_stops(mixed: Mixed) -> None:
+    """And what each broker leaves in ZooKeeper, of an open topic and of a closed one, is the same."""
+    found: list[dict[str, dict[str, bytes]]] = []
+    stories = begin(mixed, "stopped")
+    for name, broker in (("by-apache", mixed.ours), ("by-ours", mixed.apache)):
+        act(mixed, stories)
+        twin = begin(mixed, name)
+        act(mixed, twin)
+        time.sleep(PERSIST_S)
+        opened = records(mixed, name)
+        mixed.running.stop()
+        found.append({"open": opened, "closed": records(mixed, name)})
+        mixed.running = broker
+        broker.start()
+        for story in stories + twin:
+            story.verify(mixed.url)
+    theirs, mine = found
+    for state in ("open", "closed"):
+        remember({f"topic {state}": theirs[state][""]})
+        remember({f"cursor {state} {sub}": raw for sub, raw in theirs[state].items() if sub})
+        assert mine[state] == theirs[state], state

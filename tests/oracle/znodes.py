@@ -51,12 +51,16 @@ def topic_shape(value: bytes) -> bytes:
 
 
 def cursor_shape(value: bytes, topic: bytes) -> bytes:
-    """A ManagedCursorInfo in the same manner, ledgers numbered as in its ``topic``'s record."""
+    """A ManagedCursorInfo in the same manner, ledgers numbered as in its ``topic``'s record.
+
+    The position in the record of a cursor that has a ledger counts for nothing, and depends on when that was made.
+    """
     ledgers = pb.ManagedLedgerInfo.FromString(topic).ledgerInfo
     numbers = {ledger.ledgerId: number for number, ledger in enumerate(ledgers, 1)}
     info = pb.ManagedCursorInfo.FromString(value)
     assert info.SerializeToString() == value
-    info.cursorsLedgerId = min(info.cursorsLedgerId, 1)
+    if info.cursorsLedgerId >= 0:
+        info.cursorsLedgerId, info.markDeleteEntryId = 1, -1
     info.markDeleteLedgerId = numbers[info.markDeleteLedgerId]
     info.lastActive = min(info.lastActive, 1)
     for one in info.individualDeletedMessages:
