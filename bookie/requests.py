@@ -181,7 +181,9 @@ class Requests:
             self._answer_batch(argument, code, [])
             return
         connection, batch = argument
-        size = min(batch.bytes_max, self._settings.max_batch_read_bytes)  # 0 is no bytes, so one entry
+        size = min(
+            batch.bytes_max, self._settings.max_batch_read_bytes
+        )  # 0 is no bytes, so one entry
         self._reads.batch(
             connection,
             batch.ledger_id,
