@@ -9,6 +9,7 @@ which a write stops.
 import asyncio
 import errno
 import random
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -139,28 +140,28 @@ class FaultIndex:
         return self._store.now.get(key)
 
     def floor(self, key: bytes) -> tuple[bytes, bytes] | None:
-        best = max((k for k in self._store.now if k <= key), default=None)
-        return None if best is None else (best, self._store.now[best])
+        keys = self._store.keys()
+        i = bisect_right(keys, key)
+        return (keys[i - 1], self._store.now[keys[i - 1]]) if i else None
 
     def scan(self, start: bytes, stop: bytes) -> list[tuple[bytes, bytes]]:
-        return sorted((k, v) for k, v in self._store.now.items() if start <= k < stop)
+        keys, now = self._store.keys(), self._store.now
+        return [(key, now[key]) for key in keys[bisect_left(keys, start) : bisect_left(keys, stop)]]
 
     def scan_from(self, key: bytes, stop: bytes, rows_max: int) -> list[tuple[bytes, bytes]]:
-        found = self.floor(key)
-        rows = [found] if found is not None and found[0] < stop else []
-        rows += [row for row in self.scan(key, stop) if row[0] > key]
-        return rows[:rows_max]
+        keys, now = self._store.keys(), self._store.now
+        first = max(bisect_right(keys, key) - 1, 0)
+        behind = min(first + rows_max, bisect_left(keys, stop))
+        return [(key, now[key]) for key in keys[first:behind]]
 
     def write(self, puts: Sequence[tuple[bytes, bytes]], deletes: Sequence[bytes] = ()) -> None:
         self._disk.ask("index_write", self._path)
         batch = (list(puts), list(deletes))
-        _apply(self._store.now, batch)
-        self._store.unflushed.append(batch)
+        self._store.write(batch)
 
     def flush(self) -> None:
         self._disk.ask("index_flush", self._path)
-        self._store.durable = dict(self._store.now)
-        self._store.unflushed.clear()
+        self._store.flush()
 
     def close(self) -> None:
         self._disk.opened_indexes.pop(self._path, None)
@@ -181,6 +182,30 @@ class _IndexStore:
         self.now: dict[bytes, bytes] = {}
         self.durable: dict[bytes, bytes] = {}
         self.unflushed: list[_Batch] = []
+        self._keys: list[bytes] | None = []
+
+    def keys(self) -> list[bytes]:
+        """Those of ``now``, in order; not to be changed."""
+        if self._keys is None:
+            self._keys = sorted(self.now)
+        return self._keys
+
+    def write(self, batch: _Batch) -> None:
+        puts, deletes = batch
+        if self._keys is not None:
+            if deletes:
+                self._keys = None
+            else:
+                for key in dict(puts):
+                    if key not in self.now:
+                        insort(self._keys, key)
+        _apply(self.now, batch)
+        self.unflushed.append(batch)
+
+    def flush(self) -> None:
+        for batch in self.unflushed:
+            _apply(self.durable, batch)
+        self.unflushed.clear()
 
     def crash(self, keep: Keep) -> None:
         for batch in self.unflushed:
@@ -189,6 +214,7 @@ class _IndexStore:
             _apply(self.durable, batch)
         self.unflushed.clear()
         self.now = dict(self.durable)
+        self._keys = None
 
 
 class FaultDisk:
