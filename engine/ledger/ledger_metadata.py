@@ -191,13 +191,11 @@ def _from_fields(fields: Fields) -> LedgerMetadata:
     write_quorum = _int(fields, "quorumSize")
     state = LedgerState(_enum(fields["state"][-1], LedgerState))
     segments = []
-    for inner in fields.get("segment", []):
-        assert isinstance(inner, dict)
+    for inner in _messages(fields, "segment"):
         bookies = tuple(_text(member) for member in inner["ensembleMember"])
         segments.append(Segment(_int(inner, "firstEntryId"), bookies))
     custom = {}
-    for inner in fields.get("customMetadata", []):
-        assert isinstance(inner, dict)
+    for inner in _messages(fields, "customMetadata"):
         custom[_text(inner["key"][-1])] = _bytes(inner["value"][-1])
     digest = fields.get("digestType")
     closed = state is LedgerState.CLOSED
@@ -236,6 +234,15 @@ def _decode_lines(body: str) -> LedgerMetadata:
         ensemble, quorum, quorum, tuple(segments), state, last_entry,
         length if closed else 0, digest=None, password=None,
     )  # fmt: skip
+
+
+def _messages(fields: Fields, name: str) -> list[Fields]:
+    found = []
+    for inner in fields.get(name, []):
+        if not isinstance(inner, dict):
+            raise ValueError(f"{name} is no message")
+        found.append(inner)
+    return found
 
 
 def _int(fields: Fields, name: str) -> int:

@@ -31,6 +31,7 @@ from engine.ledger.ledger_metadata import LedgerMetadata
 from engine.ledger.quorum import AckTracker, holds, write_set
 from engine.ledger.reader import LedgerReader
 from engine.ledger.settings import LedgerSettings
+from engine.ledger.striping import StripedAdds
 from engine.metadata.store import MetadataStore
 from engine.wire.bookie_commands import EFENCED, EOK, EUA, code_name
 from engine.wire.kernels import build_adds
@@ -279,17 +280,17 @@ class LedgerWriter:
         self, run: Slice, start: int, first: int, length: int, only: int | None
     ) -> int:
         """Send each entry to its write set, or only to position ``only`` of it; returns the length after the run."""
+        parts, length = build_adds(
+            run, start, run.count, self.ledger_id, first, self._confirmed - 1, length, self._key, 0
+        )
         size, quorum = self.metadata.ensemble_size, self.metadata.write_quorum
-        lac = self._confirmed - 1
-        for i in range(start, run.count):
-            entry = first + i - start
-            parts, length = build_adds(
-                run, i, i + 1, self.ledger_id, entry, lac, length, self._key, 0
-            )
-            for position in write_set(entry, size, quorum):
-                channel = self._channels[position]
-                if channel is not None and only in (None, position):
-                    channel.send_parts(parts)
+        alone = run.count - start == 1
+        adds = None if alone else StripedAdds(parts, run.spans[2 * start :], first, size, quorum)
+        positions = write_set(first, size, quorum) if alone else range(size)
+        for position in positions:
+            channel = self._channels[position]
+            if channel is not None and only in (None, position):
+                channel.send_parts(parts if adds is None else adds.of(position))
         return length
 
     def _resend(self, position: int, below: int) -> None:

@@ -11,6 +11,7 @@ from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.slices import Slice
 from engine.ledger.client import LedgerClient
+from engine.ledger.quorum import holds
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
 from engine.metadata.records import BookieRegistration
@@ -87,13 +88,18 @@ async def measure(entry_bytes: int, per_run: int, shape: tuple[int, int, int]) -
         at = time.process_time()
         first = writer.append(run)
         append_s += time.process_time() - at
-        answers = b"".join(
-            REPLY.pack(24, 0x02010000, 0, writer.ledger_id, first + i) for i in range(per_run)
-        )
+        answers = [
+            b"".join(
+                REPLY.pack(24, 0x02010000, 0, writer.ledger_id, first + i)
+                for i in range(per_run)
+                if holds(position, first + i, shape[0], shape[1])
+            )
+            for position in range(shape[0])
+        ]
         await asyncio.sleep(0)
         at = time.process_time()
-        for channel in channels:
-            channel.data_received(answers)
+        for channel, answer in zip(channels, answers, strict=True):
+            channel.data_received(answer)
         await asyncio.sleep(0)
         answer_s += time.process_time() - at
     assert sink.below == ROUNDS * per_run
@@ -108,7 +114,7 @@ async def measure(entry_bytes: int, per_run: int, shape: tuple[int, int, int]) -
 
 
 async def main() -> None:
-    for shape in ((1, 1, 1), (3, 3, 2)):
+    for shape in ((1, 1, 1), (3, 3, 2), (3, 2, 2)):
         for entry_bytes, per_run in ((100, 1), (100, 50), (100, 500), (1024, 60), (65536, 4)):
             await measure(entry_bytes, per_run, shape)
 
