@@ -20,11 +20,12 @@ from bookie.storage.compaction import (
     slices,
     switch,
 )
-from bookie.storage.entry_log import FULL_ERRORS, EntryLogReader, EntryLogWriter, Location
+from bookie.storage.entry_log import EntryLogReader, EntryLogWriter, Location
 from bookie.storage.errors import DamagedError
 from bookie.storage.files import Disk, Lane
 from bookie.storage.gc import TOMBSTONE_MS, find_deleted, forget_ledgers, remove_logs, retire_logs
 from bookie.storage.index import Placed
+from bookie.storage.log_files import FULL_ERRORS
 from bookie.storage.recover import Storage
 from engine.base.clock import Clock
 from engine.metadata import paths

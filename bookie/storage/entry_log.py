@@ -4,7 +4,6 @@ Every write is padded to whole pages, so that it can go past the page cache, who
 storing a large entry does.
 """
 
-import errno
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,9 +18,8 @@ from bookie.storage.entry_log_format import (
 )
 from bookie.storage.errors import DamagedError
 from bookie.storage.files import Disk, File
-from bookie.storage.log_files import LogFiles
+from bookie.storage.log_files import FULL_ERRORS, LogFiles
 
-FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 WRITE_BYTES = 1 << 20
 """Blocks are gathered up to about this size and written, and padded, together."""
 OPEN_LOGS_MAX = 64

@@ -174,11 +174,10 @@ def decode_block(buf: bytes, pos: int = 0) -> StoredBlock | None:
         return None
     block = StoredBlock(ledger_id, first, unpack_from(f">{n}I", buf, pos + _BLOCK.size), data)
     for i in (0, n - 1):
-        start = block.table[i]
-        if block.end(i) - start < _IDS.size or _IDS.unpack_from(data, start) != (
-            ledger_id,
-            first + i,
-        ):
+        start, end = block.table[i], block.end(i)
+        if end > length or end - start < _IDS.size:
+            return None
+        if _IDS.unpack_from(data, start) != (ledger_id, first + i):
             return None
     return block
 

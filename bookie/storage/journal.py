@@ -5,7 +5,6 @@ refuses everything afterwards, nothing of that group is answered, and the proces
 """
 
 import asyncio
-import errno
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
@@ -22,9 +21,9 @@ from bookie.storage.journal_format import (
     decode_file_header,
     encode_group,
 )
+from bookie.storage.log_files import FULL_ERRORS
 from engine.base.loop import last_call
 
-FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 ZERO_BYTES = 1 << 20
 SPARES_MAX = 4
 GROUP_BYTES_MAX = 16 << 20

@@ -3,11 +3,14 @@
 Used by several lanes: each method is a few operations on dicts that need no lock.
 """
 
+import errno
 from itertools import count
 
 from bookie.storage.entry_log_format import encode_file_header
 from bookie.storage.errors import DamagedError
 from bookie.storage.files import Disk, File
+
+FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 
 
 def log_name(log_id: int) -> str:
@@ -64,19 +67,29 @@ class LogFiles:
         return f"{self.directory(log_id)}/{log_name(log_id)}"
 
     def create(self, *, direct: bool) -> tuple[int, File, int]:
-        """A new log with its header, held until ``release``: id, file, size. Raises OSError."""
-        directory = self._choose()
+        """A new log with its header, held until ``release``: id, file, size. A directory that turns out to be full is
+        passed over. Raises OSError."""
+        while True:
+            directory = self._choose()
+            try:
+                return self._create(directory, direct)
+            except OSError as error:
+                if error.errno not in FULL_ERRORS or directory in self.full:
+                    raise
+                if not self.set_full(directory):
+                    raise
+
+    def _create(self, directory: str, direct: bool) -> tuple[int, File, int]:
         log_id = next(self._ids)
         file = self._disk.open(f"{directory}/{log_name(log_id)}", create=True, direct=direct)
         self._where[log_id] = directory
-        self._held[log_id] = None
         try:
             offset = file.pwritev([encode_file_header(log_id)], 0)
             self._disk.sync_dir(directory)
         except BaseException:
             file.close()
-            self.release(log_id)
             raise
+        self._held[log_id] = None
         return log_id, file, offset
 
     def release(self, log_id: int) -> None:

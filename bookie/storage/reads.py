@@ -86,19 +86,21 @@ class StoredEntries:
         code, entries = self._read_range(ledger_id, entry_id, 1, 0)
         return code, entries[0] if entries else b""
 
-    def _find(self, ledger_id: int, entry_id: int, wanted: int) -> _Near | None:
-        """The block of an entry, None when the index has no such entry; ``wanted`` bytes from there on are asked for.
+    def _find(self, ledger_id: int, entry_id: int, below: int, wanted: int) -> _Near | None:
+        """The block of an entry, None when the index has no such entry. All before entry ``below`` are asked for, but
+        at most ``wanted`` bytes.
 
         Raises DamagedError and OSError.
         """
         near = self._near
         if near is not None and ledger_id == near.ledger_id and near.first <= entry_id < near.below:
             return near
-        ahead = self._progress(ledger_id, entry_id, wanted)
         rows = self._index.find_range(ledger_id, entry_id, 1)
         if not rows:
             return None
         first, place = rows[0]
+        size = (below - entry_id) * place.share // place.entries
+        ahead = self._progress(ledger_id, entry_id, min(wanted, size))
         if ahead.window > place.size and not self._reader.has(place):
             rows = self._index.find_range(ledger_id, entry_id, RANGE_RECORDS_MAX) or rows
             first, place = rows[0]
@@ -131,12 +133,20 @@ class StoredEntries:
         self, ledger_id: int, first: int, entries_max: int, bytes_max: int
     ) -> tuple[Code, list[bytes]]:
         """Consecutive entries up to the first that is missing, unreadable or over budget."""
+        near = self._near
+        if entries_max == 1 and near is not None and ledger_id == near.ledger_id:
+            entry = near.block.entry(first) if near.first <= first < near.below else None
+            if entry is not None:
+                return Code.OK, [entry]
         entries: list[bytes] = []
         budget = bytes_max
         below = first + entries_max if entries_max > 0 else 1 << 63
         at = first
         try:
-            while at < below and (near := self._find(ledger_id, at, budget)) is not None:
+            while at < below:
+                near = self._find(ledger_id, at, below, budget)
+                if near is None:
+                    break
                 stop = min(below, near.below)
                 some = near.block.entries(at, stop, budget, BATCH_ENTRY_OVERHEAD)
                 if not some and not entries:

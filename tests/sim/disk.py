@@ -222,6 +222,8 @@ class FaultDisk:
 
     def __init__(self, capacity_bytes: int = 1 << 40) -> None:
         self.capacity_bytes = capacity_bytes
+        self.mounts: dict[str, int] = {}
+        """Directories that are disks of their own, with their capacities in bytes."""
         self.plan: Plan | None = None
         self.operations = 0
         self.synced = _Inode()
@@ -327,10 +329,18 @@ class FaultDisk:
         )
 
     def free_bytes(self, path: str) -> int:
-        return max(0, self.capacity_bytes - sum(len(inode.data) for inode in self._files.values()))
+        mount = self._mount(path)
+        files = self._files.items()
+        used = sum(len(inode.data) for name, inode in files if self._mount(name) == mount)
+        return max(0, self.total_bytes(path) - used)
 
     def total_bytes(self, path: str) -> int:
-        return self.capacity_bytes
+        return self.mounts.get(self._mount(path), self.capacity_bytes)
+
+    def _mount(self, path: str) -> str:
+        if not self.mounts:
+            return ""
+        return next((mount for mount in self.mounts if path.startswith(mount + "/")), "")
 
     def open_index(self, path: str) -> FaultIndex:
         self.ask("open", path)
