@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tests.crash.lossy_disk import Plan
-from tests.crash.points import POINTS
+from tests.crash.points import COMPACTION, GARBAGE, SERVE
 from tests.crash.processes import NOTHING, SESSION_S, BookieProcess, Cluster
 from tests.crash.traffic import Traffic
 
@@ -72,13 +72,14 @@ class Nemesis:
     def kill_at_point(self) -> None:
         """In its next life it dies by itself, or after some seconds in which it did not come there."""
         bookie = self._bookie()
-        point = self._draw.choice([point for point in POINTS if point.part == "serve"])
+        rare = self._draw.random() < 0.25
+        point = self._draw.choice([*GARBAGE, *COMPACTION] if rare else SERVE)
         bookie.plan(
             Plan(
                 point.operation,
                 point.inside,
                 armed=False,
-                nth=self._draw.choice([1, 2, 5]),
+                nth=1 if rare else self._draw.choice([1, 2, 5]),
                 when=self._draw.choice(["before", "after"]),
                 loss=self._draw.choice(["all", "some"]),
                 seed=self._draw.randrange(1 << 30),

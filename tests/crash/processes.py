@@ -207,7 +207,13 @@ class Cluster:
         new.wait_ready()
         return new
 
-    def start(self, bookies: int, brokers: int, bookie_settings: dict[str, str]) -> None:
+    def start(
+        self,
+        bookies: int,
+        brokers: int,
+        bookie_settings: dict[str, str],
+        broker_settings: dict[str, str],
+    ) -> None:
         self._bookie_settings = bookie_settings
         for _ in range(bookies):
             self.add_bookie(**bookie_settings).start()
@@ -218,6 +224,7 @@ class Cluster:
             f"managed_ledger_default_{name}": str(size)
             for name, size in zip(quorums, sizes, strict=True)
         }
+        settings |= broker_settings
         for number in range(brokers):
             broker = BrokerProcess(
                 f"broker-{number + 1}", self.directory, self.metadata, **settings
@@ -259,11 +266,12 @@ def running_cluster(
     bookies: int = 3,
     brokers: int = 1,
     bookie_settings: dict[str, str],
+    broker_settings: dict[str, str] | None = None,
 ) -> Iterator[Cluster]:
     """A cluster for the length of a ``with`` block."""
     cluster = Cluster(directory, zookeeper, directory.name)
     try:
-        cluster.start(bookies, brokers, bookie_settings)
+        cluster.start(bookies, brokers, bookie_settings, broker_settings or {})
         yield cluster
     finally:
         cluster.stop()

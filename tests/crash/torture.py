@@ -20,8 +20,10 @@ from tests.crash.nemesis import KINDS, Nemesis
 from tests.crash.processes import running_cluster, zookeeper_process
 from tests.crash.traffic import Reading, Traffic
 
-TOPICS = [f"persistent://public/default/torture-{i}" for i in range(2)]
-PRODUCERS = 4
+KEPT = [f"persistent://public/default/kept-{i}" for i in range(2)]
+CONSUMED = ["persistent://public/default/consumed"]
+"""Its dead ledgers lie in entry logs among living ones: what garbage collection and compaction are for."""
+PRODUCERS = 6
 QUIET_S = 30.0
 """Nothing received for so long: the rest is lost."""
 BOOKIE = {
@@ -32,6 +34,10 @@ BOOKIE = {
     "gc_wait_time_s": "1",
     "minor_compaction_interval_s": "2",
     "major_compaction_interval_s": "5",
+}
+BROKER = {
+    "managed_ledger_max_entries_per_ledger": "1000",
+    "managed_ledger_min_ledger_rollover_time_minutes": "0",
 }
 
 
@@ -68,8 +74,10 @@ def run(
     """
     directory.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    with running_cluster(directory, zookeeper, brokers=2, bookie_settings=BOOKIE) as cluster:
-        traffic = Traffic(cluster.url, TOPICS, PRODUCERS, messages / seconds)
+    with running_cluster(
+        directory, zookeeper, brokers=2, bookie_settings=BOOKIE, broker_settings=BROKER
+    ) as cluster:
+        traffic = Traffic(cluster.url, KEPT, CONSUMED, PRODUCERS, messages / seconds)
         try:
             nemesis = Nemesis(cluster, traffic, seed)
             struck = time.monotonic()

@@ -216,15 +216,19 @@ class Sending:
 
 
 class Traffic:
-    """Producers and one reading consumer for each topic; visitors come and go."""
+    """Producers and one reading consumer for each topic; visitors come and go. ``kept`` topics stay for an audit, what
+    was read of the others may be deleted."""
 
-    def __init__(self, url: str, topics: list[str], producers: int, rate: float) -> None:
+    def __init__(
+        self, url: str, kept: list[str], consumed: list[str], producers: int, rate: float
+    ) -> None:
         self.url = url
-        self.topics = topics
+        self.topics = topics = [*kept, *consumed]
+        self._kept = kept
         self.streams: dict[str, Stream] = {}
         self.readings = [Reading(url, topic, "s", self.streams) for topic in topics]
         self._visits = 0
-        for topic in topics:  # what an audit reads from the beginning must be kept
+        for topic in kept:  # by a subscription that acknowledges nothing yet
             client = quiet_client(url)
             client.subscribe(topic, "audit", initial_position=pulsar.InitialPosition.Earliest)
             client.close()
@@ -267,8 +271,8 @@ class Traffic:
         client.close()
 
     def audit(self) -> list[Reading]:
-        """Everything there is, read by newcomers."""
-        return [Reading(self.url, topic, "audit", self.streams) for topic in self.topics]
+        """Everything that was kept, read by newcomers."""
+        return [Reading(self.url, topic, "audit", self.streams) for topic in self._kept]
 
     def stop_sending(self, timeout_s: float) -> None:
         for sending in self.sendings:
