@@ -14,6 +14,9 @@ class LedgerSettings:
     add_entry_timeout_s: float = field(default=5.0, metadata={"low": 0.05, "high": 3600})
     """A bookie that acknowledges nothing for so long while adds wait is replaced (addEntryTimeoutSec)."""
 
+    add_entry_age_max_s: float = field(default=30.0, metadata={"low": 0.05, "high": 3600})
+    """A bookie that left one add unanswered for so long is replaced, though it acknowledges others."""
+
     read_entry_timeout_s: float = field(default=5.0, metadata={"low": 0.05, "high": 3600})
     """A replica that does not answer a read within it counts as failed for that read (readEntryTimeoutSec)."""
 

@@ -28,6 +28,7 @@ from engine.ledger.errors import (
     WriteError,
 )
 from engine.ledger.ledger_metadata import LedgerMetadata
+from engine.ledger.progress import AckProgress
 from engine.ledger.quorum import AckTracker, holds, write_set
 from engine.ledger.reader import LedgerReader
 from engine.ledger.settings import LedgerSettings
@@ -99,7 +100,9 @@ class LedgerWriter:
         self._tell_timer: asyncio.TimerHandle | None = None
         if settings.explicit_lac_interval_s:
             self._tell_later()
-        self._progress: list[tuple[int, float]] = [(0, 0.0)] * metadata.ensemble_size
+        self._progress = AckProgress(
+            metadata.ensemble_size, settings.add_entry_timeout_s, settings.add_entry_age_max_s
+        )
         self._ensemble = list(metadata.segments[-1].bookies)
         self._channels: list[BookieChannel | None] = [None] * metadata.ensemble_size
         for position in range(metadata.ensemble_size):
@@ -150,11 +153,8 @@ class LedgerWriter:
                 if channel is not None:
                     channel.send_parts(parts)
         if self._timer is None:
-            now = self._loop.time()
-            self._progress = [(p, now) for p, _ in self._progress]
-            self._timer = self._loop.call_later(
-                self._settings.add_entry_timeout_s / 4, self._check_progress
-            )
+            self._progress.started(self._loop.time())
+            self._watch_progress()
         return first
 
     async def close(self) -> None:
@@ -229,31 +229,31 @@ class LedgerWriter:
         self._check_drained()
 
     def _check_progress(self) -> None:
-        """A bookie that owes answers and gave none for the whole timeout is failed."""
+        """Bookies that owe answers for too long are failed."""
         self._timer = None
         if self._error is not None:
             return
         now = self._loop.time()
-        owing = False
-        for position, channel in enumerate(self._channels):
-            below = self._tracker.below(position)
-            mark, since = self._progress[position]
-            if channel is None or below >= self._next:
-                self._progress[position] = (below, now)
-            elif below != mark:
-                self._progress[position] = (below, now)
-                owing = True
-            elif now - since >= self._settings.add_entry_timeout_s:
-                if channel.silent_since(now - self._settings.add_entry_timeout_s):
-                    channel.take_down("hangs: nothing heard while adds wait")
-                else:
-                    self._position_failed(position, "no answer in time")
+        below = [
+            None if channel is None else self._tracker.below(position)
+            for position, channel in enumerate(self._channels)
+        ]
+        late, owing = self._progress.check(below, self._next, now)
+        for position in late:
+            channel = self._channels[position]
+            if channel is None:
+                continue
+            if channel.silent_since(now - self._settings.add_entry_timeout_s):
+                channel.take_down("hangs: nothing heard while adds wait")
             else:
-                owing = True
+                self._position_failed(position, "no answer in time")
         if (owing or self._confirmed < self._next) and self._error is None:
-            self._timer = self._loop.call_later(
-                self._settings.add_entry_timeout_s / 4, self._check_progress
-            )
+            self._watch_progress()
+
+    def _watch_progress(self) -> None:
+        self._timer = self._loop.call_later(
+            self._settings.add_entry_timeout_s / 4, self._check_progress
+        )
 
     # Sending
 
@@ -266,7 +266,7 @@ class LedgerWriter:
             channel.add_writer(self.ledger_id, self)
         else:
             self._loop.call_soon(self.channel_down, channel, channel.down)
-        self._progress[position] = (self._tracker.below(position), self._loop.time())
+        self._progress.seated(position, self._tracker.below(position), self._loop.time())
         self._bookies.count(bookie, 1)
 
     def _unseat(self, position: int) -> None:
