@@ -15,6 +15,7 @@ from engine.managed.ack_state import AckState, bits_of, words_of
 from engine.managed.errors import RecordFormatError
 from engine.managed.positions import LedgerEntry, LedgerLine
 from engine.wire import mledger_pb2 as pb
+from engine.wire.texts import readable
 
 MAGIC = 0x4778
 RECORD_BYTES_MAX = 64 << 20
@@ -64,7 +65,7 @@ class TopicRecord:
         if info.HasField("terminatedPosition"):
             at = info.terminatedPosition
             terminated = Position(at.ledgerId, at.entryId)
-        properties = {one.key: one.value for one in info.properties}
+        properties = {readable(one.key): readable(one.value) for one in info.properties}
         extra = _rest(info, "ledgerInfo", "terminatedPosition", "properties")
         return cls(ledgers, terminated, properties, extra)
 
@@ -138,7 +139,7 @@ class CursorRecord:
         if not info.HasField("markDeleteLedgerId"):
             at = Position(-1, -1)
         state = CursorState(at, _take_ranges(info.individualDeletedMessages), *_take_common(info))
-        texts = {one.name: one.value for one in info.cursorProperties}
+        texts = {readable(one.name): readable(one.value) for one in info.cursorProperties}
         known = info.cursorsLedgerId, state, info.lastActive, texts
         return cls(*known, _rest(info, *CURSOR_FIELDS))
 
@@ -190,7 +191,7 @@ def _take_common(
         Position(one.position.ledgerId, one.position.entryId): bits_of(one.deleteSet)
         for one in info.batchedEntryDeletionIndexInfo
     }
-    return batches, {one.name: one.value for one in info.properties}
+    return batches, {readable(one.name): one.value for one in info.properties}
 
 
 def _ranges_of(ledger_id: int, bits: int) -> list[tuple[Position, Position]]:
@@ -211,6 +212,10 @@ def _parse(message: Message, value: bytes) -> None:
     except DecodeError as error:
         kind = type(message).__name__
         raise RecordFormatError(f"{kind}: {len(value)} bytes cannot be parsed: {error}") from error
+    if not message.IsInitialized():
+        raise RecordFormatError(
+            f"{type(message).__name__}: {len(value)} bytes lack a required field"
+        )
 
 
 def _unwrap(value: bytes) -> bytes:

@@ -31,11 +31,39 @@ def decode_json(data: bytes, record: str) -> Document:
     """A JSON object; an empty value is an empty object. Raises RecordFormatError naming ``record``."""
     try:
         found = json.loads(data or b"{}")
-    except ValueError as e:
+        if b"\\u" in data:
+            encode_json(found)  # half a surrogate pair can be read, but never written again
+    except (ValueError, RecursionError) as e:
         raise RecordFormatError(f"{record}: {e}") from e
     if not isinstance(found, dict):
         raise RecordFormatError(f"{record}: a JSON object is needed")
     return found
+
+
+def _object(document: Document, record: str, name: str) -> Document:
+    """An object that may be missing or null. Raises RecordFormatError naming record and field."""
+    value = document.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise RecordFormatError(f"{record}: {name} is no object")
+    return value or {}
+
+
+def _text(document: Document, record: str, name: str) -> str:
+    """A text that may be missing or null."""
+    value = document.get(name)
+    if value is not None and not isinstance(value, str):
+        raise RecordFormatError(f"{record}: {name} is no text")
+    return value or ""
+
+
+def _texts(document: Document, record: str, name: str) -> list[str]:
+    """A list of texts that may be missing or null."""
+    value = document.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise RecordFormatError(f"{record}: {name} is no list of texts")
+    return value
 
 
 @dataclass(slots=True)
@@ -53,9 +81,10 @@ class Tenant:
     @classmethod
     def decode(cls, data: bytes) -> "Tenant":
         document = decode_json(data, "tenant")
-        roles = list(document.pop("adminRoles", None) or [])
-        clusters = list(document.pop("allowedClusters", None) or [])
-        return cls(roles, clusters, document)
+        roles = _texts(document, "tenant", "adminRoles")
+        clusters = _texts(document, "tenant", "allowedClusters")
+        known = ("adminRoles", "allowedClusters")
+        return cls(roles, clusters, {k: v for k, v in document.items() if k not in known})
 
 
 CLUSTER_DEFAULTS: Document = {
@@ -93,10 +122,15 @@ class Cluster:
 
     @classmethod
     def decode(cls, data: bytes) -> "Cluster":
-        return cls(decode_json(data, "cluster"))
+        document = decode_json(data, "cluster")
+        for name in ("serviceUrl", "brokerServiceUrl"):
+            _text(document, "cluster", name)
+        return cls(document)
 
 
 FULL_LOWER, FULL_UPPER = 0x00000000, 0xFFFFFFFF
+BUNDLES_MAX = 1 << 16
+"""Bundles of a namespace; a record that claims more is refused."""
 
 
 @dataclass(slots=True)
@@ -126,11 +160,21 @@ class Bundles:
         """From stored form; none or no boundaries means one bundle."""
         edges = (document or {}).get("boundaries")
         if not edges:
-            return cls.even(max(int((document or {}).get("numBundles") or 1), 1))
+            count = (document or {}).get("numBundles") or 1
+            if not isinstance(count, int) or not 1 <= count <= BUNDLES_MAX:
+                raise RecordFormatError(f"bundles: numBundles is not in 1..{BUNDLES_MAX}")
+            return cls.even(count)
+        if not isinstance(edges, list) or not 2 <= len(edges) <= BUNDLES_MAX + 1:
+            raise RecordFormatError(f"bundles: boundaries are no list of 2..{BUNDLES_MAX + 1}")
         try:
-            return cls([int(edge, 16) for edge in edges])
+            found = cls([int(edge, 16) for edge in edges])
         except (TypeError, ValueError) as e:
-            raise RecordFormatError(f"bundles: boundaries {edges!r}: {e}") from e
+            raise RecordFormatError(f"bundles: boundaries: {e}") from e
+        if any(
+            not low < high for low, high in itertools.pairwise([-1, *found.boundaries, 1 << 32])
+        ):
+            raise RecordFormatError("bundles: boundaries do not rise from 0 to 0xffffffff")
+        return found
 
 
 _POLICY_DEFAULTS: Document = {
@@ -192,7 +236,10 @@ class NamespacePolicies:
 
     @classmethod
     def decode(cls, data: bytes) -> "NamespacePolicies":
-        return cls(decode_json(data, "namespace policies"))
+        document = decode_json(data, "namespace policies")
+        _texts(document, "namespace policies", "replication_clusters")
+        Bundles.of(_object(document, "namespace policies", "bundles"))
+        return cls(document)
 
 
 @dataclass(slots=True)
@@ -208,7 +255,8 @@ class LocalPolicies:
     @classmethod
     def decode(cls, data: bytes) -> "LocalPolicies":
         document = decode_json(data, "local policies")
-        return cls(Bundles.of(document.pop("bundles", None)), document)
+        bundles = Bundles.of(_object(document, "local policies", "bundles"))
+        return cls(bundles, {k: v for k, v in document.items() if k != "bundles"})
 
 
 @dataclass(slots=True)
@@ -229,9 +277,11 @@ class PartitionedTopic:
     def decode(cls, data: bytes) -> "PartitionedTopic":
         document = decode_json(data, "partitioned topic")
         partitions = document.get("partitions", 0)
-        if not isinstance(partitions, int):
+        if not isinstance(partitions, int) or isinstance(partitions, bool):
             raise RecordFormatError(f"partitioned topic: partitions {partitions!r} is no number")
-        return cls(partitions, bool(document.get("deleted", False)), document.get("properties"))
+        properties = _object(document, "partitioned topic", "properties")
+        kept = None if document.get("properties") is None else properties
+        return cls(partitions, bool(document.get("deleted", False)), kept)
 
 
 @dataclass(slots=True)
@@ -253,10 +303,10 @@ class BundleOwner:
     def decode(cls, data: bytes) -> "BundleOwner":
         document = decode_json(data, "bundle owner")
         return cls(
-            document.get("nativeUrl") or "",
-            document.get("httpUrl") or "",
+            _text(document, "bundle owner", "nativeUrl"),
+            _text(document, "bundle owner", "httpUrl"),
             bool(document.get("disabled", False)),
-            document.get("advertisedListeners") or {},
+            _object(document, "bundle owner", "advertisedListeners"),
         )
 
 
@@ -335,7 +385,7 @@ class Leader:
     @classmethod
     def decode(cls, data: bytes) -> "Leader":
         document = decode_json(data, "leader")
-        return cls(document.get("brokerId") or "", document.get("serviceUrl") or "")
+        return cls(_text(document, "leader", "brokerId"), _text(document, "leader", "serviceUrl"))
 
 
 @dataclass(slots=True)
