@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bookie.storage.checkpoint import Flusher, begin_flush
 from bookie.storage.entry_log import EntryLogReader, EntryLogWriter
 from bookie.storage.errors import DamagedError, JournalDamagedError
-from bookie.storage.files import Disk
+from bookie.storage.files import Disk, Index
 from bookie.storage.index import BookieIndex
 from bookie.storage.journal import JournalWriter, read_headers
 from bookie.storage.journal_format import (
@@ -114,7 +114,7 @@ def open_storage(
     mark = checkpoint.mark
     manifest = Manifest(disk, home)
     state = _manifest_state(disk, home, checkpoint)
-    index = BookieIndex(disk.open_index(f"{home}/index"))
+    index = BookieIndex(_open_index(disk, f"{home}/index"))
     try:
         logs = LogFiles(disk, ledger_dirs)
         rebuilt = _is_lost(index, identity, mark, home)
@@ -151,6 +151,18 @@ def _manifest_state(disk: Disk, home: str, checkpoint: Checkpoint) -> State | No
     except DamagedError as error:
         log.error("manifest cannot be read, the index has to do reason=%s", error)
         return None
+
+
+def _open_index(disk: Disk, path: str) -> Index:
+    try:
+        return disk.open_index(path)
+    except OSError:
+        raise
+    except Exception as error:  # whatever the database says of its files
+        raise DamagedError(
+            f"{path} cannot be opened: {error}. If no other process has it, let it be made anew: "
+            "python -m bookie.tools.rebuild_index"
+        ) from error
 
 
 def _is_lost(index: BookieIndex, identity: bytes, mark: Mark, home: str) -> bool:

@@ -1,0 +1,60 @@
+"""Let a stopped bookie make its index anew: ``python -m bookie.tools.rebuild_index LEDGER_DIR``.
+
+Takes the first ledger directory. The index is put aside under another name; the next start rebuilds it from manifest
+and entry logs before it serves. Refuses while a bookie runs there, and when there is no manifest to rebuild from unless
+``--accept-limbo`` is given: every ledger would be fenced, and absence of entries never be claimed again.
+"""
+
+import argparse
+import sys
+
+from bookie.storage.errors import DamagedError, StorageError
+from bookie.storage.files import Disk, SystemDisk
+from bookie.storage.manifest import read_manifest
+from bookie.storage.mark import read_mark
+from engine.base.errors import MagnetarError
+
+
+def set_aside(disk: Disk, directory: str, *, accept_limbo: bool) -> str:
+    """Move the index of the ledger directory's ``current`` away; its new path. Raises StorageError, OSError."""
+    path = f"{directory}/index"
+    checkpoint = read_mark(disk, directory)
+    try:
+        read_manifest(disk, directory, checkpoint.manifest)
+    except DamagedError as error:
+        if not accept_limbo:
+            raise StorageError(f"{error}; --accept-limbo rebuilds from the logs alone") from error
+    if not disk.exists(path):
+        raise StorageError(f"{path} is missing already: start the bookie, it will be rebuilt")
+    try:
+        disk.open_index(path).close()  # its lock says whether a bookie runs
+    except Exception as error:
+        if "lock" in str(error).lower():
+            raise StorageError(f"{path} is in use: stop the bookie first") from error
+    aside = next(
+        name for i in range(1, 1000) if not disk.exists(name := f"{directory}/index.lost-{i}")
+    )
+    disk.rename(path, aside)
+    disk.sync_dir(directory)
+    return aside
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bookie.tools.rebuild_index", description=__doc__
+    )
+    parser.add_argument("directory", metavar="LEDGER_DIR")
+    parser.add_argument("--accept-limbo", action="store_true")
+    arguments = parser.parse_args()
+    directory = f"{arguments.directory.rstrip('/').removesuffix('/current')}/current"
+    try:
+        aside = set_aside(SystemDisk(), directory, accept_limbo=arguments.accept_limbo)
+    except (MagnetarError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"the index is now {aside}; the next start makes a new one")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
