@@ -60,7 +60,9 @@ class EntryLogWriter:
                 self.sync()
                 return places
             except OSError as error:
-                directory = self._logs.directory(self.log_id) if self.log_id else ""
+                # When no new log could be begun, the last one may be gone already.
+                known = self.log_id in self._logs
+                directory = self._logs.directory(self.log_id) if known else ""
                 full = error.errno in FULL_ERRORS and directory not in self._logs.full
                 if not (full and directory and self._logs.set_full(directory)):
                     raise

@@ -320,6 +320,28 @@ def test_a_flush_that_met_a_full_disk_is_tried_again_without_loss() -> None:
     assert [read(storage, 1, entry) for entry in range(3)] == [bytes(1000)] * 3
 
 
+def test_a_disk_still_full_after_the_begun_log_was_collected_is_no_damage() -> None:
+    disk = fresh()
+    storage = opened(disk)
+    add(storage, frame(1, 0, bytes(1000)))
+    work = begin_flush(storage.ledgers, storage.journal.mark)
+    room, disk.capacity_bytes = (
+        disk.capacity_bytes,
+        disk.capacity_bytes - disk.free_bytes("/") + FILE_HEADER_BYTES,
+    )
+    with pytest.raises(OSError, match="No space"):
+        storage.flusher.flush(work)
+    dead = storage.logs.unreferenced(storage.entries.usage)
+    assert dead  # what the flush had begun holds nothing that counts
+    storage.logs.remove(dead)
+    disk.capacity_bytes = disk.capacity_bytes - disk.free_bytes("/")
+    with pytest.raises(OSError, match="No space"):
+        storage.flusher.flush(work)
+    disk.capacity_bytes = room
+    storage.flusher.flush(work)
+    assert read(storage, 1, 0) == bytes(1000)
+
+
 def test_a_flipped_bit_in_an_entry_log_is_an_error_not_an_absence() -> None:
     disk = fresh()
     storage = opened(disk)
