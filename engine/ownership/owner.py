@@ -158,6 +158,8 @@ class BundleOwnership:
     def _forget(self, namespace: NamespaceName) -> None:
         """Local policies changed. Held bundles stay cached: their boundaries change only when we split them."""
         self._reading.pop(namespace, None)
+        if self._tasks.closed:
+            return  # word that came while we end
         if namespace in self._held:
             self._tasks.spawn(f"recheck {namespace}", self._recheck(namespace))
             return
