@@ -142,6 +142,21 @@ def _voids(seek: Sought, ack: AckConfirmed, delivery: Delivery) -> bool:
     )
 
 
+def cleared_stays_cleared(history: History) -> list[str]:
+    """M9: what was cleared is not given to whoever attaches afterwards, unless the subscription was set back."""
+    return [
+        f"{d.subscription}: {d.position} delivered at {d.at:.3f}, all up to {c.to} was cleared at {c.done_at:.3f}"
+        for c in history.cleared
+        if c.done_at < float("inf")
+        for d in history.deliveries
+        if d.subscription == c.subscription and d.position <= c.to and d.attached_at > c.done_at
+        if not any(
+            s.subscription == c.subscription and s.done_at >= c.sent_at and s.position <= d.position
+            for s in history.seeks
+        )
+    ]
+
+
 def everything_confirmed_is_delivered(history: History) -> list[str]:
     """Promise 1: what got a receipt reaches every subscription of its topic, once the faults are over."""
     found = []
@@ -152,6 +167,7 @@ def everything_confirmed_is_delivered(history: History) -> list[str]:
             r
             for r in history.receipts
             if topics.get(r.producer) == topics.get(name) and (r.producer, r.number) not in got
+            if r.position > history.cleared_to(name)
         ]
         found += [f"{name}: {r.producer} {r.number} at {r.position} was lost" for r in lost[:5]]
     return found
@@ -162,7 +178,7 @@ def delivered_until_acknowledged(history: History) -> list[str]:
     found = []
     topics = history.topics
     for name in history.subscriptions:
-        acked_to = history.acked_to.get(name, EARLIEST)
+        acked_to = max(history.acked_to.get(name, EARLIEST), history.cleared_to(name))
         forgotten = [
             r
             for r in history.receipts
@@ -186,7 +202,7 @@ SAFETY: dict[str, Callable[[History], list[str]]] = {
     for check in (
         *(no_phantoms, receipts_in_order, one_message_per_position),
         *(first_deliveries_in_order, producers_in_order, confirmed_acks_hold),
-        *(one_writer_per_ledger, nothing_anomalous),
+        *(one_writer_per_ledger, cleared_stays_cleared, nothing_anomalous),
     )
 }
 LIVENESS: dict[str, Callable[[History], list[str]]] = {

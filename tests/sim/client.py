@@ -7,6 +7,7 @@ again what has no receipt, under the same sequence ids. Whatever they see goes i
 import asyncio
 import logging
 import random
+from bisect import insort
 from collections import deque
 from collections.abc import Callable
 
@@ -31,7 +32,8 @@ REDIRECTS_MAX = 5
 SEEK_CHANCE = 0.01
 SEEK_BACK = 30
 """Of every turn of an exclusive consumer; how many of its last messages it may go back to."""
-EXCLUSIVE, SHARED = 0, 1
+KINDS = {"exclusive": 0, "shared": 1, "failover": 2}
+EXCLUSIVE, SHARED = KINDS["exclusive"], KINDS["shared"]
 FROM_EARLIEST = 1
 
 log = logging.getLogger(__name__)
@@ -314,6 +316,7 @@ class Producer(Client):
             self.history.receipts.append(
                 Receipt(self.loop.now, self.name, number, position, self.broker)
             )
+            insort(self.history.confirmed.setdefault(self.topic, []), position)
             self.check_durable(number, position, "has its receipt")
         elif kind in (pb.BaseCommand.CLOSE_PRODUCER, pb.BaseCommand.SEND_ERROR):
             self._attached = False
@@ -347,7 +350,7 @@ class Consumer(Client):
         super().__init__(cluster, name, topic)
         self.subscription = subscription
         self.full_name = f"{topic}/{subscription}"
-        self.kind = SHARED if subscription == "shared" else EXCLUSIVE
+        self.kind = KINDS[subscription]
         self.subscribed = False
         self.held: dict[Position, tuple[str, int]] = {}
         self._producers = producers
@@ -357,7 +360,9 @@ class Consumer(Client):
         self._acks: dict[int, list[tuple[str, int, Position]]] = {}
         self._acks_since: dict[int, float] = {}
         self._recent: deque[Position] = deque(maxlen=SEEK_BACK if self.kind == EXCLUSIVE else 0)
-        self.history.subscriptions[self.full_name] = "shared" if self.kind else "exclusive"
+        self._seen: dict[Position, None] = {}
+        self._looked_to = EARLIEST
+        self.history.subscriptions[self.full_name] = subscription
         self.history.topics[self.full_name] = topic
 
     async def _session(self) -> None:
@@ -367,6 +372,8 @@ class Consumer(Client):
         self.held.clear()
         self._acks.clear()
         self._acks_since.clear()
+        self._seen.clear()
+        self._looked_to = EARLIEST
         self._attached = True
         frame = say.subscribe(
             self.topic,
@@ -412,7 +419,11 @@ class Consumer(Client):
         finally:
             self.history.seeks.append(Sought(sent_at, done_at, self.full_name, position))
         self.cluster.count("seeks")
-        if not self.cluster.is_stored_back_to(self.topic, self.subscription, position):
+        cleared = any(
+            c.subscription == self.full_name and c.done_at >= sent_at for c in self.history.cleared
+        )
+        stored = self.cluster.is_stored_back_to(self.topic, self.subscription, position)
+        if not stored and not cleared:
             self._wrong(f"the seek to {position} is confirmed and not stored")
         raise Lost("sought")
 
@@ -447,7 +458,7 @@ class Consumer(Client):
                 link.send(say.redeliver(1, some))
                 self.cluster.count("redeliveries asked")
             return
-        if self.kind == EXCLUSIVE and chance < 0.5:
+        if self.kind != SHARED and chance < 0.5:
             last = max(free) if self.calm else self.rng.choice(free)
             self._send_ack(link, [p for p in free if p <= last], last)
             return
@@ -494,6 +505,7 @@ class Consumer(Client):
             self._wrong(f"{position} holds other bytes than {name} {number} was sent with")
         elif known is not None:
             known.check_durable(number, position, "is delivered")
+        self._check_gaps(position)
         assert self.link is not None
         self.history.deliveries.append(
             Delivery(
@@ -510,6 +522,18 @@ class Consumer(Client):
         )
         self.held[position] = (name, number)
         self._recent.append(position)
+
+    def _check_gaps(self, position: Position) -> None:
+        """D9, D10: in order, nothing left out but what was acknowledged; also where another consumer was active."""
+        if self.kind != SHARED and position > self._looked_to:
+            history, name = self.history, self.full_name
+            done = max(history.acked_to.get(name, EARLIEST), history.cleared_to(name))
+            after = max(self._looked_to, done)
+            for left in history.confirmed_between(self.topic, after, position):
+                if left not in self._seen and (name, left) not in history.acks_sent:
+                    self._wrong(f"{position} came before {left}, which nobody acknowledged,")
+            self._looked_to = position
+        self._seen[position] = None
 
     def _ack_answered(self, body: pb.CommandAckResponse) -> None:
         keys = self._acks.pop(body.request_id, [])

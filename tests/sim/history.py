@@ -1,9 +1,10 @@
 """What clients saw, in simulated time. The only evidence the checkers use besides the disks."""
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from engine.base.ids import Position
+from engine.base.ids import EARLIEST, Position
 
 
 class Sent(NamedTuple):
@@ -59,6 +60,15 @@ class Sought(NamedTuple):
     position: Position
 
 
+class Cleared(NamedTuple):
+    """An administrator acknowledged everything up to ``to``; ``done_at`` is infinite when nobody said so."""
+
+    sent_at: float
+    done_at: float
+    subscription: str
+    to: Position
+
+
 @dataclass
 class History:
     """Events of one run, each list in the order of time."""
@@ -68,13 +78,26 @@ class History:
     deliveries: list[Delivery] = field(default_factory=list)
     acks: list[AckConfirmed] = field(default_factory=list)
     seeks: list[Sought] = field(default_factory=list)
+    cleared: list[Cleared] = field(default_factory=list)
     subscriptions: dict[str, str] = field(default_factory=dict)
-    """Name to kind (``exclusive`` or ``shared``); all start at the earliest message."""
+    """Name to kind (``exclusive``, ``failover`` or ``shared``); all start at the earliest message."""
     topics: dict[str, str] = field(default_factory=dict)
     """Topic of each producer and of each subscription; names not in here share one topic."""
     acks_sent: set[tuple[str, Position]] = field(default_factory=set)
     """Positions by subscription that a consumer acknowledged, confirmed or not. Never iterated."""
     acked_to: dict[str, Position] = field(default_factory=dict)
     """Highest position by subscription that was acknowledged with all before it."""
+    confirmed: dict[str, list[Position]] = field(default_factory=dict)
+    """Positions with a receipt by topic, ascending."""
+
+    def confirmed_between(self, topic: str, after: Position, before: Position) -> list[Position]:
+        """Positions of messages with receipts in that range, ends excluded."""
+        known = self.confirmed.get(topic, [])
+        return known[bisect_right(known, after) : bisect_left(known, before)]
+
+    def cleared_to(self, subscription: str) -> Position:
+        """Up to here an administrator may have acknowledged."""
+        return max((c.to for c in self.cleared if c.subscription == subscription), default=EARLIEST)
+
     anomalies: list[str] = field(default_factory=list)
     """What a client or an observer saw that must never be, in words."""

@@ -4,13 +4,19 @@ Damage budget: what was synced stays. So every promise must hold whatever this d
 """
 
 import asyncio
+import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import Any
 
+from engine.base.errors import MagnetarError
+from engine.base.names import TopicName
+from engine.broker.service import BrokerService
 from engine.metadata.memory import Fault
 from tests.sim.cluster import Cluster, Machine
 from tests.sim.damage import DAMAGE, PLENTY
+from tests.sim.history import Cleared
 from tests.sim.loop import Node
 
 Act = Callable[["Nemesis"], None]
@@ -94,6 +100,17 @@ class Nemesis:
         machines = self.cluster.machines.values()
         running = [m for m in machines if m.node is not None and kind in (None, m.kind)]
         return self.rng.choice(running) if running else None
+
+    def served(self) -> tuple[TopicName, Machine, BrokerService] | None:
+        """Some topic and the broker that has it loaded."""
+        found = [
+            (topic, machine, machine.broker)
+            for topic in self.cluster.topics
+            for machine in self.cluster.brokers
+            if machine.broker is not None and machine.ready
+            if machine.broker.running.registry.loaded(topic) is not None
+        ]
+        return self.rng.choice(found) if found else None
 
     def host(self) -> str:
         return self.rng.choice([*self.cluster.machines, *self.clients])
@@ -243,13 +260,54 @@ def take_over(n: Nemesis) -> None:
                 n.later(session_s * share, partial(n.cluster.world.reset_links, name))
 
 
+def unload(n: Nemesis) -> None:
+    """An administrator has a topic unloaded."""
+    if (found := n.served()) is not None:
+        topic, machine, broker = found
+        assert machine.node is not None
+        n.cluster.loop.spawn(machine.node, _quietly(broker.running.registry.unload(topic)))
+        n.cluster.count("unloads")
+
+
+def clear_backlog(n: Nemesis) -> None:
+    """An administrator acknowledges everything of a subscription."""
+    if (found := n.served()) is None:
+        return
+    topic, machine, broker = found
+    loaded = broker.running.registry.loaded(topic)
+    if loaded is None or not loaded.subscriptions or machine.node is None:
+        return
+    subscription = loaded.subscriptions[n.rng.choice(sorted(loaded.subscriptions))]
+    history, loop = n.cluster.history, n.cluster.loop
+
+    async def clear() -> None:
+        begun = Cleared(
+            loop.now,
+            float("inf"),
+            f"{topic.full}/{subscription.name}",
+            loaded.ledger.last_confirmed,
+        )
+        history.cleared.append(begun)
+        await subscription.clear()
+        history.cleared.append(begun._replace(done_at=loop.now))
+        n.cluster.count("backlogs cleared")
+
+    loop.spawn(machine.node, _quietly(clear()))
+
+
+async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
+    """What an administrator is refused is no failure of the run."""
+    with contextlib.suppress(MagnetarError):
+        await work
+
+
 FAULTS: dict[str, Act] = {
     act.__name__: act
     for act in (
         *DAMAGE.values(),
         *(kill, power_loss, crash_in_a_disk_operation, whole_rack, stop, pause, cut, reset),
         *(slow_link, slow_disk, expire_session, break_session, partition_metadata),
-        take_over,
+        *(take_over, unload, clear_backlog),
     )
 }
 RATES = {"whole_rack": 0.3, "lose_disk": 0.3, "metadata calls": 0.2}

@@ -13,6 +13,8 @@ HIGH_WATER = 256 << 10
 LOW_WATER = 64 << 10
 CONNECT_TIMEOUT_S = 3.0
 CUT_POLL_S = 0.05
+TOGETHER_S = 0.01
+"""What was written at most so much later may be read together with what was written before."""
 LATENCIES_S = (0.0001, 0.0002, 0.0005, 0.002)
 """One way, up to twice as long; drawn anew whenever bytes leave while none are under way."""
 
@@ -141,7 +143,7 @@ class Pipe(asyncio.Transport):
         self, world: World, node: Node, context: contextvars.Context, protocol: asyncio.BaseProtocol
     ) -> None:
         super().__init__({"peername": (node.name, 0), "sockname": (node.name, 0)})
-        self.sent_at = 0.0  # when the peer wrote the last of the bytes now being received
+        self.sent_at = 0.0  # when the peer wrote the first of the bytes now being received
         self.world = world
         self.node = node
         self.context = context
@@ -246,8 +248,11 @@ class Pipe(asyncio.Transport):
             loop.call_later(CUT_POLL_S, self._pump, context=self.context)
             return
         parts: list[bytes] = []
-        while self.queue and (part := self.queue[0][1]) is not None and len(parts) < 16:
+        if self.queue:
             self.sent_at = self.queue[0][0]
+        while self.queue and (part := self.queue[0][1]) is not None and len(parts) < 16:
+            if self.queue[0][0] > self.sent_at + TOGETHER_S:
+                break
             parts.append(part)
             self.queue.popleft()
         if parts:

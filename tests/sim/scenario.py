@@ -60,7 +60,15 @@ class Scenario:
     def _clients(self, topic: str, rng: random.Random) -> None:
         short = topic[-2:]
         mine: list[Consumer] = []
-        kinds = rng.choice((["exclusive"], ["shared"] * 2, ["exclusive", "shared", "shared"]))
+        kinds = rng.choice(
+            (
+                ["exclusive"],
+                ["shared"] * 2,
+                ["exclusive", "shared", "shared"],
+                ["failover"] * 2,
+                ["failover"] * 3,
+            )
+        )
         for i, kind in enumerate(kinds):
             name = f"{short}-{kind}-{i}"
             mine.append(Consumer(self.cluster, name, topic, kind, self.producers))
