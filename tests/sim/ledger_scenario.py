@@ -10,7 +10,7 @@ from engine.ledger.client import LedgerClient
 from engine.ledger.digest import Digest, DigestType, header_of
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
 from engine.ledger.quorum import write_set
-from engine.ledger.read_op import RangeRead
+from engine.ledger.read_op import MISSING, RangeRead
 from engine.wire.bookie_commands import EOK
 from tests.sim import ledger_checkers
 from tests.sim import ledger_history as h
@@ -164,12 +164,15 @@ class LedgerScenario:
             for position in write_set(entry, metadata.ensemble_size, metadata.write_quorum):
                 shares.setdefault(ensemble[position], []).append(entry)
         for bookie, entries in shares.items():
-            if lost is not None and bookie.startswith(f"{lost.name}:"):
-                continue
+            may_lack = lost is not None and bookie.startswith(f"{lost.name}:")
             op = RangeRead(ledger, 0, metadata.last_entry + 1, digest)
             op.ask(client.bookies.channel(bookie), entries)
             await asyncio.wait((op.done,), timeout=END_S)
             for entry in entries:
+                if op.codes[entry] in MISSING:
+                    self._denied(bookie, ledger, entry)
+                if may_lack:
+                    continue
                 if op.codes[entry] == EOK:
                     header = header_of(op.stored(entry))
                     body = op.stored(entry)[digest.overhead :]
@@ -179,6 +182,13 @@ class LedgerScenario:
                 else:
                     self.cluster.add(h.Copy(bookie, ledger, entry, None))
             op.close()
+
+    def _denied(self, bookie: str, ledger: int, entry: int) -> None:
+        """A bookie says that it never had an entry: then its index, too, must know nothing of it."""
+        machine = self.cluster.machines[bookie.partition(":")[0]]
+        storage = machine.bookie._storage if machine.bookie is not None else None
+        if storage is not None and storage.entries.find(ledger, entry) is not None:
+            self.cluster.anomaly(f"B4 {bookie} denied entry {entry} of ledger {ledger}: it has it")
 
     def judge(self) -> None:
         found = self.cluster.failures[:3]
