@@ -20,6 +20,17 @@ from bookie.settings import BookieSettings, SettingsError
         ({"disk_usage_lwm_threshold": 0.99}, "disk_usage_threshold"),
         ({"flush_interval_s": 0}, "flush_interval_s"),
         ({"entry_log_bytes_max": 1 << 33}, "entry_log_bytes_max"),
+        ({"journal_directories": "/a,/b"}, "journal_directories"),
+        ({"ledger_directories": "/a,/a"}, "ledger_directories"),
+        ({"ledger_directories": "/a,,/b"}, "ledger_directories"),
+        ({"ledger_directories": "/d/journal"}, "ledger_directories"),
+        ({"minor_compaction_threshold": 1.5}, "minor_compaction_threshold"),
+        ({"major_compaction_threshold": -0.1}, "major_compaction_threshold"),
+        ({"minor_compaction_threshold": 0.9}, "minor_compaction_threshold"),
+        ({"minor_compaction_interval_s": 1e9}, "minor_compaction_interval_s"),
+        ({"major_compaction_interval_s": -1}, "major_compaction_interval_s"),
+        ({"compaction_rate_by_bytes": 0}, "compaction_rate_by_bytes"),
+        ({"journal_buffered_writes_threshold": 1}, "journal_buffered_writes_threshold"),
     ],
 )
 def test_nonsense_is_named(change: dict[str, object], name: str) -> None:
@@ -78,3 +89,9 @@ def test_metadata_urls_are_split() -> None:
     assert split_metadata("zk:a:1") == ("a:1", "")
     with pytest.raises(SettingsError, match="metadata"):
         split_metadata("etcd:a:1")
+
+
+def test_ledger_directories_are_a_list_with_commas() -> None:
+    assert BookieSettings(data_dir="/d").ledger_roots == ["/d/ledgers"]
+    settings = BookieSettings(data_dir="", journal_directories="/j", ledger_directories="/a, /b/")
+    assert (settings.journal_root, settings.ledger_roots) == ("/j", ["/a", "/b"])

@@ -31,9 +31,9 @@ class Place:
 
     def fill(self) -> None:
         storage = self.open()
-        for entry in range(8):
-            assert add(storage, frame(1, entry, b"%d" % entry + bytes(9000))) == Code.OK
-            assert add(storage, frame(3, entry, bytes(9000))) == Code.OK
+        for entry in range(5):
+            assert add(storage, frame(1, entry, b"%d" % entry + bytes(15_000))) == Code.OK
+            assert add(storage, frame(3, entry, bytes(15_000))) == Code.OK
             flush(storage)
         fence(storage, 2)
         tombstone = storage.ledgers.delete(3, 1000)
@@ -72,7 +72,7 @@ def test_a_bookie_is_shown_with_its_journals_logs_and_ledgers(
     manifest = shown(monkeypatch, capsys, "manifest", place.ledgers[0])
     assert "ledger 2 last=-1 fenced" in manifest
     index = shown(monkeypatch, capsys, "index", place.ledgers[0])
-    assert "ledger 1 last=7" in index
+    assert "ledger 1 last=4" in index
     assert "  0..0 log=00000001" in index
     [log, *_] = [name for name in DISK.listdir(place.ledgers[0]) if name.endswith(".log")]
     assert "1:0..0 bytes=" in shown(monkeypatch, capsys, "log", f"{place.ledgers[0]}/{log}")
@@ -101,8 +101,8 @@ def test_an_index_that_cannot_be_opened_is_put_aside_and_made_anew(place: Place)
     assert Path(aside).is_dir()
     storage = place.open()
     assert storage.rebuilt
-    assert [read(storage, 1, entry) for entry in range(9)] == [
-        *(b"%d" % entry + bytes(9000) for entry in range(8)),
+    assert [read(storage, 1, entry) for entry in range(6)] == [
+        *(b"%d" % entry + bytes(15_000) for entry in range(5)),
         Code.NO_ENTRY,
     ]
     assert add(storage, frame(2, 0, b"late")) == Code.FENCED
@@ -121,6 +121,6 @@ def test_an_index_in_use_or_without_a_manifest_is_left_alone(place: Place) -> No
         rebuild_index.set_aside(DISK, place.ledgers[0], accept_limbo=False)
     rebuild_index.set_aside(DISK, place.ledgers[0], accept_limbo=True)
     storage = place.open()
-    assert read(storage, 1, 7) == b"7" + bytes(9000)
-    assert read(storage, 1, 8) == Code.LIMBO
+    assert read(storage, 1, 4) == b"4" + bytes(15_000)
+    assert read(storage, 1, 5) == Code.LIMBO
     storage.close()
