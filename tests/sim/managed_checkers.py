@@ -163,12 +163,13 @@ class _Acks:
         asked, known = self.stored.get(position, (0.0, float("inf")))
         return known <= since and not any(r.at >= asked and position >= r.to for r in self.resets)
 
-    def surely_not(self, position: Position, since: float) -> bool:
-        """An object opened from ``since`` on must not know it as acknowledged."""
+    def broken_by(self, position: Position, since: float) -> str:
+        """The rule that an object opened from ``since`` on breaks when it takes ``position`` for acknowledged."""
         asked = self.asked.get(position)
         if asked is None:
-            return True
-        return any(r.at <= since and r.since > asked and position >= r.to for r in self.resets)
+            return "M10"
+        undone = any(r.at <= since and r.since > asked and position >= r.to for r in self.resets)
+        return "M9" if undone else ""
 
 
 def acknowledgements_hold(history: m.ManagedHistory) -> list[str]:
@@ -203,9 +204,9 @@ def acknowledgements_hold(history: m.ManagedHistory) -> list[str]:
                     if of.surely_acked(p, event.since)
                 ]
                 found += [
-                    f"M10 {name}: {event.owner} takes {p} for acknowledged, nobody did that"
+                    f"{rule} {name}: {event.owner} takes {p} for acknowledged, nobody did that or it was undone"
                     for p in sorted(event.acked)
-                    if of.surely_not(p, event.since)
+                    if (rule := of.broken_by(p, event.since))
                 ]
     return found
 
