@@ -184,3 +184,32 @@ def test_pulsar_perf_produces_and_consumes(instance: Instance, batching: list[st
     assert int(received[1]) >= count
     _, found = instance.rest("GET", f"/admin/v2/{topic.replace('://', '/')}/stats")
     assert found["msgInCounter"] == int(sent[1]), json.dumps(found)
+
+
+BOOKKEEPER: list[
+    tuple[str, str]
+] = [  # a command of bookkeeper shell and a pattern of what it prints
+    ("listbookies -rw", r"BookieID:bookie-1, IP:127\.0\.0\.1, Port:\d+"),
+    (
+        "simpletest -ensemble 1 -writeQuorum 1 -ackQuorum 1 -numEntries 50",
+        r"50 entries written to ledger \d+",
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "pattern"), BOOKKEEPER, ids=["listbookies", "simpletest"])
+def test_bookkeeper_shell_finds_bookies_by_names(
+    instance: Instance, command: str, pattern: str
+) -> None:
+    """Bookies of an instance have names for ids; the tool resolves them. More of it: ``tests/oracle``."""
+    zk = f"127.0.0.1:{instance.ports['ZOOKEEPER']}"
+    done = subprocess.run(
+        [sys.executable, str(PEER), "bk", "--zk", zk, "shell", *command.split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=90,
+        env={**os.environ, **LEAN},
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert re.search(pattern, done.stdout), done.stdout[-3000:]

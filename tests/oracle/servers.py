@@ -171,10 +171,10 @@ class OurBroker(Ours):
 class OurBookies:
     """Bookies of ours on a chroot of their own."""
 
-    def __init__(self, work: Path, zk: str, count: int = 3) -> None:
+    def __init__(self, work: Path, zk: str, count: int = 3, **settings: object) -> None:
         self.work = work
         self.zk = zk
-        self.each = [OurBookie(work, f"bookie-{i + 1}", zk) for i in range(count)]
+        self.each = [OurBookie(work, f"bookie-{i + 1}", zk, **settings) for i in range(count)]
 
     @property
     def uri(self) -> str:

@@ -20,7 +20,7 @@ from tests.oracle.ledgers_java import (
 )
 from tests.oracle.servers import OurBookies
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 DIGESTS = ("CRC32C", "CRC32", "MAC", "DUMMY")
 

@@ -2,14 +2,15 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.oracle.ledgers_java import JavaLedgers
+from tests.oracle.ledgers_java import JavaLedgers, expected
 from tests.oracle.servers import OurBookies
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 QUORUMS = ("-ensemble", 3, "-writeQuorum", 3, "-ackQuorum", 2)
 
@@ -18,7 +19,7 @@ QUORUMS = ("-ensemble", 3, "-writeQuorum", 3, "-ackQuorum", 2)
 def bookies(zookeeper: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBookies]:
     """Three, and a fourth that is read-only from the start, for its disk counts as full."""
     work = tmp_path_factory.mktemp("ours-shell")
-    with OurBookies(work, f"{zookeeper}/ours-shell") as made:
+    with OurBookies(work, f"{zookeeper}/ours-shell", zk_timeout_s=4.0) as made:
         full = {"disk_usage_threshold": 0.00001, "disk_usage_lwm_threshold": 0.00001}
         made.add("full", **full)
         yield made
@@ -52,14 +53,14 @@ def test_bookiesanity(java: JavaLedgers, bookies: OurBookies, wire: str) -> None
 
 def test_listbookies(java: JavaLedgers, bookies: OurBookies) -> None:
     *writable, full = (bookie.id for bookie in bookies.each)
-    for option, expected in (
+    for option, wanted in (
         ("-rw", writable),
         ("-ro", [full]),
         ("-a", [*writable, full]),
     ):
         status, printed = java.shell(bookies.uri, "V2", "listbookies", option)
         assert status == 0, printed
-        assert sorted(re.findall(r"BookieID:(\S+),", printed)) == sorted(expected)
+        assert sorted(re.findall(r"BookieID:(\S+),", printed)) == sorted(wanted)
 
 
 def test_listledgers(java: JavaLedgers, bookies: OurBookies, ledger: str) -> None:
@@ -137,3 +138,26 @@ def test_deleteledger(java: JavaLedgers, bookies: OurBookies) -> None:
     status, printed = java.shell(bookies.uri, "V2", "deleteledger", "-l", made, "-f")
     assert status == 0, printed
     assert f"ledgerID: {made}" not in java.shell(bookies.uri, "V2", "listledgers")[1]
+
+
+def test_auto_recovery_copies_what_a_lost_bookie_held(
+    java: JavaLedgers, bookies: OurBookies
+) -> None:
+    """Apache's auditor and replication worker, over V3 as they come. The bookie stays away."""
+    java.run("client", "shell", bookies.uri, "V3")
+    made = java.run("create", "shell", "lost", 2, 2, 2, "CRC32C", "-")
+    java.run("add", "lost", 300, 500)
+    java.run("close", "lost")
+    [members] = re.findall(r"ensembles=\{0=\[(.*?)\]", java.run("metadata", "shell", made))
+    victim = bookies.named(members.split(", ")[0])
+    java.run("auto-recovery", bookies.uri, "V3", "allowLoopback=true,lostBookieRecoveryDelay=0")
+    try:
+        victim.kill()
+        until = time.monotonic() + 40
+        while victim.id in java.run("metadata", "shell", made):
+            assert time.monotonic() < until, java.printed[-50:]
+            time.sleep(0.2)
+    finally:
+        java.run("auto-recovery-stop")
+    java.run("open", "shell", "r", made, "CRC32C", "-", "plain")
+    assert java.seen("read", "r", 0, 299) == expected(0, 299, 500)

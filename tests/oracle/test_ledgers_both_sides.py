@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,16 +13,17 @@ import pytest
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.ledger.client import LedgerClient
-from engine.ledger.errors import LedgerFencedError, UnauthorizedError
+from engine.ledger.errors import LedgerError, LedgerFencedError, UnauthorizedError
 from engine.ledger.ledger_metadata import LedgerState
 from engine.ledger.settings import LedgerSettings
+from engine.ledger.writer import LedgerWriter
 from engine.net.network import LoopNetwork
 from tests.instance import ROOT
 from tests.ledger_cluster import Listener, payloads_of, run_of
 from tests.oracle.ledgers_java import FENCED, UNAUTHORIZED, JavaLedgers, expected, payload
 from tests.oracle.servers import ApacheBookies, OurBookies, connected
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 Bookies = ApacheBookies | OurBookies
 
@@ -191,3 +193,32 @@ def test_java_recovers_what_a_killed_writer_of_ours_left(
     assert opened.last + 1 >= max([confirmed, *told])
     assert opened.length == 500 * (opened.last + 1)
     assert java.seen("read", "r", 0, opened.last) == expected(0, opened.last, 500)
+
+
+async def test_ledgers_lie_on_bookies_of_both_kinds(
+    java: JavaLedgers, apache_bookies: ApacheBookies, tmp_path: Path
+) -> None:
+    """Three of Apache's and one of ours hold every entry."""
+    with OurBookies(tmp_path, apache_bookies.zk, count=1) as one:
+        java.run("client", "mixed", apache_bookies.uri, "V3")
+        ledger = int(await ask(java, "create", "mixed", "w", 4, 4, 4, "CRC32C", "-"))
+        assert one.each[0].id in await ask(java, "metadata", "mixed", ledger)
+        await ask(java, "add", "w", 200, 500)
+        listener = Listener()
+        async with ours(apache_bookies) as client:
+            writer = await client.create(4, 4, 4, listener=listener)
+            writer.append(run_of(*(payload(e, 500) for e in range(200))))
+            await listener.reach(200)
+            reader = await client.open(ledger, recover=True)
+            assert await entries(reader, 500) == 200
+            opened = ["open", "mixed", "r", writer.ledger_id, "CRC32C", "-", "recover"]
+            assert (await asyncio.to_thread(java.state, *opened)) == (199, 100_000, True, 1)
+            assert isinstance(await fenced(writer, listener), LedgerFencedError)
+        assert java.seen("read", "r", 0, 199) == expected(0, 199, 500)
+        assert java.code("add", "w", 1, 500) == FENCED
+
+
+async def fenced(writer: LedgerWriter, listener: Listener) -> LedgerError:
+    """What a writer hears when it goes on."""
+    writer.append(run_of(b"too late"))
+    return await listener.fail()

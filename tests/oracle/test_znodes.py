@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,12 +18,14 @@ from tests.oracle.servers import ApacheBookies, OurBookies, connected, make_root
 from tests.oracle.test_ledgers_both_sides import ask, ours
 from tests.oracle.znodes import dump, remember
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 UUID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-async def test_a_new_cluster_has_the_same_root(java: JavaLedgers, zookeeper: str) -> None:
+async def test_a_new_cluster_has_the_same_root_and_takes_our_bookies(
+    java: JavaLedgers, zookeeper: str, tmp_path: Path
+) -> None:
     uri = f"zk+hierarchical://{zookeeper}/new-apache/ledgers"
     store = await connected(f"{zookeeper}/new-apache")
     await store.create("/x", make_parents=True)
@@ -32,10 +35,15 @@ async def test_a_new_cluster_has_the_same_root(java: JavaLedgers, zookeeper: str
     await make_root(f"{zookeeper}/new-ours")
     theirs = await dump(f"{zookeeper}/new-apache", "/ledgers")
     mine = await dump(f"{zookeeper}/new-ours", "/ledgers")
-    assert UUID.fullmatch(theirs.pop(paths.INSTANCE_ID))
+    instance = theirs.pop(paths.INSTANCE_ID)
+    assert UUID.fullmatch(instance)
     assert UUID.fullmatch(mine.pop(paths.INSTANCE_ID))
     remember({"layout": theirs[paths.LAYOUT]})
     assert mine == theirs
+    with OurBookies(tmp_path, f"{zookeeper}/new-apache", count=1) as bookies:
+        after = await dump(f"{zookeeper}/new-apache", "/ledgers")
+        assert after[paths.INSTANCE_ID] == instance
+        assert instance in after[paths.cookie(bookies.each[0].id)]
 
 
 async def test_cookies_and_registrations_are_the_same(

@@ -29,6 +29,7 @@ import org.apache.bookkeeper.client.api.WriteFlag;
 import org.apache.bookkeeper.client.api.WriteHandle;
 import org.apache.bookkeeper.conf.ClientConfiguration;
 import org.apache.bookkeeper.conf.ServerConfiguration;
+import org.apache.bookkeeper.replication.AutoRecoveryMain;
 import org.apache.bookkeeper.util.EntryFormatter;
 import org.apache.bookkeeper.util.LedgerIdFormatter;
 
@@ -41,6 +42,7 @@ public final class LedgerDriver {
     private static final int IN_FLIGHT = 1000;
     private final Map<String, BookKeeper> clients = new ConcurrentHashMap<>();
     private final Map<String, LedgerHandle> handles = new ConcurrentHashMap<>();
+    private AutoRecoveryMain autoRecovery;
 
     public static void main(String[] arguments) throws Exception {
         LedgerDriver driver = new LedgerDriver();
@@ -95,6 +97,13 @@ public final class LedgerDriver {
                 return clients.get(w[1]).getBookieInfo().size();
             case "shell":
                 return shell(w);
+            case "auto-recovery":
+                autoRecovery = new AutoRecoveryMain(server(w));
+                autoRecovery.start();
+                return "";
+            case "auto-recovery-stop":
+                autoRecovery.shutdown();
+                return "";
             default:
                 return use(handles.get(w[1]), w);
         }
@@ -269,16 +278,20 @@ public final class LedgerDriver {
 
     /** shell URI V2|V3 SETTING=VALUE[,…] COMMAND…: the real one, its exit status. */
     private static Object shell(String[] w) throws Exception {
+        BookieShell shell = new BookieShell(LedgerIdFormatter.LONG_LEDGERID_FORMATTER, EntryFormatter.STRING_FORMATTER);
+        shell.setConf(server(w));
+        return shell.run(Arrays.copyOfRange(w, 4, w.length));
+    }
+
+    /** VERB URI V2|V3 SETTING=VALUE[,…] */
+    private static ServerConfiguration server(String[] w) {
         ServerConfiguration conf = new ServerConfiguration();
         conf.setMetadataServiceUri(w[1]);
         conf.setProperty("useV2WireProtocol", w[2].equals("V2"));
-        conf.setProperty("allowLoopback", true);
         conf.setAdvertisedAddress("127.0.0.1");
         for (String setting : w[3].split(",")) {
             conf.setProperty(setting.substring(0, setting.indexOf('=')), setting.substring(setting.indexOf('=') + 1));
         }
-        BookieShell shell = new BookieShell(LedgerIdFormatter.LONG_LEDGERID_FORMATTER, EntryFormatter.STRING_FORMATTER);
-        shell.setConf(conf);
-        return shell.run(Arrays.copyOfRange(w, 4, w.length));
+        return conf;
     }
 }
