@@ -19,6 +19,7 @@ HEAL_S = 2.0
 """At most so long until the next blow: it may meet ledgers that have not got their third bookie back."""
 POINT_S = 6.0
 BEYOND_S = 1.7 * SESSION_S
+FAILING = ("journal.sync", "entrylog.sync", "manifest.sync", "index.flush", "lastmark.sync")
 
 
 class Nemesis:
@@ -96,6 +97,23 @@ class Nemesis:
             bookie.cut_power()
         else:
             self.points[str(point)] += 1
+        bookie.plan(NOTHING)
+        self._without(bookie)
+
+    def fail_sync(self) -> None:
+        """A sync fails: the bookie ends by itself, and serves again when it is started on the same disk."""
+        bookie = self._bookie()
+        operation = self._draw.choice(FAILING)
+        bookie.plan(Plan(operation, act="eio", armed=False, nth=self._draw.choice([1, 2, 5])))
+        bookie.end(signal.SIGTERM)
+        bookie.start()
+        bookie.wait_ready()
+        bookie.arm()
+        status = bookie.wait(GOES_ON_S)
+        if status != 1 or f"planned at {operation}" not in bookie.log_end(20_000):
+            raise AssertionError(
+                f"{bookie.name} after a failed {operation}: {status}\n{bookie.log_end()}"
+            )
         bookie.plan(NOTHING)
         self._without(bookie)
 
@@ -178,6 +196,7 @@ KINDS: dict[str, Callable[[Nemesis], None]] = {
     "bookie killed, unsynced lost": Nemesis.cut_power,
     "bookie killed at a named point": Nemesis.kill_at_point,
     "bookie killed": Nemesis.kill_bookie,
+    "bookie's sync failed": Nemesis.fail_sync,
     "bookie stopped past its session": Nemesis.stop_bookie,
     "bookie wiped and replaced": Nemesis.replace_bookie,
     "broker killed": Nemesis.kill_broker,

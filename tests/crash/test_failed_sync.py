@@ -7,7 +7,7 @@ import pytest
 from tests.crash.lossy_disk import Plan
 
 JOURNAL = ("journal.sync", "journal.sync_header", "journal.sync_fill")
-FLUSH = ("entrylog.sync", "lastmark.sync", "index.flush")
+FLUSH = ("entrylog.sync", "manifest.sync", "lastmark.sync", "index.flush")
 
 
 def later(words: dict[str, Any], kind: str) -> dict[str, int]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.conftest import ZooKeeperProcess
 from tests.crash.nemesis import KINDS, Nemesis
-from tests.crash.processes import running_cluster, zookeeper_process
+from tests.crash.processes import Cluster, running_cluster, zookeeper_process
 from tests.crash.traffic import Reading, Traffic
 
 KEPT = [f"persistent://public/default/kept-{i}" for i in range(2)]
@@ -98,14 +98,25 @@ def run(
             for audit in audits:
                 audit.wait_all(QUIET_S)
                 audit.close()
-            return _report(traffic, nemesis, audits, publishing_s, time.monotonic() - began)
+            report = _report(traffic, nemesis, audits)
+            report.rows |= {
+                "bundles taken by a broker": _said(cluster, "bundle taken"),
+                "entry logs compacted": _said(cluster, "entry log compacted"),
+                "longest publish gap": f"{traffic.longest_gap_s:.1f} s",
+                "publishing": f"{publishing_s:.0f} s",
+                "in all": f"{time.monotonic() - began:.0f} s",
+            }
+            return report
         finally:
             traffic.close()
 
 
-def _report(
-    traffic: Traffic, nemesis: Nemesis, audits: list[Reading], publishing_s: float, in_all_s: float
-) -> Report:
+def _said(cluster: Cluster, words: str) -> str:
+    """How often processes said so in their logs."""
+    return str(sum(log.read_text().count(words) for log in cluster.directory.glob("*.log")))
+
+
+def _report(traffic: Traffic, nemesis: Nemesis, audits: list[Reading]) -> Report:
     seen = [seen for reading in traffic.readings for seen in reading.seen.values()]
     audited = [seen for audit in audits for seen in audit.seen.values()]
     rows = {
@@ -130,13 +141,7 @@ def _report(
         "receipts out of order": sum(stream.backward for stream in traffic.streams.values()),
         "foreign": sum(reading.foreign for reading in [*traffic.readings, *audits]),
     }
-    texts = {name: str(count) for name, count in rows.items()}
-    texts |= {
-        "longest publish gap": f"{traffic.longest_gap_s:.1f} s",
-        "publishing": f"{publishing_s:.0f} s",
-        "in all": f"{in_all_s:.0f} s",
-    }
-    return Report(texts, wrong)
+    return Report({name: str(count) for name, count in rows.items()}, wrong)
 
 
 def main() -> int:
