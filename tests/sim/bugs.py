@@ -4,6 +4,7 @@ promise. Prints a table, and last how many were caught. Exit status 1 when one w
 import argparse
 import contextlib
 import os
+import re
 import sys
 import time
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from tests.sim import plants
 from tests.sim.run import Play, play_all
 
 SEEDS_MAX = 2000
+RULE = re.compile(r"[A-Z]\d+\b")
+CHECKER = re.compile(r"[a-z]+(_[a-z]+)+: ")
 
 
 class Catch(NamedTuple):
@@ -44,10 +47,16 @@ def holds_unplanted(play: Play) -> bool:
 
 
 def invariant(violations: list[str]) -> str:
-    """What names the violation best: a broken promise before its consequences."""
-    consequences = ("liveness", "error logged", "not caught", "the run failed", "TimeoutError")
-    best = next((text for text in violations if not text.startswith(consequences)), violations[0])
-    return best.splitlines()[0][:100]
+    """What names the violation best: a numbered rule or a checker's name before consequences of its breach."""
+
+    def rank(text: str) -> int:
+        if RULE.match(text):
+            return 0
+        if CHECKER.match(text):
+            return 1
+        return 3 if text.startswith("liveness") else 2
+
+    return min(violations, key=rank).splitlines()[0][:100]
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -28,10 +28,15 @@ def test_at_least_fifteen_mistakes_are_known() -> None:
     assert len(plants.PLANTS) >= 15
 
 
-def test_a_broken_promise_is_named_before_its_consequences() -> None:
-    found = ["liveness: could not drain", "C3 ledger 1 ends at 43, but 49 was confirmed\nmore"]
-    assert bugs.invariant(found) == "C3 ledger 1 ends at 43, but 49 was confirmed"
-    assert bugs.invariant(found[:1]) == "liveness: could not drain"
+def test_the_rule_that_was_broken_is_named_before_what_else_was_seen() -> None:
+    ends = "bookie-4#2 ended: IdentityError"
+    late = "liveness: could not drain"
+    named = "confirmed_acks_hold: t0 was delivered again"
+    ruled = "C3 ledger 1 ends at 43, but 49 was confirmed\nmore"
+    assert bugs.invariant([late, ends, named, ruled]) == ruled.splitlines()[0]
+    assert bugs.invariant([late, ends, named]) == named
+    assert bugs.invariant([late, ends]) == ends
+    assert bugs.invariant([late]) == late
 
 
 def test_a_command_repeats_the_run_of_its_play() -> None:
