@@ -155,6 +155,33 @@ async def test_ours_follows_a_java_writer_and_java_one_of_ours(
         await writer.close()
 
 
+async def test_an_idle_writer_of_either_side_tells_the_other_how_far_it_is(
+    java: JavaLedgers, bookies: Bookies
+) -> None:
+    """Explicit LAC: the last entry is known to be confirmed although none comes after it."""
+    java.run("client", "telling", bookies.uri, "V3", "explicitLacInterval=50")
+    async with ours(bookies, LedgerSettings(explicit_lac_interval_s=0.05)) as client:
+        ledger = int(await ask(java, "create", "telling", "w", 3, 3, 2, "CRC32C", "-"))
+        await ask(java, "add", "w", 5, 100)
+        reader = await client.open(ledger, recover=False)
+        async with asyncio.timeout(10):
+            while await reader.read_last_confirmed() < 4:
+                await asyncio.sleep(0.05)
+        assert await entries(reader, 100) == 5
+        listener = Listener()
+        writer = await client.create(3, 3, 2, listener=listener)
+        writer.append(run_of(*(payload(e, 100) for e in range(5))))
+        await listener.reach(5)
+        opened = ["open", "telling", "r", writer.ledger_id, "CRC32C", "-", "plain"]
+        await ask(java, *opened)
+        async with asyncio.timeout(10):
+            while await ask(java, "explicit-last", "r") != "4":
+                await asyncio.sleep(0.05)
+        got = await asyncio.to_thread(java.seen, "read", "r", 0, 4)
+        assert got == expected(0, 4, 100)
+    await ask(java, "close", "w")
+
+
 async def test_ours_recovers_what_a_killed_java_writer_left(
     driver_classes: str, bookies: Bookies
 ) -> None:
