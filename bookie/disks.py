@@ -131,8 +131,17 @@ class Disks:
                 for directory in full
             ]
             self._on_change(True, f"disk usage of {', '.join(states)}")
+        elif not self._index_has_room():
+            home = self._logs.directories[0]
+            self._on_change(True, f"no room for the index in {home} free={self._spaces[home].free}")
         elif journal < self._settings.disk_usage_lwm_threshold:
             self._on_change(False, "there is room")
+
+    def _index_has_room(self) -> bool:
+        """A database that met the end of its disk needs a restart, so this must not happen."""
+        space = self._spaces[self._logs.directories[0]]
+        wanted = self._settings.min_usable_size_for_index_file_creation
+        return space.free >= min(wanted, space.total // 20)
 
     def _is_full(self, directory: str, *, was: bool) -> bool:
         space = self._spaces[directory]

@@ -85,6 +85,9 @@ class BookieSettings:
     min_usable_size_for_entry_log_creation: int = 0
     """minUsableSizeForEntryLogCreation: free bytes below which a ledger directory takes no normal adds, the reserve for
     compaction and replay. 0: 1.2 times entry_log_bytes_max, but at most a tenth of the disk."""
+    min_usable_size_for_index_file_creation: int = 100 * MIB
+    """minUsableSizeForIndexFileCreation: free bytes that the first ledger directory's disk, where the index and the
+    manifest grow, must have for normal adds; at most a twentieth of that disk."""
     min_usable_size_for_high_priority_writes: int = 64 * MIB
     """minUsableSizeForHighPriorityWrites: free bytes that recovery adds on a read-only bookie need."""
     gc_wait_time_s: float = 900.0
@@ -140,6 +143,7 @@ class BookieSettings:
             ("journal_buffered_entries_threshold", 0),
             ("read_ahead_cache_batch_bytes_size", 4096),
             ("min_usable_size_for_entry_log_creation", 0),
+            ("min_usable_size_for_index_file_creation", 0),
             ("compaction_rate_by_bytes", 1),
             ("compaction_rate_by_entries", 1),
         ):

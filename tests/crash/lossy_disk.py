@@ -59,7 +59,12 @@ def file_kind(path: str) -> str:
         return "manifest"
     if name.endswith(".log"):
         return "entrylog"
-    known = {"lastMark": "lastmark", "lastMark.new": "lastmark", "VERSION": "cookie"}
+    known = {
+        "lastMark": "lastmark",
+        "lastMark.new": "lastmark",
+        "VERSION": "cookie",
+        "VERSION.new": "cookie",
+    }
     return known.get(name, name if name in ("formatting", "index") else "other")
 
 

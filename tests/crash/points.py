@@ -61,7 +61,7 @@ REPLAY = [
 ]
 FORMAT = [
     *points("format", "", "formatting", "create sync sync_dir remove", often=False),
-    *points("format", "", "cookie", "create write sync sync_dir", often=False),
+    *points("format", "", "cookie", "create write sync rename sync_dir", often=False),
     *points("format", "format_storage", "manifest", "create write sync sync_dir", often=False),
     *points(
         "format", "format_storage", "lastmark", "create write sync rename sync_dir", often=False

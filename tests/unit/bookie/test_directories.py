@@ -95,6 +95,21 @@ async def test_a_directory_that_fills_between_two_looks_is_left_for_another() ->
         assert await is_whole(of, 2)
 
 
+async def test_a_first_directory_without_room_for_the_index_makes_it_read_only() -> None:
+    of = machine(ONE, TWO)
+    of.disk.mounts = {ONE: 64 * MIB, TWO: 64 * MIB}
+    async with of:
+        await write(of, 1)
+        used = of.disk.mounts[ONE] - of.disk.free_bytes(f"{ONE}/x")
+        of.disk.mounts[ONE] = used * 103 // 100
+        await of.bookie.disks.check()
+        assert of.bookie.read_only
+        assert await is_whole(of, 1)
+        of.disk.mounts[ONE] = 64 * MIB
+        await of.bookie.disks.check()
+        assert not of.bookie.read_only
+
+
 async def test_any_full_directory_makes_it_read_only_when_that_is_wanted() -> None:
     of = machine(ONE, TWO, read_only_mode_on_any_disk_full_enabled=True)
     of.disk.mounts = {ONE: 64 * MIB, TWO: 64 * MIB}
