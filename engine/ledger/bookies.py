@@ -29,6 +29,8 @@ RELOAD_RETRY_S = 0.5
 C = TypeVar("C", bound=BookieConnection)
 BACKOFF_STEPS = 32
 """The first pause after a failed connect is this part of the longest."""
+BATCH_RETRY_S = 600.0
+"""A bookie that refused a batch read is not asked for one for so long."""
 
 
 class Bookies:
@@ -60,7 +62,7 @@ class Bookies:
         self._channels: dict[str, BookieChannel] = {}
         self._reading: dict[str, BookieChannel] = {}
         self._v3: dict[str, V3Channel] = {}
-        self._no_batches: dict[str, None] = {}
+        self._no_batches: dict[str, float] = {}
         self._no_v3: dict[str, None] = {}
         self._batches_known: dict[str, None] = {}
         self._backoff: dict[str, tuple[float, float]] = {}  # pause, until
@@ -247,13 +249,14 @@ class Bookies:
         return self._live(self._v3, bookie_id, V3Channel)
 
     def knows_batches(self, bookie_id: str) -> bool:
-        """False once a bookie refused a batch read, until it registers anew."""
-        return self._settings.batch_read and bookie_id not in self._no_batches
+        """False for a while once a bookie refused a batch read, or until it registers anew."""
+        until = self._no_batches.get(bookie_id, 0.0)
+        return self._settings.batch_read and until <= self._loop.time()
 
     def refuses_batches(self, bookie_id: str) -> None:
-        if bookie_id not in self._no_batches:
+        if self.knows_batches(bookie_id):
             log.info("bookie knows no batch reads bookie=%s", bookie_id)
-            self._no_batches[bookie_id] = None
+        self._no_batches[bookie_id] = self._loop.time() + BATCH_RETRY_S
 
     def _live(self, channels: dict[str, C], bookie_id: str, make: Callable[[str, int], C]) -> C:
         channel = channels.get(bookie_id)
@@ -291,6 +294,8 @@ class Bookies:
         log.info("bookie connection down bookie=%s reason=%s", bookie_id, reason)
         if channel.transport is None:
             self._wait_longer(bookie_id)
+            self.health.unreachable(bookie_id, self._loop.time())
+            return
         if isinstance(channel, BookieChannel) and self._refused_batch(channel):
             return
         if isinstance(channel, V3Channel) and channel.closed_by_peer and not channel.answered:
@@ -300,7 +305,7 @@ class Bookies:
 
     def _refused_batch(self, channel: BookieChannel) -> bool:
         """Whether the bookie closed the connection instead of answering a batch read, as those do that do not know it.
-        One that died looks the same, and is asked one by one until it registers anew."""
+        One that died looks the same, and is asked one by one for a while."""
         if channel.batches:
             self._batches_known[channel.bookie_id] = None
         unanswered = channel.batches is False and channel.closed_by_peer

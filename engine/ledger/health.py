@@ -2,6 +2,9 @@
 
 from engine.ledger.settings import LedgerSettings
 
+EPISODE_S = 1.0
+"""Failures so close to each other count as one."""
+
 
 class BookieHealth:
     """Failures by bookie id, and what follows from them. ``now`` is loop time, never falling."""
@@ -11,18 +14,24 @@ class BookieHealth:
         self._suspects: dict[str, float] = {}
         self._quarantined: dict[str, float] = {}
         self._slow: dict[str, float] = {}
-        self._errors: dict[str, tuple[float, int]] = {}
+        self._errors: dict[str, tuple[float, float, int]] = {}
         self.quarantine_off = False
         """Set when the cluster's operators turned the health check off."""
+
+    def unreachable(self, bookie: str, now: float) -> None:
+        """It cannot be connected to. Not counted: one that is restarting is asked many times meanwhile."""
+        self._suspects[bookie] = now + self._settings.suspect_s
 
     def failed(self, bookie: str, now: float) -> bool:
         """Avoid a bookie for a while; True when it has now failed often enough to be quarantined."""
         settings = self._settings
         self._suspects[bookie] = now + settings.suspect_s
-        since, count = self._errors.get(bookie, (now, 0))
+        since, last, count = self._errors.get(bookie, (now, -EPISODE_S, 0))
+        if now - last < EPISODE_S:  # one lost connection fails every ledger that used it
+            return False
         if now - since >= settings.health_check_interval_s:
             since, count = now, 0
-        self._errors[bookie] = since, count + 1
+        self._errors[bookie] = since, now, count + 1
         if count + 1 < settings.bookie_errors_per_interval or not settings.quarantine_s:
             return False
         fresh = bookie not in self.quarantined(now)

@@ -238,7 +238,7 @@ class _Recovery:
 
     def _replace(self, op: "_WriteBack", first: int) -> None:
         """Seat other bookies for those that fail, if there are any; metadata tells of it when the ledger closes."""
-        for position in op.failed:
+        for position in op.newly_failed():
             self._bookies.failed(self._members[position])
         chosen = self._bookies.replacements(sorted(op.failed), self._members, self._quorum)
         if not chosen:
@@ -282,6 +282,7 @@ class _WriteBack:
         self._size, self._quorum, self._acks = recovery.shape()
         self._channels: list[BookieChannel | None] = [None] * self._size
         self._heard = [0.0] * self._size
+        self._reported: dict[int, None] = {}
         self._acked: list[dict[int, None]] = [{} for _ in entries]
         self._resent = 0
 
@@ -291,6 +292,7 @@ class _WriteBack:
 
     def restart(self, position: int) -> None:
         """Send to the bookie now at ``position`` what its write sets ask for."""
+        self._reported.pop(position, None)
         for acked in self._acked:
             acked.pop(position, None)
         channel = self._recovery.member(position)
@@ -319,6 +321,12 @@ class _WriteBack:
             for position in owing:
                 if self._heard[position] + timeout_s <= self._loop.time():
                     self.failed[position] = None
+
+    def newly_failed(self) -> list[int]:
+        """Failed positions that were not given before."""
+        found = [position for position in self.failed if position not in self._reported]
+        self._reported.update(dict.fromkeys(found))
+        return found
 
     def _owes(self, position: int) -> bool:
         if self._channels[position] is None or position in self.failed:

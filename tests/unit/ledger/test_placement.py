@@ -150,6 +150,7 @@ def test_bookies_that_fail_often_are_quarantined() -> None:
     assert health.suspects(89.0) == ["b"]
     assert health.suspects(91.0) == []
     assert health.failed("b", 90.0)  # the third since 70
+    assert not health.failed("b", 90.5)  # the same trouble, told by another ledger
     health.registered("b")
     assert health.suspects(90.0) == []
     assert health.quarantined(90.0 + 1799) == ["b"]
