@@ -6,7 +6,7 @@ Safety checks hold for any history; ``liveness`` only for one that ended after a
 from collections.abc import Callable
 
 from engine.base.ids import EARLIEST, Position
-from tests.sim.history import AckConfirmed, Delivery, History, Sought
+from tests.sim.history import AckConfirmed, Delivery, History, PartConfirmed, Sought
 
 Key = tuple[str, int]
 
@@ -132,7 +132,24 @@ def confirmed_acks_hold(history: History) -> list[str]:
     return found
 
 
-def _voids(seek: Sought, ack: AckConfirmed, delivery: Delivery) -> bool:
+def confirmed_parts_hold(history: History) -> list[str]:
+    """M7: as above, for single messages of a batch."""
+    confirmed: dict[tuple[str, Position], list[PartConfirmed]] = {}
+    for part in history.parts:
+        confirmed.setdefault((part.subscription, part.position), []).append(part)
+    return [
+        f"{d.subscription}: of the batch at {d.position} the messages {part.bits:b} delivered at {d.at:.3f} by"
+        f" {d.broker}, their ack was confirmed at {part.at:.3f} by {part.broker}"
+        for d in history.deliveries
+        for part in confirmed.get((d.subscription, d.position), ())
+        if min(d.at, d.sent_at) > part.at
+        if d.broker == part.broker or d.attached_at > part.attached_at
+        if d.left is None or d.left & part.bits
+        if not any(_voids(seek, part, d) for seek in history.seeks)
+    ]
+
+
+def _voids(seek: Sought, ack: AckConfirmed | PartConfirmed, delivery: Delivery) -> bool:
     """Whether a seek may have taken back what was acknowledged before it."""
     return (
         seek.subscription == ack.subscription
@@ -201,7 +218,8 @@ SAFETY: dict[str, Callable[[History], list[str]]] = {
     check.__name__: check
     for check in (
         *(no_phantoms, receipts_in_order, one_message_per_position),
-        *(first_deliveries_in_order, producers_in_order, confirmed_acks_hold),
+        *(first_deliveries_in_order, producers_in_order),
+        *(confirmed_acks_hold, confirmed_parts_hold),
         *(one_writer_per_ledger, cleared_stays_cleared, nothing_anomalous),
     )
 }

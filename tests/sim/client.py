@@ -12,13 +12,14 @@ from collections import deque
 from collections.abc import Callable
 
 from engine.base.ids import EARLIEST, Position
+from engine.managed.ack_state import bits_of, words_of
 from engine.net.transport import Connection
 from engine.wire import client_commands as say
 from engine.wire import commands, frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry, unpack_entry
 from tests.sim.cluster import BROKER_PORT, EPOCH_MS, Cluster
-from tests.sim.history import AckConfirmed, Delivery, Receipt, Sent, Sought
+from tests.sim.history import AckConfirmed, Delivery, PartConfirmed, Receipt, Sent, Sought
 from tests.sim.loop import Node
 from tests.sim.network import Pipe, SimNetwork
 
@@ -217,6 +218,8 @@ class Producer(Client):
     ) -> None:
         super().__init__(cluster, name, topic)
         self.payloads: list[bytes] = []
+        self.sizes: list[int] = []
+        """Messages in the entry of each number."""
         self.unanswered: deque[int] = deque()
         self._durable: set[int] = set()
         self.quiet = False
@@ -248,8 +251,14 @@ class Producer(Client):
         padding = self.rng.choice((0, 0, 10, 200, 200, 2000, 20_000 if number % 10 == 0 else 50))
         payload = b"<%s:%d:%016x>" % (self.name.encode(), number, self.rng.getrandbits(64))
         self.payloads.append(payload + b"." * padding)
+        self.sizes.append(self.rng.choice((1, 1, 1, 3, 9)))
         self.unanswered.append(number)
         self.history.sent.append(Sent(self.loop.now, self.name, number))
+
+    def values(self, number: int) -> list[bytes]:
+        """The messages sent together under a number."""
+        first = self.payloads[number]
+        return [first, *(first[:40] + b"#%d" % i for i in range(1, self.sizes[number]))]
 
     def marker(self, number: int) -> bytes:
         """Bytes found in a stored copy of the message and nowhere else."""
@@ -290,13 +299,16 @@ class Producer(Client):
         if not self.unanswered:
             self._heard_at = self.loop.now
         for number in list(self.unanswered)[self._written :]:
-            link.send(say.send(1, number, self._entry(number)))
+            size = self.sizes[number]
+            link.send(
+                say.send(1, number, self._entry(number), num_messages=size if size > 1 else None)
+            )
         self._written = len(self.unanswered)
 
     def _entry(self, number: int) -> bytes:
-        message = Message(self.payloads[number], sequence_id=number)
+        messages = [Message(value, sequence_id=number) for value in self.values(number)]
         publish_ms = EPOCH_MS + int(self.loop.now * 1000)
-        return pack_entry([message], producer_name=self.name, publish_ms=publish_ms)
+        return pack_entry(messages, producer_name=self.name, publish_ms=publish_ms)
 
     def _heard(self, command: pb.BaseCommand, entry: bytes) -> None:
         kind = command.type
@@ -360,6 +372,9 @@ class Consumer(Client):
         self._acks: dict[int, list[tuple[str, int, Position]]] = {}
         self._acks_since: dict[int, float] = {}
         self._recent: deque[Position] = deque(maxlen=SEEK_BACK if self.kind == EXCLUSIVE else 0)
+        self._left: dict[Position, int] = {}
+        """Of held batches, the messages not acknowledged."""
+        self._parts: dict[int, tuple[Position, int]] = {}
         self._seen: dict[Position, None] = {}
         self._looked_to = EARLIEST
         self.history.subscriptions[self.full_name] = subscription
@@ -372,6 +387,8 @@ class Consumer(Client):
         self.held.clear()
         self._acks.clear()
         self._acks_since.clear()
+        self._left.clear()
+        self._parts.clear()
         self._seen.clear()
         self._looked_to = EARLIEST
         self._attached = True
@@ -458,7 +475,11 @@ class Consumer(Client):
                 link.send(say.redeliver(1, some))
                 self.cluster.count("redeliveries asked")
             return
-        if self.kind != SHARED and chance < 0.5:
+        batches = [position for position in free if self._left.get(position, 1).bit_count() > 1]
+        if not self.calm and batches and chance < 0.4:
+            self._send_part(link, self.rng.choice(batches))
+            return
+        if self.kind != SHARED and chance < 0.6:
             last = max(free) if self.calm else self.rng.choice(free)
             self._send_ack(link, [p for p in free if p <= last], last)
             return
@@ -480,6 +501,18 @@ class Consumer(Client):
         self._acks[rid] = [(*self.held.pop(position), position) for position in positions]
         self._acks_since[rid] = self.loop.now
 
+    def _send_part(self, link: Link, position: Position) -> None:
+        """Acknowledge some messages of a batch."""
+        rid, left = self.request_id(), self._left[position]
+        bits = left & self.rng.getrandbits(left.bit_length())
+        if bits in (0, left):
+            return
+        self._left[position] = left & ~bits
+        link.send(say.ack(1, [position], ack_set=words_of(left & ~bits), request_id=rid))
+        self._parts[rid] = (position, bits)
+        self._acks[rid] = []
+        self._acks_since[rid] = self.loop.now
+
     def _heard(self, command: pb.BaseCommand, entry: bytes) -> None:
         kind = command.type
         if kind == pb.BaseCommand.MESSAGE:
@@ -497,11 +530,16 @@ class Consumer(Client):
         producer, _, rest = value[1:].partition(b":")
         name, number = producer.decode(), int(rest.partition(b":")[0])
         position = Position(body.message_id.ledgerId, body.message_id.entryId)
-        self._permits -= 1
-        if self._permits < 0:
+        size = len(opened.messages)
+        left = bits_of(body.ack_set) if body.ack_set else None
+        if self._permits <= 0:
             self._wrong(f"more messages than permits, {position}")
+        self._permits -= size if left is None else left.bit_count()
+        if size > 1:
+            self._left[position] = (1 << size) - 1 if left is None else left
         known = self._producers.get(name)
-        if known is None or number >= len(known.payloads) or known.payloads[number] != value:
+        values = [message.value for message in opened.messages]
+        if known is None or number >= len(known.payloads) or known.values(number) != values:
             self._wrong(f"{position} holds other bytes than {name} {number} was sent with")
         elif known is not None:
             known.check_durable(number, position, "is delivered")
@@ -518,6 +556,7 @@ class Consumer(Client):
                 self.link.sent_at,
                 self.broker,
                 self._attached_at,
+                left,
             )
         )
         self.held[position] = (name, number)
@@ -537,10 +576,16 @@ class Consumer(Client):
 
     def _ack_answered(self, body: pb.CommandAckResponse) -> None:
         keys = self._acks.pop(body.request_id, [])
+        part = self._parts.pop(body.request_id, None)
         self._acks_since.pop(body.request_id, None)
         if body.HasField("error"):
             self._attached = False  # comes again, and is given them again
             return
+        if part is not None:
+            self.cluster.count("parts of batches acknowledged")
+            self.history.parts.append(
+                PartConfirmed(self.loop.now, self.full_name, *part, self.broker, self._attached_at)
+            )
         for name, number, position in keys:
             self.history.acks.append(
                 AckConfirmed(

@@ -36,6 +36,8 @@ class Delivery(NamedTuple):
     broker: str = ""
     attached_at: float = float("inf")
     """When the broker confirmed the consumer's SUBSCRIBE."""
+    left: int | None = None
+    """Bits of the batch's messages that are to be looked at; None for all of them."""
 
 
 class AckConfirmed(NamedTuple):
@@ -49,6 +51,17 @@ class AckConfirmed(NamedTuple):
     broker: str = ""
     attached_at: float = 0.0
     """When the broker confirmed the SUBSCRIBE of the consumer that acknowledged."""
+
+
+class PartConfirmed(NamedTuple):
+    """The broker confirmed an acknowledgement of the messages ``bits`` of a batch."""
+
+    at: float
+    subscription: str
+    position: Position
+    bits: int
+    broker: str
+    attached_at: float
 
 
 class Sought(NamedTuple):
@@ -77,6 +90,7 @@ class History:
     receipts: list[Receipt] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     acks: list[AckConfirmed] = field(default_factory=list)
+    parts: list[PartConfirmed] = field(default_factory=list)
     seeks: list[Sought] = field(default_factory=list)
     cleared: list[Cleared] = field(default_factory=list)
     subscriptions: dict[str, str] = field(default_factory=dict)
