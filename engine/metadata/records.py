@@ -18,7 +18,7 @@ from engine.metadata.prototext import escape, parse_text
 Document = dict[str, Any]
 
 
-class RecordFormatError(MagnetarError):
+class RecordFormatError(MagnetarError, ValueError):
     """A stored record cannot be read; the message names the record and the fault."""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from engine.base.names import HASH_TOP, BundleName, NamespaceName, TopicName
+from engine.metadata.records import decode_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,14 @@ class Bundles:
     @classmethod
     def decode(cls, namespace: NamespaceName, document: bytes) -> "Bundles | None":
         """From stored policies or local policies; None when they name no bundles. Raises ValueError when broken."""
-        stored = json.loads(document) if document else {}
-        boundaries = (stored.get("bundles") or {}).get("boundaries")
-        return cls.of_boundaries(namespace, boundaries) if boundaries else None
+        stored = decode_json(document, f"policies of {namespace}") if document else {}
+        bundles = stored.get("bundles") or {}
+        boundaries = bundles.get("boundaries") if isinstance(bundles, dict) else bundles
+        if not boundaries:
+            return None
+        if not isinstance(boundaries, list) or not all(isinstance(one, str) for one in boundaries):
+            raise ValueError(f"policies of {namespace}: bundles have no list of boundaries")
+        return cls.of_boundaries(namespace, boundaries)
 
     def of_hash(self, bundle_hash: int) -> BundleName:
         """The bundle that holds ``bundle_hash`` (0..HASH_TOP)."""

@@ -18,6 +18,7 @@ from engine.base.log import bound
 from engine.base.names import HASH_TOP, BundleName, NamespaceName, TopicName
 from engine.base.tasks import TaskScope
 from engine.metadata import paths
+from engine.metadata.records import decode_json
 from engine.metadata.store import (
     BadVersionError,
     MetadataStore,
@@ -56,9 +57,7 @@ class OwnerRecord(NamedTuple):
     @classmethod
     def decode(cls, value: bytes) -> "OwnerRecord":
         """Raises ValueError when it is no JSON object."""
-        found: Any = json.loads(value)
-        if not isinstance(found, dict):
-            raise ValueError("bundle owner is no JSON object")
+        found = decode_json(value or b"null", "bundle owner")
         return cls(str(found.get("nativeUrl") or ""), str(found.get("httpUrl") or ""))
 
 

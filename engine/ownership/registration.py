@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.base.log import bound
 from engine.metadata import paths
+from engine.metadata.records import decode_json
 from engine.metadata.store import (
     BadVersionError,
     MetadataStore,
@@ -69,14 +70,15 @@ class BrokerRecord:
     @classmethod
     def decode(cls, broker_id: str, value: bytes) -> "BrokerRecord":
         """From a stored report, Apache's too. Raises ValueError when it is no JSON object."""
-        report = json.loads(value)
-        if not isinstance(report, dict):
-            raise ValueError(f"report of broker {broker_id} is no JSON object")
+        report = decode_json(value or b"null", f"report of broker {broker_id}")
+        started = report.get("startTimestamp") or 0
+        if not isinstance(started, int):
+            raise ValueError(f"report of broker {broker_id}: startTimestamp is no whole number")
         return cls(
             broker_id,
             str(report.get("pulsarServiceUrl") or ""),
             str(report.get("adminRpcUrl") or report.get("webServiceUrl") or ""),
-            int(report.get("startTimestamp") or 0),
+            started,
             str(report.get("brokerVersionString") or ""),
         )
 

@@ -3,7 +3,8 @@
 import resource
 import time
 
-from tests.fuzz.targets import Target
+from tests.fuzz.mutate import Mutator
+from tests.fuzz.target import Target
 
 GROWTH_KIB_MAX = 256 << 10
 """Resident memory that parsing one input of a few KB may add."""
@@ -48,8 +49,6 @@ def _once(target: Target, data: bytes) -> bool:
 
 def executions(target: Target, seconds: float) -> "tuple[int, int, list[str]]":
     """Plain seeded mutation for ``seconds``: how many inputs were tried, how many taken as good, what was found."""
-    from tests.fuzz.mutate import Mutator
-
     mutator = Mutator(target.seeds, target.words)
     until = time.monotonic() + seconds
     tried = good = 0

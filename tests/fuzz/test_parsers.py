@@ -6,9 +6,12 @@ from hypothesis import strategies as st
 
 from bookie.storage.entry_log_format import decode_block
 from engine.managed.records import TopicRecord
+from tests.fuzz.disk import a_block, seal_block
+from tests.fuzz.metadata import a_ledger
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.oracle import execute
-from tests.fuzz.targets import TARGETS, Target, a_block, a_ledger, seal_block
+from tests.fuzz.target import Target
+from tests.fuzz.targets import TARGETS
 
 BY_NAME = {target.name: target for target in TARGETS}
 MUTATIONS = 400
@@ -64,6 +67,10 @@ FOUND: list[tuple[str, bytes]] = [
     ("Tenant", b'{"adminRoles":7}'),
     ("Tenant", b'{"adminRoles":["\\ud800"]}'),
     ("BundleOwner", b'{"nativeUrl":7}'),
+    ("bundles of a namespace", b"0.5"),
+    ("bundles of a namespace", b'{"bundles":{"boundaries":2}}'),
+    ("bundle owners", b'{"nativeUrl":' + b"[" * 3000),
+    ("broker reports", b'{"startTimestamp":1e999}'),
     ("topic records", bytes.fromhex("0a021001")),  # a ledger without an id
     ("cursor records", bytes.fromhex("1204")),
     ("cursor records", bytes.fromhex("220a0a020804")),  # half a range

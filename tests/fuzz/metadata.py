@@ -1,0 +1,237 @@
+"""Parsers of what lies in the metadata store and in cursor ledgers."""
+
+from collections.abc import Callable
+from typing import Any
+
+from engine.base.ids import Position
+from engine.base.names import NamespaceName
+from engine.ledger import ledger_metadata
+from engine.ledger.errors import MetadataFormatError
+from engine.managed.errors import RecordFormatError as ManagedFormatError
+from engine.managed.positions import LedgerEntry
+from engine.managed.records import CursorRecord, CursorState, TopicRecord, put_common
+from engine.metadata import prototext, records
+from engine.metadata.records import RecordFormatError
+from engine.ownership.bundles import Bundles
+from engine.ownership.owner import OwnerRecord
+from engine.ownership.registration import BrokerRecord
+from engine.wire import (
+    mledger_pb2,
+)
+from tests.fuzz.target import Target
+
+
+def ledger_record(data: bytes) -> None:
+    metadata = ledger_metadata.decode(data)
+    if metadata.digest is not None and metadata.password is not None:
+        assert ledger_metadata.decode(ledger_metadata.encode(metadata)) == metadata
+
+
+def a_ledger(**changes: Any) -> bytes:
+    segments = (
+        ledger_metadata.Segment(0, ("a:1", "b:2", "c:3")),
+        ledger_metadata.Segment(70, ("a:1", "d:4", "c:3")),
+    )
+    values: dict[str, Any] = {
+        "ensemble_size": 3,
+        "write_quorum": 3,
+        "ack_quorum": 2,
+        "segments": segments,
+        "state": ledger_metadata.LedgerState.CLOSED,
+        "last_entry": 99,
+        "length": 12345,
+        "digest": ledger_metadata.DigestType.CRC32C,
+        "password": b"",
+        "ctime_ms": 5,
+        "custom": {"application": b"pulsar"},
+        "ctoken": 7,
+    }
+    return ledger_metadata.encode(ledger_metadata.LedgerMetadata(**values | changes))
+
+
+LEDGER_V2 = (
+    b"BookieMetadataFormatVersion\t2\nquorumSize: 1\nensembleSize: 1\nlength: 5\nlastEntryId: 0\nstate: CLOSED\n"
+    b'segment {\n  ensembleMember: "a:1"\n  firstEntryId: 0\n}\ndigestType: CRC32\npassword: "\\001x"\n'
+    b'ackQuorumSize: 1\ncustomMetadata {\n  key: "k"\n  value: "v"\n}\n'
+)
+LEDGER_V1 = b"BookieMetadataFormatVersion\t1\n2\n2\n7\n0\ta:1\tb:2\n9\tCLOSED"
+
+
+def text_record(data: bytes) -> None:
+    fields = prototext.parse_text(data.decode("utf-8", "replace"), ("segment",))
+    for values in fields.values():
+        for value in values:
+            if isinstance(value, bytes):
+                assert prototext.unescape(prototext.escape(value)) == value
+
+
+def record(kind: Any) -> Callable[[bytes], None]:
+    """A stored record: what was read is written, and read and written again the same."""
+
+    def run(data: bytes) -> None:
+        written = kind.decode(data).encode()
+        assert kind.decode(written).encode() == written
+
+    return run
+
+
+def registration(data: bytes) -> None:
+    found = records.BookieRegistration.decode(data)
+    found.http_url()
+    found.address("host:3181")
+    assert records.BookieRegistration.decode(found.encode()) == found
+
+
+def racks(data: bytes) -> None:
+    for bookie, rack in records.BookieRacks.decode(data).racks.items():
+        assert isinstance(bookie, str)
+        assert rack.startswith("/")
+
+
+def namespace(data: bytes) -> None:
+    policies = records.NamespacePolicies.decode(data)
+    assert len(policies.bundles.ranges) <= records.BUNDLES_MAX
+    assert isinstance(policies.replication_clusters, list)
+    policies.encode()
+
+
+def cursor_state(data: bytes) -> None:
+    CursorState.decode(data)
+
+
+def topic_seeds() -> list[bytes]:
+    ledgers = [LedgerEntry(4, 10, 1000, 99, b""), LedgerEntry(9, 0, 0, 0, b"")]
+    return [b"", TopicRecord(ledgers, Position(4, 9), {"k": "v"}).encode()]
+
+
+def cursor_seeds() -> list[bytes]:
+    state = CursorState(
+        Position(4, 5),
+        [(Position(4, 7), Position(4, 9)), (Position(5, 0), Position(9, 1))],
+        {Position(4, 10): 0b1011},
+        {"p": 4},
+    )
+    return [CursorRecord(-1, state, 9, {"a": "b"}).encode(), CursorRecord(12, state).encode()]
+
+
+def snapshot_seeds() -> list[bytes]:
+    info = mledger_pb2.PositionInfo(ledgerId=4, entryId=5)
+    put_common(info, {"p": 4}, {Position(4, 10): 0b1011})
+    plain = info.SerializeToString()
+    one = info.individualDeletedMessages.add()
+    one.lowerEndpoint.ledgerId, one.lowerEndpoint.entryId = 4, 6
+    one.upperEndpoint.ledgerId, one.upperEndpoint.entryId = 4, 9
+    info.individualDeletedMessageRanges.add(key=5, values=[3, 1 << 62])
+    return [plain, info.SerializeToString()]
+
+
+def bundles(data: bytes) -> None:
+    found = Bundles.decode(NamespaceName.parse("t/n"), data)
+    if found is not None:
+        assert found.of_hash(0).lower == 0
+        found.of_hash(0xFFFFFFFF)
+
+
+def bytes_of(data: bytes) -> None:
+    assert isinstance(data, bytes)
+
+
+JSON = [
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b'"',
+    b"null",
+    b"-1",
+    b"1e999",
+    b"NaN",
+    b"9" * 40,
+    b"true",
+    b"0.5",
+    b"[" * 3000,
+]
+JSON_SEEDS = {
+    records.Tenant: [b'{"adminRoles":["adm"],"allowedClusters":["standalone"]}'],
+    records.Cluster: [b'{"brokerServiceUrl":"pulsar://h:1","brokerClientTlsEnabled":false}'],
+    records.LocalPolicies: [
+        b'{"bundles":{"boundaries":["0x00000000","0xffffffff"],"numBundles":1},"migrated":false}',
+        b'{"bundles":{"numBundles":4}}',
+    ],
+    records.PartitionedTopic: [b'{"partitions":3,"deleted":false,"properties":{"a":"b"}}'],
+    records.BundleOwner: [
+        b'{"nativeUrl":"pulsar://h:1","httpUrl":"http://h:2","disabled":false,"advertisedListeners":{}}'
+    ],
+    records.LoadReport: [b'{"webServiceUrl":"http://h:1","numTopics":3,"lastStats":{}}'],
+    records.Leader: [b'{"brokerId":"h:1","serviceUrl":"http://h:1"}'],
+}
+COOKIE = b'5\nbookieHost: "127.0.0.1:1"\njournalDir: "/a"\nledgerDirs: "1\\t/b"\ninstanceId: "97d9-\\001"\n'
+REGISTRATION = bytes.fromhex(
+    "32230a06626f6f6b696510b390011a093132372e302e302e31220a626f6f6b69652d727063"
+)
+
+METADATA: tuple[Target, ...] = (
+    Target(
+        "ledger metadata",
+        ledger_record,
+        [
+            a_ledger(),
+            a_ledger(state=ledger_metadata.LedgerState.OPEN, last_entry=-1, length=0),
+            LEDGER_V2,
+            LEDGER_V1,
+        ],
+        (MetadataFormatError,),
+        words=[b"CLOSED", b"segment {", b"}\n", b"-102", b'"\\777"', b"9" * 40],
+    ),
+    Target("text records", text_record, [LEDGER_V2[30:], COOKIE[2:]], (ValueError,)),
+    Target(
+        "cookies",
+        record(records.Cookie),
+        [COOKIE],
+        (RecordFormatError,),
+        words=[b'"\\x4"', b'"\\777"', b"ledgerDirs:", b"{", b"7"],
+    ),
+    Target("bookie registrations", registration, [REGISTRATION], (RecordFormatError,)),
+    Target(
+        "bookie racks",
+        racks,
+        [b'{"g":{"h:1":{"rack":"r1","hostname":"h"}}}'],
+        (RecordFormatError,),
+        words=JSON,
+    ),
+    Target(
+        "namespace policies",
+        namespace,
+        [b'{"bundles":{"numBundles":4},"replication_clusters":["c"],"deleted":true}'],
+        (RecordFormatError,),
+        words=JSON,
+    ),
+    *(
+        Target(kind.__name__, record(kind), seeds, (RecordFormatError,), words=JSON)
+        for kind, seeds in JSON_SEEDS.items()
+    ),
+    Target("topic records", record(TopicRecord), topic_seeds(), (ManagedFormatError,)),
+    Target("cursor records", record(CursorRecord), cursor_seeds(), (ManagedFormatError,)),
+    Target("cursor snapshots", cursor_state, snapshot_seeds(), (ManagedFormatError,)),
+    Target(
+        "bundles of a namespace",
+        bundles,
+        [b'{"bundles":{"boundaries":["0x00000000","0x80000000","0xffffffff"],"numBundles":2}}'],
+        (ValueError,),
+        words=JSON,
+    ),
+    Target(
+        "bundle owners",
+        lambda data: bytes_of(OwnerRecord.decode(data).encode()),
+        JSON_SEEDS[records.BundleOwner],
+        (ValueError,),
+        words=JSON,
+    ),
+    Target(
+        "broker reports",
+        lambda data: bytes_of(BrokerRecord.decode("h:1", data).encode()),
+        [b'{"pulsarServiceUrl":"pulsar://h:1","webServiceUrl":"http://h:2","startTimestamp":5}'],
+        (ValueError,),
+        words=JSON,
+    ),
+)
