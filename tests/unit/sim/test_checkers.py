@@ -4,7 +4,15 @@ import pytest
 
 from engine.base.ids import Position
 from tests.sim import checkers
-from tests.sim.history import AckConfirmed, Delivery, History, Receipt, Sent
+from tests.sim.history import (
+    AckConfirmed,
+    Cleared,
+    Delivery,
+    History,
+    PartConfirmed,
+    Receipt,
+    Sent,
+)
 
 
 def good() -> History:
@@ -70,6 +78,20 @@ def backwards(history: History) -> None:
     history.acks.clear()
 
 
+def part_again(history: History) -> None:
+    """Of a batch of three the first was confirmed as acknowledged, and is due again."""
+    history.parts.append(PartConfirmed(0.25, "e", Position(7, 0), 0b001, "b", 0))
+    history.deliveries.append(
+        Delivery(0.3, "e", "c", "p", 0, Position(7, 0), broker="b", attached_at=0, left=0b011)
+    )
+    history.acks.clear()
+
+
+def cleared_again(history: History) -> None:
+    history.cleared.append(Cleared(1, 1, "e", Position(7, 1)))
+    history.deliveries[1] = history.deliveries[1]._replace(attached_at=1.05)
+
+
 @pytest.mark.parametrize(
     ("spoil", "finder"),
     [
@@ -82,9 +104,18 @@ def backwards(history: History) -> None:
         (forgotten, "delivered_until_acknowledged"),
         (two_writers, "one_writer_per_ledger"),
         (backwards, "producers_in_order"),
+        (part_again, "confirmed_parts_hold"),
+        (cleared_again, "cleared_stays_cleared"),
     ],
 )
 def test_each_fault_is_found_by_its_checker(spoil, finder: str) -> None:  # type: ignore[no-untyped-def]
     history = good()
     spoil(history)
     assert finder in findings(history)
+
+
+def test_what_is_left_of_a_batch_may_come_again() -> None:
+    history = good()
+    part_again(history)
+    history.deliveries[-1] = history.deliveries[-1]._replace(left=0b110)
+    assert "confirmed_parts_hold" not in findings(history)
