@@ -1,6 +1,7 @@
 """Entry envelope: ledgerId, entryId, lac, length (i64 each), digest, payload; and the keys made of a password. Pure.
 
-The digest covers the 32 header bytes followed by the payload (BookKeeper's ``DigestManager``).
+The digest covers the 32 header bytes followed by the payload (BookKeeper's ``DigestManager``). Nothing is read that
+does not pass its check, ids included: a slot has one payload for everybody (I4, I32).
 """
 
 import hashlib

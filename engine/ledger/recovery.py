@@ -2,9 +2,10 @@
 
 1. Metadata to IN_RECOVERY by compare-and-set: the old writer can change no ensemble any more (I13).
 2. Fence the last ensemble until every possible ack quorum holds a fenced bookie: no add can be confirmed any more (I7).
-3. Read forward from the highest confirmed entry known, fencing with every read. An entry that somebody holds is
-   written back to its ack quorum (I3); it is absent only when so many fenced bookies say so that it cannot have been
-   confirmed (I1, I15). Errors, timeouts, damaged copies and bookies that do not know the ledger say nothing.
+3. Read forward from the highest confirmed entry known, fencing with every read (I20) and with the ledger's key (I25).
+   An entry that somebody holds is written back to its ack quorum (I3); it is absent only when so many fenced bookies
+   say so that it cannot have been confirmed (I1, I15). Errors, timeouts, damaged copies and bookies that do not know
+   the ledger say nothing.
 4. Close by compare-and-set (I14). Somebody else's close stands (I5).
 
 The entries are written back as they were stored, so their LAC field never rises above what the writer knew (I8). Until

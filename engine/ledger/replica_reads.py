@@ -1,4 +1,4 @@
-"""One read of a run of entries: replica after replica, each overtaken by the next when it is slow."""
+"""One read of a run of entries: replica after replica (I2), each overtaken by the next when it is slow."""
 
 import asyncio
 

@@ -174,9 +174,10 @@ def run(side: Side, size: int, count: int, quorum: tuple[int, int, int]) -> tupl
         written["p99 ms"] = percentile(load.took, 0.99) * 1e3
         reader = await client.open(ledger_id, recover=False)
         cpu, began, at = side.cpu_s(), time.perf_counter(), 0
-        while at < count:
-            for piece in await reader.read(at, count - 1, READ_BYTES):
-                at += piece.count
+        async with reader.scan(0, count - 1, READ_BYTES) as scan:
+            async for pieces in scan:
+                at += sum(piece.count for piece in pieces)
+        assert at == count
         took = time.perf_counter() - began
         return written, _figures(count, size, took, side.cpu_s() - cpu)
 

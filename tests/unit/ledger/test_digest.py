@@ -1,6 +1,8 @@
 """Entry envelope and keys against computed vectors, and damage of every byte."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.ledger.digest import Digest, DigestType, Header, header_of, mac_key, master_key
 
@@ -41,3 +43,35 @@ def test_any_flipped_byte_and_any_cut_is_found(kind: DigestType) -> None:
         damaged[i] ^= 0x40
         assert not digest.check(bytes(damaged), 0, len(entry), 5, 0)
         assert not digest.check(entry, 0, i, 5, 0)
+
+
+@given(
+    kind=st.sampled_from([DigestType.CRC32, DigestType.CRC32C, DigestType.HMAC]),
+    payloads=st.lists(st.one_of(st.binary(max_size=30), st.just(b"x" * 600)), max_size=6),
+    at=st.integers(0, 1 << 20),
+    flip=st.integers(0, 255),
+    cut=st.integers(0, 40),
+    first=st.integers(0, 1 << 62),
+)
+def test_a_batch_gives_intact_entries_up_to_the_first_damage(
+    kind: DigestType, payloads: list[bytes], at: int, flip: int, cut: int, first: int
+) -> None:
+    digest = Digest(kind, b"pw")
+    body = bytearray(b"before")
+    for i, payload in enumerate(payloads):
+        entry = digest.seal(Header(5, first + i, -1, 0), payload)
+        body += len(entry).to_bytes(4, "big") + entry
+    whole = bytes(body)
+    spans, intact = digest.take_batch(whole, 6, len(whole), 5, first)
+    found = [whole[a:b] for a, b in zip(spans[::2], spans[1::2], strict=True)]
+    assert (found, intact) == (payloads, True)
+    if payloads:
+        body[6 + at % (len(body) - 6)] ^= flip
+    damaged = bytes(body[: max(6, len(body) - cut)])
+    spans, intact = digest.take_batch(damaged, 6, len(damaged), 5, first)
+    found = [damaged[a:b] for a, b in zip(spans[::2], spans[1::2], strict=True)]
+    assert found == payloads[: len(found)]
+    taken = sum(map(len, found)) + len(found) * (4 + digest.overhead)
+    assert intact == (taken == len(damaged) - 6)
+    assert not digest.take_batch(whole, 6, len(whole), 6, first)[0]
+    assert not digest.take_batch(whole, 6, len(whole), 5, first + 1)[0]
