@@ -126,15 +126,6 @@ class BookieIndex:
         self._indexed = {record.ledger_id: record.last for record in records}
         return records
 
-    def find(self, ledger_id: int, entry_id: int) -> tuple[int, Location] | None:
-        """First entry and place of the record that covers the entry."""
-        row = self._index.floor(_BLOCK_KEY.pack(b"b", ledger_id, entry_id))
-        if row is None or row[0][:1] != b"b":
-            return None
-        _, ledger, first = _BLOCK_KEY.unpack(row[0])
-        place = Location._make(_BLOCK.unpack(row[1]))
-        return (first, place) if ledger == ledger_id and entry_id < first + place.entries else None
-
     def find_range(
         self, ledger_id: int, entry_id: int, records_max: int
     ) -> list[tuple[int, Location]]:

@@ -187,7 +187,7 @@ class LedgerScenario:
         """A bookie says that it never had an entry: then its index, too, must know nothing of it."""
         machine = self.cluster.machines[bookie.partition(":")[0]]
         storage = machine.bookie._storage if machine.bookie is not None else None
-        if storage is not None and storage.entries.find(ledger, entry) is not None:
+        if storage is not None and storage.entries.find_range(ledger, entry, 1):
             self.cluster.anomaly(f"B4 {bookie} denied entry {entry} of ledger {ledger}: it has it")
 
     def judge(self) -> None:
