@@ -215,7 +215,7 @@ def _replay(
                 )
             for group in read_groups(disk, f"{journal_dir}/{name}", header, offset, sequence):
                 for record in group.records:
-                    _apply(ledgers, record)
+                    apply_record(ledgers, record)
                     replayed += 1
                 sequence += group.whole
                 if ledgers.cache.full:
@@ -286,6 +286,14 @@ def _check_files(
                     f"{journal_dir}/{name}: header is damaged, but at {offset} there is a group of file {used}"
                 )
         file.close()
+
+
+def apply_record(ledgers: Ledgers, record: Record) -> None:
+    """What a record says, again. Raises JournalDamagedError for one that verifies but is not what its kind says."""
+    try:
+        _apply(ledgers, record)
+    except ValueError as error:
+        raise JournalDamagedError(f"journal record of kind {record.kind}: {error}") from error
 
 
 def _apply(ledgers: Ledgers, record: Record) -> None:
