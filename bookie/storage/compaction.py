@@ -103,7 +103,10 @@ class Copier:
         return Copied(placed, sum(one.place.entries for one in placed), size)
 
     def _run(self, ledger_id: int, first: int, place: Location) -> Run:
-        block = self._reader.read(place)
+        try:
+            block = self._reader.read(place)
+        except OSError as error:  # of the source: it is kept, whatever else the disk can do
+            raise DamagedError(f"{ledger_id}:{first} cannot be read: {error}") from error
         below = first + place.entries
         if block.ledger_id != ledger_id or first < block.first or below > block.below:
             raise DamagedError(f"{ledger_id}:{first} is not in the block that the index says")

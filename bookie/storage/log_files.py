@@ -4,6 +4,7 @@ Used by several lanes: each method is a few operations on dicts that need no loc
 """
 
 import errno
+from contextlib import suppress
 from itertools import count
 
 from bookie.storage.entry_log_format import encode_file_header
@@ -127,7 +128,8 @@ class LogFiles:
         touched: dict[str, None] = {}
         for log_id in logs:
             directory = self.directory(log_id)
-            self._disk.remove(f"{directory}/{log_name(log_id)}")
+            with suppress(FileNotFoundError):  # somebody was faster
+                self._disk.remove(f"{directory}/{log_name(log_id)}")
             del self._where[log_id]
             self.ends.pop(log_id, None)
             touched[directory] = None

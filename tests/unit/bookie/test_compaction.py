@@ -178,7 +178,8 @@ async def test_what_is_written_or_deleted_during_a_copy_keeps_its_state() -> Non
         assert read(storage, ledger, entry) == (expected if ledger == 2 else Code.NO_LEDGER)
 
 
-async def test_a_log_that_cannot_be_read_in_full_is_kept() -> None:
+@pytest.mark.parametrize("how", ["flipped bit", "read error"])
+async def test_a_log_that_cannot_be_read_in_full_is_kept(how: str) -> None:
     disk = fresh()
     storage = opened(disk)
     fill(storage)
@@ -187,7 +188,16 @@ async def test_a_log_that_cannot_be_read_in_full_is_kept() -> None:
     await work.garbage.collect()
     [first, *others] = candidates(storage.entries, storage.logs, 0.999)
     [(_, place), *_] = storage.entries.blocks_in(first.ledgers[0], first.log_id)
-    disk.damage(storage.logs.path(first.log_id), place.offset + place.size - 1)
+    path = storage.logs.path(first.log_id)
+
+    def broken(op: str, name: str) -> None:
+        if op == "pread" and name == path:
+            raise OSError(5, "Input/output error")
+
+    if how == "read error":
+        disk.plan = broken
+    else:
+        disk.damage(path, place.offset + place.size - 1)
     assert await work.garbage.compact(0.999) == len(others)
     assert work.garbage.logs_kept_damaged == 1
     assert first.log_id in storage.logs
@@ -197,6 +207,18 @@ async def test_a_log_that_cannot_be_read_in_full_is_kept() -> None:
     assert first.log_id in storage.logs
     disk.crash()
     assert first.log_id in opened(disk, seed=2).logs
+
+
+async def test_a_dead_log_that_is_gone_already_is_no_failure() -> None:
+    disk = fresh()
+    storage = opened(disk)
+    fill(storage)
+    work = BackgroundWork(disk, storage, [LEDGER])
+    await work.begin([])
+    disk.remove(storage.logs.path(storage.logs.ids()[0]))
+    assert await work.garbage.collect() == len(LEDGERS)
+    assert [name for name in disk.listdir(LEDGER) if name.endswith(".log")] == []
+    assert len(storage.logs) == 0
 
 
 async def test_compaction_waits_for_room_and_goes_on_when_there_is_some() -> None:
