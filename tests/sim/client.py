@@ -340,7 +340,7 @@ class Producer(Client):
         if number in self._durable:
             return
         self._durable.add(number)
-        need = self.cluster.shape.quorum[2]
+        need = self.cluster.shape.quorum[2] - (self.cluster.lost is not None)
         copies = self.cluster.durable_copies(self.marker(number), need)
         if copies < need:
             self.history.anomalies.append(

@@ -40,9 +40,7 @@ class Scenario:
         self.consumers: list[Consumer] = []
         for topic in self.topics:
             self._clients(topic, rng)
-        self.nemesis = Nemesis(
-            self.cluster, [c.name for c in self.clients], rng, without=("rot", "lose_disk")
-        )
+        self.nemesis = Nemesis(self.cluster, [c.name for c in self.clients], rng)
         self.nemesis.plan = {
             name: rate * self.fault_share for name, rate in self.nemesis.plan.items()
         }
@@ -192,7 +190,9 @@ class Light(Scenario):
     fault_share = 0.05
 
     def _shape(self, rng: random.Random) -> Shape:
-        return replace(Shape.draw(rng), brokers=2, bookies=3, quorum=(3, 3, 2), session_s=10.0)
+        drawn = Shape.draw(rng)
+        seldom = replace(drawn, session_s=10.0, flush_interval_s=3.0, gc_wait_s=15.0)
+        return replace(seldom, brokers=2, bookies=3, quorum=(3, 3, 2))
 
 
 def run_light(seed: int, *, verbose: bool = False) -> Result:
