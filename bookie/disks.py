@@ -61,13 +61,17 @@ class Disks:
     @property
     def space(self) -> tuple[int, int]:
         """Free and total bytes of the ledgers' directories, as of the last look."""
-        found = [self._spaces.get(directory, Space(0, 0)) for directory in self._logs.directories]
+        found = [self._space(directory) for directory in self._logs.directories]
         return sum(space.free for space in found), sum(space.total for space in found)
 
     @property
     def free_bytes(self) -> int:
         """Of the roomiest ledger directory."""
-        return max(self._spaces[directory].free for directory in self._logs.directories)
+        return max(self._space(directory).free for directory in self._logs.directories)
+
+    def _space(self, directory: str) -> Space:
+        """Nothing before the first look."""
+        return self._spaces.get(directory, Space(0, 0))
 
     @property
     def all_full(self) -> bool:
@@ -84,7 +88,7 @@ class Disks:
 
     def has_room(self) -> bool:
         """Whether high-priority adds are taken although the bookie is read-only."""
-        journal = self._spaces[self._journal_dir].free
+        journal = self._space(self._journal_dir).free
         return (
             min(journal, self.free_bytes) > self._settings.min_usable_size_for_high_priority_writes
         )

@@ -4,6 +4,7 @@ the machine stops."""
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -36,7 +37,7 @@ def payload(ledger: int, entry: int, version: int = 0) -> bytes:
 
 def fill(storage: Storage) -> dict[tuple[int, int], bytes]:
     """Several logs of interleaved ledgers, some entries of them written twice; what should be read of each."""
-    want = {}
+    want: dict[tuple[int, int], bytes] = {}
     for round_ in range(ROUNDS):
         for ledger in LEDGERS:
             ids = range(round_ * ENTRIES // ROUNDS, (round_ + 1) * ENTRIES // ROUNDS)
@@ -69,6 +70,10 @@ def check(storage: Storage, want: dict[tuple[int, int], bytes], gone: bool) -> N
     assert add(storage, frame(FENCED_LEDGER, 999, b"late")) == Code.FENCED
     if gone:
         assert add(storage, frame(1, 999, b"late")) == Code.FENCED
+
+
+def coin(chance: random.Random) -> bool:
+    return chance.random() < 0.5
 
 
 def shares_agree(index: BookieIndex) -> None:
@@ -142,7 +147,7 @@ async def test_a_crash_at_any_disk_operation_of_collection_and_compaction_loses_
         disk.plan = plan
         assert await collected(disk, storage) is None, at
         keep = {"nothing": lambda: False, "all": lambda: True}
-        disk.crash(keep.get(keeps, lambda c=chance: c.random() < 0.5))
+        disk.crash(keep.get(keeps, partial(coin, chance)))
         storage = opened(disk, seed=at)
         check(storage, want, gone=False)
         shares_agree(storage.entries)

@@ -30,7 +30,8 @@ def small(**changes: object) -> Machine:
 
 
 async def add_until_refused(client: Client, ledgers: list[int]) -> dict[tuple[int, int], bytes]:
-    draw, kept = random.Random(1), {}
+    draw = random.Random(1)
+    kept: dict[tuple[int, int], bytes] = {}
     for entry in range(5000):
         for ledger in ledgers:
             payload = b"%d:%d." % (ledger, entry) + bytes(draw.randrange(3000))
