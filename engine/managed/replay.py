@@ -7,6 +7,7 @@ from engine.base.ids import Position
 from engine.base.slices import Slice, View
 from engine.ledger.errors import NoSuchLedgerError
 from engine.managed.ack_state import AckState
+from engine.managed.backlog import Backlog
 from engine.managed.entry_cache import TailCache
 from engine.managed.positions import LedgerLine
 from engine.managed.reads import LedgerReads
@@ -22,6 +23,7 @@ class Replayable(Protocol):
     line: LedgerLine
     reads: LedgerReads
     tail: TailCache
+    backlog: Backlog
     settings: ManagedSettings
 
 
@@ -51,6 +53,8 @@ async def _from(
     stop = base + ledger.entries
     if source.tail.covers(start):
         return _cut(acks, wanted, i, source.tail.runs(start, wanted[-1] + 1))
+    if source.backlog.covers(start):
+        return _cut(acks, wanted, i, source.backlog.runs(start, wanted[-1] + 1))
     last = i
     while last + 1 < len(wanted) and wanted[last + 1] < min(stop, start + REPLAY_SPAN):
         last += 1

@@ -27,6 +27,7 @@ from engine.managed.positions import LedgerEntry, LedgerLine
 from engine.managed.records import TopicRecord
 from engine.managed.settings import LedgerConfig
 from engine.managed.stored import StoredNode
+from engine.metadata.store import StoreUnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +121,8 @@ class LedgerList:
                 await self._write([*self.line.ledgers, fresh])
             except ManagedLedgerFencedError:
                 _abandon(writer, "the topic has another owner")
-                await self._delete(writer.ledger_id)
+                self._doomed.append(writer.ledger_id)
+                await self.sweep()
                 raise
             except BaseException:
                 # The list may name the new ledger: it must not be deleted. It stays empty.
@@ -138,7 +140,8 @@ class LedgerList:
             return
         error = f"new ledger {fresh} is not above {highest}, which this topic has used: ids are being given twice"
         _abandon(writer, error)
-        await self._delete(fresh)
+        self._doomed.append(fresh)
+        await self.sweep()
         raise LedgerIdReusedError(error)
 
     async def _settle(self, old: LedgerWriter) -> None:
@@ -227,7 +230,8 @@ class LedgerList:
         self._doomed += dropped
 
     async def sweep(self) -> None:
-        """Delete the ledgers that no list names any more. Cancelled: those left are found by the next call."""
+        """Delete the ledgers that no list names any more. Cancelled, or while the metadata store does not answer: those
+        left are found by the next call. A crash before that leaks them, which costs space and nothing else."""
         scope = TaskScope("deleting ledgers")
         count = min(len(self._doomed), SWEEP_AT_ONCE)
         workers = [scope.spawn(str(i), self._sweep_some()) for i in range(count)]
@@ -236,20 +240,27 @@ class LedgerList:
                 await asyncio.wait(workers)
         finally:
             await scope.close()
+        if self._doomed:
+            log.warning("ledgers are left to be deleted count=%d", len(self._doomed))
 
     async def _sweep_some(self) -> None:
         while self._doomed:
             ledger_id = self._doomed.pop()
             try:
                 await self._delete(ledger_id)
+            except StoreUnavailableError:
+                self._doomed.append(ledger_id)
+                return
             except BaseException:
                 self._doomed.append(ledger_id)
                 raise
 
     async def _delete(self, ledger_id: int) -> None:
-        """Delete a ledger that no list names. When that fails it leaks, which costs space and nothing else."""
+        """Delete a ledger that no list names. Raises StoreUnavailableError."""
         try:
             await self._ledgers.delete(ledger_id)
+        except StoreUnavailableError:
+            raise
         except MagnetarError as error:
             log.warning("ledger leaks ledger=%d error=%r", ledger_id, error)
 

@@ -137,3 +137,14 @@ async def test_a_rewind_under_a_read_skips_nothing(brokers: Brokers) -> None:
     cursor.rewind()
     cursor.acknowledge([ledger.line.position(x) for x in range(10, 30)])
     assert await drain(cursor) == numbered(0, 10) + numbered(30, COUNT - 30)
+
+
+async def test_redelivered_entries_come_from_what_was_read_ahead(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, cursors = await cold(brokers, small(200))
+    first = texts(await cursors[0].read(4, 1000))
+    asked = Asked(ledger.reads, monkeypatch)
+    again = await cursors[0].replay([ledger.line.position(x) for x in (3, 1, 2)])
+    assert texts(again) == first[1:4]
+    assert all(start > 3 for start, _ in asked.ranges)

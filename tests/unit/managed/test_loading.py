@@ -193,22 +193,43 @@ async def test_a_thousand_consumed_ledgers_are_trimmed_at_once_and_appends_go_on
         await store.create(paths.ledger(i), b"", make_parents=True)
     ledger = await brokers.broker(LAZY).open(NAME, rolling(5))
     cursor = await ledger.open_cursor("s", FIRST)
-    deleting: list[str] = []
+    slow = True
 
-    def slow(session: int, operation: str, path: str) -> Fault | None:
-        if operation == "delete" and path.startswith(paths.LEDGERS + "/00"):
-            deleting.append(path)
-            return Fault(delay_s=0.03)
-        return None
+    def slowly(session: int, operation: str, path: str) -> Fault | None:
+        deletes = operation == "delete" and path.startswith(paths.LEDGERS + "/00")
+        return Fault(delay_s=0.3) if slow and deletes else None
 
-    brokers.cluster.server.on_call = slow
+    brokers.cluster.server.on_call = slowly
     await cursor.clear()
     trimming = asyncio.get_running_loop().create_task(ledger.trim())
-    await publish(ledger, 0, 23)  # rolls four times meanwhile
-    assert len(deleting) < 1000
-    await trimming
-    while len(deleting) < 1000:
-        await asyncio.sleep(0.01)
+    await publish(ledger, 0, 23)  # rolls four times while a thousand are deleted
     stored = TopicRecord.decode((await store.get(paths.managed_ledger(NAME)))[0])
     assert stored.ledgers[0].ledger_id >= 1000
     assert await drain(cursor) == numbered(0, 23)
+    tree = brokers.cluster.server.tree
+    assert len(tree.children(paths.LEDGERS + "/00/0000")) > 100, "still at it"
+    slow = False
+    await trimming
+    await ledger.close()
+    assert len(tree.children(paths.LEDGERS + "/00/0000")) < 20
+
+
+async def test_ledgers_that_cannot_be_deleted_now_are_deleted_later(brokers: Brokers) -> None:
+    settings = ManagedSettings(cursor_persist_interval_s=3600, retry_initial_s=0.01)
+    ledger = await brokers.broker(settings).open(NAME, rolling(2))
+    cursor = await ledger.open_cursor("s", FIRST)
+    await publish(ledger, 0, 21)
+    away = True
+
+    def outage(session: int, operation: str, path: str) -> Fault | None:
+        deletes = operation == "delete" and path.startswith(paths.LEDGERS + "/00")
+        return Fault(lose_request=True) if away and deletes else None
+
+    brokers.cluster.server.on_call = outage
+    await cursor.clear()
+    await ledger.trim()
+    tree = brokers.cluster.server.tree
+    assert len(tree.children(paths.LEDGERS + "/00/0000")) > 10
+    away = False
+    await ledger.trim()
+    assert len(tree.children(paths.LEDGERS + "/00/0000")) == 2, "the topic's last and the cursor's"
