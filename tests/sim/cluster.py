@@ -58,6 +58,7 @@ class Shape:
     cache_mb: int
     flush_interval_s: float
     journal_file_bytes: int
+    gc_wait_s: float = 2.0
 
     @classmethod
     def draw(cls, rng: random.Random) -> "Shape":
@@ -244,9 +245,9 @@ class Cluster:
                 entry_log_bytes_max=256 << 10,
                 flush_interval_s=self.shape.flush_interval_s,
                 min_usable_size_for_high_priority_writes=1 << 20,
-                gc_wait_time_s=2.0,
-                minor_compaction_interval_s=3.0,
-                major_compaction_interval_s=8.0,
+                gc_wait_time_s=self.shape.gc_wait_s,
+                minor_compaction_interval_s=1.5 * self.shape.gc_wait_s,
+                major_compaction_interval_s=4 * self.shape.gc_wait_s,
                 disk_check_interval_s=5.0,
             ),
             clock=machine.clock,

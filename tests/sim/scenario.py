@@ -186,7 +186,7 @@ class Light(Scenario):
     sessions and slow decay do when hardly anything happens. A second of it costs a tenth of a busy one."""
 
     durations_s = (300.0,)
-    rates = (0.1, 0.3)
+    rates = (0.05, 0.15)
     fault_share = 0.05
 
     def _shape(self, rng: random.Random) -> Shape:
