@@ -384,7 +384,8 @@ class FaultDisk:
     def put_index(self, path: str, rows: dict[bytes, bytes]) -> None:
         """Put an index back to what it was earlier."""
         store = self._indexes[path] = _IndexStore()
-        store.now, store.durable = dict(rows), dict(rows)
+        store.write((list(rows.items()), []))
+        store.flush()
 
     def _need_dir(self, path: str) -> None:
         if path not in self._dirs:

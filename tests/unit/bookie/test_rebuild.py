@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bookie.storage.codes import Code
 from bookie.storage.entry_log_format import FILE_HEADER_BYTES
 from bookie.storage.errors import DamagedError
+from bookie.storage.gc import forget_ledgers
 from bookie.storage.index import DELETED, FENCED, LedgerRecord
 from bookie.storage.manifest import (
     HEADER_BYTES,
@@ -185,6 +186,38 @@ def test_without_index_and_manifest_everything_is_fenced_and_nothing_denied(how:
         assert add(storage, frame(1, 9, b"late")) == Code.FENCED
         assert add(storage, frame(1, 9, b"late", key=b"x" * 20)) == Code.UNAUTHORIZED
         disk.crash()
+
+
+def test_limbo_outlives_the_index() -> None:
+    disk = fresh()
+    filled(disk)
+    disk.crash()
+    disk.drop_index(INDEX)
+    disk.remove(log_names(disk)[1])
+    disk.sync_dir(LEDGER)
+    opened(disk, seed=2)
+    for seed in (3, 4):
+        disk.crash()
+        disk.drop_index(INDEX)
+        storage = opened(disk, seed=seed)
+        assert read(storage, 1, 1) == read(storage, 99, 0) == Code.LIMBO
+        assert read(storage, 1, 0) == b"0" + bytes(2000)
+        assert add(storage, frame(1, 9, b"late")) == Code.FENCED
+
+
+def test_a_ledger_whose_tombstone_was_forgotten_does_not_come_back_with_the_index() -> None:
+    disk = fresh()
+    storage = filled(disk)
+    assert storage.ledgers.forget_deleted(before_ms=2000) == [3]
+    forget_ledgers(storage.entries, storage.flusher, [], [3])
+    assert read(storage, 3, 0) == Code.NO_LEDGER
+    disk.crash()
+    disk.drop_index(INDEX)
+    storage = opened(disk, seed=2)
+    assert storage.rebuilt
+    assert read(storage, 3, 0) == Code.NO_LEDGER
+    assert 3 not in [ledger_id for used in storage.entries.usage.values() for ledger_id in used]
+    assert read(storage, 1, 2) == b"2" + bytes(2000)
 
 
 def test_a_rebuild_that_is_cut_off_begins_anew() -> None:
