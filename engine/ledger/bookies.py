@@ -29,6 +29,12 @@ RELOAD_RETRY_S = 0.5
 C = TypeVar("C", bound=BookieConnection)
 BACKOFF_STEPS = 32
 """The first pause after a failed connect is this part of the longest."""
+WATCHED = (
+    paths.AVAILABLE,
+    paths.READ_ONLY,
+    paths.BOOKIE_RACKS,
+    paths.DISABLE_HEALTH_CHECK,
+)
 BATCH_RETRY_S = 600.0
 """A bookie that refused a batch read is not asked for one for so long."""
 
@@ -80,7 +86,7 @@ class Bookies:
         if self._started:
             return
         self._started = True
-        for path in (paths.AVAILABLE, paths.READ_ONLY, paths.BOOKIE_RACKS):
+        for path in WATCHED:
             self._stops.append(self._store.watch(path, lambda _path: self._changed.set()))
         self._changed.set()
         self._tasks.spawn("registrations", self._follow())

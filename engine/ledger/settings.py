@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 from engine.base.errors import MisuseError
 
+POLICY_NAMES = ("rack-aware", "spread")
+"""Placement policies that come with it."""
+
 _UNBUILT = "must be empty: this client speaks to bookies in clear and without authentication; keep their ports private"
 
 
@@ -90,6 +93,11 @@ class LedgerSettings:
     """Not built (bookkeeperClientAuthenticationPlugin)."""
 
     def __post_init__(self) -> None:
+        policy = self.ensemble_placement_policy
+        if policy not in POLICY_NAMES and ":" not in policy:
+            raise MisuseError(
+                f"ensemble_placement_policy must be one of {', '.join(POLICY_NAMES)} or module:Class, not {policy!r}"
+            )
         if self.bookie_tls_provider:
             raise MisuseError(f"bookkeeper_tls_provider_factory_class {_UNBUILT}")
         if self.bookie_auth_plugin:

@@ -1,5 +1,6 @@
 """Which bookies an ensemble is made of: racks, load, failures; and settings that name the policy."""
 
+import asyncio
 import random
 from collections import Counter
 from dataclasses import replace
@@ -22,7 +23,7 @@ from engine.ledger.placement import (
     policy,
 )
 from engine.ledger.quorum import holds
-from engine.ledger.settings import LedgerSettings
+from engine.ledger.settings import POLICY_NAMES, LedgerSettings
 from engine.metadata import paths
 from engine.metadata.records import BookieRacks, RecordFormatError
 from engine.wire import bookie_commands as wire
@@ -135,6 +136,12 @@ def test_policies_are_named_in_settings() -> None:
     assert own.ensemble(2, 2, Candidates(SIX)) == ["a1", "a2"]
 
 
+def test_names_of_policies_are_checked_with_the_settings() -> None:
+    assert tuple(POLICIES) == POLICY_NAMES
+    with pytest.raises(MisuseError, match="rack-aware, spread or module:Class, not 'rackaware'"):
+        LedgerSettings(ensemble_placement_policy="rackaware")
+
+
 @pytest.mark.parametrize("name", ["bookie_tls_provider", "bookie_auth_plugin"])
 def test_what_is_not_built_is_refused_by_name(name: str) -> None:
     with pytest.raises(MisuseError, match="must be empty"):
@@ -185,6 +192,22 @@ async def test_ledgers_of_a_cluster_follow_its_rack_map(world: World) -> None:
     for _ in range(10):
         writer = await client.create(2, 2, 2, listener=Listener())
         assert len({racks.racks[b] for b in writer.metadata.segments[0].bookies}) == 2
+
+
+async def test_operators_turn_the_quarantine_off_while_it_runs(world: World) -> None:
+    await world.start(1)
+    client = world.client(bookie_errors_per_interval=1)
+    await client.create(1, 1, 1, listener=Listener())
+    client.bookies.failed("b0")
+    now = asyncio.get_running_loop().time()
+    assert client.bookies.health.quarantined(now) == ["b0"]
+    loaded = asyncio.Event()
+    client.bookies.on_change(loaded.set)
+    await world.store.create(paths.DISABLE_HEALTH_CHECK, make_parents=True)
+    while not client.bookies.health.quarantine_off:
+        await loaded.wait()
+        loaded.clear()
+    assert client.bookies.health.quarantined(now) == []
 
 
 async def test_read_only_bookies_are_never_chosen(world: World) -> None:
