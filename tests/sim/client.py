@@ -30,6 +30,8 @@ BUSY_S = (0.05, 0.3)
 IDLE_S = 1.0
 """How long a consumer lets messages lie, or looks at nothing, before its next turn."""
 REDIRECTS_MAX = 5
+PATIENCE_MAX = 4
+"""Times the shortest rest between two attempts, after attempts that came to nothing."""
 SEEK_CHANCE = 0.01
 SEEK_BACK = 30
 """Of every turn of an exclusive consumer; how many of its last messages it may go back to."""
@@ -159,7 +161,9 @@ class Client:
             self.cluster.failures.append(f"client {self.name}: {type(error).__name__}: {error}")
 
     async def _run(self) -> None:
+        tries = 0
         while not self.stopping:
+            began = self.loop.now
             try:
                 await self._session()
             except (OSError, TimeoutError, Lost, Refused) as error:
@@ -170,7 +174,9 @@ class Client:
                 if self.link is not None:
                     self.link.abort()
                     self.link = None
-            await asyncio.sleep(0.05 + 0.25 * self.rng.random())
+            tries = tries + 1 if self.loop.now - began < 1.0 else 0
+            patience = min(2**tries, PATIENCE_MAX)
+            await asyncio.sleep(patience * (0.05 + 0.25 * self.rng.random()))
 
     async def _session(self) -> None:
         raise NotImplementedError
