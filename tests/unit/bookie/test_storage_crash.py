@@ -127,7 +127,10 @@ def test_answered_adds_and_fences_survive_a_crash_at_every_disk_operation(keeps:
                 keeps, lambda c=chance: c.random() < 0.5
             )
         )
+        if at % 3 == 1:
+            disk.drop_index(f"{LEDGER}/index")  # the machine stopped, and that did not survive it
         storage = opened(disk, seed=at)
+        assert not storage.entries.in_limbo()
         work.check(storage)
         if at % 4 == 0:
             work.settle(storage)
