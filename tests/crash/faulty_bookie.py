@@ -31,7 +31,7 @@ def main(plan: Plan, arguments: list[str]) -> int:
     status = process.main(arguments)
     if (words := kept / LAST_WORDS).exists():  # an error was planned, and what came after it counts
         before = json.loads(words.read_text())
-        words.write_text(json.dumps(before | {"seen_at_end": disk.seen}))
+        words.write_text(json.dumps(before | {"retried": disk.retried}))
     else:
         words.write_text(json.dumps({"operation": "", "seen": disk.seen}))
     return status

@@ -10,14 +10,16 @@ from engine.base.entropy import RandomEntropy
 from engine.ledger.client import LedgerClient
 from engine.ledger.digest import master_key
 from engine.ledger.reader import LedgerReader
+from engine.ledger.settings import LedgerSettings
 from engine.ledger.writer import LedgerWriter
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
-from tests.ledger_cluster import FAST, Listener, payloads_of, run_of
+from tests.ledger_cluster import Listener, payloads_of, run_of
 from tests.unit.bookie.bookies import Client
 
 KEPT_MAX = 8
 """Closed ledgers that are kept; older ones are deleted, for garbage collection to find."""
+PATIENT = LedgerSettings(suspect_s=0.5, recovery_timeout_s=60.0)
 WRITERS = 2
 WINDOW = 60
 READ_BYTES = 4 << 20
@@ -68,7 +70,7 @@ class LedgerLoad:
             network=LoopNetwork(),
             clock=SystemClock(),
             entropy=RandomEntropy(),
-            settings=FAST,
+            settings=PATIENT,
         )
 
     async def write(self, *, ledgers_max: int | None = None) -> None:

@@ -95,6 +95,8 @@ class Unsynced:
         self.blocks: dict[int, bytes] = {}
         self.size: int | None = None
         self.syncing: tuple[dict[int, bytes], int | None] = ({}, None)
+        self.failed = False
+        """A sync of it failed: nothing should be written or synced there any more."""
 
     def keep(self, start: int, stop: int) -> None:
         """Call before bytes ``start .. stop - 1`` change, or the size does."""
@@ -175,6 +177,8 @@ class LossyDisk(SystemDisk):
         self.plan = plan
         self.seen: dict[str, int] = {}
         """How often each operation came, for the census."""
+        self.retried: list[str] = []
+        """Writes and syncs of something whose sync has failed."""
         self._directory = directory
         self.armed = plan.armed
         self._left = plan.nth
@@ -355,6 +359,7 @@ class LossyFile:
         else:
             name = "write"
         self._last = name
+        self._note(name)
         size = sum(map(len, parts))
 
         def work() -> int:
@@ -383,6 +388,8 @@ class LossyFile:
         if self._kind == "entrylog":
             name = "sync"  # of whatever was gathered, the header with it
 
+        self._note(name)
+
         def work() -> None:
             self._unsynced.begin_sync()
             self._file.fdatasync()
@@ -392,7 +399,12 @@ class LossyFile:
             self._disk.around(f"{self._kind}.{name}", work)
         except OSError:  # as Linux does: what could not be written is dropped from memory, too
             self._unsynced.undo(lambda: True)
+            self._unsynced.failed = True
             raise
+
+    def _note(self, name: str) -> None:
+        if self._unsynced.failed:
+            self._disk.retried.append(f"{self._kind}.{name}")
 
     def close(self) -> None:
         self._file.close()
@@ -405,6 +417,7 @@ class LossyIndex:
         self._disk = disk
         self._index = index
         self._kept = kept
+        self._failed = False
         self._keep_copy()
 
     def _keep_copy(self) -> None:
@@ -436,7 +449,13 @@ class LossyIndex:
             self._index.flush()
             self._keep_copy()
 
-        self._disk.around("index.flush", work)
+        if self._failed:
+            self._disk.retried.append("index.flush")
+        try:
+            self._disk.around("index.flush", work)
+        except OSError:
+            self._failed = True
+            raise
 
     def close(self) -> None:
         self._index.close()

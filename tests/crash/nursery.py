@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,6 +22,7 @@ from tests.crash import faulty_bookie
 from tests.crash.lossy_disk import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
+TURN_S = 0.05
 
 
 def die_with_parent() -> None:
@@ -85,6 +87,7 @@ class Life:
         self._link.sendall(json.dumps(life).encode() + b"\n")
         self._heard = b""
         self.returncode: int | None = None
+        self._turn = threading.Lock()
         self.pid = int(self._line(10.0))
 
     def _line(self, timeout_s: float) -> bytes:
@@ -107,13 +110,17 @@ class Life:
             return None
 
     def wait(self, timeout: float) -> int:
-        """Raises subprocess.TimeoutExpired."""
-        if self.returncode is None:
-            try:
-                self.returncode = int(self._line(timeout))
-            except TimeoutError:
-                raise subprocess.TimeoutExpired("bookie", timeout) from None
-            self._link.close()
+        """Raises subprocess.TimeoutExpired. Several threads may wait."""
+        until = time.monotonic() + timeout
+        while self.returncode is None:
+            with self._turn:
+                if self.returncode is None:
+                    try:
+                        self.returncode = int(self._line(TURN_S if timeout else 0.0))
+                        self._link.close()
+                    except TimeoutError:
+                        if time.monotonic() >= until:
+                            raise subprocess.TimeoutExpired("bookie", timeout) from None
         return self.returncode
 
 

@@ -49,6 +49,8 @@ class Place:
         while self.bookie.alive and not await asyncio.to_thread(self.bookie.is_ready):
             assert time.monotonic() < until, self.bookie.log_end()
             await asyncio.sleep(0.02)
+        if not lives:
+            assert not self.bookie.alive, f"never reached: {plan}"
         assert self.bookie.alive == lives, f"{plan}\n{self.bookie.log_end()}"
 
     async def write_until_dead(self) -> int:
