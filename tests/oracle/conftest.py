@@ -5,6 +5,7 @@ import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from tests.bench.contenders import apache, apache_missing
 from tests.instance import running_instance
 from tests.oracle.ledgers_java import JavaLedgers, compile_driver
-from tests.oracle.servers import ApacheBookies, OurBookies, low_ports, peer
+from tests.oracle.servers import LEAN_PEER, ApacheBookies, OurBookies, low_ports, peer
 
 
 class Side:
@@ -49,7 +50,12 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
     if reason is not None:
         pytest.skip(f"Apache Pulsar is not at hand: {reason}")
     work = tmp_path_factory.mktemp("oracle")
-    with apache(work) as theirs, running_instance(work / "ours") as instance:
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:  # its start costs half of the CPU then
+            for name, value in LEAN_PEER.items():
+                patch.setenv(name, value)
+            theirs = stack.enter_context(apache(work))
+        instance = stack.enter_context(running_instance(work / "ours"))
         yield Side("apache", theirs.url, theirs.http), Side("ours", instance.url, instance.http)
 
 

@@ -311,6 +311,7 @@ class ApacheBroker:
         settings = {
             "metadataStoreSessionTimeoutMillis": 5000,  # a killed one's topics wait for its end
             "defaultNumberOfNamespaceBundles": 4,
+            "acknowledgmentAtBatchIndexLevelEnabled": "true",
             "webSocketServiceEnabled": "false",
             "brokerShutdownTimeoutMs": 5000,
         }

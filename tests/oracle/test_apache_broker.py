@@ -128,14 +128,17 @@ def test_a_topic_goes_on_after_all_bookies_were_restarted(mixed: Mixed) -> None:
     story.verify(mixed.url)
 
 
-def act(mixed: Mixed, stories: list[Story]) -> None:
-    """Something of everything on the broker that runs."""
+def act(mixed: Mixed, stories: list[Story], *, in_batches: bool) -> None:
+    """Something of everything on the broker that runs; ``in_batches``: single messages of a batch, too."""
     base = stories[0].sent
     for story in stories:
         story.publish(mixed.url, 40)
         story.publish(mixed.url, 10, batched=True)
         story.acknowledge(mixed.url, "up-to", [base + 20])
-        story.acknowledge(mixed.url, "here and/there", [base + i for i in (1, 2, 4, 30, 39)])
+        single = [base + i for i in (1, 2, 4, 30, 39)]
+        story.acknowledge(mixed.url, "here and/there", single)
+        inside = [base + i for i in (41, 45, 46)] if in_batches else []
+        story.acknowledge(mixed.url, "in/batches", single + inside)
 
 
 def begin(mixed: Mixed, *names: str) -> list[Story]:
@@ -148,7 +151,7 @@ def begin(mixed: Mixed, *names: str) -> list[Story]:
 def test_topics_change_to_our_broker_and_back_when_each_is_killed(mixed: Mixed) -> None:
     stories = begin(mixed, "killed", "kil led+ü")
     for broker in (mixed.ours, mixed.apache):
-        act(mixed, stories)
+        act(mixed, stories, in_batches=True)
         time.sleep(PERSIST_S)
         mixed.change_to(broker, kill=True)
         for story in stories:
@@ -165,13 +168,16 @@ def records(mixed: Mixed, name: str) -> dict[str, bytes]:
 
 
 def test_topics_change_to_our_broker_and_back_when_each_stops(mixed: Mixed) -> None:
-    """And what each broker leaves in ZooKeeper, of an open topic and of a closed one, is the same."""
+    """And what each broker leaves in ZooKeeper, of an open topic and of a closed one, is the same.
+
+    Not of batches: Apache 4.0.8 writes a closing cursor's batches into its record, but never reads them from there.
+    """
     found: list[dict[str, dict[str, bytes]]] = []
     stories = begin(mixed, "stopped")
     for name, broker in (("by-apache", mixed.ours), ("by-ours", mixed.apache)):
-        act(mixed, stories)
+        act(mixed, stories, in_batches=False)
         twin = begin(mixed, name)
-        act(mixed, twin)
+        act(mixed, twin, in_batches=False)
         time.sleep(PERSIST_S)
         opened = records(mixed, name)
         mixed.running.stop()
