@@ -49,12 +49,13 @@ class _Near(NamedTuple):
 
 
 class _Ahead:
-    """How a ledger is being read: the entry that comes next if it goes on in order, and how far to read ahead then."""
+    """How a ledger is being read: the block needed last, behind which it goes on if read in order, and how far to read
+    ahead then."""
 
-    __slots__ = ("next", "window")
+    __slots__ = ("first", "next", "window")
 
     def __init__(self) -> None:
-        self.next = -1
+        self.first = self.next = -1
         self.window = 0
 
 
@@ -106,7 +107,7 @@ class StoredEntries:
             first, place = rows[0]
         places = _first_bytes([row[1] for row in rows[1:]], ahead.window - place.size)
         block = self._reader.read(place, places)
-        ahead.next = first + place.entries
+        ahead.first, ahead.next = first, first + place.entries
         if behind := [row[1] for row in rows[1 + len(places) :]]:
             self._reader.expect(_first_bytes(behind, ahead.window))
         below = first + place.entries
@@ -125,7 +126,7 @@ class StoredEntries:
         if entry_id == ahead.next:
             grown = max(2 * ahead.window, FIRST_WINDOW_BYTES, least)
             ahead.window = min(grown, self._read_ahead_bytes)
-        else:
+        elif not ahead.first <= entry_id < ahead.next:
             ahead.window = least
         return ahead
 

@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from bookie.storage.codes import Code
 from bookie.storage.entry_log import EntryLogReader, EntryLogWriter
 from bookie.storage.entry_log_format import blocks_of
@@ -78,14 +80,15 @@ def in_order(store: Store, ledger: int, count: int, job: int = 1) -> list[bytes]
     return found
 
 
-def test_a_ledger_read_in_order_comes_in_ranges_each_read_once() -> None:
+@pytest.mark.parametrize("job", [1, 7, 64])
+def test_a_ledger_read_in_order_comes_in_ranges_each_read_once(job: int) -> None:
     store = Store(block_bytes=4 << 10, read_ahead_bytes=64 << 10)
     payloads = [b"%d" % i + bytes(1000) for i in range(900)]
     store.write(1, 0, payloads)
     size = sum(place.size for _, place in store.index.blocks(1))
     preads: list[int] = []
     store.disk.plan = lambda op, path: preads.append(1) if op == "pread" else None
-    assert [entry[32:] for entry in in_order(store, 1, 900)] == payloads
+    assert [entry[32:] for entry in in_order(store, 1, 900, job)] == payloads
     assert store.reader.misses < size / (64 << 10) + 6
     assert len(preads) == store.reader.misses + 1  # the file's header
     assert size <= store.reader.read_bytes < size * 1.1
