@@ -22,6 +22,7 @@ from tests.crash.points import POINTS, UNNAMED, Part
 TIMES = int(os.environ.get("CRASH_TIMES", "1"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 CHAINS = 2
+BEFORE = Plan("entrylog.sync_dir", "Flusher.flush", armed=False, when="after")
 
 
 def plans(part: Part) -> list[Plan]:
@@ -79,23 +80,14 @@ async def test_killed_while_serving(places: Any, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.timeout(60 + 120 * TIMES)
 async def test_killed_while_starting_again(places: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each time after a flush that wrote a log and did not come to index it."""
+    """Each time after a flush that began a log and did not come to index it."""
     made: list[Place] = []
 
     async def chain(i: int, work: list[Plan]) -> None:
         place = await places(f"r{i}")
         made.append(place)
         for plan in work:
-            await place.life(
-                replace(
-                    plan,
-                    operation="index.write",
-                    inside="Flusher.flush",
-                    when="before",
-                    nth=2,
-                    armed=False,
-                )
-            )
+            await place.life(replace(BEFORE, loss=plan.loss, seed=plan.seed))
             await place.start(plan, lives=False)
             assert place.words()["operation"] == plan.operation
             place.lives += 1
