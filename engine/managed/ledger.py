@@ -170,6 +170,7 @@ class ManagedLedger:
                 for one in ledgers
             ),
             cursors=tuple(one.stats() for one in self.cursors.values()),
+            unread_cursors=dict(self._cursors.unread),
         )
 
     # Appending

@@ -90,3 +90,5 @@ class ManagedLedgerStats:
     state: str
     ledgers: tuple[LedgerInfo, ...]
     cursors: tuple[CursorStats, ...]
+    unread_cursors: dict[str, str] = field(default_factory=dict)
+    """Stored cursors whose storage does not answer, and why."""

@@ -26,7 +26,7 @@ from engine.managed.rolling import LedgerList
 from engine.managed.settings import LedgerConfig
 from engine.managed.stored import StoredNode
 from engine.metadata import paths
-from engine.metadata.store import MetadataStore
+from engine.metadata.store import MetadataStore, NoNodeError
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +61,7 @@ class TopicCursors:
     ) -> None:
         self.by_name: dict[str, Cursor] = {}
         self.unread: dict[str, str] = {}
+        self._reading: dict[str, asyncio.Task[Cursor | Exception]] = {}
         self._owner = owner
         self._list = ledger_list
         self._store = store
@@ -98,21 +99,42 @@ class TopicCursors:
                 log.warning("topic opens without a cursor topic=%s: %s", self._owner.name, error)
 
     async def _read_later(self) -> None:
+        """Without the lock: nobody waits here for storage that he does not need."""
         settings = self._owner.settings
         backoff = Backoff(settings.retry_initial_s, settings.retry_max_s)
         while self.unread:
             await asyncio.sleep(backoff.next_s(self._owner.entropy.random()))
-            async with self._lock:
-                for name in list(self.unread):
-                    try:
-                        await self._load(name)
-                    except CursorUnreadableError as error:
-                        self.unread[name] = str(error)
-                    except (WorldError, LedgerError):
-                        break
-                    except ManagedLedgerError as error:
-                        self._owner.fenced(error)
-                        return
+            for name in list(self.unread):
+                try:
+                    await self._read_again(name)
+                except NoNodeError:
+                    self.unread.pop(name, None)  # deleted behind our back: nothing to wait for
+                except (CursorUnreadableError, WorldError) as error:
+                    log.debug("still without a cursor topic=%s: %s", self._owner.name, error)
+                except ManagedLedgerError as error:
+                    self._owner.fenced(error)
+                    return
+
+    async def _read_again(self, name: str) -> Cursor:
+        """An unread cursor, read by one at a time however many want it. Cancel-safe."""
+        reading = self._reading.get(name)
+        if reading is None:
+            reading = self._owner.tasks.spawn(f"cursor {name}", self._try(name))
+            self._reading[name] = reading
+            reading.add_done_callback(lambda _: self._reading.pop(name, None))
+        found = await asyncio.shield(reading)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def _try(self, name: str) -> Cursor | Exception:
+        try:
+            return await self._load(name)
+        except CursorUnreadableError as error:
+            self.unread[name] = str(error)
+            return error
+        except (ManagedLedgerError, WorldError, NoNodeError) as error:
+            return error
 
     async def open(
         self,
@@ -123,12 +145,12 @@ class TopicCursors:
         cursor_properties: dict[str, str],
     ) -> Cursor:
         """See ``ManagedLedger.open_cursor``."""
+        if name in self.unread:
+            return await self._read_again(name)
         async with self._lock:
             cursor = self.by_name.get(name)
             if cursor is not None:
                 return cursor
-            if name in self.unread:
-                return await self._load(name)
             if initial is InitialPosition.EARLIEST:
                 initial = EARLIEST
             elif initial is InitialPosition.LATEST:
@@ -196,15 +218,25 @@ class TopicCursors:
     async def delete(self, name: str) -> None:
         """Delete a cursor with its state. Raises CursorNotFoundError."""
         async with self._lock:
-            cursor = self.by_name.get(name)
+            if name in self._reading:
+                await asyncio.wait([self._reading[name]])
             if name in self.unread:
-                await self._cursor_store(name).discard()
-                del self.unread[name]
+                await self._discard(name)
                 return
+            cursor = self.by_name.get(name)
             if cursor is None:
                 raise CursorNotFoundError(f"{self._owner.name} has no cursor {name}")
             await cursor.delete()
             del self.by_name[name]
+
+    async def _discard(self, name: str) -> None:
+        """Delete a cursor that was never read."""
+        why = self.unread.pop(name)  # nobody begins to read it again
+        try:
+            await self._cursor_store(name).discard()
+        except BaseException:
+            self.unread[name] = why
+            raise
 
     def consumed(self) -> int | None:
         """Ordinal below which every durable cursor's persisted state needs nothing; None without durable cursors."""

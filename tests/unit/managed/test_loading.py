@@ -95,6 +95,33 @@ async def test_m14_a_cursor_whose_storage_is_silent_does_not_keep_the_topic_from
     assert await drain(ledger.cursors["bad"]) == numbered(2, 4)
 
 
+async def test_nobody_waits_for_silent_storage_that_he_does_not_need(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, places = await acknowledged(brokers, "bad", "worse")
+    silent: dict[int, Exception | None] = {found[name]: None for name in ("bad", "worse")}
+    refuse(monkeypatch, silent)
+    settings = ManagedSettings(
+        cursor_persist_interval_s=3600, cursor_load_timeout_s=1.0, retry_initial_s=0.001
+    )
+    ledger = await reopened(brokers, settings)
+    assert sorted(ledger.stats().unread_cursors) == ["bad", "worse"]
+    loop = asyncio.get_running_loop()
+    waiting = [loop.create_task(ledger.open_cursor("bad", FIRST)) for _ in range(3)]
+    await asyncio.sleep(0.01)
+    fresh = await ledger.open_cursor("fresh", FIRST)
+    await ledger.delete_cursor("fresh")
+    assert fresh.backlog_entries() == 5
+    assert not any(one.done() for one in waiting), "the silent one is still being read"
+    errors = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(error) for error in errors] == [CursorUnreadableError] * 3
+    silent.clear()
+    cursors = await asyncio.gather(*(ledger.open_cursor("bad", FIRST) for _ in range(3)))
+    assert all(one is ledger.cursors["bad"] for one in cursors)
+    cursors[0].acknowledge([places[2]])
+    await cursors[0].persisted()
+
+
 async def test_a_silent_cursor_can_be_deleted(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
