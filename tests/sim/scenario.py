@@ -187,7 +187,7 @@ class Light(Scenario):
 
     durations_s = (300.0,)
     rates = (0.05, 0.15)
-    fault_share = 0.05
+    fault_share = 0.02
 
     def _shape(self, rng: random.Random) -> Shape:
         drawn = Shape.draw(rng)
