@@ -22,6 +22,7 @@ _MISTAKES = {
         *(ledger.answers_of_the_replaced_count, ledger.confirmed_during_an_ensemble_change),
         *(ledger.ensemble_change_at_the_wrong_entry, ledger.last_confirmed_too_high),
         *(ledger.lost_race_taken_for_won, ledger.set_without_compare),
+        *(found.failed_member_sits_twice, found.collected_log_is_missed),
     ),
     "topics": (
         *(managed.session_never_lapses, managed.list_not_recovered),

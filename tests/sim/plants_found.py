@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from bookie.storage.entry_log import EntryLogWriter
 from engine.broker import source
+from engine.ledger import bookies
 from engine.ledger.writer import LedgerWriter
 from engine.managed.topic_cursors import TopicCursors
 from engine.metadata.session import EXPIRE_FRACTION, SessionStore
@@ -69,3 +71,23 @@ def first_dead_consumer_keeps_the_others() -> Patches:
         (source, "ManagedLedgerFencedError", _Never),
         (source, "ManagedLedgerClosedError", _Never),
     ]
+
+
+def failed_member_sits_twice() -> Patches:
+    """Of several failed members of an ensemble one that may sit again takes the seat of another."""
+    return [(bookies, "own_seats", lambda chosen, ensemble: chosen)]
+
+
+def collected_log_is_missed() -> Patches:
+    """A flush that can begin no log on a full disk asks where its last one lies, which was collected meanwhile."""
+    real = EntryLogWriter.append
+
+    def append(self: Any, blocks: Any) -> Any:
+        try:
+            return real(self, blocks)
+        except OSError:
+            if self.log_id:
+                self._logs.directory(self.log_id)
+            raise
+
+    return [(EntryLogWriter, "append", append)]
