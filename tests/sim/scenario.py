@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from tests.sim import checkers
-from tests.sim.client import Consumer, Producer
 from tests.sim.cluster import Cluster, Shape
+from tests.sim.consumer import Consumer
 from tests.sim.loop import SimLoop
 from tests.sim.nemesis import Nemesis
 from tests.sim.play import Result, play
+from tests.sim.producer import Producer
 
 __all__ = ["Result", "run_light", "run_seed"]
 

@@ -11,9 +11,9 @@ from engine.base.names import TopicName
 from engine.broker.topic import Topic
 from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.ledger import InitialPosition
-from tests.sim.client import Producer
 from tests.sim.cluster import Cluster, Machine, Shape
 from tests.sim.loop import SimLoop, simulate
+from tests.sim.producer import Producer
 
 TOPIC = "persistent://public/default/t"
 SESSION_S = 2.0

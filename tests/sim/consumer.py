@@ -1,0 +1,279 @@
+"""A consumer of a simulated cluster: acknowledges, late, in groups, in part or not until asked; seeks now and then."""
+
+import asyncio
+from collections import deque
+
+from engine.base.ids import EARLIEST, Position
+from engine.managed.ack_state import bits_of, words_of
+from engine.wire import client_commands as say
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.batches import unpack_entry
+from tests.sim.client import REQUEST_TIMEOUT_S, Client, Link, Lost
+from tests.sim.cluster import Cluster
+from tests.sim.history import AckConfirmed, Delivery, PartConfirmed, Sought
+from tests.sim.producer import Producer
+
+BUSY_S = (0.05, 0.3)
+IDLE_S = 1.0
+"""How long a consumer lets messages lie, or looks at nothing, before its next turn."""
+SEEK_CHANCE = 0.01
+SEEK_BACK = 30
+"""Of every turn of an exclusive consumer; how many of its last messages it may go back to."""
+KINDS = {"exclusive": 0, "shared": 1, "failover": 2}
+EXCLUSIVE, SHARED = KINDS["exclusive"], KINDS["shared"]
+FROM_EARLIEST = 1
+
+
+class Consumer(Client):
+    """One consumer of a subscription. Acknowledges with request ids, now and then late, grouped or not until asked."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        name: str,
+        topic: str,
+        subscription: str,
+        producers: dict[str, Producer],
+    ) -> None:
+        super().__init__(cluster, name, topic)
+        self.subscription = subscription
+        self.full_name = f"{topic}/{subscription}"
+        self.kind = KINDS[subscription]
+        self.subscribed = False
+        self.held: dict[Position, tuple[str, int]] = {}
+        self._producers = producers
+        self._permits = 0
+        self._attached = False
+        self._attached_at = 0.0
+        self._acks: dict[int, list[tuple[str, int, Position]]] = {}
+        self._acks_since: dict[int, float] = {}
+        self._recent: deque[Position] = deque(maxlen=SEEK_BACK if self.kind == EXCLUSIVE else 0)
+        self._left: dict[Position, int] = {}
+        """Of held batches, the messages not acknowledged."""
+        self._parts: dict[int, tuple[Position, int]] = {}
+        self._seen: dict[Position, None] = {}
+        self._looked_to = EARLIEST
+        self.history.subscriptions[self.full_name] = subscription
+        self.history.topics[self.full_name] = topic
+
+    async def _session(self) -> None:
+        link = await self.open()
+        link.heard = self._heard
+        rid = self.request_id()
+        self.held.clear()
+        self._acks.clear()
+        self._acks_since.clear()
+        self._left.clear()
+        self._parts.clear()
+        self._seen.clear()
+        self._looked_to = EARLIEST
+        self._attached = True
+        frame = say.subscribe(
+            self.topic,
+            self.subscription,
+            self.kind,
+            1,
+            rid,
+            consumer_name=self.name,
+            durable=True,
+            initial_position=FROM_EARLIEST,
+        )
+        await link.request(rid, frame)
+        self.subscribed = True
+        self._attached_at = self.loop.now
+        window = self.rng.choice((1, 10, 100))
+        self._permits = window
+        link.send(say.flow(1, window))
+        while self._attached and not link.over:
+            link.wake.clear()
+            try:
+                async with asyncio.timeout(self.rng.choice(BUSY_S) if self.busy else IDLE_S):
+                    await link.wake.wait()
+            except TimeoutError:
+                pass
+            self._turn(link, window)
+            if not self.calm and self._recent and self.rng.random() < SEEK_CHANCE:
+                await self._seek(link)
+        raise Lost("sent away")
+
+    async def _seek(self, link: Link) -> None:
+        """Back to something it was given before. Raises Lost: the broker sends its consumers away."""
+        position = self.rng.choice(self._recent)
+        rid, sent_at = self.request_id(), self.loop.now
+        self.held.clear()
+        self._acks.clear()
+        acked_to = self.history.acked_to
+        behind = Position(position.ledger_id, position.entry_id - 1)
+        acked_to[self.full_name] = max(acked_to.get(self.full_name, EARLIEST), behind)
+        done_at = float("inf")
+        try:
+            await link.request(rid, say.seek(1, rid, position=position))
+            done_at = self.loop.now
+        finally:
+            self.history.seeks.append(Sought(sent_at, done_at, self.full_name, position))
+        self.cluster.count("seeks")
+        cleared = any(
+            c.subscription == self.full_name and c.done_at >= sent_at for c in self.history.cleared
+        )
+        stored = self.cluster.is_stored_back_to(self.topic, self.subscription, position)
+        if not stored and not cleared:
+            self._wrong(f"the seek to {position} is confirmed and not stored")
+        raise Lost("sought")
+
+    @property
+    def busy(self) -> bool:
+        """Whether it holds messages, or waits for the confirmation of acknowledgements."""
+        return bool(self.held or self._acks)
+
+    def _turn(self, link: Link, window: int) -> None:
+        if self._permits <= window // 2:
+            link.send(say.flow(1, window - self._permits))
+            self._permits = window
+        for rid, since in self._acks_since.items():
+            if self.loop.now - since > REQUEST_TIMEOUT_S:
+                raise Lost(f"no answer to ack {rid}")
+        if not self.calm and self.rng.random() < 0.004:
+            raise Lost("a whim of the client")
+        self._acknowledge(link)
+
+    def _acknowledge(self, link: Link) -> None:
+        free = list(self.held)
+        if not free:
+            return
+        chance = self.rng.random()
+        if not self.calm and chance < 0.2:
+            return  # later
+        if not self.calm and chance < 0.25:
+            some = [position for position in free if self.rng.random() < 0.5]
+            if some:
+                for position in some:
+                    del self.held[position]
+                link.send(say.redeliver(1, some))
+                self.cluster.count("redeliveries asked")
+            return
+        batches = [position for position in free if self._left.get(position, 1).bit_count() > 1]
+        if not self.calm and batches and chance < 0.4:
+            self._send_part(link, self.rng.choice(batches))
+            return
+        if self.kind != SHARED and chance < 0.6:
+            last = max(free) if self.calm else self.rng.choice(free)
+            self._send_ack(link, [p for p in free if p <= last], last)
+            return
+        if not self.calm:
+            free = [position for position in free if self.rng.random() < 0.8]
+        if free:
+            self._send_ack(link, free, None)
+
+    def _send_ack(self, link: Link, positions: list[Position], cumulative: Position | None) -> None:
+        rid = self.request_id()
+        if cumulative is not None:
+            frame = say.ack(1, [cumulative], cumulative=True, request_id=rid)
+            acked_to = self.history.acked_to
+            acked_to[self.full_name] = max(acked_to.get(self.full_name, EARLIEST), cumulative)
+        else:
+            frame = say.ack(1, positions, request_id=rid)
+        link.send(frame)
+        self.history.acks_sent.update((self.full_name, position) for position in positions)
+        self._acks[rid] = [(*self.held.pop(position), position) for position in positions]
+        self._acks_since[rid] = self.loop.now
+
+    def _send_part(self, link: Link, position: Position) -> None:
+        """Acknowledge some messages of a batch."""
+        rid, left = self.request_id(), self._left[position]
+        bits = left & self.rng.getrandbits(left.bit_length())
+        if bits in (0, left):
+            return
+        self._left[position] = left & ~bits
+        link.send(say.ack(1, [position], ack_set=words_of(left & ~bits), request_id=rid))
+        self._parts[rid] = (position, bits)
+        self._acks[rid] = []
+        self._acks_since[rid] = self.loop.now
+
+    def _heard(self, command: pb.BaseCommand, entry: bytes) -> None:
+        kind = command.type
+        if kind == pb.BaseCommand.MESSAGE:
+            self._message(command.message, entry)
+        elif kind == pb.BaseCommand.ACK_RESPONSE:
+            self._ack_answered(command.ackResponse)
+        elif kind == pb.BaseCommand.CLOSE_CONSUMER:
+            self._attached = False
+        if self.link is not None:
+            self.link.wake.set()
+
+    def _message(self, body: pb.CommandMessage, entry: bytes) -> None:
+        opened = unpack_entry(entry)
+        value = opened.messages[0].value or b""
+        producer, _, rest = value[1:].partition(b":")
+        name, number = producer.decode(), int(rest.partition(b":")[0])
+        position = Position(body.message_id.ledgerId, body.message_id.entryId)
+        size = len(opened.messages)
+        left = bits_of(body.ack_set) if body.ack_set else None
+        if self._permits <= 0:
+            self._wrong(f"more messages than permits, {position}")
+        self._permits -= size if left is None else left.bit_count()
+        if size > 1:
+            self._left[position] = (1 << size) - 1 if left is None else left
+        known = self._producers.get(name)
+        values = [message.value for message in opened.messages]
+        if known is None or number >= len(known.payloads) or known.values(number) != values:
+            self._wrong(f"{position} holds other bytes than {name} {number} was sent with")
+        elif known is not None:
+            known.check_durable(number, position, "is delivered")
+        self._check_gaps(position)
+        assert self.link is not None
+        self.history.deliveries.append(
+            Delivery(
+                self.loop.now,
+                self.full_name,
+                self.name,
+                name,
+                number,
+                position,
+                self.link.sent_at,
+                self.broker,
+                self._attached_at,
+                left,
+            )
+        )
+        self.held[position] = (name, number)
+        self._recent.append(position)
+
+    def _check_gaps(self, position: Position) -> None:
+        """D9, D10: in order, nothing left out but what was acknowledged; also where another consumer was active."""
+        if self.kind != SHARED and position > self._looked_to:
+            history, name = self.history, self.full_name
+            done = max(history.acked_to.get(name, EARLIEST), history.cleared_to(name))
+            after = max(self._looked_to, done)
+            for left in history.confirmed_between(self.topic, after, position):
+                if left not in self._seen and (name, left) not in history.acks_sent:
+                    self._wrong(f"{position} came before {left}, which nobody acknowledged,")
+            self._looked_to = position
+        self._seen[position] = None
+
+    def _ack_answered(self, body: pb.CommandAckResponse) -> None:
+        keys = self._acks.pop(body.request_id, [])
+        part = self._parts.pop(body.request_id, None)
+        self._acks_since.pop(body.request_id, None)
+        if body.HasField("error"):
+            self._attached = False  # comes again, and is given them again
+            return
+        if part is not None:
+            self.cluster.count("parts of batches acknowledged")
+            self.history.parts.append(
+                PartConfirmed(self.loop.now, self.full_name, *part, self.broker, self._attached_at)
+            )
+        for name, number, position in keys:
+            self.history.acks.append(
+                AckConfirmed(
+                    self.loop.now,
+                    self.full_name,
+                    name,
+                    number,
+                    position,
+                    self.broker,
+                    self._attached_at,
+                )
+            )
+
+    def _wrong(self, text: str) -> None:
+        self.history.anomalies.append(f"{self.name}: {text} at {self.loop.now:.3f}")
