@@ -269,11 +269,13 @@ class Subscription:
 
     async def skip(self, entries: int) -> None:
         """Acknowledge the first ``entries`` unacknowledged entries; durable before it returns."""
+        self._look_before_sending()
         await self.cursor.skip(entries)
         self._moved()
 
     async def clear(self) -> None:
         """Acknowledge everything; durable before it returns."""
+        self._look_before_sending()
         await self.cursor.clear()
         self._moved()
 
@@ -283,6 +285,12 @@ class Subscription:
             self.cursor.acknowledge_cumulative(position)
             self._moved()
         await self.cursor.persisted()
+
+    def _look_before_sending(self) -> None:
+        """What was read may be acknowledged from now on, before that is durable: also the batch of which a part is
+        confirmed, and what is left of it is not known any more."""
+        if self._dispatcher is not None:
+            self._dispatcher.acknowledged_up_to(self.cursor.mark_delete)
 
     def _moved(self) -> None:
         if self._dispatcher is not None:
