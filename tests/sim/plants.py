@@ -16,7 +16,7 @@ _MISTAKES = {
         *(bookie.replay_drops_the_last_record, bookie.torn_tail_accepted),
         *(bookie.silence_proves_deletion, bookie.no_entry_on_a_corrupt_read),
         bookie.copies_indexed_before_durable,
-        *(ledger.recovery_without_fence, ledger.recovery_fences_one_bookie),
+        ledger.recovery_without_fence,
         *(ledger.recovery_believes_one_bookie, ledger.recovery_write_back_skipped),
         *(ledger.fenced_writer_continues, ledger.receipt_after_one_bookie),
         *(ledger.answers_of_the_replaced_count, ledger.confirmed_during_an_ensemble_change),

@@ -16,15 +16,6 @@ def recovery_without_fence() -> Patches:
     return [(recovery, "DO_FENCING", 0), (recovery, "FENCE_URGENT", HIGH_PRIORITY)]
 
 
-def recovery_fences_one_bookie() -> Patches:
-    """Recovery goes on when the first bookie is fenced."""
-
-    def covered(heard: list[bool], write_quorum: int, ack_quorum: int) -> bool:
-        return any(heard)
-
-    return [(recovery, "covered", covered)]
-
-
 def recovery_believes_one_bookie() -> Patches:
     """Recovery closes after too few NO_ENTRY: one bookie's proves that an entry was never confirmed."""
     real = recovery._Recovery._verdict
