@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv/bin
 ARGS ?=
 SEEDS ?= 300
+SECONDS ?= 300
 
-.PHONY: run setup dev test check unit slow console e2e sim crash oracle bench lock proto types clean
+.PHONY: run setup dev test check unit slow console e2e sim fuzz bench lock proto types clean
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -27,7 +28,7 @@ check:
 	$(VENV)/python manage.py export_openapi --check
 
 unit:
-	PYTHONASYNCIODEBUG=1 $(VENV)/pytest -q --timeout 60 tests/unit tests/golden tests/contract
+	PYTHONASYNCIODEBUG=1 $(VENV)/pytest -q --timeout 60 tests/unit tests/golden tests/contract tests/fuzz
 
 # Real ZooKeeper, real processes, the official client, Spark; the crash tests; Apache beside us where Maven is.
 slow:
@@ -45,6 +46,10 @@ e2e:
 sim:
 	$(VENV)/pytest -q tests/sim
 	$(VENV)/python -m tests.sim.run --seeds $(SEEDS)
+
+# Hostile bytes against every parser; coverage-guided where atheris is installed.
+fuzz:
+	$(VENV)/python -m tests.fuzz.run --seconds $(SECONDS) $(ARGS)
 
 # Side by side with Apache Pulsar where Maven is at hand. Prints ratios, asserts nothing.
 bench:
