@@ -6,11 +6,12 @@ from pathlib import Path
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.slices import Slice, View
+from engine.ledger.settings import LedgerSettings
 from engine.managed.cursor import Cursor
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.metadata.memory import MemoryStore
-from tests.ledger_cluster import Cluster, run_of
+from tests.ledger_cluster import FAST, Cluster, run_of
 
 NAME = "public/default/persistent/t"
 ONE = LedgerConfig(ensemble=1, write_quorum=1, ack_quorum=1, ledger_age_min_s=0)
@@ -62,11 +63,16 @@ class Brokers:
         for i in range(bookies):
             await self.cluster.start(f"b{i}")
 
-    def broker(self, settings: ManagedSettings = EAGER) -> ManagedLedgerFactory:
-        store = self.cluster.server.session(10.0)
+    def broker(
+        self,
+        settings: ManagedSettings = EAGER,
+        ledgers: LedgerSettings = FAST,
+        session_timeout_s: float = 10.0,
+    ) -> ManagedLedgerFactory:
+        store = self.cluster.server.session(session_timeout_s)
         factory = ManagedLedgerFactory(
             store=store,
-            ledgers=self.cluster.client(),
+            ledgers=self.cluster.client(ledgers),
             clock=SystemClock(),
             entropy=RandomEntropy(),
             settings=settings,

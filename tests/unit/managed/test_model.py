@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 )
 
 from engine.base.ids import LATEST, Position
+from engine.ledger.settings import LedgerSettings
 from engine.managed.cursor import Cursor
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition, ManagedLedger
@@ -45,7 +46,14 @@ SMALL = ManagedSettings(
     cursor_ledger_entries_max=3,
     cursor_inline_ranges_max=2,
     retry_initial_s=0.01,
+    open_timeout_s=60.0,
+    cursor_load_timeout_s=30.0,
 )
+
+PATIENT = LedgerSettings(
+    add_entry_timeout_s=30.0, read_entry_timeout_s=30.0, speculative_read_timeout_s=0.0
+)
+"""A loaded machine is no failure that the model knows of."""
 
 
 class World:
@@ -109,7 +117,7 @@ class TopicMachine(RuleBasedStateMachine):
         await self.add_cursor("a", earliest=True)
 
     async def open(self) -> None:
-        self.factory: ManagedLedgerFactory = self.world.brokers.broker(SMALL)
+        self.factory: ManagedLedgerFactory = self.world.brokers.broker(SMALL, PATIENT, 120.0)
         self.ledger: ManagedLedger = await self.factory.open(self.name, self.config)
 
     def nearest(self, entry: int) -> int:
