@@ -30,6 +30,8 @@ from engine.managed.stored import StoredNode
 log = logging.getLogger(__name__)
 
 TAKE_ATTEMPTS = 5
+INLINE_BYTES_MAX = 256 << 10
+"""A larger record stays in the cursor ledger, however few its ranges: a node takes 1 MiB at most."""
 ENTRIES_TRIED_MAX = 8
 """When the last entry of a cursor ledger is lost, so many before it are tried: each is newer than the snapshot."""
 
@@ -80,10 +82,11 @@ class CursorStore:
             self.last_active_ms = record.last_active_ms
             self._extra = record.extra
             old = record.ledger_id
-            inline = len(state.ranges) <= self._settings.cursor_inline_ranges_max
+            value = self._whole(state)
+            inline = value is not None
             self.ledger_id = -1 if inline else old
             try:
-                await self._node.write(self._record(self.ledger_id, state).encode())
+                await self._node.write(value or self._record(old, state).encode())
             except ManagedLedgerFencedError:
                 continue  # the previous owner was faster this once: it can have moved the state
             if inline:
@@ -200,10 +203,12 @@ class CursorStore:
             before = self.cursor_properties
             self.cursor_properties = dict(properties)
             stored = CursorState(state.mark_delete, properties=state.properties)
-            if self.ledger_id < 0:
-                stored = state.state()
+            value = self._whole(state.state()) if self.ledger_id < 0 else None
             try:
-                await self._node.write(self._record(self.ledger_id, stored).encode())
+                if self.ledger_id < 0 and value is None:
+                    await self._write(state, state.encode())  # the properties go with it
+                else:
+                    await self._node.write(value or self._record(self.ledger_id, stored).encode())
             except BaseException:
                 self.cursor_properties = before
                 raise
@@ -216,7 +221,9 @@ class CursorStore:
     async def _close(self, state: AckSnapshot, payload: bytes, changed: bool) -> None:
         if self.ledger_id < 0 and not changed:
             return
-        if state.range_count > self._settings.cursor_inline_ranges_max:
+        few = state.range_count <= self._settings.cursor_inline_ranges_max
+        value = self._whole(state.state()) if few else None
+        if value is None:
             if changed:
                 await self._write(state, payload)
             if self._writer is not None:
@@ -224,7 +231,7 @@ class CursorStore:
             return
         old, writer = self.ledger_id, self._writer
         self._writer = None
-        await self._node.write(self._record(-1, state.state()).encode())
+        await self._node.write(value)
         self.ledger_id = -1
         if writer is not None:
             writer.abandon(LedgerError("its cursor was closed"))
@@ -262,6 +269,13 @@ class CursorStore:
             await self._ledgers.delete(ledger_id)
         except MagnetarError as error:
             log.warning("cursor ledger leaks ledger=%d error=%r", ledger_id, error)
+
+    def _whole(self, state: CursorState) -> bytes | None:
+        """The record with everything in it; None when that is too much for a node (I38)."""
+        if len(state.ranges) > self._settings.cursor_inline_ranges_max:
+            return None
+        value = self._record(-1, state).encode()
+        return value if len(value) <= INLINE_BYTES_MAX else None
 
     def _record(self, ledger_id: int, state: CursorState) -> CursorRecord:
         self.last_active_ms = self.last_active_ms or self._clock.wall_ms()
