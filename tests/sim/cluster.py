@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import random
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -377,11 +377,12 @@ class Cluster:
                     return known.cursor._stored_mark <= found.ledger.line.ordinal(position)
         return True
 
-    def durable_copies(self, marker: bytes, enough: int) -> int:
-        """Bookies whose disk would still hold ``marker`` if all power went now; counts no further than ``enough``."""
+    def durable_copies(self, marker: bytes, enough: int, among: Sequence[str] = ()) -> int:
+        """Bookies (of those ``among``, by machine; all of them without) whose disk would still hold ``marker`` if all
+        power went now; counts no further than ``enough``."""
         copies = 0
         for machine in self.bookies:
-            if copies < enough:
+            if copies < enough and (not among or machine.name in among):
                 copies += machine.disk.holds_durably(marker)
         return copies
 

@@ -16,6 +16,7 @@ from engine.ledger.errors import (
     NotEnoughBookiesError,
     WriteError,
 )
+from engine.ledger.quorum import write_set
 from engine.ledger.reader import LedgerReader
 from engine.ledger.writer import LedgerWriter
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
@@ -83,7 +84,12 @@ class Listener:
         cluster.add(h.Confirmed(now, who, ledger, below))
         cluster.count("entries confirmed", below - self._below)
         self._below = below
-        copies = cluster.durable_copies(marker(ledger, below - 1, who), cluster.shape.quorum[2])
+        metadata = self._writer.metadata
+        ensemble = metadata.bookies(below - 1)
+        places = write_set(below - 1, metadata.ensemble_size, metadata.write_quorum)
+        names = [ensemble[place].partition(":")[0] for place in places]
+        sought = marker(ledger, below - 1, who)
+        copies = cluster.durable_copies(sought, metadata.ack_quorum, names)
         cluster.add(h.Durable(now, ledger, below - 1, copies))
 
     def failed(self, error: LedgerError) -> None:
