@@ -76,7 +76,9 @@ class MetadataStore(Protocol):
         """Raises NoNodeError."""
         ...
 
-    async def exists(self, path: str) -> Stat | None: ...
+    async def exists(self, path: str) -> Stat | None:
+        """None is no older than the call, whichever server is asked."""
+        ...
 
     async def children(self, path: str) -> list[str]:
         """Names of children, sorted. Raises NoNodeError."""

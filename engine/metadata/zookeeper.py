@@ -238,6 +238,10 @@ class ZooKeeperStore(SessionStore):
     async def exists(self, path: str) -> Stat | None:
         check_path(path)
         stat = await self._call("exists", path, lambda client: client.exists_async(path))
+        if stat is None:
+            # Our server may be behind the others and not know the node yet; ledgers are deleted for less (I28).
+            await self._call("sync", path, lambda client: client.sync_async(path))
+            stat = await self._call("exists", path, lambda client: client.exists_async(path))
         return None if stat is None else _stat(stat)
 
     async def children(self, path: str) -> list[str]:
