@@ -100,7 +100,7 @@ class Adds:
             self._press(connection, held=refused < len(runs))
 
     def _accept(self, run: AddRun) -> Code:
-        if self._read_only and not (run.flags & FAVOURED and self._has_room()):
+        if self._read_only and not (run.flags & FAVOURED and self._has_room()):  # (I31)
             return Code.READ_ONLY
         return self._ledgers.add(
             Run(run.buf, run.ledger_id, run.first_entry, run.offsets, run.stop, run.master_key),

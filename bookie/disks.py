@@ -79,7 +79,7 @@ class Disks:
         return all(directory in self._logs.full for directory in self._logs.directories)
 
     def reserve_bytes(self, directory: str) -> int:
-        """What stays free of normal adds: for compaction, replay and recovery adds."""
+        """What stays free of normal adds: for compaction, replay and recovery adds (I31, B9)."""
         settings = self._settings
         wanted = settings.min_usable_size_for_entry_log_creation
         if wanted:

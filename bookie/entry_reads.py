@@ -1,7 +1,7 @@
 """Reads for both protocols: from the cache at once, else through the read lane; never behind the journal.
 
-An answer is one of: the entry as stored; NO_ENTRY or NO_LEDGER, promises that this bookie never acknowledged it (B4);
-LIMBO, it may have been lost here; IO, it is here but cannot be read intact (B3); or why nothing was looked up.
+An answer is one of: the entry as stored; NO_ENTRY or NO_LEDGER, promises that this bookie never acknowledged it (I21,
+B4); LIMBO, it may have been lost here; IO, it is here but cannot be read intact (B3); or why nothing was looked up.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class EntryReads:
         self._waiters = waiters
 
     def fence(self, ledger_id: int, key: bytes, then: Then, argument: Any) -> None:
-        """Fence. Whatever the outcome, ``then`` hears it only when the fence is durable."""
+        """Fence. Whatever the outcome, ``then`` hears it only when the fence is durable (I20, B5)."""
         code = Code.BAD_REQUEST
         if ledger_id >= 0:
             # No ledger can have a key of another length.

@@ -1,7 +1,7 @@
 """Who this bookie is and that it is there: cluster id, cookie, and the ephemeral nodes under /ledgers/available.
 
 The cookie binds the bookie's id to its disks: the same text lies in each directory and in the metadata store, and the
-bookie refuses to start when they differ, so that a bookie with lost disks cannot come back under its old id.
+bookie refuses to start when they differ, so that a bookie with lost disks cannot come back under its old id (I22, B6).
 """
 
 import asyncio

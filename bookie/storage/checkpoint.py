@@ -2,7 +2,7 @@
 
 Order: sample mark, swap cache (loop) · write and sync entry log, write manifest and index (lane) · at a checkpoint also
 sync manifest, flush index, persist mark, recycle journal files. A failed flush keeps its generation and its place in
-the order, so the mark can never pass entries that are not in a log.
+the order, so the mark can never pass entries that are not in a log (I26).
 """
 
 import asyncio
@@ -198,8 +198,8 @@ class Checkpointer:
         self._due.set()
 
     def journal_grew(self) -> None:
-        """Call after groups: asks for a checkpoint when the journal spans several files, and once for each file that
-        took the last one made ready, for another."""
+        """Call after groups: asks for a checkpoint when the journal spans several files (B13), and once for each file
+        that took the last one made ready, for another."""
         file_id = self._journal.mark.file_id
         if file_id > self._flusher.persisted.file_id + 1:
             self.request()

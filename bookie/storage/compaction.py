@@ -2,9 +2,9 @@
 
 For each log: copy what lives (any lane) · sync the copy · manifest names the copy, durably · the index points there,
 block by block, and is flushed (flush lane) · the log is removed. Up to the last step the source is whole; at each
-crash point every entry has one indexed copy that can be read, because what the index no longer names is removed only
-when the index says so durably. Entries added again or deleted meanwhile keep their state, and anything that cannot be
-read keeps the log. Synchronous; who calls it decides when and how fast.
+crash point every entry has one indexed copy that can be read (I29, B11), because what the index no longer names is
+removed only when the index says so durably. Entries added again or deleted meanwhile keep their state, and anything
+that cannot be read keeps the log. Synchronous; who calls it decides when and how fast.
 """
 
 from collections.abc import Iterator

@@ -160,7 +160,7 @@ def head_size(buf: bytes, pos: int = 0) -> int:
 
 
 def decode_block(buf: bytes, pos: int = 0) -> StoredBlock | None:
-    """The block at ``pos``; None when anything about it does not verify.
+    """The block at ``pos``; None when anything about it does not verify (B3).
 
     That its checksums hold vouches for every entry between the first and the last, whose ids are compared.
     """

@@ -1,6 +1,7 @@
 """Garbage collection: forgets ledgers that metadata says are deleted, removes entry logs in which nothing lives.
 
-The candidates are listed first and metadata is asked afterwards, for each by itself; whatever cannot be asked is kept.
+The candidates are listed first and metadata is asked afterwards, for each by itself; whatever cannot be asked is kept
+(I28, B10).
 """
 
 from collections.abc import Awaitable, Callable

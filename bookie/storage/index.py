@@ -175,7 +175,7 @@ class BookieIndex:
     # Changes: flush lane
 
     def pin(self, log_id: int) -> None:
-        """Keep a log whatever the records say: part of it cannot be read, so nobody knows what is in there."""
+        """Keep a log whatever the records say: part of it cannot be read, so nobody knows what is in there (I30)."""
         if not self.is_pinned(log_id):
             changes = _Changes()
             self._use(changes, log_id, PINNED, 1)

@@ -122,9 +122,9 @@ class JournalWriter:
                 self._broken = error
             raise full from error
         try:
-            self._file.fdatasync()
+            self._file.fdatasync()  # begun after the write (I19, B1)
         except BaseException as error:
-            self._broken = error
+            self._broken = error  # (B8)
             raise
         self._offset += size
         self._sequence += 1
@@ -168,7 +168,7 @@ class JournalWriter:
             self._spares.append(self._create())
 
     def recycle(self, mark: Mark) -> None:
-        """Free the files wholly before a durable mark: a few become spares, the rest is removed. Any lane."""
+        """Free the files wholly before a durable mark (I27): a few become spares, the rest is removed. Any lane."""
         for file_id in [file_id for file_id in list(self._in_use) if file_id < mark.file_id]:
             name = self._in_use.pop(file_id)
             if len(self._spares) < self._backups_max:

@@ -34,7 +34,7 @@ def read_groups(
     """Groups from ``offset`` on, of which the first must be ``sequence``.
 
     A torn tail yields its good records with ``whole`` False and ends. Raises JournalDamagedError when good groups
-    follow a bad one.
+    follow a bad one (B2).
     """
     file = disk.open(path)
     try:

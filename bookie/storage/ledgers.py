@@ -87,11 +87,11 @@ class Ledgers:
             ledger = self._create(run.ledger_id, run.master_key, limbo=self.limbo and not fresh)
         elif ledger.deleted_ms:
             return Code.FENCED
-        elif ledger.master_key != run.master_key:
+        elif ledger.master_key != run.master_key:  # (I25)
             return Code.UNAUTHORIZED
-        elif ledger.fenced and not recovery:
+        elif ledger.fenced and not recovery:  # (I20, B7)
             return Code.FENCED
-        self.cache.add(run)
+        self.cache.add(run)  # at once: no fence comes between (I23)
         last = run.below - 1
         if last > ledger.last:
             ledger.last = last
@@ -107,7 +107,7 @@ class Ledgers:
             ledger = self._create(ledger_id, master_key, limbo=self.limbo)
         elif ledger.deleted_ms:
             return Code.NO_LEDGER
-        elif ledger.master_key != master_key:
+        elif ledger.master_key != master_key:  # (I25)
             return Code.UNAUTHORIZED
         if not ledger.fenced:
             ledger.fenced = True
@@ -123,7 +123,7 @@ class Ledgers:
             ledger = self._create(ledger_id, master_key, limbo=self.limbo)
         elif ledger.deleted_ms:
             return Code.FENCED
-        elif ledger.master_key != master_key:
+        elif ledger.master_key != master_key:  # (I25)
             return Code.UNAUTHORIZED
         if not ledger.explicit_lac or lac_of(body) > ledger.written_lac:
             ledger.explicit_lac = body
@@ -163,7 +163,7 @@ class Ledgers:
         return ledger
 
     def absent(self, ledger_id: int) -> Code:
-        """The answer for an entry that is not stored: NO_ENTRY and NO_LEDGER are promises, so LIMBO in limbo."""
+        """The answer for an entry that is not stored: NO_ENTRY and NO_LEDGER are promises (I21), so LIMBO in limbo."""
         ledger = self._ledgers.get(ledger_id)
         if ledger is None:
             return Code.LIMBO if self.limbo else Code.NO_LEDGER

@@ -111,7 +111,7 @@ class StoredEntries:
         if behind := [row[1] for row in rows[1 + len(places) :]]:
             self._reader.expect(_first_bytes(behind, ahead.window))
         below = first + place.entries
-        if block.ledger_id != ledger_id or first < block.first or below > block.below:
+        if block.ledger_id != ledger_id or first < block.first or below > block.below:  # (I32)
             raise DamagedError(f"{ledger_id}:{entry_id} is not in the block that the index says")
         near = self._near = _Near(ledger_id, first, below, block)
         return near

@@ -10,7 +10,7 @@ RUN_OVERHEAD_BYTES = 400
 
 
 class LedgerRuns:
-    """Runs of one ledger in the order of arrival; a later one wins where two hold the same entry."""
+    """Runs of one ledger in the order of arrival; a later one wins where two hold the same entry (I24)."""
 
     __slots__ = ("below", "firsts", "ordered", "runs")
 

@@ -32,7 +32,7 @@ def trimmable(
     now_ms: int,
     config: LedgerConfig,
 ) -> int:
-    """How many ledgers at the front may be deleted. The last one, which takes entries, never is.
+    """How many ledgers at the front may be deleted (M8, I37). The last one, which takes entries, never is.
 
     ``base``: ordinal of the first ledger's first entry. ``consumed``: the lowest *persisted* mark of the durable
     cursors (everything below that ordinal is acknowledged for good); None without durable cursors, when all closed

@@ -1,8 +1,8 @@
 """When a cursor's state is written: lazily, at once when somebody waits, and never two writes at a time.
 
 Each change counts up a version; a write takes the whole state and remembers the version it took. So everything
-acknowledged during a write goes with the next one, and nothing older can come after something newer (M4, M9: a reset is
-one more version; marks queued before it are part of what it replaces).
+acknowledged during a write goes with the next one, and nothing older can come after something newer (M4, M9, I38: a
+reset is one more version; marks queued before it are part of what it replaces).
 """
 
 import asyncio

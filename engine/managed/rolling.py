@@ -1,8 +1,8 @@
 """Following one ledger by the next, and letting consumed ones go: every change of a topic's ledger list.
 
 Order of a roll: the old ledger is closed (M2: at most one is open), the new one made, the list with the new one written
-by compare-and-set; only then does an entry go into it (M1: no entry is confirmed outside of the list). Order of a trim:
-the list first, the ledgers after. Rule numbers: the table of promises in docs/formats/managed-ledger.md.
+by compare-and-set; only then does an entry go into it (M1, I36: no entry is confirmed outside of the list). Order of a
+trim: the list first, the ledgers after (I37). Rule numbers: the table of promises in docs/formats/managed-ledger.md.
 """
 
 import asyncio

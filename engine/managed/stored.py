@@ -1,7 +1,7 @@
 """A topic's record in the metadata store, written by compare-and-set by its one owner.
 
 The version read at opening is the owner's claim: a write that meets another version shows that somebody else opened the
-topic. A write whose answer was lost is tried again and settled by reading, never taken for a lost race.
+topic (I39). A write whose answer was lost is tried again and settled by reading, never taken for a lost race.
 """
 
 import asyncio
