@@ -21,9 +21,10 @@ _MISTAKES = {
         *(ledger.fenced_writer_continues, ledger.receipt_after_one_bookie),
         *(ledger.answers_of_the_replaced_count, ledger.confirmed_during_an_ensemble_change),
         *(ledger.ensemble_change_at_the_wrong_entry, ledger.last_confirmed_too_high),
-        *(ledger.lost_race_taken_for_won, ledger.set_without_compare),
+        ledger.set_without_compare,
         *(found.failed_member_sits_twice, found.collected_log_is_missed),
     ),
+    "managed": (managed.lost_race_for_the_list_taken_for_won,),
     "topics": (
         *(managed.session_never_lapses, managed.list_not_recovered),
         *(managed.ack_confirmed_before_persisted, managed.mark_delete_before_acks),
@@ -41,6 +42,10 @@ PLANTS: dict[str, Plant] = {
     for workload, mistakes in _MISTAKES.items()
     for make in mistakes
 }
+UNSEEN: dict[str, Plant] = {
+    "lost-race-taken-for-won": Plant("ledger", ledger.lost_race_taken_for_won),
+}
+"""Mistakes that no campaign has found yet: the steps that they need hardly ever meet."""
 CONTROLS: dict[str, Plant] = {"lease-off": Plant("topics", managed.lease_off)}
 """Not mistakes: with these a campaign must find nothing."""
 
@@ -48,6 +53,6 @@ CONTROLS: dict[str, Plant] = {"lease-off": Plant("topics", managed.lease_off)}
 @contextlib.contextmanager
 def planted(name: str | None) -> Iterator[None]:
     """Run the block with the mistake, or control, ``name`` in place."""
-    patches = {**PLANTS, **CONTROLS}[name].make() if name else []
+    patches = {**PLANTS, **UNSEEN, **CONTROLS}[name].make() if name else []
     with applied(patches):
         yield

@@ -1,5 +1,6 @@
 """Mistakes above ledgers: topics, cursors, producers, ownership."""
 
+import contextlib
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,9 @@ from engine.broker.producer import Producer
 from engine.managed.appender import Appender
 from engine.managed.appends import Appends, AppendSink, Confirmation
 from engine.managed.cursor import Cursor
+from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.rolling import LedgerList
+from engine.managed.stored import StoredNode
 from engine.metadata.memory import MemoryStore
 from tests.sim.cluster import Cluster
 from tests.sim.planting import Patches
@@ -28,6 +31,17 @@ def lease_off() -> Patches:
         return
 
     return [*session_never_lapses(), (Cluster, "watch", watch_nothing)]
+
+
+def lost_race_for_the_list_taken_for_won() -> Patches:
+    """A compare-and-set of a topic's list or a cursor's node that lost is taken for success."""
+    real = StoredNode.write
+
+    async def write(self: StoredNode, value: bytes) -> None:
+        with contextlib.suppress(ManagedLedgerFencedError):
+            await real(self, value)
+
+    return [(StoredNode, "write", write)]
 
 
 def list_not_recovered() -> Patches:

@@ -71,7 +71,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--verbose", action="store_true", help="print what nodes log")
     parser.add_argument("--determinism", type=int, metavar="K", help="run every K-th seed twice")
-    known = sorted({**plants.PLANTS, **plants.CONTROLS})
+    known = sorted({**plants.PLANTS, **plants.UNSEEN, **plants.CONTROLS})
     parser.add_argument("--plant", choices=known, help="plant a known mistake")
     parser.add_argument("--stop", action="store_true", help="stop at the first failing seed")
     parser.add_argument(
@@ -144,7 +144,7 @@ def named(arguments: argparse.Namespace) -> str | None:
     if arguments.workload or not arguments.plant:
         workload: str | None = arguments.workload
         return workload
-    return {**plants.PLANTS, **plants.CONTROLS}[arguments.plant].workload
+    return {**plants.PLANTS, **plants.UNSEEN, **plants.CONTROLS}[arguments.plant].workload
 
 
 def campaign(arguments: argparse.Namespace) -> int:
