@@ -197,7 +197,7 @@ class Requests:
     def _answer_batch(self, argument: Any, code: Code, entries: list[bytes]) -> None:
         connection, batch = argument
         self._metrics.read(code, sum(map(len, entries)), max(len(entries), 1))
-        connection.send(
+        connection.send_parts(
             wire.batch_read_reply(
                 _v2_code(code),
                 batch.ledger_id,

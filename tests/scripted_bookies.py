@@ -97,8 +97,10 @@ class Scripted:
         return self._batch_reply(request, 0, entries)
 
     def _batch_reply(self, request: wire.BatchReadRequest, rc: int, entries: list[bytes]) -> bytes:
-        return wire.batch_read_reply(
-            rc, request.ledger_id, request.first_entry, request.request_id, entries
+        return b"".join(
+            wire.batch_read_reply(
+                rc, request.ledger_id, request.first_entry, request.request_id, entries
+            )
         )
 
 

@@ -205,11 +205,17 @@ def batch_read_reply(
     request_id: int,
     entries: list[bytes],
     version: int = VERSION,
-) -> bytes:
-    """The answer to a batch read; without entries unless ``rc`` is EOK."""
-    body = b"".join([_LENGTH.pack(len(e)) + e for e in entries]) if rc == 0 else b""
+) -> list[bytes]:
+    """The answer to a batch read in parts, entries as they are; without entries unless ``rc`` is EOK."""
+    parts = [b""]
+    size = 0
+    if rc == EOK:
+        for entry in entries:
+            parts += (_LENGTH.pack(len(entry)), entry)
+            size += _LENGTH.size + len(entry)
     word = header(BATCH_READ, 0, version)
-    return _BATCH_REPLY.pack(32 + len(body), word, rc, ledger_id, first_entry, request_id) + body
+    parts[0] = _BATCH_REPLY.pack(32 + size, word, rc, ledger_id, first_entry, request_id)
+    return parts
 
 
 def parse_request(buf: bytes, pos: int, stop: int) -> Request:

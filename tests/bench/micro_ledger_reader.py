@@ -63,7 +63,7 @@ class Canned(asyncio.Protocol):
             if found and left < 0:
                 break
             found.append(entry)
-        return wire.batch_read_reply(0, 0, request.first_entry, request.request_id, found)
+        return b"".join(wire.batch_read_reply(0, 0, request.first_entry, request.request_id, found))
 
 
 def serve(entry_bytes: int, count: int, port: "multiprocessing.Queue[int]") -> None:

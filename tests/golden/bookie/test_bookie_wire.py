@@ -89,8 +89,10 @@ def rebuilt_batch(asked: v2.BatchReadRequest, reply: bytes) -> tuple[bytes, byte
             asked.count_max,
             asked.bytes_max,
         ),
-        v2.batch_read_reply(
-            answer.rc, answer.ledger_id, answer.first_entry, answer.request_id, entries
+        b"".join(
+            v2.batch_read_reply(
+                answer.rc, answer.ledger_id, answer.first_entry, answer.request_id, entries
+            )
         ),
     )
 

@@ -83,15 +83,15 @@ def test_a_fencing_read_needs_its_key() -> None:
 
 
 def test_a_batch_read_reply_gives_each_entry_s_place() -> None:
-    made = wire.batch_read_reply(0, 5, 7, 99, [b"a", b"bcd"])
+    made = b"".join(wire.batch_read_reply(0, 5, 7, 99, [b"a", b"bcd"]))
     found = wire.parse_batch_read_reply(made, 0, len(made))
     assert (found.rc, found.ledger_id, found.first_entry, found.request_id) == (0, 5, 7, 99)
     assert [made[a:b] for a, b in zip(found.spans[::2], found.spans[1::2], strict=True)] == [
         b"a",
         b"bcd",
     ]
-    assert wire.batch_read_reply(1, 5, 7, 99, [b"a"])[4:] == (
-        b"\x02\x07\x00\x00" + wire.batch_read_reply(1, 5, 7, 99, [])[8:]
+    assert b"".join(wire.batch_read_reply(1, 5, 7, 99, [b"a"]))[4:] == (
+        b"\x02\x07\x00\x00" + b"".join(wire.batch_read_reply(1, 5, 7, 99, []))[8:]
     )
 
 
