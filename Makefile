@@ -5,7 +5,7 @@ ARGS ?=
 SEEDS ?= 300
 SECONDS ?= 300
 
-.PHONY: run setup dev test check unit slow console e2e sim fuzz bench lock proto types clean
+.PHONY: run setup dev test check unit slow console e2e sim bugs torture fuzz bench lock proto types clean
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -46,6 +46,15 @@ e2e:
 sim:
 	$(VENV)/pytest -q tests/sim
 	$(VENV)/python -m tests.sim.run --seeds $(SEEDS)
+
+# Plants known mistakes one by one and prints which of them the simulator catches, and when.
+bugs:
+	$(VENV)/python -m tests.sim.bugs $(ARGS)
+
+# Each named point of a bookie's storage several times, then a million messages under kills, stops and wipes.
+torture:
+	CRASH_TIMES=5 $(VENV)/pytest -q --timeout 1800 tests/crash/test_points.py
+	$(VENV)/python -m tests.crash.torture $(ARGS)
 
 # Hostile bytes against every parser; coverage-guided where atheris is installed.
 fuzz:
