@@ -10,6 +10,7 @@ from bookie.storage.codes import Code
 from bookie.storage.entry_log_format import FILE_HEADER_BYTES
 from bookie.storage.gc import find_deleted, forget_ledgers, remove_logs, retire_logs
 from bookie.storage.journal_format import BLOCK, decode_file_header, lac_record
+from bookie.storage.manifest import REWRITE_BYTES, encode_end
 from bookie.storage.mark import read_mark
 from bookie.storage.recover import Storage
 from engine.metadata import paths
@@ -167,8 +168,9 @@ def test_i26_i27_the_mark_only_rises_and_journal_files_are_given_up_only_behind_
         assert storages.add(storage, frame(1, entry, want[entry])) == Code.OK
         if draw.random() < 0.2:
             flush(storage, checkpoint=draw.random() < 0.5)
-        if draw.random() < 0.05:
-            storage.flusher.secure([])
+        if draw.random() < 0.05 and storage.logs.ends:  # beside the marks: the manifest grows
+            log, end = max(storage.logs.ends.items())
+            storage.flusher.secure([encode_end(log, end)] * (REWRITE_BYTES // 60))
         if draw.random() < 0.02:
             disk.plan = lambda op, path: None
             disk.crash()

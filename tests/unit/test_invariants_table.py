@@ -1,0 +1,55 @@
+"""docs/invariants.md says which file holds each invariant and which test would notice: that has to be so."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROW = re.compile(r"^\| ([IB]\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+QUOTED = re.compile(r"`([^`]+)`")
+NOT_BUILT = ("I33", "I34", "I35")
+
+
+class Row(NamedTuple):
+    number: str
+    promise: str
+    held: str
+    tests: str
+
+
+TABLE = [Row(*found) for found in ROW.findall((ROOT / "docs" / "invariants.md").read_text())]
+
+
+def test_every_invariant_has_one_row() -> None:
+    want = [f"I{n}" for n in range(1, 40)] + [f"B{n}" for n in range(1, 15)]
+    assert sorted(row.number for row in TABLE) == sorted(want)
+
+
+def cites(file: Path, number: str) -> bool:
+    return re.search(rf"\b{number}\b", file.read_text()) is not None
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.number)
+def test_the_files_named_cite_the_number_and_the_tests_named_exist(row: Row) -> None:
+    files, tests = QUOTED.findall(row.held), QUOTED.findall(row.tests)
+    if row.number in NOT_BUILT:
+        assert (row.held, files, tests) == ("not built", [], [])
+        return
+    assert files
+    assert tests
+    for name in files:
+        assert cites(ROOT / name, row.number), f"{name} does not say {row.number}"
+    for name in tests:
+        path, _, test = name.partition("::")
+        text = (ROOT / "tests" / path).read_text()
+        assert not test or re.search(rf"^(async )?def {test}\(", text, re.MULTILINE), name
+
+
+def test_no_number_is_cited_that_the_table_does_not_have() -> None:
+    known = {row.number for row in TABLE}
+    for part in ("bookie", "engine"):
+        for file in sorted((ROOT / part).rglob("*.py")):
+            cited = set(re.findall(r"\bI[1-9]\d?\b", file.read_text()))
+            assert cited <= known, f"{file} cites {sorted(cited - known)}"
