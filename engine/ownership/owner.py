@@ -32,6 +32,8 @@ from engine.ownership.bundles import Bundles, encode_local_policies
 from engine.ownership.registration import claim
 
 NAMESPACES_KNOWN_MAX = 10_000
+RETRY_S = 0.5
+"""Between attempts to remove the node of a bundle that was given up."""
 
 
 class NoNamespaceError(MagnetarError):
@@ -258,20 +260,48 @@ class BundleOwnership:
         self, bundle: BundleName, unload: Callable[[BundleName], Any] | None = None
     ) -> None:
         """Give ``bundle`` up: from now on it is not served, ``await unload(bundle)`` closes its topics, then its node
-        goes. Nothing when it is not held. Cancelled: it is still held."""
+        goes. Nothing when it is not held. Raises StoreUnavailableError or SessionExpiredError when the store did not
+        say that the node is gone: it is not served until that is known, which goes on by itself; meanwhile a second
+        call raises StoreUnavailableError. Cancelled: before the topics are closed it is still held, after that the
+        same goes on."""
         async with self._lock(bundle):
             if bundle not in self._owned:
                 return
+            if bundle in self._leaving:
+                raise StoreUnavailableError(f"bundle {bundle} is being unloaded")
             self._leaving[bundle] = None
             try:
                 if unload is not None:
                     await unload(bundle)
+            except BaseException:
+                del self._leaving[bundle]
+                self._on_node(bundle)  # what became of its node meanwhile was not acted upon
+                raise
+            try:
                 await self._remove_node(bundle)
-                if bundle in self._owned:
-                    self._drop(bundle)
-                self._log.info("bundle released bundle=%s", bundle)
-            finally:
-                self._leaving.pop(bundle, None)
+            except BaseException:
+                # Perhaps only the answer was lost, and another broker serves it already.
+                if not self._tasks.closed:
+                    self._tasks.spawn(f"give up {bundle}", self._give_up(bundle))
+                raise
+            self._released(bundle)
+
+    async def _give_up(self, bundle: BundleName) -> None:
+        """Remove the node of a bundle that is leaving, however long the store takes; or the session ends."""
+        while bundle in self._owned:
+            try:
+                await self._remove_node(bundle)
+                break
+            except (StoreUnavailableError, SessionExpiredError) as error:
+                self._log.info("bundle not released yet bundle=%s reason=%s", bundle, error)
+            await asyncio.sleep(RETRY_S)
+        self._released(bundle)
+
+    def _released(self, bundle: BundleName) -> None:
+        if bundle in self._owned:
+            self._drop(bundle)
+            self._log.info("bundle released bundle=%s", bundle)
+        del self._leaving[bundle]
 
     def _hold(self, bundle: BundleName) -> None:
         self._owned[bundle] = self._store.watch(_path(bundle), lambda _: self._on_node(bundle))

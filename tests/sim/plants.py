@@ -34,6 +34,7 @@ _MISTAKES = {
         *(found.failed_ledger_used_for_ever, found.bundle_taken_without_hearing_so),
         *(found.ownership_check_dies_of_silence, found.session_timer_spins),
         *(found.trimmed_before_cursors_are_known, found.first_dead_consumer_keeps_the_others),
+        found.unload_forgets_a_lost_answer,
     ),
 }
 

@@ -44,6 +44,15 @@ def ownership_check_dies_of_silence() -> Patches:
     return [(owner, "StoreUnavailableError", _Never), (owner, "SessionExpiredError", _Never)]
 
 
+def unload_forgets_a_lost_answer() -> Patches:
+    """The answer to giving a bundle up was lost: the broker serves it again, beside the next owner."""
+
+    async def give_up(self: owner.BundleOwnership, bundle: Any) -> None:
+        del self._leaving[bundle]
+
+    return [(owner.BundleOwnership, "_give_up", give_up)]
+
+
 def session_timer_spins() -> Patches:
     """The metadata session's timer spins without time passing, just before the session has to be given up."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from engine.admin import changes
 from engine.base.names import BundleName, NamespaceName, TopicName
-from engine.metadata.memory import MemoryServer, MemoryStore
+from engine.metadata.memory import Fault, MemoryServer, MemoryStore
 from engine.metadata.store import SessionState, StoreUnavailableError
 from engine.ownership.owner import BundleOwnership, NoNamespaceError, OwnerRecord
 from engine.ownership.registration import BrokerRecord, Registration, claim, live_brokers
@@ -173,6 +173,66 @@ async def test_a_bundle_being_released_cannot_be_taken(server: MemoryServer) -> 
         take = group.create_task(one.ownership.acquire(bundle))
         go_on.set()
     assert await take  # it waited for the release, then took it anew
+
+
+async def test_a_release_whose_answer_was_lost_leaves_the_bundle_to_its_new_owner(
+    server: MemoryServer,
+) -> None:
+    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    assert await one.take()
+    bundle = one.ownership.owned()[0]
+    server.on_call = lambda _, operation, path: Fault(lose_reply=operation == "delete")
+    with pytest.raises(StoreUnavailableError):
+        await one.ownership.release(bundle)
+    server.on_call = None
+    assert not one.ownership.serves(TOPIC)
+    assert await two.take()
+    with pytest.raises(StoreUnavailableError, match="being unloaded"):
+        await one.ownership.release(bundle)
+    async with asyncio.timeout(10):
+        while one.ownership.is_leaving(bundle):
+            await asyncio.sleep(0.05)
+    assert not one.ownership.owns(bundle)
+    assert not await one.take()
+    assert two.ownership.serves(TOPIC)
+
+
+async def test_a_bundle_given_up_while_the_store_is_silent_goes_when_it_answers_again(
+    server: MemoryServer,
+) -> None:
+    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    assert await one.take()
+    bundle = one.ownership.owned()[0]
+    path = await path_of(two)
+    mine = one.store.session_id
+    server.on_call = lambda session_id, *_: Fault(lose_request=session_id == mine)
+    with pytest.raises(StoreUnavailableError):
+        await one.ownership.release(bundle)
+    assert not one.ownership.serves(TOPIC)
+    assert not await two.take()
+    server.on_call = None
+    async with asyncio.timeout(10):
+        await until_gone(two.store, path)
+    assert await two.take()
+
+
+async def test_a_node_removed_while_topics_failed_to_unload_is_a_lost_bundle(
+    server: MemoryServer,
+) -> None:
+    one = Broker(server.session(), "one")
+    assert await one.take()
+    bundle = one.ownership.owned()[0]
+
+    async def unload(_: BundleName) -> None:
+        await server.session().delete(await path_of(one))
+        await one.store.exists("/")  # by now the word of it has come
+        raise OSError("no room")
+
+    with pytest.raises(OSError, match="no room"):
+        await one.ownership.release(bundle, unload)
+    async with asyncio.timeout(10):
+        await one.lost_at.wait()
+    assert not one.ownership.serves(TOPIC)
 
 
 async def test_registration_replaces_its_former_life_and_is_listed(server: MemoryServer) -> None:
