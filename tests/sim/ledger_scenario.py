@@ -11,6 +11,7 @@ from engine.ledger.digest import Digest, DigestType, header_of
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
 from engine.ledger.quorum import write_set
 from engine.ledger.read_op import MISSING, RangeRead
+from engine.metadata import paths
 from engine.wire.bookie_commands import EOK
 from tests.sim import ledger_checkers
 from tests.sim import ledger_history as h
@@ -90,8 +91,18 @@ class LedgerScenario:
     def _ready(self) -> bool:
         machines = [m for m in self.cluster.machines.values() if m is not self.cluster.lost]
         full = any(m.bookie is not None and m.ready and m.bookie.read_only for m in machines)
-        registered = all(m.bookie.ready for m in machines if m.bookie is not None)
-        return all(m.ready for m in machines) and registered and not full
+        return all(m.ready for m in machines) and self._listed(machines) and not full
+
+    def _listed(self, machines: list[Machine]) -> bool:
+        """Whether clients find every bookie, and as a writable one. What a bookie says of itself is not enough: after
+        a registration that failed its mode is stored a while later."""
+        tree = self.cluster.metadata.tree
+        for machine in machines:
+            if machine.bookie is not None and machine.store is not None:
+                stat = tree.exists(paths.available_bookie(machine.bookie.bookie_id))
+                if stat is None or stat.ephemeral_owner != machine.store.session_id:
+                    return False
+        return True
 
     def _idle(self) -> bool:
         return not any(host.busy for host in self._alive())
