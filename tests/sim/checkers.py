@@ -3,7 +3,8 @@
 Safety checks hold for any history; ``liveness`` only for one that ended after all faults had healed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
 
 from engine.base.ids import EARLIEST, Position
 from tests.sim.history import AckConfirmed, Delivery, History, PartConfirmed, Sought
@@ -55,42 +56,59 @@ def one_message_per_position(history: History) -> list[str]:
 
 def first_deliveries_in_order(history: History) -> list[str]:
     """Promise 3: an exclusive subscription first delivers in storage order; redeliveries may go back."""
-    found = []
-    highest: dict[str, Position] = {}
-    seen: dict[str, set[Position]] = {}
-    for delivery in history.deliveries:
-        name = delivery.subscription
-        if history.subscriptions.get(name) != "exclusive":
-            continue
-        known = seen.setdefault(name, set())
-        if delivery.position in known:
-            continue
-        known.add(delivery.position)
-        if name in highest and delivery.position < highest[name]:
-            found.append(f"{name}: {delivery.position} first delivered after {highest[name]}")
-        highest[name] = max(highest.get(name, delivery.position), delivery.position)
-    return found
+    late = _late(history, lambda d: d.subscription, lambda d: d.position)
+    return [
+        f"{d.subscription}: {d.position} first delivered after {over.position}" for d, over in late
+    ]
 
 
 def producers_in_order(history: History) -> list[str]:
     """Promise 3: an exclusive subscription first sees a producer's messages in the order they were sent."""
-    found = []
-    highest: dict[tuple[str, str], int] = {}
-    seen: dict[tuple[str, str], set[int]] = {}
-    for delivery in history.deliveries:
-        if history.subscriptions.get(delivery.subscription) != "exclusive":
+    late = _late(history, lambda d: (d.subscription, d.producer), lambda d: d.number)
+    return [
+        f"{d.subscription}: {d.producer} {d.number} at {d.position} first delivered after {over.number}"
+        for d, over in late
+    ]
+
+
+def _late(
+    history: History, stream: Callable[[Delivery], Hashable], rank: Callable[[Delivery], Any]
+) -> Iterator[tuple[Delivery, Delivery]]:
+    """First deliveries of exclusive subscriptions behind one of higher rank in their stream, each with that one.
+
+    What an administrator cleared before it was ever delivered is passed over, rightly; a seek may bring it back. Then
+    it comes late, and once more in order.
+    """
+    seen: set[tuple[Hashable, Any]] = set()
+    highest: dict[Hashable, Delivery] = {}
+    for d in history.deliveries:
+        key, seen_key = stream(d), (stream(d), rank(d))
+        if history.subscriptions.get(d.subscription) != "exclusive" or seen_key in seen:
             continue
-        key = (delivery.subscription, delivery.producer)
-        known = seen.setdefault(key, set())
-        if delivery.number in known:
+        seen.add(seen_key)
+        over = highest.setdefault(key, d)
+        if rank(d) < rank(over) and (seek := _brought_back(history, d, over)) is not None:
+            key = (key, seek)
+            over = highest.setdefault(key, d)
+        if rank(d) < rank(over):
+            yield d, over
+        else:
+            highest[key] = d
+
+
+def _brought_back(history: History, d: Delivery, over: Delivery) -> Sought | None:
+    """The last seek that may have given back what was cleared before ``over`` was delivered; None without one."""
+    found = None
+    for seek in history.seeks:
+        if seek.subscription != d.subscription or seek.position > d.position or seek.sent_at > d.at:
             continue
-        known.add(delivery.number)
-        if delivery.number < highest.get(key, -1):
-            found.append(
-                f"{key[0]}: {key[1]} {delivery.number} at {delivery.position} first delivered"
-                f" after {highest[key]}"
-            )
-        highest[key] = max(highest.get(key, -1), delivery.number)
+        if any(
+            c.subscription == d.subscription
+            and c.to >= d.position
+            and c.sent_at <= min(seek.done_at, over.at)
+            for c in history.cleared
+        ):
+            found = seek
     return found
 
 

@@ -12,6 +12,7 @@ from tests.sim.history import (
     PartConfirmed,
     Receipt,
     Sent,
+    Sought,
 )
 
 
@@ -119,3 +120,37 @@ def test_what_is_left_of_a_batch_may_come_again() -> None:
     part_again(history)
     history.deliveries[-1] = history.deliveries[-1]._replace(left=0b110)
     assert "confirmed_parts_hold" not in findings(history)
+
+
+def brought_back(
+    cleared_at: float = 0.5, sought_to: int = 0, order: tuple[int, int] = (1, 2)
+) -> History:
+    """Of five messages two are cleared before they were ever delivered, then the last comes, then a seek goes back."""
+    history = History(subscriptions={"e": "exclusive"})
+    history.cleared.append(Cleared(cleared_at, cleared_at, "e", Position(7, 2)))
+    history.seeks.append(Sought(2, 2.1, "e", Position(7, sought_to)))
+    for at, n in ((0, 0), (1, 4), (3, order[0]), (3.1, order[1]), (3.2, 4)):
+        history.deliveries.append(Delivery(at, "e", "c", "p", n, Position(7, n)))
+    return history
+
+
+IN_ORDER = (checkers.first_deliveries_in_order, checkers.producers_in_order)
+
+
+@pytest.mark.parametrize("check", IN_ORDER)
+def test_what_was_cleared_undelivered_may_come_late_after_a_seek(check) -> None:  # type: ignore[no-untyped-def]
+    assert check(brought_back()) == []
+
+
+@pytest.mark.parametrize("check", IN_ORDER)
+@pytest.mark.parametrize(
+    ("history", "late"),
+    [
+        (brought_back(cleared_at=1.5), 2),  # passed over before anybody cleared them
+        (brought_back(sought_to=2), 1),  # the seek went back to the second only
+        (brought_back(order=(2, 1)), 1),
+        (brought_back(order=(3, 3)), 1),  # not cleared
+    ],
+)
+def test_nothing_else_may_come_late(check, history: History, late: int) -> None:  # type: ignore[no-untyped-def]
+    assert len(check(history)) == late
