@@ -1,5 +1,6 @@
 """Which broker serves a topic, and whether it is this one. Implements ``engine.broker.ports.Ownership``."""
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from engine.base.names import BundleName, TopicName
@@ -70,6 +71,15 @@ class Placement:
             if await self._ownership.acquire(bundle):
                 return Place(mine, here=True)
         raise ServiceNotReady(f"Owner of bundle {bundle} keeps changing")
+
+    async def resume(self, topic: TopicName) -> None:
+        """See Ownership."""
+        if self._ownership.serves(topic):
+            return
+        with suppress(NoNamespaceError, StoreUnavailableError, SessionExpiredError):
+            bundle = (await self._ownership.bundles(topic.namespace)).of_topic(topic)
+            if await self._ownership.left_behind(bundle):
+                await self._ownership.acquire(bundle)
 
     def check_owned(self, topic: TopicName) -> None:
         """See Ownership: no waiting, judged by what is known at this moment."""

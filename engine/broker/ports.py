@@ -49,6 +49,15 @@ class Ownership(Protocol):
         """The owner, chosen now when there is none. TopicNotFound without the namespace; cancel-safe."""
         ...
 
+    async def resume(self, topic: TopicName) -> None:
+        """Take the topic's bundle again when its node is left from an earlier life of this broker.
+
+        That node sends clients here, and a refusal is the end for some: a C++ client of the releases before mid-2026
+        keeps the connection of a refused SUBSCRIBE and waits on it until its operation times out. Cancel-safe; what
+        cannot be found out now is left to ``check_owned``.
+        """
+        ...
+
     def check_owned(self, topic: TopicName) -> None:
         """Nothing when this broker owns the topic's bundle and may serve it now; else ServiceNotReady
         (``errors.not_served``, or a text with "is being unloaded")."""

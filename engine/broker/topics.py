@@ -125,6 +125,7 @@ class TopicRegistry:
             raise NotAllowed(
                 f"Topic {name} is non-persistent, which this broker does not serve yet"
             )
+        await self.ownership.resume(name)
         self.ownership.check_owned(name)
         self._check_staying(name)
         # Asked anew by each caller: whether a topic may be created depends on who asks.

@@ -238,6 +238,16 @@ class BundleOwnership:
             return None  # left by an earlier life of this broker, or by an attempt whose answer was lost
         return OwnerRecord.decode(value)
 
+    async def left_behind(self, bundle: BundleName) -> bool:
+        """Whether an earlier life of this broker left its node on ``bundle``: it sends clients here. Cancel-safe."""
+        if bundle in self._owned or bundle in self._leaving:
+            return False
+        try:
+            value, _ = await self._store.get(_path(bundle))
+        except NoNodeError:
+            return False
+        return value == self._record.encode()
+
     async def acquire(self, bundle: BundleName) -> bool:
         """Take ``bundle``; False when another broker holds it. Raises StoreUnavailableError when the session is in
         doubt or ``bundle`` is being released. Cancelled: it may have been taken; the next call finds out."""

@@ -39,6 +39,9 @@ class Everything:
     async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
         return LookupResult("pulsar://127.0.0.1:1")
 
+    async def resume(self, topic: TopicName) -> None:
+        pass
+
     def check_owned(self, topic: TopicName) -> None:
         pass
 

@@ -268,3 +268,14 @@ async def test_nothing_is_taken_without_a_session(server: MemoryServer) -> None:
     with pytest.raises(StoreUnavailableError):
         await one.ownership.acquire(bundle)
     assert not one.ownership.serves(TOPIC)
+
+
+async def test_a_node_of_an_earlier_life_is_told_from_all_others(server: MemoryServer) -> None:
+    dead, again, other = (Broker(server.session(), name) for name in ("one", "one", "two"))
+    bundle = (await dead.ownership.bundles(TOPIC.namespace)).of_topic(TOPIC)
+    assert not await again.ownership.left_behind(bundle)  # nobody has it
+    assert await dead.take()
+    assert await again.ownership.left_behind(bundle)
+    assert not await other.ownership.left_behind(bundle)
+    assert await again.take()
+    assert not await again.ownership.left_behind(bundle)  # it is held now
