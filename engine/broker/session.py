@@ -292,6 +292,11 @@ class Session(Connection):
             return
         except BrokerError as error:
             reply = commands.error(request_id, error.code, str(error))
+        except asyncio.CancelledError:
+            if self._scope.closed:
+                raise
+            text = "What the request waited for was given up, try again"
+            reply = commands.error(request_id, ServerError.ServiceNotReady, text)
         except MagnetarError as error:
             log.warning("request failed client=%s: %s", self.address, error)
             reply = commands.error(request_id, ServerError.UnknownError, str(error))
