@@ -40,9 +40,9 @@ class Story:
                 properties={"told-by": "story"},
                 send_timeout_millis=60_000,
             )
+            done: list[pulsar.Result] = []
             for number in range(self.sent, self.sent + count):
                 producer.send_async(b"%d" % number, lambda result, _: done.append(result))
-            done: list[pulsar.Result] = []
             producer.flush()
             assert {str(result) for result in done} == {str(pulsar.Result.Ok)}
             assert len(done) == count
