@@ -94,13 +94,14 @@ class LedgerScenario:
         return all(m.ready for m in machines) and self._listed(machines) and not full
 
     def _listed(self, machines: list[Machine]) -> bool:
-        """Whether clients find every bookie, and as a writable one. What a bookie says of itself is not enough: after
-        a registration that failed its mode is stored a while later."""
+        """Whether every bookie serves and clients find it as a writable one. What it says of itself is not enough:
+        after a registration that failed its mode is stored a while later. Nor is its node: one that ends has it."""
         tree = self.cluster.metadata.tree
         for machine in machines:
             if machine.bookie is not None and machine.store is not None:
                 stat = tree.exists(paths.available_bookie(machine.bookie.bookie_id))
-                if stat is None or stat.ephemeral_owner != machine.store.session_id:
+                listed = stat is not None and stat.ephemeral_owner == machine.store.session_id
+                if not listed or not machine.bookie.ready:
                     return False
         return True
 
