@@ -29,6 +29,7 @@ from engine.ledger.errors import LedgerError
 from engine.ledger.settings import LedgerSettings
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
+from gateway.standalone.plan import MALLOC
 from tests.bench.contenders import TICKS_PER_S, apache_missing
 from tests.bench.loads import Figures, medians, percentile
 from tests.conftest import ZooKeeperProcess, find_java
@@ -62,7 +63,7 @@ class Side:
 @contextmanager
 def our_side(work: Path, zk: str) -> Iterator[Side]:
     asyncio.run(make_root(f"{zk}/ours"))
-    bookies = [OurBookie(work, f"ours-{i}", f"{zk}/ours", **DEFAULTS) for i in range(3)]
+    bookies = [OurBookie(work, f"ours-{i}", f"{zk}/ours", env=MALLOC, **DEFAULTS) for i in range(3)]
     with ExitStack() as stack:
         for bookie in bookies:
             stack.callback(bookie.kill)

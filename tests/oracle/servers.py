@@ -130,7 +130,15 @@ class Ours:
 class OurBookie(Ours):
     """A bookie with its own folder below ``work``; its id is its address, as BookKeeper's is."""
 
-    def __init__(self, work: Path, name: str, zk: str, **settings: object) -> None:
+    def __init__(
+        self,
+        work: Path,
+        name: str,
+        zk: str,
+        *,
+        env: dict[str, str] | None = None,
+        **settings: object,
+    ) -> None:
         self.port, status = low_ports(2)
         self.id = f"127.0.0.1:{self.port}"
         self.status_port = status
@@ -138,8 +146,8 @@ class OurBookie(Ours):
         argv = ["bookie", "--data-dir", str(self.data), "--port", str(self.port)]
         argv += ["--status-port", str(status), "--metadata", f"zk:{zk}"]
         all_settings = {"journal_file_bytes": 4 << 20, "write_cache_bytes": 8 << 20} | settings
-        env = {f"MAGNETAR_BOOKIE_{key.upper()}": str(value) for key, value in all_settings.items()}
-        super().__init__(name, argv, env, status, work / f"{name}.log")
+        own = {f"MAGNETAR_BOOKIE_{key.upper()}": str(value) for key, value in all_settings.items()}
+        super().__init__(name, argv, own | (env or {}), status, work / f"{name}.log")
 
 
 class OurBroker(Ours):
