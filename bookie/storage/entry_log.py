@@ -23,6 +23,9 @@ from bookie.storage.log_files import FULL_ERRORS, LogFiles
 WRITE_BYTES = 1 << 20
 """Blocks are gathered up to about this size and written, and padded, together."""
 OPEN_LOGS_MAX = 64
+DIRECT_READ_BYTES = 256 << 10
+"""Ranges from here on are read past the page cache: whoever reads a ledger in order does not come back."""
+DIRECT_LOGS_MAX = 4
 
 
 class Location(NamedTuple):
@@ -144,6 +147,7 @@ class EntryLogReader:
         self._logs = logs
         self._cache_bytes_max = cache_bytes_max
         self._files: dict[int, File] = {}
+        self._direct: dict[int, File] = {}
         self._blocks: dict[tuple[int, int], StoredBlock] = {}
         self._cached = 0
         self.hits = 0
@@ -165,7 +169,8 @@ class EntryLogReader:
         self.misses += 1
         run = neighbours(place, following)
         last = run[-1]
-        buf = self._file(place.log_id).pread(last.offset + last.size - place.offset, place.offset)
+        size = last.offset + last.size - place.offset
+        buf = self._file(place.log_id, direct=size >= DIRECT_READ_BYTES).pread(size, place.offset)
         self.read_bytes += len(buf)
         block = decode_block(buf)
         if block is None:
@@ -189,7 +194,9 @@ class EntryLogReader:
             return
         run = neighbours(places[0], places[1:])
         first, last = run[0], run[-1]
-        self._file(first.log_id).will_need(last.offset + last.size - first.offset, first.offset)
+        size = last.offset + last.size - first.offset
+        if size < DIRECT_READ_BYTES:
+            self._file(first.log_id).will_need(size, first.offset)
 
     def _keep(self, key: tuple[int, int], block: StoredBlock) -> None:
         old = self._blocks.pop(key, None)
@@ -201,32 +208,35 @@ class EntryLogReader:
 
     def drop(self, log_id: int) -> None:
         """Forget a log that is about to be removed."""
-        file = self._files.pop(log_id, None)
-        if file is not None:
-            file.close()
+        for files in (self._files, self._direct):
+            file = files.pop(log_id, None)
+            if file is not None:
+                file.close()
         for key in [key for key in self._blocks if key[0] == log_id]:
             self._cached -= len(self._blocks.pop(key).data)
 
     def close(self) -> None:
-        for file in self._files.values():
-            file.close()
-        self._files.clear()
+        for files in (self._files, self._direct):
+            for file in files.values():
+                file.close()
+            files.clear()
 
-    def _file(self, log_id: int) -> File:
-        file = self._files.pop(log_id, None)
+    def _file(self, log_id: int, *, direct: bool = False) -> File:
+        files, limit = (self._direct, DIRECT_LOGS_MAX) if direct else (self._files, OPEN_LOGS_MAX)
+        file = files.pop(log_id, None)
         if file is None:
             path = self._logs.path(log_id)
             try:
-                file = self._disk.open(path)
+                file = self._disk.open(path, direct=direct)
             except FileNotFoundError as error:
                 raise DamagedError(f"entry log {path} is missing") from error
             if decode_file_header(file.pread(FILE_HEADER_BYTES, 0)) != log_id:
                 file.close()
                 raise DamagedError(f"header of {path} does not verify")
-        self._files[log_id] = file
-        if len(self._files) > OPEN_LOGS_MAX:
-            oldest = next(iter(self._files))
-            self._files.pop(oldest).close()
+        files[log_id] = file
+        if len(files) > limit:
+            oldest = next(iter(files))
+            files.pop(oldest).close()
         return file
 
 

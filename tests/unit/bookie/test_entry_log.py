@@ -1,12 +1,13 @@
 """Entry logs on a real disk: what is written is found again, past the page cache or through it."""
 
+import random
 from pathlib import Path
 
 import pytest
 
 from bookie.storage.entry_log import EntryLogReader, EntryLogWriter
 from bookie.storage.entry_log_format import PAGE, blocks_of
-from bookie.storage.files import SystemDisk
+from bookie.storage.files import STAGING_BYTES, SystemDisk
 from bookie.storage.log_files import LogFiles
 from bookie.storage.runs import cut_frames
 from bookie.tools.inspect import log_lines
@@ -41,3 +42,20 @@ def test_every_write_is_whole_pages_and_every_block_is_found_again(
     lines = list(log_lines(disk, logs.path(7)))
     assert len(lines) == 1 + len(blocks)
     assert not [line for line in lines if "DAMAGED" in line]
+
+
+def test_a_file_past_the_page_cache_is_read_from_anywhere_to_anywhere(tmp_path: Path) -> None:
+    content = random.Random(1).randbytes(3 * STAGING_BYTES + 8192)
+    path = str(tmp_path / "file")
+    Path(path).write_bytes(content)
+    file = SystemDisk().open(path, direct=True)
+    for offset, size in (
+        (0, 1),
+        (4095, 2),
+        (1, STAGING_BYTES),
+        (4097, 2 * STAGING_BYTES + 5),
+        (len(content) - 3, 10),
+        (len(content) + 5000, 10),
+    ):
+        assert file.pread(size, offset) == content[offset : offset + size]
+    file.close()
