@@ -189,8 +189,9 @@ class World:
     async def close(self) -> None:
         for client in self.clients:
             await client.close()
-        self.disconnect()
-        await asyncio.sleep(0)
+        for _ in range(4):  # a connection accepted at the last moment shows itself some turns later
+            self.disconnect()
+            await asyncio.sleep(0)
 
 
 @asynccontextmanager

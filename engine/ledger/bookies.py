@@ -98,6 +98,7 @@ class Bookies:
         for channels in (self._channels, self._reading, self._v3):
             for channel in list(channels.values()):
                 channel.take_down("client closed")
+        await asyncio.sleep(0)  # transports let go of their sockets a turn after they are told
 
     # Registrations
 
