@@ -179,7 +179,8 @@ async def test_unsent_bytes_are_bounded_before_a_connection_stands(world: World)
     first = writer.metadata.segments[0].bookies[0]
     channel = client.bookies.channel(first)
     assert channel.transport is None  # and it never will be
-    setattr(channel, "connection_made", lambda transport: transport.pause_reading())  # noqa: B010
+    made: list[asyncio.Transport] = []
+    setattr(channel, "connection_made", made.append)  # noqa: B010
     payload = b"x" * 100_000
     for i in range(40):
         writer.append(run_of(payload))
@@ -188,6 +189,8 @@ async def test_unsent_bytes_are_bounded_before_a_connection_stands(world: World)
     assert channel.down == "too much waits for the connection"
     assert first not in writer.metadata.segments[-1].bookies
     await writer.close()
+    for transport in made:
+        transport.abort()
 
 
 async def test_a_reader_follows_an_ensemble_that_was_repaired(world: World) -> None:

@@ -149,7 +149,13 @@ async def test_recovery_without_coverage_refuses_and_can_be_repeated(start_clust
         await client.open(writer.ledger_id, recover=True)
     assert (await client.metadata(writer.ledger_id)).state is LedgerState.IN_RECOVERY
     await cluster.start("b0")
-    reader = await client.open(writer.ledger_id, recover=True)
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                reader = await client.open(writer.ledger_id, recover=True)
+                break
+            except LedgerRecoveryError:
+                await asyncio.sleep(0.05)  # it has not heard yet that the bookie is back
     assert reader.last_confirmed == 9
 
 
