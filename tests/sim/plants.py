@@ -31,7 +31,7 @@ _MISTAKES = {
         *(managed.trimmed_by_the_unpersisted_mark, managed.unconfirmed_entries_delivered),
         managed.reset_answered_before_durable,
         *(managed.unordered_confirmation, managed.producer_goes_on_after_failure),
-        *(found.failed_ledger_used_for_ever, found.bundle_taken_without_hearing_so),
+        found.failed_ledger_used_for_ever,
         *(found.ownership_check_dies_of_silence, found.session_timer_spins),
         *(found.trimmed_before_cursors_are_known, found.first_dead_consumer_keeps_the_others),
         found.unload_forgets_a_lost_answer,

@@ -8,7 +8,6 @@ from engine.ledger import bookies
 from engine.ledger.writer import LedgerWriter
 from engine.managed.topic_cursors import TopicCursors
 from engine.metadata.session import EXPIRE_FRACTION, SessionStore
-from engine.metadata.store import NoNodeError
 from engine.ownership import owner
 from tests.sim.planting import Patches
 
@@ -20,23 +19,6 @@ class _Never(Exception):
 def failed_ledger_used_for_ever() -> Patches:
     """A ledger that fails while it enters the topic's list is used: every append to it fails."""
     return [(LedgerWriter, "error", None)]
-
-
-def bundle_taken_without_hearing_so() -> Patches:
-    """The answer to taking a bundle was lost: the broker sends its clients to itself and refuses them, for ever."""
-
-    async def owner_of(self: owner.BundleOwnership, bundle: Any) -> owner.OwnerRecord | None:
-        if self.owns(bundle):
-            return self._record
-        try:
-            value, stat = await self._store.get(owner._path(bundle))
-        except NoNodeError:
-            return None
-        if stat.ephemeral_owner != self._store.session_id and value == self._record.encode():
-            return None
-        return owner.OwnerRecord.decode(value)
-
-    return [(owner.BundleOwnership, "owner", owner_of)]
 
 
 def ownership_check_dies_of_silence() -> Patches:
