@@ -236,8 +236,15 @@ class Registration:
         self.registered = True
 
     async def keep(self) -> None:
-        """Register again after every expired session and change of mode, until cancelled."""
-        stop = self._store.on_state(self._on_state)
+        """Register again after every expired session, change of mode, and loss of our node, until cancelled.
+
+        A deletion that an earlier life of ours had sent may arrive after this one has registered.
+        """
+        stops = [
+            self._store.on_state(self._on_state),
+            self._store.watch(self._writable, lambda _: self._changed.set()),
+            self._store.watch(self._read_only, lambda _: self._changed.set()),
+        ]
         try:
             while True:
                 await self._changed.wait()
@@ -249,7 +256,8 @@ class Registration:
                     await asyncio.sleep(RETRY_S)
                     self._changed.set()
         finally:
-            stop()
+            for stop in stops:
+                stop()
 
     def _on_state(self, state: SessionState) -> None:
         if state is SessionState.EXPIRED:
