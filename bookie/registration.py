@@ -245,6 +245,7 @@ class Registration:
             self._store.watch(self._writable, lambda _: self._changed.set()),
             self._store.watch(self._read_only, lambda _: self._changed.set()),
         ]
+        self._changed.set()  # for what happened before somebody watched
         try:
             while True:
                 await self._changed.wait()
