@@ -123,7 +123,7 @@ class Persister:
             self._flush.cancel()
 
     def _schedule(self) -> None:
-        if not self._ended:
+        if not self._ended and not self._around.tasks.closed:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_at(max(self._due_s, loop.time()), self._start)
 
@@ -131,7 +131,7 @@ class Persister:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._flush is None and not self._ended:
+        if self._flush is None and not self._ended and not self._around.tasks.closed:
             self._flush = self._around.tasks.spawn(f"cursor {self._name}", self._run())
 
     async def _run(self) -> None:

@@ -84,7 +84,7 @@ class Pending:
     def __init__(self) -> None:
         self.answers: queue.SimpleQueue[str] = queue.SimpleQueue()
 
-    def result(self, timeout_s: float = 60.0) -> str:
+    def result(self, timeout_s: float = 150.0) -> str:
         """The result's text. Raises JavaError, or TimeoutError."""
         try:
             text = self.answers.get(timeout=timeout_s)
@@ -137,7 +137,7 @@ class JavaLedgers:
         self.process.stdin.flush()
         return pending
 
-    def run(self, *words: object, timeout_s: float = 60.0) -> str:
+    def run(self, *words: object, timeout_s: float = 150.0) -> str:
         return self.begin(*words).result(timeout_s)
 
     def seen(self, *words: object) -> Seen:
