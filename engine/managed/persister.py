@@ -122,8 +122,13 @@ class Persister:
         if self._flush is not None:
             self._flush.cancel()
 
+    @property
+    def _over(self) -> bool:
+        """No write begins any more: this ended, or the topic did."""
+        return self._ended or self._around.tasks.closed
+
     def _schedule(self) -> None:
-        if not self._ended and not self._around.tasks.closed:
+        if not self._over:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_at(max(self._due_s, loop.time()), self._start)
 
@@ -131,7 +136,7 @@ class Persister:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._flush is None and not self._ended and not self._around.tasks.closed:
+        if self._flush is None and not self._over:
             self._flush = self._around.tasks.spawn(f"cursor {self._name}", self._run())
 
     async def _run(self) -> None:

@@ -18,7 +18,7 @@ import urllib.request
 from pathlib import Path
 
 from tests.bench import raw
-from tests.bench.contenders import TICKS_PER_S
+from tests.bench.contenders import cpu_s
 from tests.bench.loads import percentile
 from tests.instance import Instance, running_instance
 
@@ -27,13 +27,8 @@ SIDE_TOPIC = "persistent://public/default/beside"
 WRITES_PER_S = 200
 
 
-def cpu_s(instance: Instance) -> dict[str, float]:
-    used = {}
-    for name in ("broker-1", "bookie-1"):
-        pid = instance.child(name)["pid"]
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        used[name] = (int(fields[11]) + int(fields[12])) / TICKS_PER_S
-    return used
+def cpu_by_name(instance: Instance) -> dict[str, float]:
+    return {name: cpu_s([instance.child(name)["pid"]]) for name in ("broker-1", "bookie-1")}
 
 
 def logs_of(instance: Instance) -> list[Path]:
@@ -149,9 +144,9 @@ def main() -> None:
         print(f"dd of {len(files)} entry logs: {disk:.0f} MB/s", flush=True)
         before = asyncio.run(alone(instance.url, 5))
         drop_cached(files)
-        cpu = cpu_s(instance)
+        cpu = cpu_by_name(instance)
         took, beside = asyncio.run(catch_up(instance.url, count))
-        used = {name: value - cpu[name] for name, value in cpu_s(instance).items()}
+        used = {name: value - cpu[name] for name, value in cpu_by_name(instance).items()}
         rate = total_mb / took
         print(f"catch-up: {rate:.0f} MB/s, {count / took:.0f} entries/s, {rate / disk:.2f} of dd")
         for name, value in used.items():

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,15 @@ from tests.instance import ROOT, free_ports, running_instance
 PEER = Path(__file__).parents[1] / "oracle" / "peer.py"
 FLOOR = Path(__file__).with_name("floor.py")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_s(pids: Iterable[int]) -> float:
+    """CPU seconds that processes used so far, user and system, all threads."""
+    total = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / TICKS_PER_S
 
 
 @dataclass
@@ -30,12 +39,7 @@ class Contender:
     http: str = ""
 
     def cpu_s(self) -> float:
-        """CPU seconds used so far, user and system, all threads."""
-        total = 0
-        for pid in self.pids:
-            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            total += int(fields[11]) + int(fields[12])
-        return total / TICKS_PER_S
+        return cpu_s(self.pids)
 
     def pss_mb(self) -> float:
         """Proportional set size, MB."""

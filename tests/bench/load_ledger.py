@@ -30,7 +30,7 @@ from engine.ledger.settings import LedgerSettings
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
 from gateway.standalone.plan import MALLOC
-from tests.bench.contenders import TICKS_PER_S, apache_missing
+from tests.bench.contenders import apache_missing, cpu_s
 from tests.bench.loads import Figures, medians, percentile
 from tests.conftest import ZooKeeperProcess, find_java
 from tests.oracle.servers import PEER, OurBookie, connected, low_ports, make_root, peer_status
@@ -53,11 +53,7 @@ class Side:
     pids: list[int]
 
     def cpu_s(self) -> float:
-        total = 0
-        for pid in self.pids:
-            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            total += int(fields[11]) + int(fields[12])
-        return total / TICKS_PER_S
+        return cpu_s(self.pids)
 
 
 @contextmanager

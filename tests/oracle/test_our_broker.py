@@ -8,7 +8,7 @@ import pytest
 from spark_jobs.pulsar_source.batch import read_range
 from spark_jobs.pulsar_source.options import parse
 from spark_jobs.pulsar_source.planning import plan_topic
-from tests.crash.load import Load
+from tests.crash.load import Load, finish
 from tests.oracle.servers import ApacheBookies, OurBroker
 from tests.oracle.story import Story
 
@@ -28,19 +28,6 @@ def broker(
         made.stop()
     finally:
         made.kill()
-
-
-def finish(load: Load) -> int:
-    """Everything confirmed was received in order, nothing was refused; how much it was."""
-    try:
-        load.stop_sending()
-        missing = load.drain(30)
-    finally:
-        load.close()
-    assert not missing
-    assert not load.failed
-    assert load.in_order()
-    return len(load.confirmed)
 
 
 def stored(topic: str, zk: str) -> list[tuple[int, int]]:

@@ -19,12 +19,12 @@ from engine.broker.ledgers import LedgerDefaults
 from engine.broker.limits import DataPathSettings
 from engine.broker.node import NodeSettings
 from engine.broker.service import BrokerService
-from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
 from engine.metadata.memory import MemoryServer, MemoryStore
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.settings import Settings
 from engine.wiring import build_broker
+from tests.ledger_cluster import FAST
 from tests.sim.disk import Crashed, FaultDisk, InlineLane
 from tests.sim.history import History
 from tests.sim.loop import Node, SimLoop
@@ -316,15 +316,7 @@ class Cluster:
                 cursor_ledger_entries_max=shape.cursor_entries,
                 retry_max_s=1.0,
             ),
-            ledger=LedgerSettings(
-                add_entry_timeout_s=1.0,
-                read_entry_timeout_s=1.0,
-                speculative_read_timeout_s=0.3,
-                recovery_timeout_s=8.0,
-                metadata_timeout_s=3.0,
-                connect_timeout_s=1.0,
-                suspect_s=0.5,
-            ),
+            ledger=FAST,
         )
 
     # -- watching

@@ -11,25 +11,16 @@ from typing import Any
 
 from engine.ledger.client import LedgerClient
 from engine.ledger.ledger_metadata import decode
-from engine.ledger.settings import LedgerSettings
 from engine.metadata import paths
 from engine.metadata.store import ANY_VERSION
 from engine.metadata.tree import Tree
+from tests.ledger_cluster import FAST
 from tests.sim import ledger_history as h
 from tests.sim.cluster import EPOCH_MS, WATCH_S, Cluster, Machine, Shape
 from tests.sim.loop import SimLoop
 from tests.sim.network import SimNetwork
 
-SETTINGS = LedgerSettings(
-    add_entry_timeout_s=1.0,
-    read_entry_timeout_s=1.0,
-    speculative_read_timeout_s=0.3,
-    recovery_timeout_s=8.0,
-    metadata_timeout_s=3.0,
-    connect_timeout_s=1.0,
-    suspect_s=0.5,
-    recovery_window=8,
-)
+SETTINGS = replace(FAST, recovery_window=8)
 
 
 @dataclass(frozen=True)
