@@ -1,0 +1,116 @@
+"""For tests: a metadata store of which a chosen call gets no answer, before or after it was done."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from engine.metadata.store import (
+    ANY_VERSION,
+    MetadataStore,
+    SessionState,
+    Stat,
+    StoreUnavailableError,
+)
+
+T = TypeVar("T")
+
+
+def _every(operation: str, path: str) -> bool:
+    return True
+
+
+class FailingStore:
+    """A MetadataStore over another one. Only what goes through this object is counted and fails.
+
+    ``counted(operation, path)`` chooses the calls (``get``, ``exists``, ``children``, ``create``, ``put``, ``delete``)
+    that count; all others pass. ``calls`` is how many there were since ``fail_at`` or ``heal``, ``log`` which.
+    """
+
+    def __init__(self, store: MetadataStore, counted: Callable[[str, str], bool] = _every) -> None:
+        self.calls = 0
+        self.failed = 0
+        """Calls that got no answer since ``fail_at``."""
+        self.log: list[tuple[str, str]] = []
+        self._store = store
+        self._counted = counted
+        self._first = 0
+        self._stop = 0
+        self._lost_answer = False
+
+    def fail_at(self, k: int, *, lost_answer: bool = False, calls: int = 1) -> None:
+        """Of the calls from now on the ``k``-th (1: the next one) raises StoreUnavailableError.
+
+        ``lost_answer``: it is done all the same. So do those behind it, ``calls`` in all, undone in either case.
+        """
+        self.heal()
+        self._first, self._stop = k, k + calls
+        self._lost_answer = lost_answer
+
+    def heal(self) -> None:
+        """Every call is answered from now on. The counts start again."""
+        self.calls = self.failed = self._first = self._stop = 0
+        self.log = []
+
+    async def _call(self, operation: str, path: str, call: Callable[[], Awaitable[T]]) -> T:
+        if not self._counted(operation, path):
+            return await call()
+        self.calls += 1
+        self.log.append((operation, path))
+        number = self.calls
+        if not self._first <= number < self._stop:
+            return await call()
+        self.failed += 1
+        if self._lost_answer and number == self._first:
+            await call()
+        raise StoreUnavailableError(f"{operation} {path}: no answer (call {number})")
+
+    @property
+    def state(self) -> SessionState:
+        return self._store.state
+
+    @property
+    def session_id(self) -> int:
+        return self._store.session_id
+
+    @property
+    def session_proven(self) -> bool:
+        return self._store.session_proven
+
+    async def get(self, path: str) -> tuple[bytes, Stat]:
+        return await self._call("get", path, lambda: self._store.get(path))
+
+    async def exists(self, path: str) -> Stat | None:
+        return await self._call("exists", path, lambda: self._store.exists(path))
+
+    async def children(self, path: str) -> list[str]:
+        return await self._call("children", path, lambda: self._store.children(path))
+
+    async def create(
+        self,
+        path: str,
+        value: bytes = b"",
+        *,
+        ephemeral: bool = False,
+        sequence: bool = False,
+        make_parents: bool = False,
+    ) -> str:
+        def call() -> Awaitable[str]:
+            return self._store.create(
+                path, value, ephemeral=ephemeral, sequence=sequence, make_parents=make_parents
+            )
+
+        return await self._call("create", path, call)
+
+    async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> int:
+        return await self._call("put", path, lambda: self._store.put(path, value, version))
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        await self._call("delete", path, lambda: self._store.delete(path, version))
+
+    def watch(self, path: str, callback: Callable[[str], None]) -> Callable[[], None]:
+        return self._store.watch(path, callback)
+
+    def on_state(self, callback: Callable[[SessionState], None]) -> Callable[[], None]:
+        return self._store.on_state(callback)
+
+    async def close(self) -> None:
+        await self._store.close()
