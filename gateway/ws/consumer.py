@@ -19,6 +19,7 @@ from gateway.ws import frames, sockets
 from gateway.ws.end_of_topic import is_end, is_terminated
 from gateway.ws.frames import Query, RefusedError
 from gateway.ws.paths import Target, topic_name
+from gateway.ws.window import Window
 
 log = logging.getLogger(__name__)
 
@@ -39,13 +40,13 @@ async def consumer(
     scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
 ) -> None:
     """The consumer endpoint."""
-    window = _Window()
+    flow = _Flow()
     await sockets.serve(
         scope,
         receive,
         send,
-        lambda: _subscribe(scope, target, window),
-        lambda socket, peer: _talk(socket, peer, window),
+        lambda: _subscribe(scope, target, flow),
+        lambda socket, peer: _talk(socket, peer, flow),
     )
 
 
@@ -53,13 +54,13 @@ async def reader(
     scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
 ) -> None:
     """The reader endpoint; it too wants ``{"messageId"}`` back to go on, as Pulsar's does."""
-    window = _Window()
+    flow = _Flow()
     await sockets.serve(
         scope,
         receive,
         send,
-        lambda: _open_reader(scope, target, window),
-        lambda socket, peer: _talk(socket, peer, window),
+        lambda: _open_reader(scope, target, flow),
+        lambda socket, peer: _talk(socket, peer, flow),
     )
 
 
@@ -67,44 +68,21 @@ async def _never() -> bool:
     return False
 
 
-class _Window:
-    """How many more messages may go out, at most PERMITS_MAX, and which are out.
+class _Flow:
+    """What the two directions of a socket share.
 
     ``at_end``: whether the subscription came to its topic's end. ``unsubscribed``: nothing more will come, in silence.
     """
 
     def __init__(self) -> None:
-        self.pull = False
+        self.window = Window()
         self.unsubscribed = False
         self.at_end: Callable[[], Awaitable[bool]] = _never
-        self.outstanding: dict[str, Any] = {}
-        self._free = 0
-        self._more = asyncio.Event()
-
-    def allow(self, count: int) -> None:
-        self._free = min(self._free + count, PERMITS_MAX)
-        self._more.set()
-
-    async def take(self) -> None:
-        """Wait for a permit and use it."""
-        while self._free <= 0:
-            self._more.clear()
-            await self._more.wait()
-        self._free -= 1
-
-    def answered(self, message_id: str) -> Any:
-        """The id of a message that is out, which makes room in push mode; None for any other."""
-        found = self.outstanding.pop(message_id, None)
-        if found is not None and not self.pull:
-            self.allow(1)
-        return found
 
 
-async def _subscribe(
-    scope: sockets.Scope, target: Target, window: _Window
-) -> pulsar.asyncio.Consumer:
+async def _subscribe(scope: sockets.Scope, target: Target, flow: _Flow) -> pulsar.asyncio.Consumer:
     query = Query.parse(scope["query_string"])
-    window.pull = query.flag("pullMode")
+    flow.window.pull = query.flag("pullMode")
     queue = min(query.number("receiverQueueSize", frames.QUEUE_MAX, 0, 1_000_000), frames.QUEUE_MAX)
     kind = query.choice("subscriptionType", frames.SUBSCRIPTION_TYPES, "Exclusive")
     position = query.choice("subscriptionInitialPosition", ("Latest", "Earliest"), "Latest")
@@ -144,9 +122,9 @@ async def _subscribe(
         async def at_end() -> bool:
             return all([await is_end(topic, target.subscription) for topic in topics])
 
-        window.at_end = at_end
-    if not window.pull:
-        window.allow(max(queue, 1))
+        flow.at_end = at_end
+    if not flow.window.pull:
+        flow.window.allow(max(queue, 1))
     return made
 
 
@@ -165,9 +143,7 @@ def _topics(query: Query, target: Target) -> tuple[list[str], bool]:
     return found, False
 
 
-async def _open_reader(
-    scope: sockets.Scope, target: Target, window: _Window
-) -> pulsar.asyncio.Reader:
+async def _open_reader(scope: sockets.Scope, target: Target, flow: _Flow) -> pulsar.asyncio.Reader:
     query = Query.parse(scope["query_string"])
     queue = min(query.number("receiverQueueSize", frames.QUEUE_MAX, 0, 1_000_000), frames.QUEUE_MAX)
     where = query.text("messageId") or "latest"
@@ -186,12 +162,12 @@ async def _open_reader(
         receiver_queue_size=min(max(queue, 1), PREFETCH_MAX),
         reader_name=query.text("readerName"),
     )
-    window.allow(max(queue, 1))
+    flow.window.allow(max(queue, 1))
 
     async def at_end() -> bool:
         return await is_terminated(target.topic) and not await made.has_message_available()
 
-    window.at_end = at_end
+    flow.at_end = at_end
     return made
 
 
@@ -203,11 +179,11 @@ def message_id_of(text: str) -> pulsar.MessageId:
         raise ValueError(f"messageId {text[:80]!r} cannot be decoded") from error
 
 
-async def _talk(socket: sockets.Socket, peer: Any, window: _Window) -> None:
+async def _talk(socket: sockets.Socket, peer: Any, flow: _Flow) -> None:
     """Two directions until the socket ends or either fails; deliveries may end first, after unsubscribing."""
     loop = asyncio.get_running_loop()
-    outward = loop.create_task(_deliver(socket, peer, window))
-    inward = loop.create_task(_listen(socket, peer, window))
+    outward = loop.create_task(_deliver(socket, peer, flow))
+    inward = loop.create_task(_listen(socket, peer, flow))
     try:
         await asyncio.wait([outward, inward], return_when=asyncio.FIRST_COMPLETED)
         if not inward.done() and outward.exception() is None:
@@ -223,18 +199,18 @@ async def _talk(socket: sockets.Socket, peer: Any, window: _Window) -> None:
             await socket.close(1011, str(end))
 
 
-async def _deliver(socket: sockets.Socket, peer: Any, window: _Window) -> None:
+async def _deliver(socket: sockets.Socket, peer: Any, flow: _Flow) -> None:
     receive = peer.read_next if isinstance(peer, pulsar.asyncio.Reader) else peer.receive
     while not socket.closed:
-        await window.take()
+        await flow.window.take()
         try:
             message = await receive()
         except pulsar.asyncio.PulsarException:
-            if window.unsubscribed:
+            if flow.unsubscribed:
                 return
             raise
         message_id = base64.b64encode(message.message_id().serialize()).decode()
-        window.outstanding[message_id] = message.message_id()
+        flow.window.delivered(message_id, message.message_id())
         await socket.send_text(
             frames.delivered(
                 message_id,
@@ -248,7 +224,7 @@ async def _deliver(socket: sockets.Socket, peer: Any, window: _Window) -> None:
         )
 
 
-async def _listen(socket: sockets.Socket, peer: Any, window: _Window) -> None:
+async def _listen(socket: sockets.Socket, peer: Any, flow: _Flow) -> None:
     is_reader = isinstance(peer, pulsar.asyncio.Reader)
     while (text := await socket.next_text()) is not None:
         try:
@@ -262,16 +238,16 @@ async def _listen(socket: sockets.Socket, peer: Any, window: _Window) -> None:
             if not _is_count(count):
                 await socket.close(1007, f"permitMessages: expected 1 to {PERMITS_MAX}")
                 return
-            if window.pull:
-                window.allow(count)
+            if flow.window.pull:
+                flow.window.allow(count)
         elif kind == "isEndOfTopic":
-            await socket.send_text(frames.end_of_topic(await window.at_end()))
+            await socket.send_text(frames.end_of_topic(await flow.at_end()))
         elif kind == "unsubscribe" and not is_reader:
-            window.unsubscribed = True
+            flow.unsubscribed = True
             await peer.unsubscribe()
         else:
             await _answer(
-                peer, window, body, negative=kind == "negativeAcknowledge", is_reader=is_reader
+                peer, flow, body, negative=kind == "negativeAcknowledge", is_reader=is_reader
             )
 
 
@@ -281,15 +257,15 @@ def _is_count(value: Any) -> TypeGuard[int]:
 
 
 async def _answer(
-    peer: Any, window: _Window, body: dict[str, Any], *, negative: bool, is_reader: bool
+    peer: Any, flow: _Flow, body: dict[str, Any], *, negative: bool, is_reader: bool
 ) -> None:
     """An acknowledgement or its opposite, also of what an earlier socket was given: that only makes no room here."""
     text = body.get("messageId")
     if not isinstance(text, str):
         raise ValueError("messageId: a base64 string is required")
     parsed = message_id_of(text)
-    found = window.answered(text)
-    if is_reader or window.unsubscribed:
+    found = flow.window.answered(text)
+    if is_reader or flow.unsubscribed:
         return
     try:
         if negative:

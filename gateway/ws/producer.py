@@ -11,6 +11,7 @@ from gateway.ws.frames import Outgoing, Query
 from gateway.ws.paths import Target
 
 IN_FLIGHT_MAX = 1000
+IN_FLIGHT_CHARACTERS_MAX = 16 << 20
 ROUTING = {
     "SinglePartition": pulsar.PartitionsRoutingMode.UseSinglePartition,
     "RoundRobinPartition": pulsar.PartitionsRoutingMode.RoundRobinDistribution,
@@ -58,8 +59,39 @@ async def _open(scope: sockets.Scope, target: Target) -> pulsar.asyncio.Producer
     )
 
 
+class _Pending:
+    """Messages that are not answered yet, bounded in number and in characters of their frames.
+
+    For one reader of the socket: it alone waits. A frame of any size fits when nothing else is pending.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._characters = 0
+        self._less = asyncio.Event()
+
+    async def add(self, characters: int) -> None:
+        """Wait for room and take it. Cancel-safe."""
+        while self._full(characters):
+            self._less.clear()
+            await self._less.wait()
+        self._count += 1
+        self._characters += characters
+
+    def _full(self, more: int) -> bool:
+        if self._count == 0:
+            return False
+        too_large = self._characters + more > IN_FLIGHT_CHARACTERS_MAX
+        return too_large or self._count >= IN_FLIGHT_MAX
+
+    def remove(self, characters: int) -> None:
+        self._count -= 1
+        self._characters -= characters
+        self._less.set()
+
+
 async def _talk(socket: sockets.Socket, producer: pulsar.asyncio.Producer) -> None:
-    free = asyncio.Semaphore(IN_FLIGHT_MAX)
+    pending = _Pending()
     async with asyncio.TaskGroup() as group:
         while (text := await socket.next_text()) is not None:
             try:
@@ -67,16 +99,25 @@ async def _talk(socket: sockets.Socket, producer: pulsar.asyncio.Producer) -> No
             except frames.FrameError as error:
                 await socket.send_text(frames.not_sent(error.code, str(error), error.context))
                 continue
-            await free.acquire()  # a full pipeline stops reading the socket
-            group.create_task(_publish(socket, producer, message, free))
+            await pending.add(len(text))  # a full pipeline stops reading the socket
+            group.create_task(_publish(socket, producer, message, pending, len(text)))
 
 
 async def _publish(
     socket: sockets.Socket,
     producer: pulsar.asyncio.Producer,
     message: Outgoing,
-    free: asyncio.Semaphore,
+    pending: _Pending,
+    characters: int,
 ) -> None:
+    try:
+        await socket.send_text(await _answer_to(producer, message))
+    finally:
+        pending.remove(characters)  # not before: answers wait for a client that does not read
+
+
+async def _answer_to(producer: pulsar.asyncio.Producer, message: Outgoing) -> str:
+    """Publish and say how it went: ``ok`` only with the broker's receipt in hand."""
     try:
         message_id = await producer.send(
             message.content,
@@ -89,9 +130,6 @@ async def _publish(
             if message.deliver_after_ms
             else None,
         )
-        answer = frames.sent(message_id.serialize(), message.context)
     except (pulsar.asyncio.PulsarException, ValueError, TypeError, OverflowError) as error:
-        answer = frames.not_sent(frames.UNKNOWN_ERROR, str(error), message.context)
-    finally:
-        free.release()
-    await socket.send_text(answer)
+        return frames.not_sent(frames.UNKNOWN_ERROR, str(error), message.context)
+    return frames.sent(message_id.serialize(), message.context)
