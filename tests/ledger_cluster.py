@@ -14,6 +14,7 @@ from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerError
 from engine.ledger.settings import LedgerSettings
 from engine.metadata.memory import MemoryServer
+from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
 
 FAST = LedgerSettings(
@@ -100,9 +101,12 @@ class Cluster:
     async def stop(self, name: str) -> None:
         await self.bookies.pop(name).stop()
 
-    def client(self, settings: LedgerSettings = FAST) -> LedgerClient:
+    def client(
+        self, settings: LedgerSettings = FAST, store: MetadataStore | None = None
+    ) -> LedgerClient:
+        """With a session of its own, or on ``store``."""
         made = LedgerClient(
-            store=self.server.session(10.0),
+            store=self.server.session(10.0) if store is None else store,
             network=LoopNetwork(),
             clock=SystemClock(),
             entropy=RandomEntropy(),

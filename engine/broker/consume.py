@@ -1,5 +1,6 @@
 """SUBSCRIBE, FLOW, ACK, redelivery, SEEK, UNSUBSCRIBE, last message id, consumer statistics of one connection."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable
 from datetime import UTC, datetime
@@ -209,10 +210,22 @@ class ConsumeCommands:
         try:
             await subscription.topic.delete_subscription(subscription.name, force=body.force)
         except ConsumerBusy as error:
+            self._send_back(consumer)
             raise MetadataError(
                 "Unconnected or shared consumer attempting to unsubscribe"
             ) from error
+        except BrokerError:
+            self._send_back(consumer)
+            raise
         return commands.success(body.request_id)
+
+    def _send_back(self, consumer: Consumer) -> None:
+        """Its client takes it for attached still when UNSUBSCRIBE failed: tell it to come again, behind the refusal.
+
+        Before that, Java's client would not listen: it takes the consumer for one that is on its way out.
+        """
+        close = commands.close_consumer(consumer.consumer_id)
+        asyncio.get_running_loop().call_soon(self._session.send, close)
 
     async def seek(self, body: pb.CommandSeek) -> bytes:
         """The consumers are closed first, then the cursor moves, then SUCCESS."""

@@ -81,6 +81,9 @@ class BrokerOperations:
     async def _subscription(self, args: api.OnSubscription) -> Subscription:
         topic = await self._topic(args.name)
         found = topic.subscriptions.get(args.subscription)
+        if found is None and args.subscription in topic.unread:
+            why = topic.unread[args.subscription]
+            raise AdminError(503, f"Subscription {args.subscription} cannot be used now: {why}")
         if found is None:
             raise AdminError(
                 404, f"Subscription {args.subscription} not found for topic {args.topic}"
@@ -186,7 +189,7 @@ class BrokerOperations:
     # Subscriptions
 
     async def subscriptions(self, args: api.OnTopic) -> list[str]:
-        return sorted((await self._topic(args.name)).subscriptions)
+        return (await self._topic(args.name)).subscription_names
 
     async def create_subscription(self, args: api.CreateSubscription) -> None:
         name = args.name
@@ -204,8 +207,10 @@ class BrokerOperations:
             raise AdminError(409, "Subscription already exists for topic")
 
     async def delete_subscription(self, args: api.DeleteSubscription) -> None:
-        subscription = await self._subscription(args)
-        await subscription.topic.delete_subscription(args.subscription, force=args.force)
+        topic = await self._topic(args.name)
+        if args.subscription not in topic.unread:
+            await self._subscription(args)  # the refusal with Pulsar's text
+        await topic.delete_subscription(args.subscription, force=args.force)
 
     async def skip_messages(self, args: api.Skip) -> None:
         await (await self._subscription(args)).skip(args.count)

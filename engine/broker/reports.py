@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.admin.api import JsonObject, TopicStats
-from engine.base.ids import Position
+from engine.base.ids import EARLIEST, Position
 from engine.broker.consumer import Consumer
 from engine.broker.producer import Producer
 from engine.broker.subscription import Subscription
@@ -57,6 +57,7 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         name: _subscription(subscription, cursors.get(name), ledger, flags)
         for name, subscription in sorted(topic.subscriptions.items())
     }
+    subscriptions |= {name: _unread(why, ledger.entries) for name, why in topic.unread.items()}
     published = topic.published
     return {
         "msgRateIn": published.messages.per_second,
@@ -172,10 +173,8 @@ def _subscription(
         "msgOutCounter": messages,
         "msgRateRedeliver": sum((each.redelivered.per_second for each in consumers), 0.0),
         "messageAckRate": sum((each.acked.per_second for each in consumers), 0.0),
-        "chunkedMessageRate": 0.0,
         "msgBacklog": backlog,
         "backlogSize": backlog_size,
-        "earliestMsgPublishTimeInBacklog": 0,
         "msgBacklogNoDelayed": max(backlog - subscription.delayed, 0),
         "blockedSubscriptionOnUnackedMsgs": subscription.blocked,
         "msgDelayed": subscription.delayed,
@@ -183,9 +182,6 @@ def _subscription(
         "unackedMessages": sum(each.unacked for each in consumers),
         "type": kind.title if kind is not None else "None",
         **({"activeConsumerName": active.name} if active is not None else {}),
-        "msgRateExpired": 0.0,
-        "totalMsgExpired": 0,
-        "lastExpireTimestamp": 0,
         "lastConsumedFlowTimestamp": subscription.flow_ms,
         "lastConsumedTimestamp": max(
             [subscription.consumed_ms, *(each.consumed_ms for each in consumers)]
@@ -194,25 +190,10 @@ def _subscription(
         "lastMarkDeleteAdvancedTimestamp": subscription.advanced_ms,
         "consumers": [] if flags.exclude_consumers else [_consumer(each) for each in consumers],
         "isDurable": subscription.durable,
-        "isReplicated": False,
-        "allowOutOfOrderDelivery": False,
-        "consumersAfterMarkDeletePosition": {},
-        **_DRAINING,
         "nonContiguousDeletedMessagesRanges": cursor.acknowledged_range_count if cursor else 0,
-        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
-        "delayedMessageIndexSizeInBytes": 0,
         "subscriptionProperties": cursor.cursor_properties if cursor else {},
-        "filterProcessedMsgCount": 0,
-        "filterAcceptedMsgCount": 0,
-        "filterRejectedMsgCount": 0,
-        "filterRescheduledMsgCount": 0,
-        **{
-            f"dispatchThrottled{what}EventsBy{whose}Limit": 0
-            for whose in ("Subscription", "Topic", "Broker")
-            for what in ("Msg", "Bytes")
-        },
         "durable": subscription.durable,
-        "replicated": False,
+        **_SAME_FOR_ALL,
         # Ours, for the console: where it stands, and what dispatch waits for.
         "markDeletePosition": str(subscription.cursor.mark_delete),
         "readPosition": str(subscription.cursor.read_position),
@@ -221,10 +202,61 @@ def _subscription(
     }
 
 
+def _unread(why: str, entries: int) -> JsonObject:
+    """A subscription that cannot be used now: what it acknowledged is not known, so its backlog is at most so many."""
+    zeros = (
+        *("bytesOutCounter", "msgOutCounter", "msgDelayed", "msgInReplay", "unackedMessages"),
+        *("lastConsumedFlowTimestamp", "lastConsumedTimestamp", "lastAckedTimestamp"),
+        *("lastMarkDeleteAdvancedTimestamp", "nonContiguousDeletedMessagesRanges"),
+    )
+    rates = ("msgRateOut", "msgThroughputOut", "msgRateRedeliver", "messageAckRate")
+    return {
+        **dict.fromkeys(rates, 0.0),
+        **dict.fromkeys(zeros, 0),
+        "msgBacklog": entries,
+        "msgBacklogNoDelayed": entries,
+        "backlogSize": -1,
+        "blockedSubscriptionOnUnackedMsgs": False,
+        "type": "None",
+        "consumers": [],
+        "isDurable": True,
+        "durable": True,
+        "subscriptionProperties": {},
+        **_SAME_FOR_ALL,
+        "markDeletePosition": str(EARLIEST),
+        "readPosition": str(EARLIEST),
+        "pausedFor": "storage",
+        "blockedBy": why,
+    }
+
+
 _DRAINING = {
     "drainingHashesCount": 0,
     "drainingHashesClearedTotal": 0,
     "drainingHashesUnackedMessages": 0,
+}
+_SAME_FOR_ALL: JsonObject = {
+    "chunkedMessageRate": 0.0,
+    "earliestMsgPublishTimeInBacklog": 0,
+    "msgRateExpired": 0.0,
+    "totalMsgExpired": 0,
+    "lastExpireTimestamp": 0,
+    "isReplicated": False,
+    "allowOutOfOrderDelivery": False,
+    "consumersAfterMarkDeletePosition": {},
+    **_DRAINING,
+    "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+    "delayedMessageIndexSizeInBytes": 0,
+    "filterProcessedMsgCount": 0,
+    "filterAcceptedMsgCount": 0,
+    "filterRejectedMsgCount": 0,
+    "filterRescheduledMsgCount": 0,
+    **{
+        f"dispatchThrottled{what}EventsBy{whose}Limit": 0
+        for whose in ("Subscription", "Topic", "Broker")
+        for what in ("Msg", "Bytes")
+    },
+    "replicated": False,
 }
 
 
@@ -338,7 +370,7 @@ def topic_row(topic: Topic) -> JsonObject:
         "topic": name.local,
         "producers": len(topic.producers),
         "consumers": sum(len(subscription.consumers) for subscription in subscriptions),
-        "subscriptions": len(topic.subscriptions),
+        "subscriptions": len(topic.subscription_names),
         "msg_rate_in": topic.published.messages.per_second,
         "msg_rate_out": sum((messages for messages, _ in rates), 0.0),
         "bytes_rate_in": topic.published.bytes.per_second,

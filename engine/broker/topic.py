@@ -4,11 +4,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.consumer import Consumer
 from engine.broker.errors import (
+    BrokerError,
     NotAllowed,
     PersistenceError,
     ProducerBusy,
@@ -20,10 +22,10 @@ from engine.broker.ports import TopicPolicies
 from engine.broker.rates import Traffic
 from engine.broker.subscription import Subscription
 from engine.managed.appends import AppendSink
+from engine.managed.cursor import Cursor
 from engine.managed.errors import (
     AppendFailedError,
     CursorNotFoundError,
-    CursorUnreadableError,
     InvalidPositionError,
     ManagedLedgerError,
     ManagedLedgerTerminatedError,
@@ -73,15 +75,28 @@ class Topic:
         self._last_message = (EARLIEST, -1)
         for cursor_name in sorted(ledger.cursors):
             if not cursor_name.startswith(RESERVED_CURSORS):
-                cursor = ledger.cursors[cursor_name]
-                self.subscriptions[cursor_name] = Subscription(self, cursor)
+                self._add_subscription(ledger.cursors[cursor_name])
+        ledger.on_cursor_read(self._came_back)
         self._stop_listening = ledger.on_appended(self._wake)
         ledger.on_fenced(lambda: registry.reload(self))
 
     @property
     def use(self) -> str:
         """What keeps the topic from being deleted, for messages."""
-        return f"{len(self.producers)} producers and {len(self.subscriptions)} subscriptions"
+        return f"{len(self.producers)} producers and {len(self.subscription_names)} subscriptions"
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """Subscriptions that are or may be stored and cannot be used now, and why. They come back by themselves."""
+        found = self.ledger.unread_cursors
+        return {
+            name: found[name] for name in sorted(found) if not name.startswith(RESERVED_CURSORS)
+        }
+
+    @property
+    def subscription_names(self) -> list[str]:
+        """All subscriptions, sorted, whether they can be used now or not."""
+        return sorted({**self.subscriptions, **self.unread})
 
     @property
     def terminated(self) -> bool:
@@ -208,13 +223,17 @@ class Topic:
     async def create_subscription(
         self, name: str, initial: Position | InitialPosition, properties: dict[str, str]
     ) -> Subscription | None:
-        """A new durable subscription for an administrator; None when it exists."""
+        """A new durable subscription for an administrator; None when it exists.
+
+        Raises ServiceNotReady when it is not known whether it exists now; try again.
+        """
         self._check_open()
         async with self._changing:
             self._check_open()
             if name in self.subscriptions:
                 return None
-            return await self._make_subscription(name, True, initial, properties)
+            cursor = await self._open_cursor(name, True, initial, properties)
+            return None if name in self.subscriptions else self._add_subscription(cursor)
 
     async def _make_subscription(
         self,
@@ -223,24 +242,65 @@ class Topic:
         initial: Position | InitialPosition,
         properties: dict[str, str],
     ) -> Subscription:
+        cursor = await self._open_cursor(name, durable, initial, properties)
+        return self.subscriptions.get(name) or self._add_subscription(cursor)
+
+    async def _open_cursor(
+        self,
+        name: str,
+        durable: bool,
+        initial: Position | InitialPosition,
+        properties: dict[str, str],
+    ) -> Cursor:
+        """A new one; or one that could not be read until now, its subscription with it (``_came_back``)."""
         try:
-            cursor = await self.ledger.open_cursor(
+            return await self.ledger.open_cursor(
                 name, initial, durable=durable, cursor_properties=properties
             )
-        except CursorUnreadableError as error:
-            raise ServiceNotReady(str(error)) from error
+        except (WorldError, ManagedLedgerError) as error:
+            raise ServiceNotReady(f"Subscription {name} cannot be used now: {error}") from error
+
+    def _came_back(self, cursor: Cursor) -> None:
+        if not cursor.name.startswith(RESERVED_CURSORS) and not self.closing:
+            self._add_subscription(cursor)
+
+    def _add_subscription(self, cursor: Cursor) -> Subscription:
         subscription = Subscription(self, cursor)
-        self.subscriptions[name] = subscription
+        self.subscriptions[cursor.name] = subscription
         return subscription
 
     async def delete_subscription(self, name: str, *, force: bool = False) -> None:
-        """Raises SubscriptionNotFound, ConsumerBusy (consumers connected and not ``force``)."""
+        """Raises SubscriptionNotFound, ConsumerBusy (consumers connected and not ``force``), ServiceNotReady.
+
+        After ServiceNotReady it is gone or comes back whole, its consumers with it; delete again to be sure.
+        Cancel-safe: the deletion goes on.
+        """
+        task = self.scope.spawn(f"delete {name}", self._delete_named(name, force))
+        try:
+            refusal = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise ServiceNotReady(f"Topic {self.name} is being unloaded") from None
+            raise
+        if refusal is not None:
+            raise refusal
+
+    async def _delete_named(self, name: str, force: bool) -> BrokerError | None:
         async with self._changing:
             subscription = self.subscriptions.get(name)
-            if subscription is None:
-                raise SubscriptionNotFound("Subscription not found")
-            await subscription.close(force=force)
-            await self._delete(subscription)
+            try:
+                if subscription is not None:
+                    await subscription.close(force=force)
+                    await self._delete(subscription)
+                elif name in self.unread:
+                    await self.ledger.delete_cursor(name)
+                else:
+                    return SubscriptionNotFound("Subscription not found")
+            except BrokerError as error:
+                return error
+            except (WorldError, ManagedLedgerError) as error:
+                return ServiceNotReady(f"Subscription {name} is not known to be deleted: {error}")
+        return None
 
     async def _delete(self, subscription: Subscription) -> None:
         try:

@@ -261,7 +261,7 @@ class TopicRegistry:
     async def delete(self, name: TopicName, *, force: bool) -> None:
         """Delete the topic and its data. Refused with producers, consumers or subscriptions unless ``force``."""
         topic = await self.get(name, create=False)
-        if not force and (topic.producers or topic.subscriptions):
+        if not force and (topic.producers or topic.subscription_names):
             raise NotAllowed(f"Topic {name} has {topic.use}")
         self._check_staying(name)
         self._deleting[name.full] = None  # nobody makes it anew before all of it is gone

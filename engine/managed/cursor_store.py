@@ -26,6 +26,7 @@ from engine.managed.errors import ManagedLedgerFencedError, RecordFormatError
 from engine.managed.records import CursorRecord, CursorState
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.stored import StoredNode
+from engine.metadata.store import NoNodeError
 
 log = logging.getLogger(__name__)
 
@@ -245,8 +246,11 @@ class CursorStore:
         self.failed(LedgerError("its topic is gone"))
 
     async def discard(self) -> None:
-        """Remove a cursor that was never taken. Raises ManagedLedgerFencedError, StoreUnavailableError."""
-        value = await self._node.read()
+        """Remove a cursor that was never taken, if it is there. Raises ManagedLedgerFencedError, the store's errors."""
+        try:
+            value = await self._node.read()
+        except NoNodeError:
+            return
         await self._node.delete()
         try:
             await self._drop(CursorRecord.decode(value).ledger_id)

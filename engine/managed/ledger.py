@@ -87,6 +87,7 @@ class ManagedLedger:
         self._store = store
         self._session_id = store.session_id
         self._end_callbacks: list[Callable[[], None]] = []
+        self._read_callbacks: list[Callable[[Cursor], None]] = []
         self._ended = False
         self._error: ManagedLedgerError | None = None
         self._trimming = False
@@ -113,6 +114,11 @@ class ManagedLedger:
     def cursors(self) -> dict[str, Cursor]:
         """Cursors by name."""
         return self._cursors.by_name
+
+    @property
+    def unread_cursors(self) -> dict[str, str]:
+        """Cursors that are or may be stored and cannot be used now, and why; see ``on_cursor_read``."""
+        return self._cursors.unread
 
     @property
     def last_confirmed(self) -> Position:
@@ -227,10 +233,27 @@ class ManagedLedger:
             raise
 
     async def delete_cursor(self, name: str) -> None:
-        """Delete a cursor with its state. Raises CursorNotFoundError."""
+        """Delete a cursor with its state. Raises CursorNotFoundError.
+
+        After another failure, or cancelled, the cursor is among ``unread_cursors`` until it is known whether it is
+        gone; if not it comes back as it was stored. Delete again to be sure.
+        """
         self._check()
-        await self._cursors.delete(name)
+        try:
+            await self._cursors.delete(name)
+        except ManagedLedgerFencedError as error:
+            self.fenced(error)
+            raise
         self.trim_soon()
+
+    def on_cursor_read(self, callback: Callable[[Cursor], None]) -> None:
+        """Call ``callback`` with each of ``unread_cursors`` that turns up in ``cursors`` after all. Must not raise."""
+        self._read_callbacks.append(callback)
+
+    def cursor_read(self, cursor: Cursor) -> None:
+        """From the cursors: see ``on_cursor_read``."""
+        for callback in self._read_callbacks:
+            callback(cursor)
 
     def cursor_persisted(self, cursor: Cursor) -> None:
         """From a cursor: its persisted mark moved."""

@@ -18,6 +18,7 @@ from engine.managed.cursor_store import CursorStore
 from engine.managed.errors import (
     CursorNotFoundError,
     CursorUnreadableError,
+    ManagedLedgerClosedError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
     RecordFormatError,
@@ -44,12 +45,23 @@ class TopicOwner(CursorOwner, Protocol):
     name: str
     config: LedgerConfig
 
+    def cursor_read(self, cursor: Cursor) -> None:
+        """An unread cursor was read: it is in ``by_name`` now."""
+        ...
+
+    def trim_soon(self) -> None:
+        """An unread cursor turned out to be gone: it holds nothing back any more."""
+        ...
+
 
 class TopicCursors:
     """``by_name`` holds all cursors. Changes wait for each other; the caller acts on ManagedLedgerFencedError.
 
-    ``unread``: stored cursors whose storage does not answer, and why (M14: they do not keep the topic from opening, M5:
-    what it holds is not given up either). They are tried again until they can be read; nothing is trimmed before.
+    ``unread``: cursors that are or may be stored and are not in memory, and why: their storage does not answer (M14:
+    they do not keep the topic from opening, M5: what it holds is not given up either), or their creation or deletion
+    got no answer (M16: nobody uses a cursor of which it is not known whether it exists). They are tried again until
+    they can be read or are known to be gone; nothing is trimmed before. Reading one writes it, so a deletion that
+    arrives late fails.
     """
 
     def __init__(
@@ -62,6 +74,8 @@ class TopicCursors:
         self.by_name: dict[str, Cursor] = {}
         self.unread: dict[str, str] = {}
         self._reading: dict[str, asyncio.Task[Cursor | Exception]] = {}
+        self._discarding: dict[str, None] = {}
+        self._reads_later = False
         self._owner = owner
         self._list = ledger_list
         self._store = store
@@ -86,34 +100,57 @@ class TopicCursors:
         finally:
             await scope.close()
         self.by_name = {name: self.by_name[name] for name in names if name in self.by_name}
-        if self.unread and not owner.tasks.closed:
-            owner.tasks.spawn("unread cursors", self._read_later())
+        self._read_soon()
 
     async def _load_some(self, left: list[str]) -> None:
         while left:
             name = left.pop()
             try:
                 await self._load(name)
+            except NoNodeError:
+                log.debug("cursor was gone topic=%s cursor=%s", self._owner.name, name)
             except CursorUnreadableError as error:
                 self.unread[name] = str(error)
                 log.warning("topic opens without a cursor topic=%s: %s", self._owner.name, error)
+
+    def _lose(self, name: str, why: str) -> None:
+        """Whether the cursor is stored is not known: it is to be read again, or found to be gone (M16)."""
+        self.by_name.pop(name, None)
+        self.unread[name] = why
+        log.warning("cursor is in doubt topic=%s cursor=%s: %s", self._owner.name, name, why)
+        self._read_soon()
+
+    def _read_soon(self) -> None:
+        if self.unread and not self._reads_later and not self._owner.tasks.closed:
+            self._reads_later = True
+            self._owner.tasks.spawn("unread cursors", self._read_later())
 
     async def _read_later(self) -> None:
         """Without the lock: nobody waits here for storage that he does not need."""
         settings = self._owner.settings
         backoff = Backoff(settings.retry_initial_s, settings.retry_max_s)
-        while self.unread:
-            await asyncio.sleep(backoff.next_s(self._owner.entropy.random()))
-            for name in list(self.unread):
-                try:
-                    await self._read_again(name)
-                except NoNodeError:
-                    self.unread.pop(name, None)  # deleted behind our back: nothing to wait for
-                except (CursorUnreadableError, WorldError) as error:
-                    log.debug("still without a cursor topic=%s: %s", self._owner.name, error)
-                except ManagedLedgerError as error:
-                    self._owner.fenced(error)
-                    return
+        try:
+            while self.unread:
+                await asyncio.sleep(backoff.next_s(self._owner.entropy.random()))
+                for name in list(self.unread):
+                    if name not in self._discarding:
+                        await self._look_again(name)
+        except ManagedLedgerError as error:
+            self._owner.fenced(error)
+        finally:
+            self._reads_later = False
+
+    async def _look_again(self, name: str) -> None:
+        try:
+            await self._read_again(name)
+        except NoNodeError:
+            self._gone(name)
+        except (CursorUnreadableError, WorldError) as error:
+            log.debug("still without a cursor topic=%s: %s", self._owner.name, error)
+
+    def _gone(self, name: str) -> None:
+        if self.unread.pop(name, None) is not None:
+            self._owner.trim_soon()
 
     async def _read_again(self, name: str) -> Cursor:
         """An unread cursor, read by one at a time however many want it. Cancel-safe."""
@@ -145,12 +182,17 @@ class TopicCursors:
         cursor_properties: dict[str, str],
     ) -> Cursor:
         """See ``ManagedLedger.open_cursor``."""
-        if name in self.unread:
-            return await self._read_again(name)
+        if name in self.unread and name not in self._discarding:
+            try:
+                return await self._read_again(name)
+            except NoNodeError:
+                self._gone(name)
         async with self._lock:
             cursor = self.by_name.get(name)
             if cursor is not None:
                 return cursor
+            if name in self.unread:  # since we looked, or still
+                raise CursorUnreadableError(f"cursor {name} cannot be read: {self.unread[name]}")
             if initial is InitialPosition.EARLIEST:
                 initial = EARLIEST
             elif initial is InitialPosition.LATEST:
@@ -179,8 +221,8 @@ class TopicCursors:
                 raise ManagedLedgerFencedError(f"{self._owner.name} was opened by another owner")
             if not made:
                 return await self._load(name)
-        except BaseException:
-            del self.by_name[name]
+        except BaseException as error:
+            self._lose(name, f"its creation is not confirmed: {_reason(error)}")
             raise
         return cursor
 
@@ -198,7 +240,8 @@ class TopicCursors:
             raise CursorUnreadableError(f"cursor {name} cannot be read: {error}") from error
         cursor = Cursor(owner, name, state.acks(owner.line), store, state.properties)
         self.by_name[name] = cursor
-        self.unread.pop(name, None)
+        if self.unread.pop(name, None) is not None:
+            owner.cursor_read(cursor)
         return cursor
 
     def _cursor_store(self, name: str) -> CursorStore:
@@ -216,7 +259,10 @@ class TopicCursors:
         )
 
     async def delete(self, name: str) -> None:
-        """Delete a cursor with its state. Raises CursorNotFoundError."""
+        """Delete a cursor with its state. Raises CursorNotFoundError.
+
+        When it fails otherwise or is cancelled the cursor is unread: it comes back whole or is found to be gone.
+        """
         async with self._lock:
             if name in self._reading:
                 await asyncio.wait([self._reading[name]])
@@ -226,17 +272,22 @@ class TopicCursors:
             cursor = self.by_name.get(name)
             if cursor is None:
                 raise CursorNotFoundError(f"{self._owner.name} has no cursor {name}")
-            await cursor.delete()
+            try:
+                await cursor.delete()
+            except BaseException as error:
+                cursor.abandon(ManagedLedgerClosedError(f"cursor {name} was being deleted"))
+                self._lose(name, f"its deletion is not confirmed: {_reason(error)}")
+                raise
             del self.by_name[name]
 
     async def _discard(self, name: str) -> None:
-        """Delete a cursor that was never read."""
-        why = self.unread.pop(name)  # nobody begins to read it again
+        """Delete a cursor that is not in memory. It stays unread until it is gone: nothing may be trimmed before."""
+        self._discarding[name] = None  # nobody begins to read it again
         try:
             await self._cursor_store(name).discard()
-        except BaseException:
-            self.unread[name] = why
-            raise
+            self.unread.pop(name, None)
+        finally:
+            del self._discarding[name]
 
     def consumed(self) -> int | None:
         """Ordinal below which every durable cursor's persisted state needs nothing; None without durable cursors."""
@@ -244,3 +295,8 @@ class TopicCursors:
             return self._owner.line.base
         limits = [one.trim_limit for one in self.by_name.values() if one.durable]
         return min(limits) if limits else None
+
+
+def _reason(error: BaseException) -> str:
+    """For clients' eyes: without the error's name."""
+    return str(error) or "it was cut off"

@@ -19,6 +19,7 @@ from engine.broker.topics import TopicRegistry
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig, ManagedSettings
+from engine.metadata.store import MetadataStore
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.commands import command_bytes
@@ -189,18 +190,36 @@ class Bench:
     def subscription(self) -> Subscription:
         return self.topic.subscriptions["s"]
 
+    async def load(self, name: TopicName = NAME) -> Topic:
+        """Turn to the topic ``name``, loaded, with a producer of its own."""
+        self.topic = await self.registry.get(name, create=True)
+        self.publisher, self._sent = Client(), 0
+        self.producer = Producer(self.publisher, 1, "p", self.topic, now_ms=0)
+        return self.topic
+
+    async def kill(self) -> None:
+        """As if the broker were killed: of the topic nothing is written any more, and it is not loaded."""
+        self.topic.ledger.abandon()
+        await self.registry.unload(self.topic.name)
+
 
 @asynccontextmanager
-async def opened(directory: Path) -> AsyncIterator[Bench]:
-    """One bookie, one broker's registry, the topic loaded."""
+async def opened(
+    directory: Path,
+    *,
+    settings: ManagedSettings | None = None,
+    wrap: Callable[[MetadataStore], MetadataStore] = lambda store: store,
+) -> AsyncIterator[Bench]:
+    """One bookie, one broker's registry, the topic loaded. ``wrap``: puts a store around the broker's own."""
     cluster = Cluster(directory)
     await cluster.start("b0")
+    store = wrap(cluster.server.session(10.0))
     factory = ManagedLedgerFactory(
-        store=cluster.store,
-        ledgers=cluster.client(),
+        store=store,
+        ledgers=cluster.client(store=store),
         clock=SystemClock(),
         entropy=RandomEntropy(),
-        settings=ManagedSettings(),
+        settings=settings or ManagedSettings(),
     )
     everything = Everything()
     registry = TopicRegistry(
