@@ -280,6 +280,10 @@ class Operations(Protocol):
         """Names, sorted."""
         ...
 
+    async def durable_subscriptions(self, args: OnTopic) -> JsonObject:
+        """``{name: properties}`` of everything that outlives the broker; 503 while one of them cannot be read."""
+        ...
+
     async def skip_messages(self, args: Skip) -> None: ...
 
     async def clear_backlog(self, args: OnSubscription) -> None: ...
@@ -356,6 +360,7 @@ OPERATIONS: Mapping[str, type[Any]] = {
     "create_subscription": CreateSubscription,
     "delete_subscription": DeleteSubscription,
     "subscriptions": OnTopic,
+    "durable_subscriptions": OnTopic,
     "skip_messages": Skip,
     "clear_backlog": OnSubscription,
     "reset_cursor": ResetCursor,
@@ -383,6 +388,7 @@ READS = frozenset(
         "internal_stats",
         "broker_topics_stats",
         "subscriptions",
+        "durable_subscriptions",
         "peek",
         "examine",
         "message_by_id",

@@ -185,6 +185,17 @@ class AdminClient:
     async def subscriptions(self, topic: TopicName) -> list[str]:
         return cast(list[str], await self.call("subscriptions", api.OnTopic(str(topic))))
 
+    async def durable_subscriptions(self, topic: TopicName) -> dict[str, dict[str, str]]:
+        """Properties by name."""
+        found = await self.call("durable_subscriptions", api.OnTopic(str(topic)))
+        return cast(dict[str, dict[str, str]], found)
+
+    async def users(self, topic: TopicName) -> int:
+        """Producers and consumers connected to the topic."""
+        stats = await self.topic_stats(topic, subscription_backlog_size=False)
+        consumers = (len(each["consumers"]) for each in stats["subscriptions"].values())
+        return len(stats["publishers"]) + sum(consumers)
+
     async def skip_messages(self, topic: TopicName, subscription: str, count: int) -> None:
         await self.call("skip_messages", api.Skip(str(topic), subscription, count))
 

@@ -1,4 +1,4 @@
-"""Topics as metadata: which exist, and changes of partitioned ones; no broker needed.
+"""Topics as metadata: which exist, and how partitioned ones begin; no broker needed (``partitions`` has what does).
 
 A topic exists when its managed ledger's node does; a partitioned topic is a record of its own, whose partitions are
 topics. Raises AdminError with Pulsar's statuses and texts. Cancelled: a change may or may not have happened.
@@ -10,7 +10,7 @@ from typing import Any
 from engine.admin import documents
 from engine.admin.changes import get_policies
 from engine.admin.documents import PARTITIONS_MAX, Document
-from engine.admin.nodes import change_node, children, create_node, find_node
+from engine.admin.nodes import children, create_node, find_node
 from engine.base.errors import AdminError, InvalidNameError
 from engine.base.names import (
     DOMAINS,
@@ -22,7 +22,7 @@ from engine.base.names import (
     decode_name,
 )
 from engine.metadata import paths
-from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError
+from engine.metadata.store import MetadataStore, NodeExistsError
 
 SYSTEM_PREFIX = "__"
 NO_PARTITIONS: Document = {"partitions": 0, "deleted": False}
@@ -85,7 +85,7 @@ async def topic_exists(store: MetadataStore, topic: TopicName) -> bool:
 
 async def get_partitions(store: MetadataStore, topic: TopicName) -> Document:
     """As the REST route: metadata, 0 partitions for a plain topic, 404 for neither."""
-    await _namespace(store, topic)
+    await require_namespace(store, topic)
     found = await find_partitions(store, topic)
     if found is not None:
         return found
@@ -106,8 +106,8 @@ async def create_partitioned(
 
     ``create_partitions`` makes the partitions themselves at once, so that they are listed before first use.
     """
-    _check_parent(topic)
-    await _namespace(store, topic)
+    check_parent(topic)
+    await require_namespace(store, topic)
     check_count(partitions)
     if await topic_exists(store, topic):
         raise AdminError(409, "This topic already exists")
@@ -118,34 +118,6 @@ async def create_partitioned(
     await create_node(store, partitioned_path(topic), value, "This topic already exists")
     if create_partitions:
         await create_missing_partitions(store, topic, 0, partitions)
-
-
-async def grow_partitioned(store: MetadataStore, topic: TopicName, partitions: int) -> None:
-    """409 when not partitioned, 422 for fewer than now, 406 above the limit."""
-    _check_parent(topic)
-    await _namespace(store, topic)
-    check_count(partitions)
-    before = 0
-
-    def change(value: bytes) -> bytes:
-        nonlocal before
-        record = documents.decode(value)
-        before = int(record["partitions"])
-        if partitions < before:
-            raise AdminError(
-                422,
-                f"Desired partitions {partitions} can't be less than the current partitions {before}.",
-            )
-        record["partitions"] = partitions
-        return documents.encode(record)
-
-    try:
-        await change_node(store, partitioned_path(topic), change, "missing")
-    except AdminError as error:
-        if error.status != 404:
-            raise
-        raise AdminError(409, f"Topic {topic} is not the partitioned topic.") from error
-    await create_missing_partitions(store, topic, before, partitions)
 
 
 async def create_missing_partitions(
@@ -166,27 +138,9 @@ async def create_missing(store: MetadataStore, topic: TopicName) -> None:
         return
 
 
-async def delete_partitioned(store: MetadataStore, topic: TopicName) -> int:
-    """Remove the record (its partitions are topics, deleted before through their brokers); the count it had.
-
-    404 when nothing of that name exists, 409 for a plain topic, 412 while a partition still exists.
-    """
-    _check_parent(topic)
-    record = await require_partitioned(store, topic)
-    count = int(record["partitions"])
-    for index in range(count):
-        if await topic_exists(store, topic.partition_at(index)):
-            raise AdminError(412, f"Topic partition {topic.partition_at(index)} still exists")
-    try:
-        await store.delete(partitioned_path(topic))
-    except NoNodeError as error:
-        raise AdminError(404, f"Partitioned Topic {topic} not found") from error
-    return count
-
-
 async def require_partitioned(store: MetadataStore, topic: TopicName) -> Document:
     """Metadata of a partitioned topic to be deleted; 404 for nothing, 409 for a plain topic."""
-    await _namespace(store, topic)
+    await require_namespace(store, topic)
     record = await find_partitions(store, topic)
     if record is not None:
         return record
@@ -201,7 +155,7 @@ async def require_partitioned(store: MetadataStore, topic: TopicName) -> Documen
 async def check_new_topic(store: MetadataStore, topic: TopicName) -> None:
     """Whether a plain topic may be created under this name: 404 without its namespace, 409 when it exists or is a
     partitioned topic, 412 for a partition's name that fits no partitioned topic."""
-    await _namespace(store, topic)
+    await require_namespace(store, topic)
     if await topic_exists(store, topic) or await find_partitions(store, topic) is not None:
         raise AdminError(409, "This topic already exists")
     if topic.partition >= 0:
@@ -239,12 +193,14 @@ def check_count(partitions: Any) -> None:
         )
 
 
-def _check_parent(topic: TopicName) -> None:
+def check_parent(topic: TopicName) -> None:
+    """412 for a partition's name where a partitioned topic's is wanted."""
     if PARTITION_SUFFIX in topic.local:
         raise AdminError(412, "Partitioned Topic Name should not contain '-partition-'")
 
 
-async def _namespace(store: MetadataStore, topic: TopicName) -> None:
+async def require_namespace(store: MetadataStore, topic: TopicName) -> None:
+    """404 unless the topic's namespace exists."""
     try:
         await get_policies(store, topic.namespace)
     except AdminError as error:

@@ -136,6 +136,8 @@ class Catalog:
                 return
             parent = topic.partitioned
             record = await topics.find_partitions(self._store, parent)
+            if record is not None and record.get("deleted"):
+                raise ServiceNotReady(f"Topic {parent} is being deleted")
             if record is not None and 0 <= topic.partition < int(record["partitions"]):
                 return  # a partition may always be opened, even if it was never made
             if record is not None or not (create and policies.auto_topic):

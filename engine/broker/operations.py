@@ -19,7 +19,7 @@ from engine.broker.admin_http import MovedError
 from engine.broker.catalog import Catalog
 from engine.broker.placement import Placement
 from engine.broker.subscription import Subscription
-from engine.broker.topic import Topic
+from engine.broker.topic import RESERVED_CURSORS, Topic
 from engine.broker.topics import TopicRegistry
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
@@ -190,6 +190,18 @@ class BrokerOperations:
 
     async def subscriptions(self, args: api.OnTopic) -> list[str]:
         return (await self._topic(args.name)).subscription_names
+
+    async def durable_subscriptions(self, args: api.OnTopic) -> JsonObject:
+        topic = await self._topic(args.name)
+        unread = topic.ledger.stats().unread_cursors
+        for name, why in unread.items():
+            if not name.startswith(RESERVED_CURSORS):
+                raise AdminError(503, f"Subscription {name} of {args.topic} cannot be read: {why}")
+        return {
+            name: cursor.cursor_properties
+            for name, cursor in sorted(topic.ledger.cursors.items())
+            if cursor.durable and not name.startswith(RESERVED_CURSORS)
+        }
 
     async def create_subscription(self, args: api.CreateSubscription) -> None:
         name = args.name

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from engine.admin import api, changes, documents
+from engine.admin import partitions as partitioned_topics
 from engine.admin import topics as metadata
 from engine.base.errors import AdminError, InvalidNameError
 from engine.base.names import PERSISTENT, NamespaceName, TopicName, check_subscription
@@ -160,16 +161,14 @@ async def grow(engine: Engine, name: TopicName, count: int) -> None:
                 422,
                 f"Desired partitions {count} can't be less than the current partitions {present}.",
             )
-    await metadata.grow_partitioned(engine.store, name, count)
+    await partitioned_topics.grow(engine.store, engine.admin, name, count)
     collector().refresh_catalog()
 
 
 async def create_missed(engine: Engine, name: TopicName) -> None:
-    """Partitions that the record promises and nobody made."""
-    count = await partitions_of(engine, name)
-    if count == 0:
-        raise AdminError(404, f"Topic {name} does not exist")
-    await metadata.create_missing_partitions(engine.store, name, 0, count)
+    """Partitions that the record promises and nobody made, with the subscriptions of the others."""
+    await partitioned_topics.create_missed(engine.store, engine.admin, name)
+    collector().refresh_catalog()
 
 
 async def delete_partitioned(engine: Engine, name: TopicName, *, force: bool) -> None:
@@ -180,18 +179,7 @@ async def delete_partitioned(engine: Engine, name: TopicName, *, force: bool) ->
         if error.status == 404:
             raise AdminError(404, f"Topic {name} not found.") from error
         raise
-
-    async def remove(part: TopicName) -> None:
-        try:
-            await engine.admin.delete_topic(part, force=force)
-        except AdminError as error:
-            if error.status == 412:
-                raise AdminError(412, "Topic has active producers/subscriptions") from error
-            if error.status != 404:
-                raise
-
-    await each(await members(engine, name), remove)
-    await metadata.delete_partitioned(engine.store, name)
+    await partitioned_topics.delete(engine.store, engine.admin, name, force=force)
     collector().refresh_catalog()
 
 

@@ -256,22 +256,6 @@ async def test_partitioned_topics_live_and_refuse_as_pulsar_does(store: Metadata
     assert await refused(create(store, missing, 2)) == (404, "Namespace not found")
     text = f"Topic {nope} not found"
     assert await refused(topics.get_partitions(store, nope)) == (404, text)
-    await topics.grow_partitioned(store, pt3, 5)
-    await topics.grow_partitioned(store, pt3, 5)
-    assert (await topics.get_partitions(store, pt3))["partitions"] == 5
-    assert len(await topics.list_topics(store, NS)) == 6
-    grow = topics.grow_partitioned
-    text = "Desired partitions 2 can't be less than the current partitions 5."
-    assert await refused(grow(store, pt3, 2)) == (422, text)
-    text = f"Topic {plain} is not the partitioned topic."
-    assert await refused(grow(store, plain, 5)) == (409, text)
-    text = f"{plain} is a non-partitioned topic. Instead of calling delete-partitioned-topic please call delete."
-    assert await refused(topics.delete_partitioned(store, plain)) == (409, text)
-    assert (await refused(topics.delete_partitioned(store, pt3)))[0] == 412
-    for index in range(5):
-        await store.delete(f"/managed-ledgers/t1/ns1/persistent/pt3-partition-{index}")
-    assert await topics.delete_partitioned(store, pt3) == 5
-    assert (await refused(topics.delete_partitioned(store, pt3)))[0] == 404
 
 
 async def test_a_topic_named_like_a_partition_needs_its_partitioned_topic(

@@ -40,7 +40,7 @@ def test_a_namespace_lives_and_dies(call: Call) -> None:
     assert call("GET", "/admin/v2/namespaces/t1/ns1").status == 404
 
 
-def test_a_partitioned_topic_needs_no_broker(call: Call) -> None:
+def test_a_partitioned_topic_is_created_without_a_broker(call: Call) -> None:
     topic = "/admin/v2/persistent/public/default/pt"
     assert call("PUT", f"{topic}/partitions", 3).status == 204
     assert call("GET", f"{topic}/partitions").json == {"partitions": 3, "deleted": False}
@@ -49,9 +49,16 @@ def test_a_partitioned_topic_needs_no_broker(call: Call) -> None:
     ]
     assert call("POST", f"{topic}/partitions", 2).status == 422
     assert call("POST", f"{topic}/partitions", 0).status == 422
-    assert call("POST", f"{topic}/partitions", 5).status == 204
-    assert len(call("GET", "/admin/v2/persistent/public/default").json) == 5
     assert call("DELETE", topic).status == 409
+
+
+def test_a_topic_does_not_grow_while_no_broker_can_tell_its_subscriptions(call: Call) -> None:
+    topic = "/admin/v2/persistent/public/default/pt"
+    assert call("PUT", f"{topic}/partitions", 3).status == 204
+    answer = call("POST", f"{topic}/partitions", 5)
+    assert answer.status == 503
+    assert "No broker is available" in answer.json["reason"]
+    assert call("GET", f"{topic}/partitions").json == {"partitions": 3, "deleted": False}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,255 @@
+"""Changes of partitioned topics that need the brokers of their partitions: growth, missing partitions, deletion.
+
+A partition is only promised to clients (by the count in the partitioned topic's record) when it has the durable
+subscriptions of the others, at its earliest message: a producer may find it long before the consumers do, and what it
+publishes there belongs to them. Every change can be repeated after it failed half-way. Raises AdminError with Pulsar's
+statuses and texts, and the store's own errors. Cancelled: a change may or may not have happened, in parts.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from engine.admin import documents
+from engine.admin.api import EARLIEST_MESSAGE, MessagePosition
+from engine.admin.documents import Document
+from engine.admin.fan_out import on_each
+from engine.admin.nodes import children
+from engine.admin.topics import (
+    check_count,
+    check_parent,
+    create_missing,
+    partitioned_path,
+    require_namespace,
+    require_partitioned,
+    topic_exists,
+)
+from engine.base.errors import AdminError, WorldError
+from engine.base.names import TopicName, decode_name
+from engine.metadata import paths
+from engine.metadata.store import BadVersionError, MetadataStore, NoNodeError
+
+log = logging.getLogger(__name__)
+
+RACES_MAX = 100
+"""Lost compare-and-sets of the record after which a growth gives up."""
+IN_USE = "Topic has active producers/subscriptions"
+
+Properties = dict[str, str]
+
+
+class Brokers(Protocol):
+    """What is asked of the brokers that own the partitions, as ``engine.admin.client.AdminClient`` does it. Every
+    method raises AdminError."""
+
+    async def durable_subscriptions(self, topic: TopicName) -> dict[str, Properties]: ...
+
+    async def create_subscription(
+        self,
+        topic: TopicName,
+        subscription: str,
+        position: MessagePosition | None = None,
+        properties: Properties | None = None,
+        *,
+        replicated: bool = False,
+    ) -> None: ...
+
+    async def users(self, topic: TopicName) -> int: ...
+
+    async def delete_topic(self, topic: TopicName, *, force: bool = False) -> None: ...
+
+
+async def grow(store: MetadataStore, brokers: Brokers, topic: TopicName, partitions: int) -> None:
+    """Raise the number of partitions; the number there is makes up for what a growth that failed left undone.
+
+    409 when not partitioned or being deleted, 422 for fewer than now, 406 above the limit.
+    """
+    check_parent(topic)
+    await require_namespace(store, topic)
+    check_count(partitions)
+    for _ in range(RACES_MAX):
+        record, version = await _record(store, topic)
+        before = int(record["partitions"])
+        if partitions < before:
+            raise AdminError(
+                422,
+                f"Desired partitions {partitions} can't be less than the current partitions {before}.",
+            )
+        present = _range(topic, 0, before)
+        new = _range(topic, before, partitions) or present
+        await _complete(store, brokers, present, new)
+        if partitions == before:
+            return
+        record["partitions"] = partitions
+        try:
+            await store.put(partitioned_path(topic), documents.encode(record), version)
+        except (BadVersionError, NoNodeError):
+            continue  # somebody else changed it: what he left decides
+        # Subscriptions that consumers made meanwhile, who were told of the old number.
+        await _complete(store, brokers, present, new)
+        return
+    raise AdminError(409, "Concurrent modification")
+
+
+async def create_missed(store: MetadataStore, brokers: Brokers, topic: TopicName) -> None:
+    """Make the partitions that the record promises and nobody made, and on each the durable subscriptions of the
+    others. 404 when not partitioned."""
+    try:
+        record, _ = await _record(store, topic)
+    except AdminError as error:
+        raise AdminError(404, f"Topic {topic} does not exist") from error
+    parts = _range(topic, 0, int(record["partitions"]))
+    await _complete(store, brokers, parts, parts)
+
+
+async def delete(
+    store: MetadataStore, brokers: Brokers, topic: TopicName, *, force: bool = False
+) -> None:
+    """Delete all partitions, also those a failed growth left behind the count, then the record.
+
+    404 when nothing of that name exists, 409 for a plain topic, 412 when a partition is in use and not ``force``:
+    then nothing was deleted. The record is marked as deleted meanwhile, so that no client makes a partition anew.
+    """
+    check_parent(topic)
+    await require_partitioned(store, topic)
+    if not force:
+        await _refuse_use(brokers, await existing_partitions(store, topic))
+    version = await _mark(store, topic, deleted=True)
+    try:
+        await _delete_partitions(store, brokers, topic, force=force)
+    except BaseException:
+        await _unmark(store, topic)
+        raise
+    try:
+        await store.delete(partitioned_path(topic), version)
+    except NoNodeError as error:
+        raise AdminError(404, f"Partitioned Topic {topic} not found") from error
+    except BadVersionError as error:
+        raise AdminError(409, "Concurrent modification") from error
+
+
+async def existing_partitions(store: MetadataStore, topic: TopicName) -> list[TopicName]:
+    """Partitions of ``topic`` that exist as topics, whatever its record says, by index."""
+    if not topic.persistent:
+        return []
+    found = (
+        topic.namespace.topic(decode_name(part))
+        for part in await children(store, paths.managed_ledgers(str(topic.namespace)))
+    )
+    parts = [each for each in found if each.partition >= 0 and each.partitioned == topic]
+    return sorted(parts, key=lambda part: part.partition)
+
+
+def _range(topic: TopicName, first: int, stop: int) -> list[TopicName]:
+    return [topic.partition_at(index) for index in range(first, stop)]
+
+
+async def _record(store: MetadataStore, topic: TopicName) -> tuple[Document, int]:
+    """The record and its version; 409 without one, or when it is being deleted."""
+    try:
+        value, stat = await store.get(partitioned_path(topic))
+    except NoNodeError as error:
+        raise AdminError(409, f"Topic {topic} is not the partitioned topic.") from error
+    record = documents.decode(value)
+    if record.get("deleted"):
+        raise AdminError(409, f"Topic {topic} is being deleted")
+    return record, stat.version
+
+
+async def _complete(
+    store: MetadataStore,
+    brokers: Brokers,
+    present: Sequence[TopicName],
+    targets: Sequence[TopicName],
+) -> None:
+    """Make ``targets`` exist, with every durable subscription that a partition of ``present`` has."""
+    if not targets or not targets[0].persistent:
+        return
+    wanted = await _subscriptions(store, brokers, present)
+
+    async def one(target: TopicName) -> None:
+        await create_missing(store, target)
+        for name, properties in wanted.items():
+            try:
+                await brokers.create_subscription(target, name, EARLIEST_MESSAGE, properties)
+            except AdminError as error:
+                if error.status != 409:  # it is there already
+                    raise
+
+    await on_each(targets, one)
+
+
+async def _subscriptions(
+    store: MetadataStore, brokers: Brokers, parts: Sequence[TopicName]
+) -> dict[str, Properties]:
+    """Durable subscriptions of the partitions that exist, from their owners: a list read from the metadata store may
+    be older than a subscription that was confirmed."""
+
+    async def one(part: TopicName) -> dict[str, Properties]:
+        if not await topic_exists(store, part):
+            return {}
+        return await brokers.durable_subscriptions(part)
+
+    wanted: dict[str, Properties] = {}
+    for found in await on_each(parts, one):
+        for name, properties in found.items():
+            wanted.setdefault(name, properties)
+    return wanted
+
+
+async def _refuse_use(brokers: Brokers, parts: Sequence[TopicName]) -> None:
+    async def one(part: TopicName) -> None:
+        try:
+            users = await brokers.users(part)
+        except AdminError as error:
+            if error.status == 404:
+                return
+            raise
+        if users:
+            raise AdminError(412, IN_USE)
+
+    await on_each(parts, one)
+
+
+async def _delete_partitions(
+    store: MetadataStore, brokers: Brokers, topic: TopicName, *, force: bool
+) -> None:
+    async def one(part: TopicName) -> None:
+        try:
+            await brokers.delete_topic(part, force=force)
+        except AdminError as error:
+            if error.status == 412:
+                raise AdminError(412, IN_USE) from error
+            if error.status != 404:
+                raise
+
+    await on_each(await existing_partitions(store, topic), one)
+    left = await existing_partitions(store, topic)
+    if left:
+        raise AdminError(412, f"Topic partition {left[0]} still exists")
+
+
+async def _mark(store: MetadataStore, topic: TopicName, *, deleted: bool) -> int:
+    """Set the record's mark, whatever else changes in it; its version then. 404 without a record."""
+    path = partitioned_path(topic)
+    for _ in range(RACES_MAX):
+        try:
+            value, stat = await store.get(path)
+            record = documents.decode(value)
+            if bool(record.get("deleted")) is deleted:
+                return stat.version
+            record["deleted"] = deleted
+            return await store.put(path, documents.encode(record), stat.version)
+        except BadVersionError:
+            continue
+        except NoNodeError as error:
+            raise AdminError(404, f"Partitioned Topic {topic} not found") from error
+    raise AdminError(409, "Concurrent modification")
+
+
+async def _unmark(store: MetadataStore, topic: TopicName) -> None:
+    """After a deletion that failed. When this fails, too, the topic stays marked, and its deletion can be repeated."""
+    try:
+        await _mark(store, topic, deleted=False)
+    except (AdminError, WorldError) as error:
+        log.warning("still marked as deleted topic=%s: %s", topic, error)

@@ -1,0 +1,75 @@
+"""Partitions that are made later: what is published there before a durable subscription's consumers look is theirs."""
+
+from collections.abc import Iterator
+
+import pulsar
+import pytest
+
+from engine.admin import partitions, topics
+from engine.admin.client import AdminClient
+from engine.base.names import TopicName
+from tests.standalone import Standalone
+
+QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+
+
+@pytest.fixture
+def admin(standalone: Standalone) -> Iterator[AdminClient]:
+    async def made() -> AdminClient:
+        return AdminClient(standalone.store, "interop-tests-only")
+
+    client = standalone.run(made())
+    yield client
+    standalone.run(client.close())
+
+
+def publish(standalone: Standalone, topic: str, count: int) -> list[bytes]:
+    """From a client that starts now, one message after the other on all partitions there are."""
+    client = pulsar.Client(standalone.url, operation_timeout_seconds=8, logger=QUIET)
+    producer = client.create_producer(
+        topic,
+        message_routing_mode=pulsar.PartitionsRoutingMode.RoundRobinDistribution,
+        batching_enabled=False,
+    )
+    sent = [b"%d" % i for i in range(count)]
+    for one in sent:
+        producer.send(one)
+    client.close()
+    return sent
+
+
+def received(standalone: Standalone, topic: str, count: int) -> list[bytes]:
+    """``count`` messages by a consumer that starts now and, if it made a subscription, would only want newer ones."""
+    client = pulsar.Client(standalone.url, operation_timeout_seconds=8, logger=QUIET)
+    consumer = client.subscribe(topic, "s")
+    got = []
+    for _ in range(count):
+        message = consumer.receive(8000)
+        consumer.acknowledge(message)
+        got.append(message.data())
+    client.close()
+    return got
+
+
+def test_a_durable_subscription_gets_what_is_published_to_new_partitions_first(
+    standalone: Standalone, admin: AdminClient, client: pulsar.Client, topic: str
+) -> None:
+    name = TopicName.parse(topic)
+    standalone.run(topics.create_partitioned(standalone.store, name, 2))
+    consumer = client.subscribe(topic, "s")
+    standalone.run(partitions.grow(standalone.store, admin, name, 4))
+    sent = publish(standalone, topic, 8)
+    consumer.close()
+    assert sorted(received(standalone, topic, 8)) == sorted(sent)
+
+
+def test_a_durable_subscription_gets_what_is_published_to_partitions_made_again_first(
+    standalone: Standalone, admin: AdminClient, client: pulsar.Client, topic: str
+) -> None:
+    name = TopicName.parse(topic)
+    standalone.run(topics.create_partitioned(standalone.store, name, 3))
+    client.subscribe(topic, "s").close()
+    standalone.run(admin.delete_topic(name.partition_at(1)))
+    standalone.run(partitions.create_missed(standalone.store, admin, name))
+    sent = publish(standalone, topic, 6)
+    assert sorted(received(standalone, topic, 6)) == sorted(sent)
