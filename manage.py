@@ -10,7 +10,10 @@ def main() -> None:
         # Before Django: the supervisor needs none of it, and an instance should start fast.
         from gateway.standalone.cli import main as standalone
 
-        sys.exit(standalone(sys.argv[2:]))
+        try:
+            sys.exit(standalone(sys.argv[2:]))
+        except KeyboardInterrupt:  # before there was anything to stop
+            sys.exit(130)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
     from django.core.management import execute_from_command_line
 

@@ -5,13 +5,13 @@ import asyncio
 import fcntl
 import os
 import socket
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 from gateway.standalone import plan
 from gateway.standalone.control import NotRunningError, ask
+from gateway.standalone.leftovers import end_leftovers
 from gateway.standalone.programs import (
     ProgramMissingError,
     java_home,
@@ -19,7 +19,7 @@ from gateway.standalone.programs import (
     redis_server,
     zookeeper_classpath,
 )
-from gateway.standalone.supervisor import Supervisor, fail
+from gateway.standalone.supervisor import Supervisor, fail, say
 
 CHILDREN_END_S = 20.0
 """How long the children of a killed supervisor may take to end."""
@@ -81,16 +81,12 @@ def _run(args: argparse.Namespace, data_dir: Path) -> int:
     except (ProgramMissingError, plan.PlanError) as error:
         fail(str(error))
     socket_path = plan.control_socket(data_dir)
-    # One that was killed left its socket behind, and perhaps children that are still writing their last bytes.
-    patience_s = CHILDREN_END_S if socket_path.exists() else 0.0
-    socket_path.unlink(missing_ok=True)
-    until = time.monotonic() + patience_s
+    socket_path.unlink(missing_ok=True)  # of one that was killed
+    end_leftovers(data_dir / "logs", CHILDREN_END_S, say)
     for child in children:
         for label, port in child.ports.items():
-            while problem := _taken_port(options.host, port, child.name, label):
-                if time.monotonic() > until:
-                    fail(problem)
-                time.sleep(0.1)
+            if problem := _taken_port(options.host, port, child.name, label):
+                fail(problem)
     _prepare_folders(options, children)
     supervisor_banner = _banner(options, children)
 

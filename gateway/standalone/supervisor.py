@@ -11,19 +11,32 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from gateway.standalone.plan import Child, Ready
 
 PR_SET_PDEATHSIG = 1
 POLL_S = 0.05
 POLL_MAX_S = 0.5
+DELAY_S = 0.5
+DELAY_MAX_S = 10.0
 STEADY_S = 5.0
 REQUEST_MAX = 4096
 LOG_KEEP_BYTES = 64 << 20
 LOG_LOOK_S = 5.0
 LAST_WORDS_MAX = 300
+
+
+def say(text: str) -> None:
+    """One line to whoever started the instance."""
+    print(f"magnetar: {text}", flush=True)
+
+
+def fail(text: str) -> None:
+    """One line that says what is wrong and how to mend it, then exit 1."""
+    sys.exit(f"magnetar: {text}")
 
 
 class State(Enum):
@@ -42,11 +55,6 @@ class LogFile:
     def __init__(self, path: Path, keep_bytes: int = LOG_KEEP_BYTES) -> None:
         self.path = path
         self._keep_bytes = keep_bytes
-
-    def open(self) -> IO[bytes]:
-        """For a new process. Appending, so that ``turn`` may cut the file below it."""
-        self.turn()
-        return self.path.open("ab")
 
     def turn(self) -> None:
         """When it has become long, keep the end as ``.log.1`` and begin again.
@@ -78,9 +86,11 @@ class LogFile:
         return (errors or lines or [""])[-1][:LAST_WORDS_MAX]
 
 
-def _die_with_parent() -> None:
-    """In the child between fork and exec: end when the supervisor ends, however it ends."""
+def _die_with_parent(supervisor: int) -> None:
+    """In the child between fork and exec: end when the supervisor ends, however it ends, even before this line."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != supervisor:
+        os._exit(1)
 
 
 async def is_ready(ready: Ready, host: str) -> bool:
@@ -108,7 +118,11 @@ async def is_ready(ready: Ready, host: str) -> bool:
 
 
 class Running:
-    """A child and its present process."""
+    """A child and its present process.
+
+    One task makes the processes, one after the other; everyone else says what is wanted. An order holds for the
+    process that is there and for the one that is being made, so it is told at once or right after the spawn.
+    """
 
     def __init__(self, spec: Child, log_dir: Path, say: Callable[[str], None], host: str) -> None:
         self.spec = spec
@@ -116,129 +130,174 @@ class Running:
         self.restarts = 0
         self.process: asyncio.subprocess.Process | None = None
         self.ready = asyncio.Event()
-        self.ended = asyncio.Event()
-        self.ended.set()
         self.wanted = False
         self.refused = asyncio.Event()
         self.log = LogFile(log_dir / f"{spec.name}.log")
         self._say = say
         self._host = host
-        self._watch: asyncio.Task[None] | None = None
+        self._keeper: asyncio.Task[None] | None = None
         self._again = asyncio.Event()
+        self._gone = asyncio.Event()
+        self._gone.set()
+        self._doomed = False
+        self._stop_asked = False
+        self._hurried = False
+        self._patience: asyncio.TimerHandle | None = None
         self._ready_at = 0.0
 
     def start(self) -> None:
-        """Want it running; what is running stays, and what waits for its next try starts at once."""
+        """Want it running; what is running stays, and what waits for its next try starts at once.
+
+        After ``stop``, even one that is under way, a new process comes.
+        """
         self.wanted = True
         self._again.set()
-        if self._watch is None or self._watch.done():
-            self.ended.clear()
-            self._watch = asyncio.get_running_loop().create_task(self._keep())
+        if self._keeper is None or self._keeper.done():
+            self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
     async def stop(self) -> None:
-        """SIGTERM, then SIGKILL after the child's own time-out; returns when it is gone. It stays down."""
+        """SIGTERM, then SIGKILL after the child's own time-out; returns when it is gone. It stays down until
+        ``start``. Cancelled: it is stopped all the same."""
+        self._ask_to_end()
+        await self._gone.wait()
+
+    def end_now(self) -> None:
+        """As ``stop``, by SIGKILL and without waiting. A ``stop`` that comes later has no patience either."""
+        self._hurried = True
+        self._ask_to_end()
+
+    def _ask_to_end(self) -> None:
         self.wanted = False
-        process = self.process
-        if process is not None and process.returncode is None:
-            self._signal(process, signal.SIGTERM)
-            try:
-                await asyncio.wait_for(process.wait(), self.spec.stop_timeout_s)
-            except TimeoutError:
-                self._say(
-                    f"{self.spec.name} did not stop in {self.spec.stop_timeout_s:.0f} s: killed"
-                )
-                self._signal(process, signal.SIGKILL)
-        if self._watch is not None:
-            if self.state is State.BACKOFF:
-                self._watch.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._watch
-        self.state = State.STOPPED
-        self.ended.set()
+        self._stop_asked = True
+        self._again.set()
+        if self._gone.is_set():
+            self.state = State.STOPPED
+        else:
+            self._terminate()
 
     def kill(self) -> None:
         """SIGKILL to the whole process group, as a crash would; the child is started again by itself."""
-        if self.process is not None and self.process.returncode is None:
-            self._signal(self.process, signal.SIGKILL)
+        if self._alive():
+            self._doom(signal.SIGKILL)
 
     def describe(self) -> dict[str, Any]:
-        alive = self.process is not None and self.process.returncode is None
         return {
             "name": self.spec.name,
-            "pid": self.process.pid if alive and self.process is not None else None,
+            "pid": self.process.pid if self.process is not None and self._alive() else None,
             "ports": dict(self.spec.ports),
             "state": self.state.value,
             "restarts": self.restarts,
         }
 
-    @staticmethod
-    def _signal(process: asyncio.subprocess.Process, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
+    def _alive(self) -> bool:
+        return self.process is not None and self.process.returncode is None
+
+    def _doom(self, number: int) -> None:
+        """Signal the present process; it is ready for nobody any more."""
+        self._doomed = True
+        self.ready.clear()
+        self._signal(number)
+
+    def _signal(self, number: int) -> None:
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+
+    def _terminate(self) -> None:
+        if not self._alive():
+            return  # the spawn under way looks when it is done
+        if self._hurried:
+            self._doom(signal.SIGKILL)
+        elif self._patience is None:
+            self._doom(signal.SIGTERM)
+            loop = asyncio.get_running_loop()
+            self._patience = loop.call_later(self.spec.stop_timeout_s, self._out_of_patience)
+
+    def _out_of_patience(self) -> None:
+        self._say(f"{self.spec.name} did not stop in {self.spec.stop_timeout_s:.0f} s: killed")
+        self._signal(signal.SIGKILL)
 
     async def _keep(self) -> None:
         """Run the child again and again until it is no longer wanted."""
-        delay_s = 0.5
-        try:
-            while self.wanted:
-                began = time.monotonic()
-                code = await self._run_once()
-                if not self.wanted:
-                    break
-                self.restarts += 1
-                if self._ready_at > began and time.monotonic() - self._ready_at > STEADY_S:
-                    delay_s = 0.5  # it served: whatever ended it is no reason to hesitate
-                self.state = State.BACKOFF
-                cause = f"signal {-code}" if code < 0 else f"exit {code}: {self.log.last_words()}"
-                if code == os.EX_CONFIG:
-                    self._say(f"{self.spec.name} refuses its settings ({cause})")
-                    self.state = State.STOPPED
-                    self.refused.set()
-                    break
-                self._say(
-                    f"{self.spec.name} ended ({cause}); again in {delay_s:.1f} s; log: {self.log.path}"
-                )
-                self._again.clear()
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._again.wait(), delay_s)
-                delay_s = min(delay_s * 2, 10.0)
-        finally:
-            self.ended.set()
-
-    async def _run_once(self) -> int:
-        self.state = State.STARTING
-        log = self.log.open()
-        try:
-            self.process = await asyncio.create_subprocess_exec(
-                *self.spec.argv,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, **self.spec.env},
-                start_new_session=True,
-                preexec_fn=_die_with_parent,
+        delay_s = DELAY_S
+        while self.wanted:
+            began = time.monotonic()
+            code, words = await self._run_once()
+            if self._stop_asked:
+                delay_s = DELAY_S  # who wants it again after a stop wants it now
+                continue
+            self.restarts += 1
+            if self._ready_at > began and time.monotonic() - self._ready_at > STEADY_S:
+                delay_s = DELAY_S  # it served: whatever ended it is no reason to hesitate
+            cause = f"signal {-code}" if code < 0 else f"exit {code}: {words}"
+            if code == os.EX_CONFIG:
+                self._say(f"{self.spec.name} refuses its settings ({cause})")
+                self.refused.set()
+                break
+            self.state = State.BACKOFF
+            self._say(
+                f"{self.spec.name} ended ({cause}); again in {delay_s:.1f} s; log: {self.log.path}"
             )
-        except OSError as error:
-            log.write(f"cannot run {self.spec.argv[0]}: {error.strerror}\n".encode())
-            return 127
+            self._again.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._again.wait(), delay_s)
+            delay_s = min(delay_s * 2, DELAY_MAX_S)
+        self.state = State.STOPPED
+
+    async def _run_once(self) -> tuple[int, str]:
+        """One process from its spawn to its end: exit code and last words."""
+        self._gone.clear()
+        self._stop_asked = self._doomed = False
+        self.state = State.STARTING
+        try:
+            if problem := await self._spawn():
+                return 127, problem
+            if self._stop_asked:
+                self._terminate()
+            return await self._until_end(), self.log.last_words()
         finally:
-            log.close()
-        process = self.process
-        ended = asyncio.get_running_loop().create_task(process.wait())
+            if self._patience is not None:
+                self._patience.cancel()
+                self._patience = None
+            self.ready.clear()
+            self._gone.set()
+
+    async def _spawn(self) -> str:
+        """Make the process; what is wrong when that cannot be done."""
+        try:
+            log = self.log.path.open("ab")  # appending, so that it may be cut below its writer
+        except OSError as error:
+            return f"cannot open its log: {error.strerror}"
+        with log:
+            try:
+                self.process = await asyncio.create_subprocess_exec(
+                    *self.spec.argv,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env={**os.environ, **self.spec.env},
+                    start_new_session=True,
+                    preexec_fn=partial(_die_with_parent, os.getpid()),
+                )
+            except OSError as error:
+                return f"cannot run {self.spec.argv[0]}: {error.strerror}"
+        return ""
+
+    async def _until_end(self) -> int:
+        """Look until the process is ready, wait until it ends; its exit code."""
+        assert self.process is not None
+        ended = asyncio.get_running_loop().create_task(self.process.wait())
         pause_s = POLL_S
-        while not ended.done() and not self.ready.is_set():
-            if await is_ready(self.spec.ready, self._host) and not ended.done():
+        while not (ended.done() or self._doomed or self.ready.is_set()):
+            if not await is_ready(self.spec.ready, self._host):
+                await asyncio.wait([ended], timeout=pause_s)
+                pause_s = min(pause_s * 1.1, POLL_MAX_S)
+            elif not (ended.done() or self._doomed):
                 self.state = State.RUNNING
                 self._ready_at = time.monotonic()
                 self.ready.set()
-            else:
-                await asyncio.wait([ended], timeout=pause_s)
-                pause_s = min(pause_s * 1.1, POLL_MAX_S)
         code = await ended
-        self._signal(
-            process, signal.SIGKILL
-        )  # what the dead child left behind, pool children for one
-        self.ready.clear()
+        self._signal(signal.SIGKILL)  # what the dead child left behind, pool children for one
         return code
 
 
@@ -252,9 +311,9 @@ class Supervisor:
         log_dir: Path,
         host: str,
         control_socket: Path,
-        say: Callable[[str], None] | None = None,
+        say: Callable[[str], None] = say,
     ) -> None:
-        self._say = say or (lambda text: print(f"magnetar: {text}", flush=True))
+        self._say = say
         self._children: Mapping[str, Running] = {
             spec.name: Running(spec, log_dir, self._say, host) for spec in specs
         }
@@ -272,7 +331,7 @@ class Supervisor:
         began = time.monotonic()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stopping.set)
+            loop.add_signal_handler(number, self._on_signal, number)
         server = await asyncio.start_unix_server(self._serve, str(self._socket_path))
         os.chmod(self._socket_path, 0o600)
         work = [
@@ -285,13 +344,22 @@ class Supervisor:
         ]
         await self._stopping.wait()
         self.closing = True
-        self._say("stopping")
+        self._say("stopping; Ctrl-C kills what is left")
         for task in work:
             task.cancel()
+        await asyncio.wait(work)  # nobody starts a child from here on
         server.close()
         await self._stop_all()
         self._socket_path.unlink(missing_ok=True)
         return self._exit_code
+
+    def _on_signal(self, number: int) -> None:
+        # Some who end a program send SIGTERM to it and to its parent, which passes it on: two of them mean no hurry.
+        if self._stopping.is_set() and number == signal.SIGINT:
+            self._say("killing what is left")
+            for child in self._children.values():
+                child.end_now()
+        self._stopping.set()
 
     async def _stop_when_refused(self, child: Running) -> None:
         await child.refused.wait()
@@ -303,7 +371,10 @@ class Supervisor:
         while True:
             await asyncio.sleep(LOG_LOOK_S)
             for child in self._children.values():
-                child.log.turn()
+                try:
+                    child.log.turn()
+                except OSError as error:  # a full disk, for one
+                    self._say(f"cannot shorten {child.log.path}: {error.strerror}")
 
     async def _start_all(self, began: float, banner: Callable[[float], str]) -> None:
         waiting = [child for child in self._children.values() if not child.spec.on_demand]
@@ -317,7 +388,10 @@ class Supervisor:
     async def _start_when_due(self, child: Running) -> None:
         for need in child.spec.needs:
             await self._children[need].ready.wait()
-        child.start()
+        if (
+            child.state is not State.STOPPED
+        ):  # somebody stopped it meanwhile: then it waits for whoever starts it
+            child.start()
         await child.ready.wait()
 
     async def _report_progress(self, waiting: Sequence[Running], began: float) -> None:
@@ -390,8 +464,3 @@ class Supervisor:
                     "children": [child.describe()],
                 }
         return {"children": [child.describe()]}
-
-
-def fail(text: str) -> None:
-    """One line that says what is wrong and how to mend it, then exit 1."""
-    sys.exit(f"magnetar: {text}")

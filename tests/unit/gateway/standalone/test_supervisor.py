@@ -2,11 +2,14 @@
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from gateway.standalone.control import ask
 from gateway.standalone.plan import Child, Ready
@@ -16,7 +19,8 @@ SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
 STUBBORN = (
     sys.executable,
     "-c",
-    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True);"
+    " time.sleep(60)",
 )
 
 
@@ -61,11 +65,11 @@ async def test_a_stopped_child_stays_down_until_started(tmp_path: Path) -> None:
 async def test_a_child_that_ignores_sigterm_is_killed_after_its_time(tmp_path: Path) -> None:
     lines: list[str] = []
     async with running(tmp_path, child("broker-1", STUBBORN, stop_timeout_s=0.5), lines) as one:
-        await asyncio.sleep(
-            0.3
-        )  # until it has installed its handler; earlier it just dies, which is fine too
+        while one.log.last_words() != "deaf":
+            await asyncio.sleep(0.01)
         await one.stop()
         assert one.describe()["pid"] is None
+    assert lines == ["broker-1 did not stop in 0 s: killed"]
 
 
 async def test_control_socket_answers_status_and_names_what_is_wrong(tmp_path: Path) -> None:
@@ -151,7 +155,7 @@ async def test_a_program_that_is_not_there_is_named_and_tried_again(tmp_path: Pa
 
 def test_a_long_log_keeps_its_end_and_begins_again_under_its_writer(tmp_path: Path) -> None:
     log = LogFile(tmp_path / "broker-1.log", keep_bytes=1000)
-    with log.open() as writer:
+    with log.path.open("ab") as writer:
         for number in range(300):
             writer.write(b"line %04d\n" % number)
         writer.flush()
@@ -164,3 +168,73 @@ def test_a_long_log_keeps_its_end_and_begins_again_under_its_writer(tmp_path: Pa
     assert len(kept) == 1000
     assert kept.endswith(b"line 0299\n")
     assert log.last_words() == "after"
+
+
+def made(tmp_path: Path, lines: list[str], *specs: Child) -> Supervisor:
+    return Supervisor(
+        specs,
+        log_dir=tmp_path,
+        host="127.0.0.1",
+        control_socket=tmp_path / "control.sock",
+        say=lines.append,
+    )
+
+
+def pids(supervisor: Supervisor) -> list[int]:
+    children = supervisor._children.values()
+    return [pid for one in children if (pid := one.describe()["pid"]) is not None]
+
+
+@pytest.mark.parametrize("turns", range(16))
+async def test_a_signal_in_the_midst_of_the_first_start_ends_everything(
+    tmp_path: Path, turns: int
+) -> None:
+    names = ("zookeeper", "bookie-1", "broker-1", "gateway", "worker")
+    specs = [child("zookeeper"), *(child(name, needs=("zookeeper",)) for name in names[1:])]
+    supervisor = made(tmp_path, [], *specs)
+    serving = asyncio.get_running_loop().create_task(supervisor.run(lambda took_s: "ready"))
+    for _ in range(turns + 1):  # the first lets it take the signals
+        await asyncio.sleep(0)
+    supervisor._on_signal(signal.SIGINT)
+    assert await asyncio.wait_for(serving, 20) == 0
+    assert {one.state for one in supervisor._children.values()} == {State.STOPPED}
+    assert pids(supervisor) == []
+
+
+async def test_a_second_ctrl_c_kills_what_takes_its_time(tmp_path: Path) -> None:
+    lines: list[str] = []
+    patient = [
+        child(name, STUBBORN, stop_timeout_s=600.0) for name in ("worker", "broker-1", "zookeeper")
+    ]
+    supervisor = made(tmp_path, lines, *patient)
+    serving = asyncio.get_running_loop().create_task(supervisor.run(lambda took_s: "ready"))
+    while any(one.log.last_words() != "deaf" for one in supervisor._children.values()):
+        await asyncio.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+    while not any(line.startswith("stopping") for line in lines):
+        await asyncio.sleep(0.01)
+    supervisor._on_signal(signal.SIGTERM)
+    assert lines[-1].startswith("stopping"), "a SIGTERM beside it says nothing new"
+    os.kill(os.getpid(), signal.SIGINT)
+    assert await asyncio.wait_for(serving, 20) == 0
+    assert pids(supervisor) == []
+
+
+async def test_a_child_stopped_before_its_first_start_waits_for_whoever_starts_it(
+    tmp_path: Path,
+) -> None:
+    late = replace(child("zookeeper"), ready=Ready("tcp", 1))  # nobody listens there
+    supervisor = made(tmp_path, [], late, child("gateway", needs=("zookeeper",)))
+    serving = asyncio.get_running_loop().create_task(supervisor.run(lambda took_s: "ready"))
+    zookeeper, gateway = supervisor._children.values()
+    while not pids(supervisor):
+        await asyncio.sleep(0.01)
+    await gateway.stop()
+    zookeeper.ready.set()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert gateway.state is State.STOPPED
+    gateway.start()
+    await asyncio.wait_for(gateway.ready.wait(), 10)
+    supervisor._on_signal(signal.SIGTERM)
+    assert await asyncio.wait_for(serving, 20) == 0
