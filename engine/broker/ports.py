@@ -52,9 +52,8 @@ class Ownership(Protocol):
     async def resume(self, topic: TopicName) -> None:
         """Take the topic's bundle again when its node is left from an earlier life of this broker.
 
-        That node sends clients here, and a refusal is the end for some: a C++ client of the releases before mid-2026
-        keeps the connection of a refused SUBSCRIBE and waits on it until its operation times out. Cancel-safe; what
-        cannot be found out now is left to ``check_owned``.
+        That node sends clients here: refused, they would be sent here again. Cancel-safe; what cannot be found out now
+        is left to ``check_owned``.
         """
         ...
 

@@ -231,6 +231,7 @@ class Session(Connection):
             kind.REDELIVER_UNACKNOWLEDGED_MESSAGES: consume.redeliver,
             kind.CLOSE_CONSUMER: lambda body: self.send(consume.close(body)),
             kind.CONSUMER_STATS: lambda body: self.send(consume.stats(body)),
+            kind.SUBSCRIBE: self._subscribe,
             kind.GET_SCHEMA: lambda body: self.send(lookups.get_schema(body)),
             kind.GET_OR_CREATE_SCHEMA: lambda body: self.send(lookups.get_or_create_schema(body)),
             kind.WATCH_TOPIC_LIST: self._refuse(_WATCHERS_OFF),
@@ -239,7 +240,6 @@ class Session(Connection):
         waiting: dict[int, Callable[[Any], Awaitable[bytes]]] = {
             kind.PRODUCER: produce.producer,
             kind.CLOSE_PRODUCER: produce.close,
-            kind.SUBSCRIBE: consume.subscribe,
             kind.UNSUBSCRIBE: consume.unsubscribe,
             kind.SEEK: consume.seek,
             kind.GET_LAST_MESSAGE_ID: consume.last_message_id,
@@ -273,33 +273,44 @@ class Session(Connection):
 
         return begin
 
+    def _subscribe(self, body: pb.CommandSubscribe) -> None:
+        """The C++ library, and those on top of it, takes a refused consumer for attached to the connection: it asks
+        again only when it is sent away from there."""
+        stranded = self.client_version.startswith("Pulsar-CPP")
+        again = commands.close_consumer(body.consumer_id) if stranded else b""
+        self._start(self._consume.subscribe(body), body.request_id, again)
+
     def _ack(self, body: pb.CommandAck) -> None:
         answer = self._consume.ack(body)
         if answer is not None:
             self._start(answer, body.request_id)
 
-    def _start(self, answer: Awaitable[bytes], request_id: int) -> None:
+    def _start(self, answer: Awaitable[bytes], request_id: int, again: bytes = b"") -> None:
+        """Answer the request when ``answer`` is there. ``again`` follows a refusal that may pass."""
         self._requests += 1
         if self._requests >= self.registry.settings.max_pending_requests_per_connection:
             self.hold("requests")
-        self._scope.spawn("request", self._answer(answer, request_id))
+        self._scope.spawn("request", self._answer(answer, request_id, again))
 
-    async def _answer(self, answer: Awaitable[bytes], request_id: int) -> None:
+    async def _answer(self, answer: Awaitable[bytes], request_id: int, again: bytes) -> None:
         try:
             reply = await answer
         except ProtocolViolation as error:
             self.close(error)
             return
-        except BrokerError as error:
-            reply = commands.error(request_id, error.code, str(error))
         except asyncio.CancelledError:
             if self._scope.closed:
                 raise
             text = "What the request waited for was given up, try again"
-            reply = commands.error(request_id, ServerError.ServiceNotReady, text)
+            reply = commands.error(request_id, ServerError.ServiceNotReady, text) + again
         except MagnetarError as error:
-            log.warning("request failed client=%s: %s", self.address, error)
-            reply = commands.error(request_id, ServerError.UnknownError, str(error))
+            code, level = ServerError.UnknownError, logging.WARNING
+            if isinstance(error, BrokerError):
+                code, level = error.code, logging.INFO
+            log.log(level, "request refused client=%s: %s", self.address, error)
+            reply = commands.error(request_id, code, str(error))
+            if error.retriable:
+                reply += again
         finally:
             self._requests -= 1
             if "requests" in self._holds and self._requests * 2 <= (

@@ -189,8 +189,7 @@ class TopicRegistry:
     async def _open_ledger(self, name: TopicName, config: LedgerConfig) -> ManagedLedger:
         """Open it, waiting for a bookie that is just starting again.
 
-        Refusing at once would be worse: the C++ client, and Python's on top of it, does not try a first SUBSCRIBE or
-        PRODUCER again on a living connection but waits for its own operation time-out.
+        Refusing at once would be worse: clients come again after longer and longer pauses.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + self.settings.topic_load_timeout_seconds / 2

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 import pulsar
 import pytest
 
+from engine.base.names import TopicName
+from engine.broker.errors import ServiceNotReady
+from engine.broker.topic import Topic
 from tests.standalone import Standalone
 
 QUIET = pulsar.LoggerLevel.Error
@@ -55,4 +58,28 @@ def test_messages_sent_while_it_was_away_are_stored_when_it_is_back(
     assert first_seen == [b"%d" % i for i in range(40)]
     producer.flush()
     assert receipts == [pulsar.Result.Ok] * 20
+    client.close()
+
+
+def test_a_first_subscription_that_was_refused_comes_again(own: Standalone) -> None:
+    """The C++ library keeps the connection of a refused SUBSCRIBE and, by itself, never asks again on it."""
+    assert own.broker is not None
+    registry = own.broker.running.registry
+    real, refused = registry.get, 0
+
+    async def get(name: TopicName, *, create: bool) -> Topic:
+        nonlocal refused
+        if refused < 2:
+            refused += 1
+            raise ServiceNotReady(f"Topic {name} is being unloaded")
+        return await real(name, create=create)
+
+    registry.get = get  # type: ignore[method-assign]
+    quiet = pulsar.ConsoleLogger(QUIET)
+    client = pulsar.Client(own.url, operation_timeout_seconds=10, logger=quiet)
+    topic = "persistent://public/default/refused"
+    consumer = client.subscribe(topic, "s")
+    assert refused == 2
+    client.create_producer(topic).send(b"m")
+    assert _drain(consumer, b"m") == [b"m"]
     client.close()

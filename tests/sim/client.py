@@ -13,6 +13,7 @@ from engine.net.transport import Connection
 from engine.wire import client_commands as say
 from engine.wire import commands, frames
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.errors import refusal
 from tests.sim.cluster import BROKER_PORT, Cluster
 from tests.sim.loop import Node
 from tests.sim.network import Pipe, SimNetwork
@@ -29,7 +30,11 @@ Heard = Callable[[pb.BaseCommand, bytes], None]
 
 
 class Refused(Exception):
-    """The broker answered with an error."""
+    """The broker answered with an error. ``passing``: the same request may succeed later."""
+
+    def __init__(self, text: str, *, passing: bool = False) -> None:
+        super().__init__(text)
+        self.passing = passing
 
 
 class Lost(Exception):
@@ -111,7 +116,8 @@ class Link(Connection):
         finally:
             self._replies.pop(request_id, None)
         if command.type == pb.BaseCommand.ERROR:
-            raise Refused(f"{command.error.error} {command.error.message}")
+            error = refusal(command.error.error, command.error.message)
+            raise Refused(f"{error.code.name} {error}", passing=error.retriable)
         return command
 
 
@@ -196,5 +202,5 @@ class Client:
         _, link = await self._network.connect(host, BROKER_PORT, Link)
         assert isinstance(link, Link)
         self.link = link
-        await link.request(0, say.connect("simulated"))
+        await link.request(0, say.connect("Pulsar-CPP-simulated"))
         return link

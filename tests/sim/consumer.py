@@ -8,7 +8,7 @@ from engine.managed.ack_state import bits_of, words_of
 from engine.wire import client_commands as say
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import unpack_entry
-from tests.sim.client import REQUEST_TIMEOUT_S, Client, Link, Lost
+from tests.sim.client import REQUEST_TIMEOUT_S, Client, Link, Lost, Refused
 from tests.sim.cluster import Cluster
 from tests.sim.history import AckConfirmed, Delivery, PartConfirmed, Sought
 from tests.sim.producer import Producer
@@ -78,7 +78,12 @@ class Consumer(Client):
             durable=True,
             initial_position=FROM_EARLIEST,
         )
-        await link.request(rid, frame)
+        try:
+            await link.request(rid, frame)
+        except Refused as refused:
+            if refused.passing:
+                await self._wait_to_be_sent_away(link, str(refused))
+            raise
         self.subscribed = True
         self._attached_at = self.loop.now
         window = self.rng.choice((1, 10, 100))
@@ -95,6 +100,16 @@ class Consumer(Client):
             if not self.calm and self._recent and self.rng.random() < SEEK_CHANCE:
                 await self._seek(link)
         raise Lost("sent away")
+
+    async def _wait_to_be_sent_away(self, link: Link, why: str) -> None:
+        """As the C++ client, which does nothing more for this consumer while the connection lives."""
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+                while self._attached and not link.over:
+                    link.wake.clear()
+                    await link.wake.wait()
+        except TimeoutError:
+            self._wrong(f"was refused and left waiting: {why}")
 
     async def _seek(self, link: Link) -> None:
         """Back to something it was given before. Raises Lost: the broker sends its consumers away."""

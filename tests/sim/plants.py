@@ -34,7 +34,7 @@ _MISTAKES = {
         found.failed_ledger_used_for_ever,
         *(found.ownership_check_dies_of_silence, found.session_timer_spins),
         *(found.trimmed_before_cursors_are_known, found.first_dead_consumer_keeps_the_others),
-        found.unload_forgets_a_lost_answer,
+        *(found.unload_forgets_a_lost_answer, found.refused_consumer_is_stranded),
     ),
 }
 

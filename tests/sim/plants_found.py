@@ -4,6 +4,7 @@ from typing import Any
 
 from bookie.storage.entry_log import EntryLogWriter
 from engine.broker import source
+from engine.broker.session import Session
 from engine.ledger import bookies
 from engine.ledger.writer import LedgerWriter
 from engine.managed.topic_cursors import TopicCursors
@@ -82,3 +83,13 @@ def collected_log_is_missed() -> Patches:
             raise
 
     return [(EntryLogWriter, "append", append)]
+
+
+def refused_consumer_is_stranded() -> Patches:
+    """A C++ client whose SUBSCRIBE is refused is not sent away, and waits on its connection for ever."""
+    real = Session._start
+
+    def start(self: Session, answer: Any, request_id: int, again: bytes = b"") -> None:
+        real(self, answer, request_id)
+
+    return [(Session, "_start", start)]

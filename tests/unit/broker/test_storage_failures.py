@@ -80,7 +80,7 @@ async def test_producers_are_refused_with_the_reason_until_storage_is_back(bench
 
 
 async def test_a_topic_waits_for_a_bookie_that_is_about_to_be_back(bench: Bench) -> None:
-    """The C++ client does not repeat a first SUBSCRIBE or PRODUCER that was refused on a living connection."""
+    """Clients that are refused come again after longer and longer pauses."""
     await _fill_disk(bench, True)
     loading = asyncio.ensure_future(bench.registry.get(OTHER, create=True))
     await asyncio.sleep(0.05)  # it has been tried and refused by now
