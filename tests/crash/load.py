@@ -10,10 +10,10 @@ import pulsar
 PAYLOAD_BYTES = 200
 
 
-def quiet_client(url: str) -> pulsar.Client:
-    """A client that retries for long and keeps its complaints to itself: faults are what these tests are about."""
-    nowhere = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
-    return pulsar.Client(url, operation_timeout_seconds=60, logger=nowhere)
+def quiet_client(url: str, log: str = os.devnull) -> pulsar.Client:
+    """A client that retries for long and complains to ``log`` only: faults are what these tests are about."""
+    logger = pulsar.FileLogger(pulsar.LoggerLevel.Info, log)
+    return pulsar.Client(url, operation_timeout_seconds=60, logger=logger)
 
 
 class Load:

@@ -15,22 +15,17 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from engine.auth.internal import TOKEN_HEADER
 from tests.conftest import ZooKeeperProcess, find_java
 from tests.crash.lossy_disk import Plan
+from tests.crash.mortal import END_OF_TASKS
 from tests.crash.nursery import Life, Nursery
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTHING = Plan()
 SESSION_S = 2.0
-# Nothing of ours outlives a test that was killed. Not in preexec_fn: with threads about, Python code between fork and
-# exec may wait for a lock for ever.
-MORTAL = """
-import ctypes, runpy, sys
-ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
-sys.argv = sys.argv[1:]
-runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-"""
-PYTHON = [sys.executable, "-c", MORTAL]
+TOKEN = "crash-tests-only"
+PYTHON = [sys.executable, "-m", "tests.crash.mortal"]
 NURSERY = Nursery()
 atexit.register(NURSERY.close)
 PORTS = range(12_000, 32_000)
@@ -172,13 +167,37 @@ class BrokerProcess(Process):
             "broker_http_port": str(status_port),
             "metadata_url": metadata,
             "data_dir": str(directory),
-            "internal_token": "crash-tests-only",
+            "internal_token": TOKEN,
             "metadata_store_session_timeout_millis": str(int(SESSION_S * 1000)),
             **settings,
         }
         env = {f"MAGNETAR_{key.upper()}": value for key, value in settings.items()}
         command = [*PYTHON, "engine", "broker"]
         super().__init__(name, command, env, directory / f"{name}.log", status_port)
+
+    def ask(self, operation: str) -> str:
+        """Answer of the private port to an operation without arguments, or why there is none."""
+        link = http.client.HTTPConnection("127.0.0.1", self.status_port, timeout=5)
+        try:
+            link.request("POST", f"/rpc/{operation}", headers={TOKEN_HEADER: TOKEN})
+            return link.getresponse().read().decode(errors="replace")
+        except (OSError, http.client.HTTPException) as error:
+            return repr(error)
+        finally:
+            link.close()
+
+    def tasks(self, timeout_s: float = 5.0) -> str:
+        """What each of its tasks waits for now."""
+        if not self.alive:
+            return "it is dead"
+        start = self.log.stat().st_size
+        self.send(signal.SIGUSR1)
+        until = time.monotonic() + timeout_s
+        while END_OF_TASKS not in (said := self.log.read_bytes()[start:].decode(errors="replace")):
+            if time.monotonic() > until:
+                return f"it did not say within {timeout_s} s"
+            time.sleep(0.05)
+        return said
 
 
 class Cluster:

@@ -11,10 +11,12 @@ from tests.crash import torture
 
 MESSAGES = 20_000
 SECONDS = 10.0
+HANGS_S = 600
+"""What a loaded machine needs is far below that; what stands still is found by the run itself."""
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 
 
-@pytest.mark.timeout(170)
+@pytest.mark.timeout(HANGS_S)
 def test_nothing_confirmed_is_lost_or_reordered_whatever_dies(
     zookeeper_server: ZooKeeperProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -31,7 +33,7 @@ def test_nothing_confirmed_is_lost_or_reordered_whatever_dies(
     assert report.good
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(HANGS_S)
 def test_all_confirmed_is_readable_after_one_of_three_bookies_was_wiped_again_and_again(
     zookeeper_server: ZooKeeperProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,8 @@ CONSUMED = ["persistent://public/default/consumed"]
 PRODUCERS = 6
 QUIET_S = 30.0
 """Nothing received for so long: the rest is lost."""
+LAST_BYTES = 20_000
+"""Of each log, shown when a run fails."""
 BOOKIE = {
     "journal_file_bytes": str(1 << 20),
     "write_cache_bytes": str(1 << 20),
@@ -77,7 +79,9 @@ def run(
     with running_cluster(
         directory, zookeeper, brokers=2, bookie_settings=BOOKIE, broker_settings=BROKER
     ) as cluster:
-        traffic = Traffic(cluster.url, KEPT, CONSUMED, PRODUCERS, messages / seconds)
+        log = directory / "clients.log"
+        rate = messages / seconds
+        traffic = Traffic(cluster.url, str(log), KEPT, CONSUMED, PRODUCERS, rate)
         try:
             nemesis = Nemesis(cluster, traffic, seed)
             struck = time.monotonic()
@@ -107,8 +111,20 @@ def run(
                 "in all": f"{time.monotonic() - began:.0f} s",
             }
             return report
+        except BaseException as error:
+            error.add_note(_both_ends(cluster, log))
+            raise
         finally:
             traffic.close()
+
+
+def _both_ends(cluster: Cluster, clients: Path) -> str:
+    """Who waits for whom: what the clients said last, what each broker serves and what its tasks wait for."""
+    parts = [f"clients: {clients.read_text(errors='replace')[-LAST_BYTES:]}"]
+    for broker in cluster.brokers:
+        parts += [f"{broker.name} serves: {broker.ask('broker_topics_stats')}", broker.tasks()]
+        parts.append(f"{broker.name} said last: {broker.log_end(LAST_BYTES)}")
+    return "\n\n".join(parts)
 
 
 def _said(cluster: Cluster, words: str) -> str:

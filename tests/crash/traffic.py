@@ -110,13 +110,15 @@ def _lacking(stream: Stream, marks: bytearray) -> int:
 class Reading:
     """One subscription of one topic. ``foreign`` counts messages nobody sent."""
 
-    def __init__(self, url: str, topic: str, name: str, streams: dict[str, Stream]) -> None:
+    def __init__(
+        self, url: str, log: str, topic: str, name: str, streams: dict[str, Stream]
+    ) -> None:
         self.topic = topic
         self.seen: dict[str, Seen] = {}
         self.foreign = 0
         self.received = 0
         self._streams = streams
-        self._client = quiet_client(url)
+        self._client = quiet_client(url, log)
         self._consumer = self._client.subscribe(
             topic, name, initial_position=pulsar.InitialPosition.Earliest
         )
@@ -171,9 +173,9 @@ class Reading:
 class Sending:
     """One producer. Sends up to ``rate`` messages per second, in batches, until stopped."""
 
-    def __init__(self, url: str, stream: Stream, rate: float) -> None:
+    def __init__(self, url: str, log: str, stream: Stream, rate: float) -> None:
         self.stream = stream
-        self._client = quiet_client(url)
+        self._client = quiet_client(url, log)
         self._producer = self._client.create_producer(
             stream.topic,
             send_timeout_millis=0,
@@ -217,23 +219,30 @@ class Sending:
 
 class Traffic:
     """Producers and one reading consumer for each topic; visitors come and go. ``kept`` topics stay for an audit, what
-    was read of the others may be deleted."""
+    was read of the others may be deleted. ``log`` is the file that all clients tell what they do."""
 
     def __init__(
-        self, url: str, kept: list[str], consumed: list[str], producers: int, rate: float
+        self,
+        url: str,
+        log: str,
+        kept: list[str],
+        consumed: list[str],
+        producers: int,
+        rate: float,
     ) -> None:
         self.url = url
+        self._log = log
         self.topics = topics = [*kept, *consumed]
         self._kept = kept
         self.streams: dict[str, Stream] = {}
-        self.readings = [Reading(url, topic, "s", self.streams) for topic in topics]
+        self.readings = [Reading(url, log, topic, "s", self.streams) for topic in topics]
         self._visits = 0
         for topic in kept:  # by a subscription that acknowledges nothing yet
-            client = quiet_client(url)
+            client = quiet_client(url, log)
             client.subscribe(topic, "audit", initial_position=pulsar.InitialPosition.Earliest)
             client.close()
         self.sendings = [
-            Sending(url, self._stream(f"p{i}", topics[i % len(topics)]), rate / producers)
+            Sending(url, log, self._stream(f"p{i}", topics[i % len(topics)]), rate / producers)
             for i in range(producers)
         ]
 
@@ -260,7 +269,7 @@ class Traffic:
 
     def visit(self, url: str, messages: int = 20) -> None:
         """A newcomer publishes to each topic, one message after the other, through the broker at ``url``."""
-        client = quiet_client(url)
+        client = quiet_client(url, self._log)
         for topic in self.topics:
             self._visits += 1
             stream = self._stream(f"v{self._visits}", topic)
@@ -272,7 +281,7 @@ class Traffic:
 
     def audit(self) -> list[Reading]:
         """Everything that was kept, read by newcomers."""
-        return [Reading(self.url, topic, "audit", self.streams) for topic in self._kept]
+        return [Reading(self.url, self._log, topic, "audit", self.streams) for topic in self._kept]
 
     def stop_sending(self, timeout_s: float) -> None:
         for sending in self.sendings:
