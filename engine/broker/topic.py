@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, Position
@@ -69,7 +70,7 @@ class Topic:
         self.closing = False
         self.published = Traffic()
         self.chunks_published = False
-        self._changing = asyncio.Lock()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._leaving: dict[str, asyncio.Task[None]] = {}
         """Cursors being deleted, by name: who subscribes under the name must not get the old one."""
         self._last_message = (EARLIEST, -1)
@@ -194,6 +195,13 @@ class Topic:
                 if not subscription.consumers:
                     self.abandoned(subscription)  # made for this consumer, which did not come
 
+    def _changing(self, name: str) -> asyncio.Lock:
+        """Held while a subscription of this name is made or deleted: another's storage may be silent for long."""
+        lock = self._locks.get(name)
+        if lock is None:
+            lock = self._locks[name] = asyncio.Lock()
+        return lock
+
     async def _ensure_subscription(
         self,
         name: str,
@@ -209,7 +217,7 @@ class Topic:
             leaving = self._leaving.get(name)
             if leaving is not None:
                 await asyncio.wait([leaving])
-            async with self._changing:
+            async with self._changing(name):
                 self._check_open()
                 subscription = self.subscriptions.get(name)
                 if subscription is not None:
@@ -228,7 +236,7 @@ class Topic:
         Raises ServiceNotReady when it is not known whether it exists now; try again.
         """
         self._check_open()
-        async with self._changing:
+        async with self._changing(name):
             self._check_open()
             if name in self.subscriptions:
                 return None
@@ -286,7 +294,7 @@ class Topic:
             raise refusal
 
     async def _delete_named(self, name: str, force: bool) -> BrokerError | None:
-        async with self._changing:
+        async with self._changing(name):
             subscription = self.subscriptions.get(name)
             try:
                 if subscription is not None:
@@ -323,7 +331,7 @@ class Topic:
 
     async def _drop(self, subscription: Subscription) -> None:
         try:
-            async with self._changing:
+            async with self._changing(subscription.name):
                 await self._delete(subscription)
         finally:
             del self._leaving[subscription.name]

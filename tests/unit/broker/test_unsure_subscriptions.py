@@ -11,7 +11,9 @@ from engine.broker import reports
 from engine.broker.consume import ConsumeCommands
 from engine.broker.consumer import SubscriptionType
 from engine.broker.errors import ServiceNotReady, SubscriptionNotFound
+from engine.managed.cursor_store import CursorStore
 from engine.managed.ledger import InitialPosition
+from engine.managed.records import CursorState
 from engine.managed.settings import ManagedSettings
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
@@ -146,6 +148,33 @@ async def test_a_subscription_whose_creation_got_no_answer_is_whole_or_not_there
     await until(lambda: not bench.topic.unread)
     assert list(bench.topic.subscriptions) == (["s"] if lost_answer else [])
     await durable(bench)
+
+
+async def test_nobody_waits_for_the_storage_of_another_subscription(
+    tmp_path: Path, away: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answered = asyncio.Event(), asyncio.Event()
+    real = CursorStore.take
+
+    async def take(self: CursorStore) -> CursorState:
+        asked.set()
+        await answered.wait()
+        return await real(self)
+
+    async with opened(tmp_path, settings=PATIENT, wrap=away.wrap) as bench:
+        await bench.topic.create_subscription("s", FIRST, {})
+        away.now(lost_answer=False)
+        with pytest.raises(ServiceNotReady):
+            await bench.topic.delete_subscription("s")
+        away.over()
+        monkeypatch.setattr(CursorStore, "take", take)
+        joining = asyncio.ensure_future(bench.join(SHARED))
+        await asked.wait()
+        await bench.topic.create_subscription("other", FIRST, {})
+        await bench.topic.delete_subscription("other")
+        assert not joining.done()
+        answered.set()
+        await joining
 
 
 @LOST
