@@ -1,8 +1,9 @@
 """Messages with a delivery time: Shared subscriptions set them aside until it has come. Pure."""
 
-from heapq import heappop, heappush
+from bisect import bisect_left, insort
+from dataclasses import dataclass
 
-from engine.base.ids import Position
+from engine.base.ids import LATEST, Position
 from engine.base.slices import View
 from engine.wire.batches import read_metadata
 from engine.wire.kernels import metadata_span
@@ -10,7 +11,7 @@ from engine.wire.kernels import metadata_span
 DELIVER_AT_TAG = b"\x98\x01"
 """MessageMetadata.deliver_at_time, field 19."""
 SET_ASIDE_MAX = 100_000
-"""Entries of one subscription that may be set aside; beyond, dispatch waits for the earliest of them."""
+"""Entries of one subscription that are set aside with their times; beyond, those of the latest times are left out."""
 _LARGE_ENTRY_BYTES = 2048
 
 
@@ -36,35 +37,112 @@ def deliver_at_ms(entry: bytes) -> int:
     return 0 if metadata is None else metadata.deliver_at_time
 
 
-class DelayQueue:
-    """Positions set aside, by the time they are due. Not stored: reading them again sets them aside again."""
+@dataclass(slots=True)
+class _LeftOut:
+    """Entries that found no room: between which positions they lie, how many they are, the first of their times."""
 
-    __slots__ = ("_heap",)
+    low: Position
+    high: Position
+    first_ms: int
+    entries: int = 0
+
+
+class DelayQueue:
+    """Positions set aside, by the time they are due. Not stored: reading them again sets them aside again.
+
+    At most SET_ASIDE_MAX are known one by one, those due first. Of the others is known between which positions they
+    lie: when half the room is free, what lies there is read again (``look_back``), and what the caller does not find
+    elsewhere is added again. So they are read again once per SET_ASIDE_MAX / 2 entries that left, whatever their
+    number, and always before they are due, since all that are known one by one are due before them.
+    """
+
+    __slots__ = ("_back", "_due", "_out", "_times")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, Position]] = []
+        self._due: list[tuple[int, Position]] = []
+        self._times: dict[Position, int] = {}
+        self._out: _LeftOut | None = None
+        self._back: _LeftOut | None = None
+        """What a look back under way has not come to yet."""
 
     def __len__(self) -> int:
-        return len(self._heap)
+        """Entries that wait for their time. Some that were left out may be acknowledged already."""
+        return len(self._due) + sum(one.entries for one in (self._out, self._back) if one)
 
-    @property
-    def full(self) -> bool:
-        return len(self._heap) >= SET_ASIDE_MAX
+    def __contains__(self, position: Position) -> bool:
+        """Whether it is known by itself: not so when it was left out."""
+        return position in self._times
 
     @property
     def next_ms(self) -> int | None:
         """When the first is due."""
-        return self._heap[0][0] if self._heap else None
+        return self._due[0][0] if self._due else None
 
     def add(self, position: Position, at_ms: int) -> None:
-        heappush(self._heap, (at_ms, position))
+        """Set one aside that is nowhere else, or leave out the last one due."""
+        assert position not in self._times, "an entry was set aside twice"
+        if self._out is None or at_ms < self._out.first_ms:
+            insort(self._due, (at_ms, position))
+            self._times[position] = at_ms
+            if len(self._due) <= SET_ASIDE_MAX:
+                return
+            at_ms, position = self._due.pop()
+            del self._times[position]
+        back, out = self._back, self._out
+        if back is not None and back.low <= position <= back.high:
+            back.entries += 1
+        elif out is None:
+            self._out = _LeftOut(position, position, at_ms, 1)
+        else:
+            out.low, out.high = min(out.low, position), max(out.high, position)
+            out.first_ms = min(out.first_ms, at_ms)
+            out.entries += 1
 
     def take(self, now_ms: int) -> list[Position]:
         """Remove and return those that are due."""
-        due: list[Position] = []
-        while self._heap and self._heap[0][0] <= now_ms:
-            due.append(heappop(self._heap)[1])
+        count = bisect_left(self._due, (now_ms, LATEST))
+        due = [position for _, position in self._due[:count]]
+        del self._due[:count]
+        for position in due:
+            del self._times[position]
         return due
 
+    def discard(self, position: Position) -> bool:
+        """It was acknowledged; whether it was known by itself."""
+        at_ms = self._times.pop(position, None)
+        if at_ms is None:
+            return False
+        del self._due[bisect_left(self._due, (at_ms, position))]
+        return True
+
+    def discard_up_to(self, position: Position) -> None:
+        """All up to and including ``position`` are acknowledged."""
+        self._due = [one for one in self._due if one[1] > position]
+        self._times = {where: at_ms for at_ms, where in self._due}
+        self._out = _behind(self._out, position)
+        self._back = _behind(self._back, position)
+
+    def look_back(self) -> tuple[Position, Position] | None:
+        """First and last position to be read again for what was left out; None while there is no reason to."""
+        if self._back is None and len(self._due) <= SET_ASIDE_MAX // 2:
+            self._back, self._out = self._out, None
+        return None if self._back is None else (self._back.low, self._back.high)
+
+    def looked(self, last: Position, entries: int) -> None:
+        """``look_back`` has come up to and including ``last``; ``entries`` of those before it are being read."""
+        if self._back is not None:
+            self._back.entries = max(self._back.entries - entries, 0)
+            self._back = _behind(self._back, last)
+
     def clear(self) -> None:
-        self._heap.clear()
+        self._due.clear()
+        self._times.clear()
+        self._out = self._back = None
+
+
+def _behind(out: _LeftOut | None, position: Position) -> _LeftOut | None:
+    """What of ``out`` lies behind ``position``."""
+    if out is None or out.high <= position:
+        return None
+    out.low = max(out.low, Position(position.ledger_id, position.entry_id + 1))
+    return out

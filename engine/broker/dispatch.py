@@ -196,8 +196,12 @@ def deliver(
     entries_max: int,
     counts: RedeliveryCounts | None,
     now_ms: int,
+    messages_max: int | None = None,
 ) -> None:
-    """Send the first entries of ``view``, as many as ``consumer`` may take (at least one); the rest is given back."""
+    """Send the first entries of ``view``, as many as ``consumer`` may take (at least one); the rest is given back.
+
+    No further one is sent once ``messages_max`` messages are.
+    """
     run, start = view.run, view.start
     partial = source.first_partial(view)
     if partial is not None:
@@ -210,7 +214,7 @@ def deliver(
             consumer.deliver_partly(one, list(ack_set or ()), count, now_ms)
             return
         entries_max = min(entries_max, partial - start)
-    taken = consumer.take(view, entries_max)
+    taken = consumer.take(view, entries_max, messages_max)
     assert taken, "a consumer without room was chosen"
     if taken < view.count:
         source.give_back(View(run, start + taken, view.stop))

@@ -43,7 +43,9 @@ class SharedDispatcher:
         self._parked: dict[Consumer, deque[View]] = {}
         self._parked_entries = 0
         self._delayed = DelayQueue()
+        self._looked_back = False
         self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_ms: int | None = None
         self._last = -1
         self._blocked = False
         self._waking = False
@@ -59,7 +61,7 @@ class SharedDispatcher:
 
     @property
     def delayed(self) -> int:
-        """Entries set aside until the time they are to be delivered."""
+        """Entries that wait for the time they are to be delivered."""
         return len(self._delayed)
 
     @property
@@ -96,15 +98,12 @@ class SharedDispatcher:
         """One consumer's turn; False when nothing more can be sent now."""
         eligible = [consumer.can_receive for consumer in self.consumers]
         able = sum(eligible)
-        if not able or self._at_limit():
+        if self._at_limit() or not able:
             return False
         view = self._next(sum(c.permits for c in self.consumers if c.can_receive))
         if view is None:
             return False
         if metadata_may_hold(view, DELIVER_AT_TAG):
-            if self._delayed.full:
-                self._source.give_back(view)
-                return False
             due = self._set_aside(view, now_ms)
             if due is None:
                 return True
@@ -115,25 +114,61 @@ class SharedDispatcher:
         assert i is not None
         self._last = i
         entries_max = view.count if able == 1 else self._turn_max
-        deliver(self.consumers[i], self._source, view, entries_max, self._counts, now_ms)
+        room = self._unacked_max - self.unacked if self._unacked_max else None
+        deliver(self.consumers[i], self._source, view, entries_max, self._counts, now_ms, room)
         return True
 
     def _at_limit(self) -> bool:
-        if not self._unacked_max:
-            return False
-        unacked = self.unacked
-        if self._blocked:
-            self._blocked = unacked > self._unacked_max // 2
-        else:
-            self._blocked = unacked >= self._unacked_max
+        """Whether nothing may go out at all: from the limit on until ``_unblock``."""
+        if self._unacked_max and self.unacked >= self._unacked_max:
+            self._blocked = True
         return self._blocked
 
+    def _unblock(self) -> bool:
+        """Less is out: whoever was stopped at a limit goes on from half of it. Whether anyone does."""
+        freed = False
+        for consumer in self.consumers:
+            freed |= consumer.unblock()
+        if self._blocked and self.unacked <= self._unacked_max // 2:
+            self._blocked = False
+            freed = True
+        return freed
+
     def _next(self, permits: int) -> View | None:
-        if self.replay and self._source.idle:
-            positions = self.replay.take(min(max(permits, 1), self._batch_max))
-            if positions:
-                self._source.replay(positions)
-        return self._source.next(permits)
+        source = self._source
+        if self.replay and source.idle:
+            source.replay(self.replay.take(min(max(permits, 1), self._batch_max)))
+        elif source.idle and self._delayed.look_back() and not source.held_entries:
+            # By turns with what is new, so that neither waits for the other.
+            self._looked_back = not self._looked_back and self._look_back()
+            view = source.next(permits)
+            if view is None and source.idle:
+                self._look_back()
+            return view
+        return source.next(permits)
+
+    def _look_back(self) -> bool:
+        """Have some of what was left out read again; False when there is nothing of it."""
+        source, delayed = self._source, self._delayed
+        while (span := delayed.look_back()) is not None:
+            positions = source.cursor.unacknowledged(*span, self._batch_max)
+            found = self._nowhere_else(positions)
+            more = len(positions) == self._batch_max
+            delayed.looked(positions[-1] if more else span[1], len(found))
+            if found:
+                return source.replay(found)
+        return False
+
+    def _nowhere_else(self, positions: list[Position]) -> list[Position]:
+        """Those that are neither out nor waiting here one by one."""
+        parked = {v.run.position(v.start) for views in self._parked.values() for v in views}
+        pending = [each.pending for each in self.consumers if each.pending is not None]
+        return [
+            p
+            for p in positions
+            if p not in self._delayed and p not in self.replay and p not in parked
+            if not any(p in one for one in pending)
+        ]
 
     def _set_aside(self, view: View, now_ms: int) -> View | None:
         """The first entries of ``view`` that may be delivered now, None when there are none.
@@ -155,18 +190,19 @@ class SharedDispatcher:
         at_ms = deliver_at_ms(view.run.entry(i))
         if at_ms <= now_ms:
             return False
-        first = self._delayed.next_ms
         self._delayed.add(view.run.position(i), at_ms)
-        if first is None or at_ms < first:
-            self._set_alarm(now_ms)
+        self._set_alarm(now_ms)
         return True
 
     def _set_alarm(self, now_ms: int) -> None:
         """Wake up when the first entry set aside is due. The wall clock may be set meanwhile: look now and then."""
+        at_ms = self._delayed.next_ms
+        if at_ms == self._alarm_ms:
+            return
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        at_ms = self._delayed.next_ms
+        self._alarm_ms = at_ms
         if at_ms is not None:
             wait_s = min(max((at_ms - now_ms) / 1000, 0.001), ALARM_MAX_S)
             self._alarm = asyncio.get_running_loop().call_later(wait_s, self._alarmed)
@@ -174,6 +210,7 @@ class SharedDispatcher:
     def _alarmed(self) -> None:
         now_ms = self._clock.wall_ms()
         self.replay.add(self._delayed.take(now_ms))
+        self._alarm = self._alarm_ms = None
         self._set_alarm(now_ms)
         self.wake()
 
@@ -211,7 +248,7 @@ class SharedDispatcher:
     def _unpark(self, now_ms: int) -> None:
         for owner in list(self._parked):
             views = self._parked[owner]
-            while views and owner.can_receive:
+            while views and owner.can_receive and not self._at_limit():
                 view = views.popleft()
                 self._parked_entries -= 1
                 if not self._source.cursor.is_acknowledged(view.run.position(view.start)):
@@ -236,6 +273,7 @@ class SharedDispatcher:
         if self.consumers:
             self.replay.add(positions)
             self.replay.add(view.run.position(view.start) for view in parked)
+            self._unblock()
             self.wake()
         else:
             self.reset()
@@ -250,21 +288,24 @@ class SharedDispatcher:
             back = [p for p in positions if discard(p.ledger_id, p.entry_id)]
         self._counts.raise_(back)
         self.replay.add(back)
-        consumer.unblock()
+        self._unblock()
         self.wake()
 
     def acknowledged(self, consumer: Consumer | None, positions: list[Position]) -> int:
         messages = 0
-        freed = self._blocked
+        waiting = False
         for position in positions:
-            messages += self._forget(consumer, position)
-        for holder in self.consumers:
-            freed |= holder.unblock()
-        if freed:
+            out = self._forget(consumer, position)
+            waiting = waiting or not out
+            messages += out or 1
+        if waiting:
+            self._acknowledged_waiting()
+        if self._unblock() or waiting:
             self.wake()
         return messages
 
     def _forget(self, consumer: Consumer | None, position: Position) -> int:
+        """The messages for which an acknowledged entry was out; 0 when it waited to be sent (again), if anything."""
         if self._counts:
             self._counts.forget(position)
         if consumer is not None and consumer.pending is not None:
@@ -276,16 +317,28 @@ class SharedDispatcher:
             messages = other.pending.discard(position.ledger_id, position.entry_id)
             if messages:
                 return messages
-        # Not out at anyone: it waits to be sent (again), or was never there.
         self.replay.discard(position)
+        self._delayed.discard(position)
+        return 0
+
+    def _acknowledged_waiting(self) -> None:
+        """Something that was not out was acknowledged."""
+        is_acknowledged = self._source.cursor.is_acknowledged
+        for owner, views in list(self._parked.items()):
+            left = deque(v for v in views if not is_acknowledged(v.run.position(v.start)))
+            self._parked_entries -= len(views) - len(left)
+            if left:
+                self._parked[owner] = left
+            else:
+                del self._parked[owner]
+        self._set_alarm(self._clock.wall_ms())
         self._source.acknowledged_ahead()
-        return 1
 
     def acknowledged_partly(self, consumer: Consumer, position: Position, left: int) -> None:
         for holder in self.consumers:
             assert holder.pending is not None
             holder.pending.left(position.ledger_id, position.entry_id, left)
-        if consumer.unblock():
+        if self._unblock():
             self.wake()
 
     def acknowledged_up_to(self, position: Position) -> None:
@@ -295,9 +348,11 @@ class SharedDispatcher:
             done = [p for p in holder.pending if p <= position]
             for p in done:
                 holder.pending.discard(p.ledger_id, p.entry_id)
-            holder.unblock()
         self._counts.forget_up_to(position)
-        self._source.acknowledged_ahead()
+        self.replay.discard_up_to(position)
+        self._delayed.discard_up_to(position)
+        self._acknowledged_waiting()
+        self._unblock()
         self.wake()
 
     def reset(self) -> None:
@@ -305,7 +360,7 @@ class SharedDispatcher:
         self._delayed.clear()
         if self._alarm is not None:
             self._alarm.cancel()
-            self._alarm = None
+        self._alarm = self._alarm_ms = None
         self._parked.clear()
         self._parked_entries = 0
         self._chunks.clear()

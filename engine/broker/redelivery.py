@@ -110,6 +110,10 @@ class ReplayQueue:
         """It was acknowledged meanwhile."""
         self._members.discard(position)
 
+    def discard_up_to(self, position: Position) -> None:
+        """All up to and including ``position`` are acknowledged."""
+        self._members = {one for one in self._members if one > position}
+
     def take(self, count: int) -> list[Position]:
         """Remove and return the first ``count`` positions."""
         out: list[Position] = []

@@ -270,14 +270,18 @@ class Subscription:
     async def skip(self, entries: int) -> None:
         """Acknowledge the first ``entries`` unacknowledged entries; durable before it returns."""
         self._look_before_sending()
-        await self.cursor.skip(entries)
-        self._moved()
+        try:
+            await self.cursor.skip(entries)
+        finally:
+            self._moved()  # acknowledged they are, whoever stopped waiting for it to be durable
 
     async def clear(self) -> None:
         """Acknowledge everything; durable before it returns."""
         self._look_before_sending()
-        await self.cursor.clear()
-        self._moved()
+        try:
+            await self.cursor.clear()
+        finally:
+            self._moved()  # acknowledged they are, whoever stopped waiting for it to be durable
 
     async def acknowledge_before(self, position: Position) -> None:
         """Acknowledge everything up to ``position`` for an administrator; durable before it returns."""

@@ -113,6 +113,17 @@ class CursorReader:
         self._check()
         return await replay(self._source, self._acks, positions)
 
+    def unacknowledged(self, first: Position, last: Position, count: int) -> list[Position]:
+        """The first ``count`` unacknowledged entries from ``first`` to ``last``, both included."""
+        line = self._source.line
+        found: list[Position] = []
+        for start, stop in self._acks.pending(line.ordinal(first), line.ordinal_after(last)):
+            stop = min(stop, start + count - len(found))
+            found += [line.position(ordinal) for ordinal in range(start, stop)]
+            if len(found) == count:
+                break
+        return found
+
     def rewind(self) -> None:
         """Read again from the first unacknowledged entry on."""
         self._next = self._acks.mark

@@ -82,6 +82,7 @@ class Client:
         self.received: list[Position] = []
         self.counts: dict[Position, int] = {}
         self.fresh: list[Position] = []
+        self.ack_sets: dict[Position, list[int]] = {}
         self.kinds: list[str] = []
         self.receipts = 0
         self.alive = True
@@ -101,6 +102,7 @@ class Client:
                 self.received.append(position)
                 self.fresh.append(position)
                 self.counts[position] = command.message.redelivery_count
+                self.ack_sets[position] = list(command.message.ack_set)
             elif command.HasField("send_receipt"):
                 self.receipts += 1
             elif command.HasField("send_error"):
