@@ -214,6 +214,7 @@ class Registration:
         mine, other = self._writable, self._read_only
         if self.read_only:
             mine, other = other, mine
+        session_id = self._store.session_id
         deadline = self._clock.monotonic_s() + 2 * self._settings.zk_timeout_s
         replaced = False
         while True:
@@ -233,7 +234,8 @@ class Registration:
                 await self._store.delete(mine)
         with suppress(NoNodeError):
             await self._store.delete(other)
-        self.registered = True
+        # A call that waits for a connection goes on in whatever session comes; ``keep`` then registers in that.
+        self.registered = self._store.session_id == session_id
 
     async def keep(self) -> None:
         """Register again after every expired session, change of mode, and loss of our node, until cancelled.

@@ -121,7 +121,7 @@ class BrokerService:
         self._http: HttpServer | None = None
         self._serving = False
         self._session_id = 0
-        self._renewing = False
+        self._changed = asyncio.Event()
         self.record = BrokerRecord("", "", "", 0, VERSION)
         self._running: Running | None = None
         self._pages: AdminPages | None = None
@@ -166,10 +166,12 @@ class BrokerService:
             metrics=lambda: metrics_page(running.registry, running.sessions, running.identity),
         )
         self._running = running
+        base.store.on_state(self._on_state)
+        for path in (paths.broker(self.record.id), paths.LOADBALANCE_LEADER):
+            base.store.watch(path, lambda _: self._changed.set())
         await self._join(running)
         running.registry.start()
-        base.store.on_state(self._on_state)
-        base.store.watch(paths.LOADBALANCE_LEADER, self._on_leader)
+        self._tasks.spawn("registration", self._keep_listed(running))
         self._log.info(
             "broker ready service=%s http=%s", self.record.service_url, self.record.web_url
         )
@@ -197,45 +199,39 @@ class BrokerService:
             raise MisuseError("the broker was not started")
         return self._running
 
+    # The session
+
     async def _join(self, running: Running) -> None:
-        self._session_id = self._base.store.session_id
+        """Serve, listed under one session from the first call to the last. Raises the store's errors."""
+        session_id = self._base.store.session_id
         await running.registration.renew()
+        if self._base.store.session_id != session_id:
+            # A call that waits for a connection goes on in whatever session comes.
+            raise SessionExpiredError("the session ended during the registration")
+        self._session_id = session_id
         self._serving = True
 
-    # The session
+    async def _keep_listed(self, running: Running) -> None:
+        """Register again after every new session and whenever our node or the leader's changed, however long the
+        store takes. A deletion that an earlier life of ours had sent may come after our registration."""
+        backoff = Backoff()
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._join(running)
+                backoff.reset()
+            except (StoreUnavailableError, SessionExpiredError) as error:
+                self._log.warning("cannot register yet: %s", error)
+                await asyncio.sleep(backoff.next_s(self._base.entropy.random()))
+                self._changed.set()
 
     def _on_state(self, state: SessionState) -> None:
         if state is SessionState.EXPIRED:
             self._serving = False
         elif state is SessionState.CONNECTED and self._base.store.session_id != self._session_id:
             self._serving = False
-            if not self._renewing and not self._tasks.closed:
-                self._renewing = True
-                self._tasks.spawn("rejoin", self._rejoin())
-
-    async def _rejoin(self) -> None:
-        """Register under the new session, however long the store takes."""
-        backoff = Backoff()
-        try:
-            while True:
-                try:
-                    await self._join(self.running)
-                    return
-                except (StoreUnavailableError, SessionExpiredError) as error:
-                    self._log.warning("cannot register yet: %s", error)
-                await asyncio.sleep(backoff.next_s(self._base.entropy.random()))
-        finally:
-            self._renewing = False
-
-    def _on_leader(self, path: str) -> None:
-        if self._serving and not self._tasks.closed:
-            self._tasks.spawn("leader", self._stand())
-
-    async def _stand(self) -> None:
-        try:
-            await self.running.registration.stand()
-        except (StoreUnavailableError, SessionExpiredError) as error:
-            self._log.info("no word on the leader: %s", error)
+            self._changed.set()
 
     def _lost(self, bundles: list[BundleName]) -> None:
         """Bundles are no longer ours: their topics confirm nothing from now on; clients look them up again."""
@@ -256,6 +252,7 @@ class BrokerService:
         The store stays open: it is the caller's.
         """
         was_serving, self._serving = self._serving, False
+        await self._tasks.close()  # nobody lists us again from here on
         deadline_s = self._base.node.broker_shutdown_timeout_ms / 1000
         if self._listener is not None:
             self._listener.close()
@@ -279,7 +276,6 @@ class BrokerService:
         )
 
     async def _close(self) -> None:
-        await self._tasks.close()
         if self._running is not None:
             await self._running.close()
         await self._base.factory.close()

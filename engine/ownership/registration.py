@@ -120,19 +120,21 @@ class Registration:
     async def renew(self) -> None:
         """List this broker under the present session, and stand for leader. Raises the store's errors."""
         path = paths.broker(self.record.id)
-        found = await self._present(path)
-        if not await claim(self._store, path, self.record.encode(), mine=found):
-            raise StoreUnavailableError(f"{path} is held by another session")
+        # What an earlier life of ours wrote is replaced: the id is ours, so whatever is there.
+        found, listed = await self._present(path)
+        if not listed:
+            if not await claim(self._store, path, self.record.encode(), mine=found):
+                raise StoreUnavailableError(f"{path} is held by another session")
+            self._log.info("broker registered")
         await self.stand()
-        self._log.info("broker registered")
 
-    async def _present(self, path: str) -> bytes | None:
-        """What an earlier life of ours wrote: the id is ours, so whatever is there."""
+    async def _present(self, path: str) -> tuple[bytes | None, bool]:
+        """What our node holds, if it is there, and whether it is of the present session."""
         try:
-            value, _ = await self._store.get(path)
+            value, stat = await self._store.get(path)
         except NoNodeError:
-            return None
-        return value
+            return None, False
+        return value, stat.ephemeral_owner == self._store.session_id
 
     async def stand(self) -> None:
         """Be the leader when there is none. Raises the store's errors."""

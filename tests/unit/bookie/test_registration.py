@@ -3,7 +3,20 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
+from bookie import registration
+from bookie.registration import Registration
+from bookie.settings import BookieSettings
+from engine.base.clock import SystemClock
+from engine.metadata import memory
+from engine.metadata.memory import MemoryServer
+from engine.metadata.paths import available_bookie, read_only_bookie
 from tests.ledger_cluster import Cluster
+from tests.losing_store import LosingStore
+
+STEPS = 4
+"""Calls of one registration, and some."""
 
 
 async def test_a_bookie_whose_node_is_deleted_registers_again(tmp_path: Path) -> None:
@@ -17,3 +30,50 @@ async def test_a_bookie_whose_node_is_deleted_registers_again(tmp_path: Path) ->
                 await asyncio.sleep(0.001)
     await cluster.close()
     assert await cluster.store.exists(path) is None
+
+
+class Bench:
+    """A bookie's registration on a store that loses sessions."""
+
+    def __init__(self) -> None:
+        self.server = MemoryServer()
+        self.store = LosingStore(self.server)
+        settings = BookieSettings(data_dir="/nowhere")
+        self.registration = Registration(self.store, SystemClock(), settings, "b0", 3181)
+
+    @property
+    def listed(self) -> bool:
+        nodes = (available_bookie("b0"), read_only_bookie("b0"))
+        stats = [self.server.tree.exists(path) for path in nodes]
+        wanted = stats[1] if self.registration.read_only else stats[0]
+        return wanted is not None and wanted.ephemeral_owner == self.store.session_id
+
+    async def settled(self, case: str) -> None:
+        """Until it is registered; at no moment it says so while it is not."""
+        try:
+            async with asyncio.timeout(10):
+                while not (self.registration.registered and self.listed):
+                    assert not (self.registration.registered and self.store.lives), case
+                    await asyncio.sleep(0)
+        except TimeoutError:
+            pytest.fail(case)
+        self.store.losses.clear()
+
+
+@pytest.mark.parametrize("second", ["before", "after"])
+@pytest.mark.parametrize("first", ["before", "after"])
+async def test_two_sessions_lost_at_any_steps_of_one_registration(
+    monkeypatch: pytest.MonkeyPatch, first: str, second: str
+) -> None:
+    monkeypatch.setattr(memory, "RECONNECT_S", 0.001)
+    monkeypatch.setattr(registration, "RETRY_S", 0.001)
+    bench = Bench()
+    await bench.registration.register()
+    keeping = asyncio.get_running_loop().create_task(bench.registration.keep())
+    for i in range(STEPS):
+        for j in range(i + 1, i + 1 + STEPS):
+            bench.store.lose_at({i: first, j: second})
+            bench.store.lose()
+            await bench.settled(f"lost {first} call {i} and {second} call {j}")
+    keeping.cancel()
+    await bench.store.close()
