@@ -64,9 +64,10 @@ def find_uv() -> str:
     found = shutil.which("uv")
     if found:
         return found
-    own = TOOLS / "bin" / "uv"
-    if own.exists():
+    own, ready = TOOLS / "bin" / "uv", TOOLS / ".ready"
+    if ready.exists():
         return str(own)
+    shutil.rmtree(TOOLS, ignore_errors=True)  # half of it, when we were interrupted
     say("installing uv, the package installer, into .tools")
     make_venv = [sys.executable, "-m", "venv", str(TOOLS)]
     if subprocess.run(make_venv, capture_output=True).returncode != 0:
@@ -77,6 +78,7 @@ def find_uv() -> str:
         run(make_venv, "creating .tools")
     pip = [str(TOOLS / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-q"]
     run([*pip, "install", "--require-hashes", "-r", "requirements-tools.lock"], "installing uv")
+    ready.touch()
     return str(own)
 
 
@@ -168,4 +170,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        say("interrupted; the next call goes on from here")
+        sys.exit(130)

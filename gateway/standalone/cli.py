@@ -116,7 +116,7 @@ def _lock_data(data_dir: Path) -> IO[str]:
         fail(
             f"an instance already runs on {data_dir} (process {lock.read().strip()})."
             " Stop it, or choose another folder with MAGNETAR_DATA_DIR=/some/folder"
-            " and other ports with MAGNETAR_PORT_OFFSET=1000"
+            " and other ports with MAGNETAR_PORT_OFFSET=4000"
         )
     lock.truncate(0)
     lock.write(f"{os.getpid()}\n")
@@ -133,7 +133,7 @@ def _taken_port(host: str, port: int, child: str, label: str) -> str:
         except OSError as error:
             return (
                 f"port {port} ({child}, {label}) cannot be used: {error.strerror}."
-                " Free it, or choose others with MAGNETAR_PORT_OFFSET=1000 make run"
+                " Free it, or choose others with MAGNETAR_PORT_OFFSET=4000 make run"
             )
     return ""
 

@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from gateway.standalone.ports import BROKER_STEP, DEFAULTS, PORT_MAX, refusal
+
 COUNT_MAX = 16
-PORT_MAX = 65535
 # Large receive buffers come and go all the time on the hot path: keep malloc from returning them to the kernel.
 MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": str(64 << 20),
@@ -55,17 +56,19 @@ class Options:
     brokers: int = 1
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
-    def port(self, name: str, default: int) -> int:
-        """Port by ``MAGNETAR_<name>_PORT``, else the default plus ``MAGNETAR_PORT_OFFSET``."""
-        own = self.environ.get(f"MAGNETAR_{name}_PORT")
-        if own is not None:
-            return _number(f"MAGNETAR_{name}_PORT", own, 1, PORT_MAX)
+    def ports(self) -> dict[str, int]:
+        """By name ``MAGNETAR_<name>_PORT``, else the default plus ``MAGNETAR_PORT_OFFSET``. Raises PlanError."""
+        named = {
+            name: _number(f"MAGNETAR_{name}_PORT", text, 1, PORT_MAX)
+            for name in DEFAULTS
+            if (text := self.environ.get(f"MAGNETAR_{name}_PORT")) is not None
+        }
         offset = _number(
             "MAGNETAR_PORT_OFFSET", self.environ.get("MAGNETAR_PORT_OFFSET", "0"), 0, PORT_MAX
         )
-        if default + offset > PORT_MAX:
-            raise PlanError(f"MAGNETAR_PORT_OFFSET {offset} puts the {name} port above {PORT_MAX}")
-        return default + offset
+        if problem := refusal(offset, self.bookies, self.brokers, named):
+            raise PlanError(problem)
+        return {name: named.get(name, default + offset) for name, default in DEFAULTS.items()}
 
 
 def _number(name: str, text: str, low: int, high: int) -> int:
@@ -113,10 +116,11 @@ def children(
         if not 1 <= count <= COUNT_MAX:
             raise PlanError(f"{name} must be from 1 to {COUNT_MAX}, not {count}")
     data, host = options.data_dir, options.host
-    zk_port, redis_port = options.port("ZOOKEEPER", 2181), options.port("REDIS", 16379)
-    http_port, spark_port = options.port("HTTP", 8080), options.port("SPARK", 15002)
-    broker_port, broker_http = options.port("BROKER", 6650), options.port("BROKER_HTTP", 8081)
-    bookie_port, bookie_http = options.port("BOOKIE", 3181), options.port("BOOKIE_HTTP", 8301)
+    ports = options.ports()
+    zk_port, redis_port = ports["ZOOKEEPER"], ports["REDIS"]
+    http_port, spark_port = ports["HTTP"], ports["SPARK"]
+    broker_port, broker_http = ports["BROKER"], ports["BROKER_HTTP"]
+    bookie_port, bookie_http = ports["BOOKIE"], ports["BOOKIE_HTTP"]
     shared = {
         "MAGNETAR_DATA_DIR": str(data),
         "MAGNETAR_METADATA_URL": f"zk:{host}:{zk_port}",
@@ -166,16 +170,15 @@ def children(
             *("--port", str(bookie_port + i), "--status-port", str(bookie_http + i)),
             *("--metadata", shared["MAGNETAR_METADATA_URL"]),
         )
-        ports = {"bookie": bookie_port + i, "http": bookie_http + i}
+        own_ports = {"bookie": bookie_port + i, "http": bookie_http + i}
         ready = Ready("http", bookie_http + i, "/ready")
         # The id is bound to the disks; by default it holds the port, which may be another one tomorrow.
         # The same goes for where the data lies.
         own = {"MAGNETAR_BOOKIE_BOOKIE_ID": name, "MAGNETAR_BOOKIE_MOVABLE_DATA": "true"}
         env = {**shared, **MALLOC, **own}
-        out.append(Child(name, argv, ports, ready, ("zookeeper",), env))
+        out.append(Child(name, argv, own_ports, ready, ("zookeeper",), env))
     for i in range(options.brokers):
-        # 6651 stays free for TLS
-        port, http = broker_port + 10 * i, broker_http + 10 * i
+        port, http = broker_port + BROKER_STEP * i, broker_http + BROKER_STEP * i
         env = {
             **shared,
             **MALLOC,
@@ -186,10 +189,10 @@ def children(
             "MAGNETAR_MANAGED_LEDGER_DEFAULT_ACK_QUORUM": str(quorum // 2 + 1),
         }
         name = f"broker-{i + 1}"
-        ports = {"pulsar": port, "http": http}
+        own_ports = {"pulsar": port, "http": http}
         ready = Ready("http", http, "/ready")
         command = (sys.executable, "-m", "engine", "broker")
-        out.append(Child(name, command, ports, ready, (*bookie_names,), env, stop_timeout_s=20))
+        out.append(Child(name, command, own_ports, ready, (*bookie_names,), env, stop_timeout_s=20))
     out.append(
         Child(
             "gateway",
@@ -217,7 +220,18 @@ def children(
     out.append(Child("worker", worker, {}, Ready("alive"), ("redis", "gateway"), shared))
     if "SPARK_REMOTE" not in options.environ:
         out.append(_spark(host, spark_port, data, java_home, spark_home, shared))
+    _refuse_shared_ports(out)
     return out
+
+
+def _refuse_shared_ports(made: Sequence[Child]) -> None:
+    users: dict[int, str] = {}
+    for child in made:
+        for label, port in child.ports.items():
+            user = f"{child.name} ({label})"
+            if port in users:
+                raise PlanError(f"port {port} is that of {users[port]} and of {user}")
+            users[port] = user
 
 
 def _spark(

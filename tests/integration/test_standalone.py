@@ -74,7 +74,7 @@ def complaints(instance: Instance) -> list[str]:
 def refused(data_dir: Path, *options: str, **settings: str) -> str:
     """What ``run`` prints when it does not start."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("MAGNETAR_")}
-    env |= {"MAGNETAR_DATA_DIR": str(data_dir), "MAGNETAR_PORT_OFFSET": "21000", **settings}
+    env |= {"MAGNETAR_DATA_DIR": str(data_dir), "MAGNETAR_PORT_OFFSET": "12000", **settings}
     done = subprocess.run(
         [sys.executable, "manage.py", "standalone", "run", *options],
         cwd=ROOT,
@@ -101,7 +101,7 @@ def test_a_taken_port_is_named_with_a_way_out(name: str, tmp_path: Path) -> None
         line = refused(tmp_path, **ports)
     assert f"port {port} (" in line
     assert "Address already in use" in line
-    assert "MAGNETAR_PORT_OFFSET=1000 make run" in line
+    assert "MAGNETAR_PORT_OFFSET=4000 make run" in line
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,11 @@ def test_a_taken_port_is_named_with_a_way_out(name: str, tmp_path: Path) -> None
         ([], {"MAGNETAR_HTTP_PORT": "http"}, "MAGNETAR_HTTP_PORT must be a whole number"),
         ([], {"MAGNETAR_PORT_OFFSET": "-5"}, "MAGNETAR_PORT_OFFSET must be a whole number"),
         ([], {"MAGNETAR_PORT_OFFSET": "60000"}, "MAGNETAR_PORT_OFFSET 60000 puts the"),
+        (
+            [],
+            {"MAGNETAR_PORT_OFFSET": "1000"},
+            "MAGNETAR_PORT_OFFSET 1000 puts the ZOOKEEPER port on",
+        ),
     ],
 )
 def test_nonsense_is_refused_by_its_name(

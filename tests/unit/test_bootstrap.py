@@ -3,6 +3,7 @@
 import ast
 import os
 import runpy
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -57,3 +58,29 @@ def test_a_python_without_venv_names_the_package_to_install(tmp_path: Path) -> N
         "magnetar: this Python cannot create virtual environments."
         " Mend it with: sudo apt install python3-venv\n"
     )
+
+
+def test_ctrl_c_while_packages_are_installed_ends_with_one_line(tmp_path: Path) -> None:
+    clone, fake = tmp_path / "clone", tmp_path / "fake"
+    for folder in (clone, fake):
+        folder.mkdir()
+    (clone / "bootstrap.py").write_text(SCRIPT.read_text())
+    (clone / "requirements.lock").write_text("")
+    uv, begun = fake / "uv", tmp_path / "begun"
+    os.mkfifo(begun)
+    uv.write_text(f"#!/bin/sh\necho > {begun}\nexec sleep 600\n")
+    uv.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, "bootstrap.py"],
+        cwd=clone,
+        env={**os.environ, "PATH": f"{fake}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    begun.read_text()  # until it installs
+    os.killpg(process.pid, signal.SIGINT)
+    said, complaints = process.communicate(timeout=30)
+    assert (process.returncode, complaints) == (130, "")
+    assert said.splitlines()[-1] == "magnetar: interrupted; the next call goes on from here"

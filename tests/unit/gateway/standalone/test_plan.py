@@ -30,8 +30,8 @@ def test_no_two_ports_are_equal_in_the_largest_instance() -> None:
 
 def test_offset_moves_every_default_port_and_a_named_port_wins() -> None:
     plain = plan()
-    moved = plan(MAGNETAR_PORT_OFFSET="1000", MAGNETAR_HTTP_PORT="8888")
-    assert moved["broker-1"].ports["pulsar"] == plain["broker-1"].ports["pulsar"] + 1000
+    moved = plan(MAGNETAR_PORT_OFFSET="4000", MAGNETAR_HTTP_PORT="8888")
+    assert moved["broker-1"].ports["pulsar"] == plain["broker-1"].ports["pulsar"] + 4000
     assert moved["gateway"].ports["http"] == 8888
 
 
@@ -40,7 +40,11 @@ def test_offset_moves_every_default_port_and_a_named_port_wins() -> None:
     [
         ({"MAGNETAR_BROKER_PORT": "none"}, "MAGNETAR_BROKER_PORT must be a whole number from 1"),
         ({"MAGNETAR_HTTP_PORT": "65536"}, "MAGNETAR_HTTP_PORT must be a whole number from 1"),
-        ({"MAGNETAR_PORT_OFFSET": "60000"}, "MAGNETAR_PORT_OFFSET 60000 puts"),
+        (
+            {"MAGNETAR_PORT_OFFSET": "60000"},
+            "MAGNETAR_PORT_OFFSET 60000 puts the BROKER port above",
+        ),
+        ({"MAGNETAR_HTTP_PORT": "6650"}, "port 6650 is that of broker-1 .pulsar. and of gateway"),
         ({"bookies": "0"}, "--bookies must be from 1 to 16"),
         ({"brokers": "17"}, "--brokers must be from 1 to 16"),
     ],
