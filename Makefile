@@ -5,7 +5,7 @@ ARGS ?=
 SEEDS ?= 300
 SECONDS ?= 300
 
-.PHONY: run setup dev test check unit slow console e2e sim bugs torture fuzz bench lock proto types clean
+.PHONY: run setup dev test check unit slow console e2e sim bugs mutants torture fuzz bench lock proto types clean
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -50,6 +50,10 @@ sim:
 # Plants known mistakes one by one and prints which of them the simulator catches, and when.
 bugs:
 	$(VENV)/python -m tests.sim.bugs $(ARGS)
+
+# Puts known mistakes into a copy of the tree one by one and prints which of them the named tests see: docs/mutants.md.
+mutants:
+	$(VENV)/python -m tests.mutants.run $(ARGS)
 
 # Each named point of a bookie's storage several times, then a million messages under kills, stops and wipes.
 torture:

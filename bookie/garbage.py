@@ -150,6 +150,7 @@ class GarbageCollector:
         return removed
 
     async def _is_deleted(self, ledger_id: int) -> bool:
+        """Raises when the store does not answer: silence proves nothing (I28)."""
         return await self._store.exists(paths.ledger(ledger_id)) is None
 
     # Compaction

@@ -52,7 +52,7 @@ class EntryLogWriter:
         """The log being written, 0 before the first."""
 
     def append(self, blocks: Iterable[Block]) -> list[Location]:
-        """Write and sync; the places of ``blocks`` in order. A directory that is full is left for another one.
+        """Write and sync (I26); the places of ``blocks`` in order. A directory that is full is left for another one.
 
         Raises OSError; then none of them counts. What was left is free to be removed.
         """

@@ -196,7 +196,7 @@ class SystemFile:
             some = list(parts[i : i + IOV_MAX])
             want = sum(len(part) for part in some)
             wrote = os.pwritev(self._fd, some, offset + done)
-            if wrote != want:  # a short write is a full disk or a limit: finish it or fail loudly
+            if wrote != want:  # short: a full disk or a limit: finish it or fail loudly (I19)
                 rest = b"".join(some)[wrote:]
                 while rest:
                     n = os.pwrite(self._fd, rest, offset + done + want - len(rest))

@@ -1,5 +1,5 @@
 """Ledgers of this bookie: who may add, what is fenced, which entry is last. Decisions only: runs on the event loop
-(and in recovery), touches no disk. What changed is handed to the flush as records."""
+(and in recovery), touches no disk. What changed is handed to the flush as records (I26)."""
 
 from bookie.storage.codes import Code
 from bookie.storage.index import DELETED, FENCED, LIMBO, LedgerRecord
@@ -85,7 +85,7 @@ class Ledgers:
             # A writer that begins now has lost nothing here; of any other ledger earlier entries may be gone.
             fresh = run.first == 0 and not recovery
             ledger = self._create(run.ledger_id, run.master_key, limbo=self.limbo and not fresh)
-        elif ledger.deleted_ms:
+        elif ledger.deleted_ms:  # the tombstone fences, too (B5)
             return Code.FENCED
         elif ledger.master_key != run.master_key:  # (I25)
             return Code.UNAUTHORIZED

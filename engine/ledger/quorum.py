@@ -63,7 +63,7 @@ class AckTracker:
         """The bookie at ``position`` holds entries ``first .. first + count - 1``. Repeated answers are harmless."""
         below = self._below[position]
         stop = first + count
-        if first > below:
+        if first > below:  # a gap (I10)
             self._late[position].append((first, stop))
             return
         if stop <= below:

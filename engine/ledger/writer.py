@@ -448,7 +448,7 @@ class LedgerWriter:
             await self._drained
         if isinstance(self._error, LedgerFencedError | LedgerClosedError):
             raise self._error
-        last = self._confirmed - 1
+        last = self._confirmed - 1  # (I1)
         length = self._pending.length_below(self._confirmed, self.length)
         self._release()
         self.metadata = await tail.write_closed(

@@ -1,0 +1,84 @@
+"""What an edit is, and how it finds its place: by tokens, so that comments, line breaks and other lines may change."""
+
+import ast
+import io
+import tokenize
+from contextlib import suppress
+from textwrap import dedent
+from typing import NamedTuple
+
+BLANK = {
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
+}  # fmt: skip
+
+
+class Edit(NamedTuple):
+    """One mistake. ``where``: ``file`` or ``file::Class.method``; ``old`` is there once and becomes ``new``.
+
+    ``tests``: below ``tests/``; the first that fails ends the run. ``holds``: numbers of docs/invariants.md it breaks.
+    ``equivalent``: why no promise depends on it; such an edit must not be caught.
+    """
+
+    name: str
+    where: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    holds: str = ""
+    equivalent: str = ""
+
+    @property
+    def file(self) -> str:
+        return self.where.partition("::")[0]
+
+
+class PlaceGoneError(Exception):
+    """The code that an edit changes is not there, not there once, or what comes out is no Python."""
+
+
+def edited(source: str, edit: Edit) -> str:
+    """The file's text with the edit in it. Raises PlaceGoneError, which names the edit."""
+    first, last = _bounds(source, edit)
+    tokens = [token for token in _tokens(source) if first <= token.start[0] <= last]
+    want = [token.string for token in _tokens(dedent(edit.old).strip())]
+    have = [token.string for token in tokens]
+    found = [i for i in range(len(have) - len(want) + 1) if have[i : i + len(want)] == want]
+    if len(found) != 1:
+        raise PlaceGoneError(
+            f"{edit.name}: found {len(found)} times in {edit.where}: {edit.old.strip()}"
+        )
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    begin, end = tokens[found[0]].start, tokens[found[0] + len(want) - 1].end
+    line = source[starts[begin[0] - 1] :]
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    new = dedent(edit.new).strip().replace("\n", "\n" + indent)
+    text = source[: starts[begin[0] - 1] + begin[1]] + new + source[starts[end[0] - 1] + end[1] :]
+    try:
+        compile(text, edit.file, "exec")
+    except SyntaxError as error:
+        raise PlaceGoneError(f"{edit.name}: {edit.file} is no Python with it: {error}") from error
+    return text
+
+
+def _bounds(source: str, edit: Edit) -> tuple[int, int]:
+    """First and last line of the definition that the edit lies in, or of the file."""
+    scope: ast.AST = ast.parse(source)
+    bounds = (1, source.count("\n") + 1)
+    name = edit.where.partition("::")[2]
+    for part in name.split(".") if name else ():
+        inner = [one for one in ast.iter_child_nodes(scope) if getattr(one, "name", None) == part]
+        if not inner:
+            raise PlaceGoneError(f"{edit.name}: {edit.file} has no {name}")
+        scope = inner[-1]  # behind a property stands its setter
+        bounds = (scope.lineno, scope.end_lineno)  # type: ignore[attr-defined]
+    return bounds
+
+
+def _tokens(text: str) -> list[tokenize.TokenInfo]:
+    """Those that mean something; ``text`` may be part of a statement."""
+    found: list[tokenize.TokenInfo] = []
+    with suppress(tokenize.TokenError, IndentationError):
+        found.extend(tokenize.generate_tokens(io.StringIO(text).readline))
+    return [token for token in found if token.type not in BLANK]

@@ -1,0 +1,485 @@
+"""Mistakes in the bookie."""
+
+from tests.mutants.edit import Edit
+
+CRASH = "unit/bookie/test_storage_crash.py"
+INVARIANTS = "unit/bookie/test_invariants.py"
+SERVER = "unit/bookie/test_server.py"
+
+EDITS = (
+    Edit(
+        "journal-not-synced",
+        "bookie/storage/journal.py::JournalWriter.write_group",
+        "self._file.fdatasync()",
+        "pass",
+        (f"{CRASH}::test_answered_adds_and_fences_survive_a_crash_at_every_disk_operation",),
+        "I19",
+    ),
+    Edit(
+        "journal-synced-before-the-write",
+        "bookie/storage/journal.py::JournalWriter.write_group",
+        """
+        try:
+            self._file.pwritev(parts, self._offset)
+        except OSError as error:
+            full = as_full(error)
+            if full is error:
+                self._broken = error
+            raise full from error
+        try:
+            self._file.fdatasync()
+        """,
+        """
+        try:
+            self._file.fdatasync()
+        except OSError as error:
+            full = as_full(error)
+            if full is error:
+                self._broken = error
+            raise full from error
+        try:
+            self._file.pwritev(parts, self._offset)
+        """,
+        (f"{CRASH}::test_answered_adds_and_fences_survive_a_crash_at_every_disk_operation",),
+        "B1",
+    ),
+    Edit(
+        "adds-taken-until-the-fence-is-synced",
+        "bookie/storage/ledgers.py::Ledgers.add",
+        "elif ledger.fenced and not recovery:",
+        "elif ledger.fence_durable and not recovery:",
+        (f"{INVARIANTS}::test_i23_a_fence_divides_the_adds_of_one_buffer_into_seen_and_refused",),
+        "I23",
+    ),
+    Edit(
+        "fence-not-asked",
+        "bookie/storage/ledgers.py::Ledgers.add",
+        "elif ledger.fenced and not recovery:",
+        "elif False:",
+        (f"{SERVER}::test_a_fence_survives_a_crash_also_of_a_ledger_never_seen",),
+        "I20",
+    ),
+    Edit(
+        "fence-answered-before-its-sync",
+        "bookie/entry_reads.py::EntryReads.fence",
+        """
+        self._journal.append(Kind.FENCE, record.body, 0, self._fenced, (ledger_id, then, argument))
+        """,
+        """
+        self._journal.append(Kind.FENCE, record.body, 0, self._fenced, (ledger_id, lambda *_: None, argument))
+        then(argument, code)
+        """,
+        ("unit/bookie/test_answers_after_sync.py::test_nothing_is_answered_before_its_sync",),
+        "I20",
+    ),
+    Edit(
+        "unreadable-entry-denied",
+        "bookie/storage/reads.py::StoredEntries._read_range",
+        "return Code.IO, []",
+        "return Code.NO_ENTRY, []",
+        (
+            "unit/bookie/test_answers.py::test_what_is_here_but_unreadable_is_an_error_never_an_absence",
+        ),
+        "I21 B3",
+    ),
+    Edit(
+        "limbo-denies",
+        "bookie/storage/ledgers.py::Ledgers.absent",
+        "return Code.LIMBO if ledger.limbo else Code.NO_ENTRY",
+        "return Code.NO_ENTRY",
+        ("unit/bookie/test_answers.py::test_a_bookie_that_may_have_lost_entries_denies_none",),
+        "I21",
+    ),
+    Edit(
+        "disk-miss-denied-without-asking",
+        "bookie/entry_reads.py::EntryReads._stored",
+        "if code == Code.NO_ENTRY:",
+        "if False:",
+        ("unit/bookie/test_answers.py::test_a_bookie_that_may_have_lost_entries_denies_none",),
+        "B4",
+    ),
+    Edit(
+        "missing-cookie-overlooked",
+        "bookie/registration.py::check_cookie",
+        "if stored is not None and None in local:",
+        "if stored is not None and all(text is None for text in local):",
+        ("unit/bookie/test_directories.py::test_a_wiped_or_foreign_directory_is_refused",),
+        "I22 B6",
+    ),
+    Edit(
+        "refused-run-journalled",
+        "bookie/adds.py::Adds.runs",
+        "self._log(connection, buf, begin, run.start, entries, accepted)",
+        "self._log(connection, buf, begin, run.stop, entries, accepted)",
+        (f"{SERVER}::test_refused_runs_of_a_buffer_do_not_come_back_after_a_crash",),
+    ),
+    Edit(
+        "first-copy-wins",
+        "bookie/storage/write_cache.py::LedgerRuns.find",
+        "reversed(self.runs)",
+        "self.runs",
+        (
+            f"{INVARIANTS}::test_i24_what_recovery_writes_again_is_taken_and_read_as_it_came",
+            "unit/bookie/test_formats.py::test_the_latest_copy_of_an_entry_wins_in_the_cache",
+        ),
+        "I24",
+    ),
+    Edit(
+        "key-not-compared",
+        "bookie/storage/ledgers.py::Ledgers.fence",
+        "elif ledger.master_key != master_key:",
+        "elif False:",
+        (f"{INVARIANTS}::test_i25_a_wrong_key_adds_fences_and_confirms_nothing",),
+        "I25",
+    ),
+    Edit(
+        "key-not-compared-by-adds",
+        "bookie/storage/ledgers.py::Ledgers.add",
+        "elif ledger.master_key != run.master_key:",
+        "elif ledger.master_key != run.master_key and not recovery:",
+        (f"{INVARIANTS}::test_i25_a_wrong_key_adds_fences_and_confirms_nothing",),
+        "I25",
+    ),
+    Edit(
+        "index-not-flushed-at-a-checkpoint",
+        "bookie/storage/checkpoint.py::Flusher._checkpoint",
+        "self._index.flush()",
+        "pass",
+        (f"{INVARIANTS}::test_i26_what_is_before_the_mark_is_known_without_the_journal",),
+        equivalent="an index older than the mark counts as lost and is made anew from logs and manifest",
+    ),
+    Edit(
+        "mark-goes-back",
+        "bookie/storage/checkpoint.py::Flusher.secure",
+        "self._checkpoint(self.persisted)",
+        "self._checkpoint(Mark(0, 0, 1))",
+        (
+            f"{INVARIANTS}::test_i26_i27_the_mark_only_rises_and_journal_files_are_given_up_only_behind_it",
+        ),
+        "I26",
+    ),
+    Edit(
+        "fences-left-out-of-a-flush",
+        "bookie/storage/ledgers.py::Ledgers.fence",
+        """
+            ledger.fenced = True
+            self._changed[ledger_id] = ledger
+        """,
+        "ledger.fenced = True",
+        (
+            "unit/bookie/test_checkpoints.py::test_a_change_of_a_ledger_flushed_before_goes_with_the_next_flush",
+        ),
+        "I26",
+    ),
+    Edit(
+        "journal-trimmed-one-file-early",
+        "bookie/storage/journal.py::JournalWriter.recycle",
+        "if file_id < mark.file_id",
+        "if file_id <= mark.file_id",
+        (
+            f"{INVARIANTS}::test_i26_i27_the_mark_only_rises_and_journal_files_are_given_up_only_behind_it",
+        ),
+        "I27",
+    ),
+    Edit(
+        "journal-trimmed-before-the-checkpoint",
+        "bookie/storage/checkpoint.py::Checkpointer._checkpoint",
+        "await self._lane.run(self._flusher.checkpoint)",
+        "self._flusher.flushed",
+        (
+            "unit/bookie/test_checkpoints.py::test_journal_files_are_given_up_only_behind_a_mark_that_is_stored",
+        ),
+    ),
+    Edit(
+        "groups-of-an-earlier-use-believed",
+        "bookie/storage/journal_format.py::decode_group_head",
+        "file_id != header.file_id or salt != header.salt or n > RECORDS_MAX",
+        "n > RECORDS_MAX",
+        ("unit/bookie/test_formats.py::test_a_group_of_another_use_of_the_file_is_not_taken",),
+    ),
+    Edit(
+        "silence-proves-deletion",
+        "bookie/garbage.py::GarbageCollector._is_deleted",
+        "return await self._store.exists(paths.ledger(ledger_id)) is None",
+        """
+        try:
+            return await self._store.exists(paths.ledger(ledger_id)) is None
+        except StoreUnavailableError:
+            return True
+        """,
+        (f"{INVARIANTS}::test_i28_nothing_goes_in_a_round_that_could_not_ask_for_every_ledger",),
+    ),
+    Edit(
+        "candidates-listed-after-the-question",
+        "bookie/storage/gc.py::find_deleted",
+        "[ledger_id for ledger_id in candidates if await is_deleted(ledger_id)]",
+        "candidates if all([await is_deleted(ledger_id) for ledger_id in candidates[:1]]) else []",
+        ("unit/bookie/test_server.py::test_deleted_ledgers_are_forgotten_and_do_not_come_back",),
+        "I28 B10",
+    ),
+    Edit(
+        "another-clusters-store-believed",
+        "bookie/garbage.py::GarbageCollector.collect",
+        "if stored.decode().strip() != self._instance_id:",
+        "if not stored:",
+        (f"{SERVER}::test_nothing_is_deleted_when_the_store_is_another_clusters",),
+    ),
+    Edit(
+        "lagging-store-believed",
+        "engine/metadata/zookeeper.py::ZooKeeperStore.exists",
+        """
+        await self._call("sync", path, lambda client: client.sync_async(path))
+        """,
+        "pass",
+        ("unit/metadata/test_lagging_server.py::test_absence_is_asked_again_after_a_sync",),
+        "I28",
+    ),
+    Edit(
+        "copies-not-synced",
+        "bookie/storage/compaction.py::Copier.sync",
+        "self._writer.sync()",
+        "pass",
+        (
+            "unit/bookie/test_compaction.py::test_a_crash_at_any_disk_operation_of_collection_and_compaction_loses_nothing",
+        ),
+        "I29 B11",
+    ),
+    Edit(
+        "source-removed-before-the-index-is-flushed",
+        "bookie/storage/checkpoint.py::Flusher.secure",
+        """
+            self._manifest.sync()
+            self._index.flush()
+        """,
+        "self._manifest.sync()",
+        (
+            "unit/bookie/test_compaction.py::test_a_crash_at_any_disk_operation_of_collection_and_compaction_loses_nothing",
+        ),
+        "",
+    ),
+    Edit(
+        "pinned-log-forgotten",
+        "bookie/storage/index.py::BookieIndex.pin",
+        "self._use(changes, log_id, PINNED, 1)",
+        "pass",
+        (
+            f"{INVARIANTS}::test_i30_a_log_that_was_not_understood_in_full_outlives_all_its_known_ledgers",
+        ),
+        "I30",
+    ),
+    Edit(
+        "pin-not-stored",
+        "bookie/storage/index.py::BookieIndex.pin",
+        "self._write(changes)",
+        "pass",
+        (
+            f"{INVARIANTS}::test_i30_a_log_that_was_not_understood_in_full_outlives_all_its_known_ledgers",
+        ),
+        "I30",
+    ),
+    Edit(
+        "read-only-takes-adds",
+        "bookie/adds.py::Adds._accept",
+        "run.flags & FAVOURED and self._has_room()",
+        "self._has_room()",
+        (
+            "unit/bookie/test_disks.py::test_adds_are_refused_while_a_crash_can_still_be_replayed_and_space_be_freed",
+        ),
+        "I31",
+    ),
+    Edit(
+        "reserve-not-kept",
+        "bookie/disks.py::Disks._is_full",
+        "space.free < self.reserve_bytes(directory)",
+        "not space.free",
+        ("unit/bookie/test_reserve.py::test_adds_are_refused_when_only_the_reserve_is_left",),
+        "B9",
+    ),
+    Edit(
+        "read-only-for-ever",
+        "bookie/disks.py::Disks._decide",
+        'self._on_change(False, "there is room")',
+        "pass",
+        (f"{SERVER}::test_a_full_disk_makes_the_bookie_read_only_and_room_makes_it_writable",),
+    ),
+    Edit(
+        "block-not-compared-with-the-index",
+        "bookie/storage/reads.py::StoredEntries._find",
+        "if block.ledger_id != ledger_id or first < block.first or below > block.below:",
+        "if first < block.first or below > block.below:",
+        (
+            "unit/bookie/test_reads.py::test_a_block_that_is_not_the_one_the_index_means_is_an_error",
+        ),
+        "I32",
+    ),
+    Edit(
+        "near-block-of-another-ledger",
+        "bookie/storage/reads.py::StoredEntries._find",
+        "ledger_id == near.ledger_id and near.first <= entry_id < near.below",
+        "near.first <= entry_id < near.below",
+        (f"{INVARIANTS}::test_i32_answers_of_one_connection_carry_the_bytes_of_their_own_entries",),
+        "I32",
+    ),
+    Edit(
+        "torn-record-replayed",
+        "bookie/storage/journal_reader.py::_good_records",
+        "if len(body) != size or crc32c(body) != crc:",
+        "if len(body) != size:",
+        (f"{CRASH}::test_a_torn_tail_is_cut_and_never_appended_to",),
+        "B2",
+    ),
+    Edit(
+        "damage-taken-for-a-torn-tail",
+        "bookie/storage/journal_reader.py::read_groups",
+        "if later is not None:",
+        "if later is not None and group is None:",
+        (f"{CRASH}::test_a_damaged_group_before_good_ones_refuses_to_start",),
+        "B2",
+    ),
+    Edit(
+        "block-checksum-not-compared",
+        "bookie/storage/entry_log_format.py::decode_block",
+        "if crc32c(data) != crc:",
+        "if not data:",
+        ("unit/bookie/test_formats.py::test_every_cut_and_flip_of_a_block_is_noticed",),
+        "B3",
+    ),
+    Edit(
+        "fence-lost-with-the-index",
+        "bookie/storage/checkpoint.py::Flusher.flush",
+        "notes += [encode_ledger(record) for record in work.records]",
+        "pass",
+        ("unit/bookie/test_rebuild.py::test_entries_fences_and_tombstones_outlive_the_index",),
+        "",
+    ),
+    Edit(
+        "tombstone-not-asked",
+        "bookie/storage/ledgers.py::Ledgers.add",
+        "elif ledger.deleted_ms:",
+        "elif False:",
+        (f"{SERVER}::test_deleted_ledgers_are_forgotten_and_do_not_come_back",),
+        "B5",
+    ),
+    Edit(
+        "fence-before-a-restart-forgotten",
+        "bookie/storage/ledgers.py::Ledgers.replay_fence",
+        "self._ledgers[ledger_id].fence_durable = True",
+        "self._ledgers[ledger_id].fenced = False",
+        (f"{CRASH}::test_answered_adds_and_fences_survive_a_crash_at_every_disk_operation",),
+        "B7",
+    ),
+    Edit(
+        "failed-sync-tried-again",
+        "bookie/storage/journal.py::JournalWriter.write_group",
+        "self._file.fdatasync()",
+        """
+        try:
+            self._file.fdatasync()
+        except OSError:
+            self._file.fdatasync()
+        """,
+        ("unit/bookie/test_failed_syncs.py::test_a_sync_that_fails_once_is_never_tried_again",),
+        "B8",
+    ),
+    Edit(
+        "failed-sync-forgotten",
+        "bookie/storage/journal.py::JournalWriter.write_group",
+        """
+        except BaseException as error:
+            self._broken = error
+        """,
+        "except BaseException as error:",
+        (f"{CRASH}::test_a_failed_sync_is_final",),
+        "B8",
+    ),
+    Edit(
+        "failed-sync-answered",
+        "bookie/storage/journal.py::Journal._written",
+        """
+            self._on_fatal(error)
+            return
+        """,
+        "self._on_fatal(error)",
+        ("unit/bookie/test_journal.py::test_a_failed_sync_answers_nobody_then_or_later",),
+        "B8",
+    ),
+    Edit(
+        "short-write-ignored",
+        "bookie/storage/files.py::SystemFile.pwritev",
+        "if wrote != want:",
+        "if not wrote:",
+        ("unit/bookie/test_short_writes.py::test_a_write_that_comes_back_short_is_finished",),
+        "I19",
+    ),
+    Edit(
+        "short-direct-write-ignored",
+        "bookie/storage/files.py::DirectFile._write",
+        "while done < size:",
+        "if done < size:",
+        (
+            "unit/bookie/test_short_writes.py::test_a_direct_write_that_comes_back_short_is_finished",
+        ),
+        "I19",
+    ),
+    Edit(
+        "lac-goes-back",
+        "bookie/storage/ledgers.py::Ledgers.write_lac",
+        "if not ledger.explicit_lac or lac_of(body) > ledger.written_lac:",
+        "if True:",
+        ("unit/bookie/test_v3.py::test_an_explicit_lac_survives_a_crash_and_never_goes_back",),
+        "B12",
+    ),
+    Edit(
+        "held-connections-not-released",
+        "bookie/adds.py::Adds.relieve",
+        "self._release()",
+        "pass",
+        (f"{SERVER}::test_adds_beyond_the_bound_wait_in_the_socket_and_are_all_answered",),
+        "",
+    ),
+    Edit(
+        "long-journal-not-noticed",
+        "bookie/storage/checkpoint.py::Checkpointer.journal_grew",
+        "self.request()",
+        "pass",
+        ("unit/bookie/test_checkpoints.py::test_a_long_journal_is_cut_without_anybody_asking",),
+        "B13",
+    ),
+    Edit(
+        "adds-without-bound",
+        "bookie/adds.py::Adds._press",
+        "connection.hold()",
+        "pass",
+        (f"{SERVER}::test_adds_beyond_the_bound_wait_in_the_socket_and_are_all_answered",),
+        "B14",
+    ),
+    Edit(
+        "rest-of-a-cut-record-lost",
+        "bookie/storage/index.py::BookieIndex._shorten",
+        "if start + place.entries > high:",
+        "if False:",
+        (f"{CRASH}::test_answered_adds_and_fences_survive_a_crash_at_every_disk_operation",),
+    ),
+    Edit(
+        "index-floor-off-by-one",
+        "bookie/storage/index.py::BookieIndex.find_range",
+        "first <= below < first + place.entries",
+        "first <= below <= first + place.entries",
+        ("unit/bookie/test_reads.py::test_a_job_answers_as_single_reads_do",),
+    ),
+    Edit(
+        "entry-log-not-synced",
+        "bookie/storage/entry_log.py::EntryLogWriter.append",
+        "self.sync()",
+        "pass",
+        (f"{INVARIANTS}::test_i26_what_is_before_the_mark_is_known_without_the_journal",),
+        "I26",
+    ),
+    Edit(
+        "rolled-log-not-synced",
+        "bookie/storage/entry_log.py::EntryLogWriter._end",
+        "self._file.fdatasync()",
+        "pass",
+        (f"{CRASH}::test_answered_adds_and_fences_survive_a_crash_at_every_disk_operation",),
+    ),
+)

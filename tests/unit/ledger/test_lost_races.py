@@ -1,0 +1,80 @@
+"""Somebody else changes a ledger's metadata between the reading and the writing of a change: it is not written over."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from engine.ledger import tail
+from engine.ledger.errors import LedgerClosedError, LedgerFencedError
+from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment, encode
+from engine.metadata import paths
+from engine.metadata.memory import MemoryServer, MemoryStore
+
+OPENED = LedgerMetadata(2, 2, 1, (Segment(0, ("a", "b")),), password=b"")
+RECOVERING = OPENED.recovering()
+CHANGED = OPENED.with_ensemble(5, ("a", "c"))
+Change = Callable[[Any], Awaitable[LedgerMetadata]]
+
+
+class Raced:
+    """A store in which ``theirs`` is written just before the first put arrives."""
+
+    def __init__(self, store: MemoryStore, theirs: LedgerMetadata) -> None:
+        self.get = store.get
+        self._store = store
+        self._theirs: LedgerMetadata | None = theirs
+
+    async def put(self, path: str, value: bytes, version: int = -1) -> int:
+        if self._theirs is not None:
+            theirs, self._theirs = self._theirs, None
+            await self._store.put(path, encode(theirs))
+        return await self._store.put(path, value, version)
+
+
+def change_ensemble(store: Any) -> Awaitable[LedgerMetadata]:
+    return tail.change_ensemble(store, 1, OPENED, 5, ("a", "c"), 1.0)
+
+
+def write_closed(store: Any) -> Awaitable[LedgerMetadata]:
+    return tail.write_closed(store, 1, 7, 70, 1.0)
+
+
+def start_recovery(store: Any) -> Awaitable[LedgerMetadata]:
+    return tail.start_recovery(store, 1, 1.0)
+
+
+def finish_recovery(store: Any) -> Awaitable[LedgerMetadata]:
+    return tail.finish_recovery(store, 1, RECOVERING, RECOVERING, 7, 70, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("stored", "ours", "theirs", "error"),
+    [
+        (OPENED, change_ensemble, RECOVERING, LedgerFencedError),
+        (OPENED, change_ensemble, OPENED.closed(3, 30), LedgerClosedError),
+        (OPENED, change_ensemble, OPENED.with_ensemble(4, ("b", "d")), LedgerFencedError),
+        (OPENED, write_closed, RECOVERING, LedgerFencedError),
+        (OPENED, write_closed, OPENED.closed(9, 90), LedgerClosedError),
+        (OPENED, start_recovery, OPENED.closed(9, 90), None),
+        (OPENED, start_recovery, CHANGED, None),
+        (RECOVERING, finish_recovery, RECOVERING.closed(9, 90), None),
+    ],
+)
+async def test_i14_a_change_between_reading_and_writing_is_not_written_over(
+    stored: LedgerMetadata, ours: Change, theirs: LedgerMetadata, error: type[Exception] | None
+) -> None:
+    store = MemoryServer().session()
+    await store.create(paths.ledger(1), encode(stored), make_parents=True)
+    raced = Raced(store, theirs)
+    if error is None:
+        found = await ours(raced)
+        assert found.segments == theirs.segments
+        assert found.last_entry == theirs.last_entry
+    else:
+        with pytest.raises(error):
+            await ours(raced)
+    now = await tail.read(store, 1)
+    assert now.segments == theirs.segments
+    assert now.last_entry == theirs.last_entry
+    assert now.state is (LedgerState.IN_RECOVERY if theirs is CHANGED else theirs.state)

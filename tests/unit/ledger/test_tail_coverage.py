@@ -1,0 +1,31 @@
+"""How far an open ledger is confirmed is not told by fewer bookies than meet every ack quorum."""
+
+from collections.abc import Callable
+
+import pytest
+
+from engine.ledger.errors import ReadError
+from engine.wire import bookie_commands as wire
+from tests.ledger_cluster import Listener, run_of
+from tests.scripted_bookies import Request, Scripted, World, honest, numbered, refusing, silent
+from tests.unit.ledger.test_invariants import members_of
+
+
+@pytest.mark.parametrize("failing", [silent, refusing(wire.EIO)])
+async def test_a_readers_end_needs_every_ack_quorum(
+    world: World, failing: Callable[[Scripted, Request], list[bytes]]
+) -> None:
+    await world.start(3)
+    listener = Listener()
+    writer = await world.client().create(3, 3, 2, listener=listener)
+    members = members_of(world, writer)
+    members[0].answer = silent  # it lags: the other two confirm
+    writer.append(run_of(*numbered(4)))
+    await listener.reach(4)
+    members[0].answer = honest
+    members[1].answer = members[2].answer = failing
+    with pytest.raises(ReadError):
+        await world.client().open(writer.ledger_id, recover=False)
+    members[1].answer = honest
+    reader = await world.client().open(writer.ledger_id, recover=False, unconfirmed=True)
+    assert reader.last_confirmed <= writer.last_confirmed

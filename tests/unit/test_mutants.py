@@ -1,0 +1,51 @@
+"""How an edit finds its place: whatever else changes around it, and loudly when it does not."""
+
+import pytest
+
+from tests.mutants.edit import Edit, PlaceGoneError, edited
+
+SOURCE = """
+class A:
+    def f(self, x):
+        if (  # why
+            x > 1
+            and x < 5
+        ):
+            return "in"
+        return "out"
+
+    def g(self):
+        return "out"
+"""
+
+
+def change(where: str, old: str, new: str, source: str = SOURCE) -> str:
+    return edited(source, Edit("name", where, old, new, ()))
+
+
+def test_comments_and_line_breaks_do_not_matter() -> None:
+    found = change("f.py", "if (x > 1 and x < 5):", "if x > 1:")
+    assert found == SOURCE.replace(
+        SOURCE[SOURCE.index("if (") : SOURCE.index(":\n            return") + 1], "if x > 1:"
+    )
+
+
+def test_new_lines_stand_where_the_old_ones_stood() -> None:
+    found = change("f.py::A.g", 'return "out"', 'x = 1\nif x:\n    return "in"')
+    assert found.endswith(
+        '    def g(self):\n        x = 1\n        if x:\n            return "in"\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "old", "new", "why"),
+    [
+        ("f.py", 'return "out"', "pass", "name: found 2 times"),
+        ("f.py::A.f", "x > 2", "x", "name: found 0 times"),
+        ("f.py::A.h", "x", "y", "name: f.py has no A.h"),
+        ("f.py::A.g", 'return "out"', "return (", "name: f.py is no Python"),
+    ],
+)
+def test_a_place_that_is_gone_is_named(where: str, old: str, new: str, why: str) -> None:
+    with pytest.raises(PlaceGoneError, match=why):
+        change(where, old, new)
