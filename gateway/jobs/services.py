@@ -1,18 +1,18 @@
-"""What can be done with runs: keyword-only functions, free of HTTP and Celery types. Changes are compare-and-set."""
+"""What can be done with runs: keyword-only functions, free of HTTP and Celery types. Changes: compare-and-set (J1)."""
 
-import shutil
+import logging
 import time
-from pathlib import Path
 from typing import Any
 
 import jsonschema
-from django.conf import settings
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Case, F, QuerySet, Value, When
+from kombu.exceptions import OperationalError
 
 from gateway.jobs.models import JobRun, RunState
 from spark_jobs.catalogue import ANALYSES
 
+log = logging.getLogger(__name__)
 LEASE_MS = 15_000
 ATTEMPTS_MAX = 3
 QUEUE_PATIENCE_MS = 60_000
@@ -32,11 +32,6 @@ class RunError(Exception):
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def output_dir(run_id: str) -> Path:
-    """Where a finished run's files are."""
-    return Path(settings.ENVIRONMENT.data_dir) / "runs" / run_id
 
 
 def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
@@ -61,7 +56,10 @@ def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
 
 
 def create(*, analysis: str, parameters: Any, user: str = "") -> JobRun:
-    """A queued run, handed to the worker after the transaction. Raises RunError."""
+    """A queued run, handed to a worker after the transaction; by ``recover`` when Celery's broker is away just then.
+
+    Raises RunError.
+    """
     checked = check_parameters(analysis=analysis, parameters=parameters)
     topic = str(checked.get("topic", ""))
     title = ANALYSES[analysis].title + (f" of {topic}" if topic else "")
@@ -79,11 +77,20 @@ def create(*, analysis: str, parameters: Any, user: str = "") -> JobRun:
     return run
 
 
-def enqueue(*, run_id: str, attempt: int) -> None:
-    """Tell the workers. A lost message is made up for by ``recover``."""
+def enqueue(*, run_id: str, attempt: int) -> bool:
+    """J4. Tell the workers; False when nobody could be told. ``recover`` makes up for that and for a lost message."""
     from gateway.jobs.tasks import execute
 
-    execute.apply_async((run_id, attempt), ignore_result=True)
+    return _send(execute, (run_id, attempt))
+
+
+def _send(task: Any, arguments: tuple[Any, ...], **options: Any) -> bool:
+    try:
+        task.apply_async(arguments, ignore_result=True, **options)
+    except (OperationalError, OSError) as error:
+        log.warning("Celery's broker could not be told of %s%s: %s", task.name, arguments, error)
+        return False
+    return True
 
 
 _warmed_ms = 0
@@ -93,21 +100,28 @@ def warm() -> None:
     """Have a worker start Spark and open its session, unless that was asked for a moment ago. Waits for Redis."""
     global _warmed_ms
     if now_ms() - _warmed_ms > WARM_INTERVAL_MS:
-        _warmed_ms = now_ms()
         from gateway.jobs.tasks import warm as task
 
-        task.apply_async(ignore_result=True, expires=60)
+        if _send(task, (), expires=60):
+            _warmed_ms = now_ms()
 
 
 def cancel(*, run_id: str) -> JobRun:
-    """Cancel at once what is queued; ask the worker to stop what runs; leave alone what is over. Raises RunError."""
-    changed = JobRun.objects.filter(id=run_id, state=RunState.QUEUED).update(
-        state=RunState.CANCELLED, stage="cancelled before it began", finished_at=now_ms()
+    """Cancel at once what is queued; ask the worker to stop what runs; leave alone what is over. Raises RunError.
+
+    J3. One statement, so that a run which a worker takes or loses meanwhile does not slip through. It is final: from
+    now on the run can only end as cancelled.
+    """
+    queued = When(state=RunState.QUEUED, then=Value(RunState.CANCELLED.value))
+    JobRun.objects.filter(id=run_id, state__in=(RunState.QUEUED, RunState.RUNNING)).update(
+        cancel_requested=True,
+        stage=Case(
+            When(state=RunState.QUEUED, then=Value("cancelled before it began")),
+            default=Value("cancelling"),
+        ),
+        finished_at=Case(When(state=RunState.QUEUED, then=Value(now_ms()))),
+        state=Case(queued, default=F("state")),
     )
-    if not changed:
-        JobRun.objects.filter(id=run_id, state=RunState.RUNNING).update(
-            cancel_requested=True, stage="cancelling"
-        )
     return get(run_id=run_id)
 
 
@@ -140,7 +154,8 @@ def claim(*, run_id: str, attempt: int) -> JobRun | None:
         started_at=now_ms(),
         lease_until_ms=now_ms() + LEASE_MS,
     )
-    return JobRun.objects.get(id=run_id) if changed else None
+    # by the attempt: a worker that stood still since may have lost the run to the next one
+    return JobRun.objects.filter(id=run_id, attempt=attempt).first() if changed else None
 
 
 def _mine(run: JobRun) -> QuerySet[JobRun]:
@@ -162,8 +177,11 @@ def report(*, run: JobRun, stage: str, done: int, total: int) -> None:
 
 def finish(
     *, run: JobRun, state: RunState, error: str = "", result: Any = None, downloads: Any = ()
-) -> bool:
-    """Close a run; False when it was no longer this attempt's, and nothing changed."""
+) -> RunState | None:
+    """Close a run and say how; None when it was no longer this attempt's, and nothing changed.
+
+    A run that was asked to stop ends as cancelled and shows nothing, whatever its attempt came to.
+    """
     changes: dict[str, Any] = {
         "state": state,
         "stage": state.value,
@@ -174,41 +192,64 @@ def finish(
     }
     if state is RunState.SUCCEEDED:
         changes["done"] = F("total")
-    return bool(_mine(run).update(**changes))
+    if _mine(run).filter(cancel_requested=False).update(**changes):
+        return state
+    cancelled = _mine(run).filter(cancel_requested=True).update(**_as_cancelled())
+    return RunState.CANCELLED if cancelled else None
 
 
-def publish_outputs(*, run: JobRun, staged: Path) -> list[dict[str, Any]]:
-    """Move a finished attempt's files into place in one rename; their names and sizes."""
-    final = output_dir(run.id)
-    final.parent.mkdir(parents=True, exist_ok=True)
-    if final.exists():
-        shutil.rmtree(final)
-    staged.rename(final)
-    return [{"name": path.name, "bytes": path.stat().st_size} for path in sorted(final.iterdir())]
+def _as_cancelled() -> dict[str, Any]:
+    return {"state": RunState.CANCELLED, "stage": "cancelled", "finished_at": now_ms()}
 
 
 def recover() -> list[str]:
-    """Queue again what lost its worker or its message; the ids. A run is tried at most ATTEMPTS_MAX times."""
-    touched = []
+    """Queue again what lost its worker or its message; the ids of the runs that changed.
+
+    Any number of workers may do so at once: of each run only what was read is changed, so one of them has it. A run
+    is tried at most ATTEMPTS_MAX times.
+    """
     now = now_ms()
-    for run in JobRun.objects.filter(state=RunState.RUNNING, lease_until_ms__lt=now):
-        mine = _mine(run).filter(lease_until_ms__lt=now)
-        if run.cancel_requested:
-            mine.update(state=RunState.CANCELLED, stage="cancelled", finished_at=now)
-        elif run.attempt >= ATTEMPTS_MAX:
-            error = f"the worker was lost {run.attempt} times; see the worker's log"
-            mine.update(state=RunState.FAILED, stage="failed", finished_at=now, error=error)
-        elif mine.update(
-            state=RunState.QUEUED,
-            attempt=run.attempt + 1,
-            stage="the worker was lost, trying again",
-        ):
-            enqueue(run_id=run.id, attempt=run.attempt + 1)
-        touched.append(run.id)
-    stale = JobRun.objects.filter(state=RunState.QUEUED, created_at__lt=now - QUEUE_PATIENCE_MS)
-    for run in stale.filter(lease_until_ms__lt=now - QUEUE_PATIENCE_MS):
+    lost = JobRun.objects.filter(state=RunState.RUNNING, lease_until_ms__lt=now)
+    touched = [run.id for run in lost if _worker_lost(run)]
+    stale = JobRun.objects.filter(
+        state=RunState.QUEUED,
+        created_at__lt=now - QUEUE_PATIENCE_MS,
+        lease_until_ms__lt=now - QUEUE_PATIENCE_MS,
+    )
+    for run in stale:
         # the message may be lost or the worker busy: telling it twice is harmless, a run is claimed once
-        JobRun.objects.filter(id=run.id, attempt=run.attempt).update(lease_until_ms=now)
-        enqueue(run_id=run.id, attempt=run.attempt)
+        if not _as_read(run).update(lease_until_ms=now):
+            continue
         touched.append(run.id)
+        if not enqueue(run_id=run.id, attempt=run.attempt):
+            break  # nor could it be told of the others
     return touched
+
+
+def _as_read(run: JobRun) -> QuerySet[JobRun]:
+    """The run if it still stands as ``run`` was read: a claim, a heartbeat, a cancellation, another's recovery show."""
+    return JobRun.objects.filter(
+        id=run.id,
+        attempt=run.attempt,
+        state=run.state,
+        lease_until_ms=run.lease_until_ms,
+        cancel_requested=run.cancel_requested,
+    )
+
+
+def _worker_lost(run: JobRun) -> bool:
+    if run.cancel_requested:
+        return bool(_as_read(run).update(**_as_cancelled()))
+    if run.attempt >= ATTEMPTS_MAX:
+        error = f"the worker was lost {run.attempt} times; see the worker's log"
+        failed = {"state": RunState.FAILED, "stage": "failed", "finished_at": now_ms()}
+        return bool(_as_read(run).update(**failed, error=error))
+    queued = _as_read(run).update(
+        state=RunState.QUEUED,
+        attempt=run.attempt + 1,
+        lease_until_ms=now_ms(),  # patience with the new message begins here
+        stage="the worker was lost, trying again",
+    )
+    if queued:
+        enqueue(run_id=run.id, attempt=run.attempt + 1)
+    return bool(queued)

@@ -1,22 +1,23 @@
 """Celery tasks: run an analysis on Spark, keep Spark warm. What a run is and how it stands is the database's to say."""
 
 import logging
-import shutil
-import tempfile
 import threading
-from pathlib import Path
+import time
 from typing import Any
 
 from celery.signals import worker_ready, worker_shutting_down
+from django.db import Error as DatabaseTrouble
 from django.db import close_old_connections
+from redis.exceptions import RedisError
 
 from gateway.celery import app
-from gateway.jobs import services, spark
+from gateway.jobs import outputs, services, spark
 from gateway.jobs.models import JobRun, RunState
 
 log = logging.getLogger(__name__)
 BEAT_S = 1.0
 RECOVER_S = 5.0
+SWEEP_S = 600.0
 
 
 @app.task(name="jobs.execute")  # type: ignore[untyped-decorator]
@@ -27,24 +28,37 @@ def execute(run_id: str, attempt: int) -> None:
     run = services.claim(run_id=run_id, attempt=attempt)
     if run is None:
         return
-    notify(run.id)
     heart = _Heart(run)
     heart.start()
-    staged = Path(tempfile.mkdtemp(prefix=f"{run.id}-", dir=_staging_root()))
     try:
-        result = spark.run_analysis(run, staged, _progress(run))
-        downloads = services.publish_outputs(run=run, staged=staged)
-        services.finish(run=run, state=RunState.SUCCEEDED, result=result, downloads=downloads)
-    except Exception as error:
-        if heart.cancelled:
-            services.finish(run=run, state=RunState.CANCELLED)
-        else:
-            log.warning("run failed id=%s analysis=%s", run.id, run.analysis, exc_info=True)
-            services.finish(run=run, state=RunState.FAILED, error=spark.explain(error))
+        notify(run.id)
+        _attempt(run, heart)
     finally:
         heart.stop()
-        shutil.rmtree(staged, ignore_errors=True)
+        outputs.discard(run)
         notify(run.id)
+
+
+def _attempt(run: JobRun, heart: "_Heart") -> None:
+    """Do the work and close the run. Database errors pass through: ``recover`` gives the run on."""
+    try:
+        directory = outputs.create(run)
+        result = spark.run_analysis(run, directory, _progress(run))
+        downloads = outputs.seal(directory)
+        _close(run, heart, RunState.SUCCEEDED, result=result, downloads=downloads)
+    except DatabaseTrouble:
+        raise
+    except Exception as error:
+        if _close(run, heart, RunState.FAILED, error=spark.explain(error)) is RunState.FAILED:
+            log.warning("run failed id=%s analysis=%s", run.id, run.analysis, exc_info=True)
+
+
+def _close(run: JobRun, heart: "_Heart", state: RunState, **outcome: Any) -> RunState | None:
+    """J5. How the run ended; None when it belongs to another attempt by now, or soon will."""
+    closed = None if heart.lost else services.finish(run=run, state=state, **outcome)
+    if closed is None:
+        log.warning("late outcome dropped run=%s attempt=%d %s", run.id, run.attempt, state.value)
+    return closed
 
 
 @app.task(name="jobs.warm")  # type: ignore[untyped-decorator]
@@ -66,43 +80,56 @@ def notify(run_id: str) -> None:
         return
     try:
         async_to_sync(layer.group_send)(f"run.{run_id}", {"type": "run.changed", "id": run_id})
-    except OSError as error:  # Redis is down: the console's own polling still sees the row
+    except (RedisError, OSError) as error:  # the console's own polling still sees the row
         log.warning("could not announce run %s: %s", run_id, error)
-
-
-def _staging_root() -> Path:
-    root = services.output_dir("staging")
-    root.mkdir(parents=True, exist_ok=True)
-    return root
 
 
 def _progress(run: JobRun) -> Any:
     def report(stage: str, done: int, total: int) -> None:
-        services.report(run=run, stage=stage, done=done, total=total)
+        try:
+            services.report(run=run, stage=stage, done=done, total=total)
+        except DatabaseTrouble as error:  # a busy database may cost a line of progress, not the run
+            log.warning("could not report progress of run %s: %s", run.id, error)
         notify(run.id)
 
     return report
 
 
 class _Heart(threading.Thread):
-    """Renews the run's lease while it is worked on, and interrupts Spark when it should stop."""
+    """Renews the run's lease while it is worked on, and interrupts Spark when it should stop.
+
+    ``lost``: no renewal succeeded for as long as a lease lasts. Another worker may have the run by now, so this one
+    renews nothing any more.
+    """
 
     def __init__(self, run: JobRun) -> None:
         super().__init__(name=f"heart-{run.id}", daemon=True)
         self._run = run
         self._stopping = threading.Event()
-        self.cancelled = False
+        self._renewed_s = time.monotonic()
+        self.lost = False
 
     def run(self) -> None:
         while not self._stopping.wait(BEAT_S):
             try:
-                if not services.beat(run=self._run):
-                    self.cancelled = True
+                if self.lost or not self._beat():
                     spark.interrupt(self._run)
             except Exception:
                 log.warning("heartbeat of run %s failed", self._run.id, exc_info=True)
             finally:
                 close_old_connections()
+
+    def _beat(self) -> bool:
+        """Whether to go on."""
+        began_s = time.monotonic()
+        try:
+            wanted = services.beat(run=self._run)
+        except DatabaseTrouble as error:
+            self.lost = time.monotonic() - self._renewed_s > services.LEASE_MS / 1000
+            log.warning("heartbeat of run %s failed: %s", self._run.id, error)
+            return not self.lost
+        self._renewed_s = began_s
+        return wanted
 
     def stop(self) -> None:
         self._stopping.set()
@@ -113,10 +140,14 @@ _stopping = threading.Event()
 
 
 def _recover_for_ever() -> None:
+    swept_s = 0.0
     while not _stopping.wait(RECOVER_S):
         try:
             for run_id in services.recover():
                 notify(run_id)
+            if not swept_s or time.monotonic() - swept_s > SWEEP_S:
+                outputs.sweep()
+                swept_s = time.monotonic()
         except Exception:
             log.warning("looking for lost runs failed", exc_info=True)
         finally:

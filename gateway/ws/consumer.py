@@ -1,7 +1,7 @@
 """``/ws/v2/consumer/…`` and ``/ws/v2/reader/…``: messages out; acknowledgements, permits and questions in.
 
 Push mode sends while fewer than ``receiverQueueSize`` messages are unanswered; pull mode (``pullMode=true``) sends as
-many as the client permitted. A closed socket returns what it held, since nothing is acknowledged but by the client.
+many as the client permitted. W2: a closed socket returns what it held, since nothing is acknowledged but by the client.
 """
 
 import asyncio

@@ -60,7 +60,7 @@ async def _open(scope: sockets.Scope, target: Target) -> pulsar.asyncio.Producer
 
 
 class _Pending:
-    """Messages that are not answered yet, bounded in number and in characters of their frames.
+    """W4. Messages that are not answered yet, bounded in number and in characters of their frames.
 
     For one reader of the socket: it alone waits. A frame of any size fits when nothing else is pending.
     """
@@ -117,7 +117,7 @@ async def _publish(
 
 
 async def _answer_to(producer: pulsar.asyncio.Producer, message: Outgoing) -> str:
-    """Publish and say how it went: ``ok`` only with the broker's receipt in hand."""
+    """W3. Publish and say how it went: ``ok`` only with the broker's receipt in hand."""
     try:
         message_id = await producer.send(
             message.content,

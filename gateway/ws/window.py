@@ -10,7 +10,7 @@ class _Out(NamedTuple):
 
 
 class Window:
-    """Every delivery takes one permit, also that of a message that comes again.
+    """W1. Every delivery takes one permit, also that of a message that comes again.
 
     Push mode: an answer gives back what all deliveries of its message took, so that free permits and unanswered
     deliveries always add up to what was allowed, whatever comes again (a broker that restarts, a topic that moves, an

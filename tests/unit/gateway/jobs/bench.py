@@ -1,0 +1,192 @@
+"""Runs on a real database and real files, played by the test: Celery's queue is a list, Spark a function."""
+
+import itertools
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from gateway.jobs import outputs, services, spark, tasks
+from gateway.jobs.models import JobRun, RunState
+from tests.gateway_client import Answer, request
+
+OVER = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
+FILES = ("a.parquet", "b.parquet")
+LONG_AGO_MS = 10 * services.QUEUE_PATIENCE_MS
+STEPS = ("claim", "create", "half", "seal", "finish", "done")
+"""Moments of an attempt: before its claim, before its directory, between two files, before they are counted, before
+the row says so, after that."""
+
+
+class Killed(BaseException):
+    """The worker ends here."""
+
+
+@contextmanager
+def database(path: Path) -> Iterator[None]:
+    """The default database is the SQLite file ``path``, for all threads."""
+    before, settings = connections["default"], connections.settings["default"]
+    connections.settings["default"] = {**settings, "NAME": str(path)}
+    del connections["default"]
+    try:
+        yield
+    finally:
+        connections["default"].close()
+        connections.settings["default"] = settings
+        connections["default"] = before
+
+
+def until(check: Callable[[], object]) -> None:
+    """Wait for the heart's thread; fails when it never does what is waited for."""
+    end = time.monotonic() + 15
+    while not check():
+        assert time.monotonic() < end, "the condition never came true"
+        time.sleep(0.002)
+
+
+class Bench:
+    """``messages``: what Celery's broker holds. ``works``: attempts that began to work, with the worker's number."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.patch = monkeypatch
+        self.messages: list[tuple[str, int]] = []
+        self.warmed: list[int] = []
+        self.real_enqueue = services.enqueue
+        self.works: list[tuple[int, int]] = []
+        self.interrupted = threading.Event()
+        self.analysis: Callable[[JobRun, Path, Any], dict[str, Any]] = self.two_files
+        self._at: dict[str, Callable[[], None]] = {}
+        self._workers = itertools.count(1)
+        monkeypatch.setattr(services, "enqueue", self._enqueue)
+        monkeypatch.setattr(spark, "run_analysis", lambda *given: self.analysis(*given))
+        monkeypatch.setattr(spark, "interrupt", lambda run: self.interrupted.set())
+        self._step("claim", services, "claim")
+        self._step("create", outputs, "create")
+        self._step("seal", outputs, "seal")
+        self._step("finish", services, "finish", after="done")
+
+    def _enqueue(self, *, run_id: str, attempt: int) -> bool:
+        self.messages.append((run_id, attempt))
+        return True
+
+    def _step(self, name: str, module: Any, function: str, after: str = "") -> None:
+        real = getattr(module, function)
+
+        def stepped(*args: Any, **named: Any) -> Any:
+            self._reach(name)
+            found = real(*args, **named)
+            if after:
+                self._reach(after)
+            return found
+
+        self.patch.setattr(module, function, stepped)
+
+    def _reach(self, step: str) -> None:
+        self._at.pop(step, lambda: None)()
+
+    def at(self, step: str, action: Callable[[], object]) -> None:
+        """``action()`` when a worker next comes to ``step``."""
+        assert step in STEPS
+        self._at[step] = lambda: (action(), None)[1]
+
+    def two_files(self, run: JobRun, directory: Path, progress: Any) -> dict[str, Any]:
+        """An analysis whose files and result name the attempt and the worker."""
+        worker = next(self._workers)
+        self.works.append((run.attempt, worker))
+        text = f"attempt {run.attempt} by worker {worker}" + "." * worker
+        progress("reading", 1, 2)
+        (directory / FILES[0]).write_text(text)
+        self._reach("half")
+        (directory / FILES[1]).write_text(text)
+        progress("reading", 2, 2)
+        return {"by": text}
+
+    def create(self) -> JobRun:
+        """A run that a user asked for."""
+        topic = "persistent://public/default/t"
+        return services.create(analysis="topic-profile", parameters={"topic": topic})
+
+    def work(self) -> None:
+        """A worker takes Celery's next message, and survives or is killed."""
+        with suppress(Killed):
+            tasks.execute(*self.messages.pop(0))
+
+    def age(self) -> None:
+        """All leases are over, and all patience."""
+        JobRun.objects.exclude(state__in=OVER).update(
+            lease_until_ms=0, created_at=services.now_ms() - LONG_AGO_MS
+        )
+
+    def recover(self) -> list[str]:
+        """What workers do every few seconds, after a long time."""
+        self.age()
+        return services.recover()
+
+    def between_statements(self, action: Callable[[], object]) -> AbstractContextManager[None]:
+        """In this block ``action()`` happens once, right after the next statement that changed rows."""
+        pending = [action]
+
+        def watch(execute: Any, sql: str, *rest: Any) -> Any:
+            found = execute(sql, *rest)
+            if sql.startswith("UPDATE") and pending:
+                pending.pop()()
+            return found
+
+        return connections["default"].execute_wrapper(watch)
+
+    def settle(self, run: JobRun) -> JobRun:
+        """Workers go on until the run is over; then the leavings are swept."""
+        while (now := JobRun.objects.get(id=run.id)).state not in OVER:
+            if not self.messages:
+                self.recover()
+            while self.messages:
+                self.work()
+        outputs.sweep()
+        return now
+
+
+class Shown:
+    """What the REST API shows of a run."""
+
+    def __init__(self, run: JobRun) -> None:
+        answer: Answer = request("GET", f"/api/v1/runs/{run.id}")
+        assert answer.status == 200, answer
+        self.body: dict[str, Any] = answer.json
+        self.state = self.body["state"]
+        self.files: dict[str, str] = {}
+        for item in self.body["downloads"]:
+            answer = request("GET", item["href"])
+            assert answer.status == 200, answer
+            assert len(answer.body) == item["bytes"], "the size that is told is the file's"
+            self.files[item["name"]] = answer.body.decode()
+
+    def check_one_attempt(self) -> str:
+        """The result and both files are of one attempt, which is the only one on disk; what it wrote."""
+        assert self.state == "succeeded", self.body
+        by: str = self.body["result"]["by"]
+        assert self.files == dict.fromkeys(FILES, by), "files and result are one attempt's"
+        assert directories() == [f"{self.body['id']}.{self.body['attempt']}"]
+        return by
+
+    def check_nothing(self) -> None:
+        """No result and no file, in the answer or on disk."""
+        assert (self.body["result"], self.files) == (None, {})
+        assert directories() == []
+
+
+def directories() -> list[str]:
+    return sorted(path.name for path in outputs.root().glob("*"))
+
+
+def prepare(directory: Path, template: Path, settings: Any) -> Path:
+    """A data directory with a fresh database, for ``settings``; the database's path."""
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, data_dir=directory)
+    shutil.copy(template, directory / "console.sqlite3")
+    return directory / "console.sqlite3"

@@ -1,0 +1,194 @@
+"""Lost workers, lost messages and cancellations, with several workers looking after them at once."""
+
+import pytest
+from kombu.exceptions import OperationalError
+
+from gateway.jobs import services, tasks
+from gateway.jobs.models import JobRun, RunState
+from tests.gateway_client import request
+from tests.unit.gateway.jobs.bench import Bench, Shown
+
+
+def stored(run: JobRun) -> JobRun:
+    return JobRun.objects.get(id=run.id)
+
+
+def running(bench: Bench) -> JobRun:
+    """A run whose worker was killed after its claim."""
+    run = bench.create()
+    services.claim(run_id=run.id, attempt=1)
+    bench.messages.clear()
+    return run
+
+
+def test_two_workers_that_find_the_same_lost_run_queue_it_once(bench: Bench) -> None:
+    run = running(bench)
+    bench.age()
+    real = services._worker_lost
+    others: list[list[str]] = []
+
+    def second_first(found: JobRun) -> bool:
+        bench.patch.setattr(services, "_worker_lost", real)
+        others.append(services.recover())
+        return real(found)
+
+    bench.patch.setattr(services, "_worker_lost", second_first)
+    assert services.recover() == []
+    assert others == [[run.id]]
+    assert bench.messages == [(run.id, 2)]
+    assert stored(run).attempt == 2
+
+
+def test_two_workers_that_find_the_same_lost_message_send_it_once(bench: Bench) -> None:
+    run = bench.create()
+    bench.messages.clear()
+    bench.age()
+    real = services._as_read
+
+    def second_first(found: JobRun) -> object:
+        bench.patch.setattr(services, "_as_read", real)
+        services.recover()
+        return real(found)
+
+    bench.patch.setattr(services, "_as_read", second_first)
+    assert services.recover() == []
+    assert bench.messages == [(run.id, 1)]
+
+
+def test_a_heartbeat_that_comes_late_but_in_time_keeps_the_run(bench: Bench) -> None:
+    """The lease was over when it was looked at, and is renewed before the run is given on."""
+    run = running(bench)
+    bench.age()
+    real = services._worker_lost
+
+    def beats_first(found: JobRun) -> bool:
+        assert services.beat(run=run)
+        return real(found)
+
+    bench.patch.setattr(services, "_worker_lost", beats_first)
+    assert services.recover() == []
+    assert (stored(run).state, stored(run).attempt) == (RunState.RUNNING, 1)
+
+
+def test_a_run_that_is_claimed_while_its_message_is_sought_keeps_its_lease(bench: Bench) -> None:
+    """The late message arrives between the look at the queued runs and the change of what was seen."""
+    run = bench.create()
+    bench.age()
+    real = services._as_read
+
+    def claimed_first(found: JobRun) -> object:
+        assert services.claim(run_id=run.id, attempt=1) is not None
+        return real(found)
+
+    bench.patch.setattr(services, "_as_read", claimed_first)
+    assert services.recover() == []
+    bench.patch.setattr(services, "_as_read", real)
+    assert services.recover() == [], "the worker that has just begun is not taken for lost"
+    assert (stored(run).state, stored(run).attempt) == (RunState.RUNNING, 1)
+
+
+def test_a_run_that_is_cancelled_while_it_is_recovered_ends_as_cancelled(bench: Bench) -> None:
+    run = running(bench)
+    bench.age()
+    real = services._worker_lost
+
+    def cancelled_first(found: JobRun) -> bool:
+        services.cancel(run_id=run.id)
+        return real(found)
+
+    bench.patch.setattr(services, "_worker_lost", cancelled_first)
+    services.recover()
+    assert bench.settle(run).state == RunState.CANCELLED
+    assert bench.works == []
+
+
+@pytest.mark.parametrize("state", ["queued", "running"])
+def test_a_cancellation_is_not_lost_between_a_worker_and_the_next(bench: Bench, state: str) -> None:
+    run = running(bench) if state == "running" else bench.create()
+
+    def moves_on() -> None:
+        bench.recover()
+
+    with bench.between_statements(moves_on):
+        assert services.cancel(run_id=run.id).cancel_requested
+    assert bench.settle(run).state == RunState.CANCELLED
+    assert bench.works == []
+
+
+def test_a_worker_that_stands_still_within_its_claim_does_not_take_the_next_attempt(
+    bench: Bench,
+) -> None:
+    run = bench.create()
+
+    def overtaken() -> None:
+        bench.recover()
+        assert services.claim(run_id=run.id, attempt=2) is not None
+
+    with bench.between_statements(overtaken):
+        found = services.claim(run_id=run.id, attempt=1)
+    assert found is None, "the second attempt is another worker's"
+
+
+@pytest.fixture
+def broker_gone(bench: Bench) -> None:
+    """Celery cannot reach Redis: what a producer gets whose connection is refused."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise OperationalError("Error 111 connecting to 127.0.0.1:6379. Connection refused.")
+
+    bench.patch.setattr(tasks.execute, "apply_async", refused)
+    bench.patch.setattr(tasks.warm, "apply_async", refused)
+    bench.patch.setattr(services, "enqueue", bench.real_enqueue)
+
+
+def broker_back(bench: Bench) -> None:
+    def taken(arguments: tuple[str, int], **_: object) -> None:
+        bench.messages.append(arguments)
+
+    bench.patch.setattr(tasks.execute, "apply_async", taken)
+    bench.patch.setattr(tasks.warm, "apply_async", lambda arguments, **_: bench.warmed.append(1))
+
+
+@pytest.mark.usefixtures("broker_gone")
+def test_a_run_that_no_worker_could_be_told_of_is_queued_and_done_later(bench: Bench) -> None:
+    body = {"analysis": "topic-profile", "parameters": {"topic": "persistent://public/default/t"}}
+    answer = request("POST", "/api/v1/runs", body, content_type="application/json")
+    assert (answer.status, answer.json["state"]) == (201, "queued"), "it is stored and will be done"
+    run = JobRun.objects.get(id=answer.json["id"])
+    bench.recover()  # still nobody
+    assert stored(run).state == RunState.QUEUED
+    broker_back(bench)
+    assert bench.recover() == [run.id]
+    assert bench.messages == [(run.id, 1)]
+    bench.work()
+    Shown(run).check_one_attempt()
+
+
+@pytest.mark.usefixtures("broker_gone")
+def test_a_lost_worker_while_the_broker_is_gone_costs_one_attempt(bench: Bench) -> None:
+    run = running(bench)
+    for _ in range(5):
+        bench.recover()
+    assert (stored(run).state, stored(run).attempt) == (RunState.QUEUED, 2)
+    broker_back(bench)
+    bench.settle(run)
+    Shown(run).check_one_attempt()
+
+
+@pytest.mark.usefixtures("broker_gone")
+def test_every_waiting_run_is_told_of_once_the_broker_is_back(bench: Bench) -> None:
+    runs = {bench.create().id for _ in range(5)}
+    bench.recover()
+    broker_back(bench)
+    bench.recover()
+    assert {run_id for run_id, _ in bench.messages} == runs
+
+
+@pytest.mark.usefixtures("broker_gone")
+def test_spark_is_asked_for_again_when_nobody_could_be_asked(bench: Bench) -> None:
+    bench.patch.setattr(services, "_warmed_ms", 0)
+    services.warm()
+    broker_back(bench)
+    services.warm()
+    services.warm()  # just asked
+    assert bench.warmed == [1]
