@@ -28,11 +28,11 @@ check:
 	$(VENV)/python manage.py export_openapi --check
 
 unit:
-	PYTHONASYNCIODEBUG=1 $(VENV)/pytest -q --timeout 60 tests/unit tests/golden tests/contract tests/fuzz
+	PYTHONASYNCIODEBUG=1 $(VENV)/pytest -q tests/unit tests/golden tests/contract tests/fuzz
 
 # Real ZooKeeper, real processes, the official client, Spark; the crash tests; Apache beside us where Maven is.
 slow:
-	$(VENV)/pytest -q --timeout 180 tests/integration tests/interop tests/crash tests/oracle
+	$(VENV)/pytest -q --timeout 600 tests/integration tests/interop tests/crash tests/oracle
 
 console:
 	$(PYTHON) bootstrap.py --npm run check
@@ -40,7 +40,7 @@ console:
 	$(PYTHON) bootstrap.py --npm run size
 
 e2e:
-	$(VENV)/pytest -q --timeout 300 tests/e2e
+	$(VENV)/pytest -q --timeout 600 tests/e2e
 
 # A short campaign of the seeded simulator; `make sim SEEDS=5000` for a long one.
 sim:

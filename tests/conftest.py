@@ -1,14 +1,35 @@
 """Fixtures that several suites share: a real ZooKeeper server."""
 
+import asyncio
+import os
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.virtual_time import VirtualLoop
+
+# A test finds the same on every run and on every machine, however busy; HYPOTHESIS_PROFILE=search looks further.
+settings.register_profile(
+    "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "search", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], Any]]:
+    """Which event loop a test runs on."""
+    virtual = item.get_closest_marker("virtual_time") is not None
+    return {"loop": VirtualLoop if virtual else asyncio.new_event_loop}
 
 
 def find_java() -> str | None:

@@ -224,10 +224,14 @@ class Cluster:
         self.brokers: list[BrokerProcess] = []
         self._made = 0
         self._bookie_settings: dict[str, str] = {}
+        self.special: dict[str, dict[str, str]] = {}
+        """Settings of single bookies, by name."""
 
     def add_bookie(self, **settings: str) -> BookieProcess:
         self._made += 1
-        bookie = BookieProcess(f"bookie-{self._made}", self.directory, self.metadata, **settings)
+        name = f"bookie-{self._made}"
+        settings |= self.special.get(name, {})
+        bookie = BookieProcess(name, self.directory, self.metadata, **settings)
         self.bookies.append(bookie)
         return bookie
 
@@ -299,9 +303,11 @@ def running_cluster(
     brokers: int = 1,
     bookie_settings: dict[str, str],
     broker_settings: dict[str, str] | None = None,
+    special: dict[str, dict[str, str]] | None = None,
 ) -> Iterator[Cluster]:
-    """A cluster for the length of a ``with`` block."""
+    """A cluster for the length of a ``with`` block. ``special``: further settings of single bookies, by name."""
     cluster = Cluster(directory, zookeeper, directory.name)
+    cluster.special = special or {}
     try:
         cluster.start(bookies, brokers, bookie_settings, broker_settings or {})
         yield cluster

@@ -10,7 +10,6 @@ JOURNAL = ("journal.sync", "journal.sync_header", "journal.sync_fill")
 FLUSH = ("entrylog.sync", "manifest.sync", "lastmark.sync", "index.flush")
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("operation", [*JOURNAL, *FLUSH])
 async def test_a_failed_sync_ends_the_bookie(places: Any, operation: str) -> None:
     place = await places("eio")

@@ -27,7 +27,7 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield made
 
 
-@pytest.mark.timeout(60 + 30 * ROUNDS)
+@pytest.mark.timeout(300 + 30 * ROUNDS)
 def test_confirmed_messages_survive_kills_of_every_tier(
     instance: Instance, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,7 +56,6 @@ def test_confirmed_messages_survive_kills_of_every_tier(
     assert load.in_order()
 
 
-@pytest.mark.timeout(120)
 def test_acknowledged_messages_do_not_come_back_after_a_kill(instance: Instance) -> None:
     """Acknowledgements confirmed by closing the consumer are durable: a killed broker starts behind them."""
     topic = "persistent://public/default/crash-acks"
@@ -82,7 +81,6 @@ def test_acknowledged_messages_do_not_come_back_after_a_kill(instance: Instance)
         client.close()
 
 
-@pytest.mark.timeout(120)
 def test_data_that_was_moved_is_served_by_the_next_instance_on_other_ports(tmp_path: Path) -> None:
     topic = "persistent://public/default/kept"
     with running_instance(tmp_path / "data") as first:

@@ -41,7 +41,7 @@ def finish(load: Load, what: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert load.in_order()
 
 
-@pytest.mark.timeout(60 + 30 * ROUNDS)
+@pytest.mark.timeout(300 + 30 * ROUNDS)
 def test_publishing_goes_on_while_bookies_die_one_at_a_time(
     instance: Instance, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,7 +62,6 @@ def test_publishing_goes_on_while_bookies_die_one_at_a_time(
     finish(load, f"seed {SEED}, {ROUNDS} bookies killed, one of three at a time", capsys)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("name", "pause_s"),
     [("bookie-2", 0.5), ("bookie-3", 4.0), ("broker-1", 0.5), ("broker-1", 4.0)],

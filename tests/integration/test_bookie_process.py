@@ -79,7 +79,6 @@ async def start(directory: Path) -> tuple[asyncio.subprocess.Process, Client]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 async def test_nothing_answered_is_lost_by_kill_9(tmp_path: Path) -> None:
     draw = random.Random(3)
     answered: dict[tuple[int, int], bytes] = {}

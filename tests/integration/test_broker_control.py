@@ -160,15 +160,16 @@ async def test_a_previewed_change_of_the_cursor_does_what_it_said(instance: Inst
 
 
 async def test_any_broker_knows_the_owner_and_a_drained_one_hands_over(instance: Instance) -> None:
-    await instance.broker()
-    await instance.broker()
+    both = [await instance.broker(), await instance.broker()]
     admin, names = instance.admin, [TopicName.parse(f"t{i}") for i in range(12)]
+    for number, bundle in enumerate(await both[0].running.ownership.bundles(TOPIC.namespace)):
+        assert await both[number % 2].running.ownership.acquire(bundle)
     for name in names:
         await admin.create_topic(name)
     addresses = await admin.brokers()
     assert len(addresses) == 2
     owners = {name: instance.owner(name) for name in names}
-    assert len({id(owner) for owner in owners.values()}) == 2
+    assert set(map(id, owners.values())) == set(map(id, both))
     for name in names:
         found = await admin.lookup(name)
         assert found["brokerUrl"] == owners[name].record.service_url

@@ -86,7 +86,6 @@ def shape(value: Any) -> Any:
     return "null" if value is None else "number"
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("group", ["topics", "subscriptions", "lookup"])
 def test_recorded_calls_are_answered_as_recorded(instance: Instance, group: str) -> None:
     make(instance, SETUP)

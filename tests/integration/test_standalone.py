@@ -150,7 +150,6 @@ def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
         ({"MAGNETAR_AUTHENTICATION_ENABLED": "perhaps"}, "gateway refuses its settings (exit 78: "),
     ],
 )
-@pytest.mark.timeout(60)
 def test_a_setting_that_a_child_refuses_ends_the_instance(
     settings: dict[str, str], text: str, tmp_path: Path
 ) -> None:
@@ -214,7 +213,6 @@ def test_status_lists_every_child_with_its_ports(instance: Instance) -> None:
     assert f"pulsar={instance.ports['BROKER']}" in done.stdout
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", ["worker", "gateway", "broker-1", "bookie-1"])
 def test_a_stopped_child_stays_down_and_start_returns_when_it_serves(
     instance: Instance, name: str
@@ -231,7 +229,6 @@ def test_a_stopped_child_stays_down_and_start_returns_when_it_serves(
     publish_and_consume(instance, f"after-{name}")
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", ["zookeeper", "redis"])
 def test_everything_recovers_from_the_death_of_what_it_stands_on(
     instance: Instance, name: str
@@ -248,7 +245,6 @@ def test_everything_recovers_from_the_death_of_what_it_stands_on(
     assert {other for other in now if now[other] != others[other]} == {name}
 
 
-@pytest.mark.timeout(170)
 def test_a_killed_supervisor_takes_its_children_along_and_the_next_goes_on(tmp_path: Path) -> None:
     instance = Instance(tmp_path / "data")
     instance.start()
@@ -268,7 +264,6 @@ def test_a_killed_supervisor_takes_its_children_along_and_the_next_goes_on(tmp_p
     wait_until(lambda: not alive(instance.data_dir), 10, "nothing left behind")
 
 
-@pytest.mark.timeout(120)
 def test_ctrl_c_ends_everything_in_seconds_without_a_complaint(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

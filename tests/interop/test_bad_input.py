@@ -28,8 +28,6 @@ MEMORY_KB = 24_000
 TOPIC = "persistent://public/default/attacked"
 _numbers = itertools.count()
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:

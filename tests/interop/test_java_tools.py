@@ -19,7 +19,7 @@ LEAN = {"PEER_GC": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", "PEER_MEM": "-Xms
 TOPIC = "persistent://java/ns/one"
 PARTED = "persistent://java/ns/parts"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

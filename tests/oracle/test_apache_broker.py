@@ -16,7 +16,7 @@ from tests.oracle.servers import ApacheBroker, OurBookies, OurBroker
 from tests.oracle.story import Story
 from tests.oracle.znodes import cursor_shape, dump, remember, topic_shape
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow]
 
 NAMESPACE = "persistent://public/default"
 PERSIST_S = 1.3

@@ -18,7 +18,7 @@ from engine.wire import bookie_v3 as v3
 from engine.wire import bookkeeper_pb2 as pb
 from tests.oracle.servers import ApacheBookies, OurBookies
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow]
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "wire" / "bookie_answers.json"
 KEY, OTHER_KEY = bytes.fromhex("850bf1071c5e3d8c24235676f8816ae0cbe2f14f"), b"x" * 20

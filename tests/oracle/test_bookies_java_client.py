@@ -20,7 +20,7 @@ from tests.oracle.ledgers_java import (
 )
 from tests.oracle.servers import OurBookies
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow]
 
 DIGESTS = ("CRC32C", "CRC32", "MAC", "DUMMY")
 

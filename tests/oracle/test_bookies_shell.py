@@ -10,7 +10,7 @@ import pytest
 from tests.oracle.ledgers_java import JavaLedgers, expected
 from tests.oracle.servers import OurBookies
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow]
 
 QUORUMS = ("-ensemble", 3, "-writeQuorum", 3, "-ackQuorum", 2)
 

@@ -474,7 +474,6 @@ def clients(sides: tuple[Side, Side]) -> Iterator[list[pulsar.Client]]:
         client.close()
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("run", SCENARIOS, ids=lambda run: run.__name__)
 def test_the_client_sees_the_same_on_both_sides(
     sides: tuple[Side, Side], clients: list[pulsar.Client], run: Scenario

@@ -23,7 +23,7 @@ from tests.ledger_cluster import Listener, payloads_of, run_of
 from tests.oracle.ledgers_java import FENCED, UNAUTHORIZED, JavaLedgers, expected, payload
 from tests.oracle.servers import ApacheBookies, OurBookies, connected
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow]
 
 Bookies = ApacheBookies | OurBookies
 

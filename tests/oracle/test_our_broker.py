@@ -12,7 +12,7 @@ from tests.crash.load import Load, finish
 from tests.oracle.servers import ApacheBookies, OurBroker
 from tests.oracle.story import Story
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow]
 
 NAMESPACE = "persistent://public/default"
 

@@ -18,7 +18,7 @@ from tests.oracle.servers import ApacheBookies, OurBookies, connected, make_root
 from tests.oracle.test_ledgers_both_sides import ask, ours
 from tests.oracle.znodes import dump, remember
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow]
 
 UUID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -143,14 +143,26 @@ async def test_bookies_of_the_own_rack_are_asked_first(world: World) -> None:
     assert [len(bookie.batch_requests) for bookie in members] == [0, 0, 3]
 
 
-async def test_a_bookie_that_hangs_loses_its_connection_and_all_who_wait_know(world: World) -> None:
+async def test_a_bookie_that_hangs_loses_its_connection_and_all_who_wait_know(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await world.start(2)
     ledger, members = await closed_ledger(world, (2, 2, 2), 10)
-    client = world.client(speculative_read_timeout_s=0.0, read_entry_timeout_s=0.3)
-    members[0].answer = silent
+    client = world.client(speculative_read_timeout_s=0.0, read_entry_timeout_s=3600.0)
+    asked = asyncio.Event()
+
+    def hang(bookie: Scripted, request: object) -> list[bytes]:
+        asked.set()
+        return silent(bookie, request)
+
+    members[0].answer = hang
     reader = await client.open(ledger, recover=False)
     channel = client.bookies.reading(members[0].name)
-    assert await read_all(reader) == numbered(10)
+    reading = asyncio.ensure_future(read_all(reader))
+    await asked.wait()
+    now = (loop := asyncio.get_running_loop()).time
+    monkeypatch.setattr(loop, "time", lambda: now() + 3600.0)
+    assert await reading == numbered(10)
     assert channel.down is not None
     assert "hangs" in channel.down
 

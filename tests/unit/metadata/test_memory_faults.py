@@ -14,6 +14,8 @@ from engine.metadata.store import (
     StoreUnavailableError,
 )
 
+pytestmark = pytest.mark.virtual_time
+
 T = 0.3  # session timeout, seconds
 
 
@@ -92,7 +94,7 @@ async def test_partitioned_client_gives_up_before_the_server_does() -> None:
     server.partition(one.session_id)
     with pytest.raises((StoreUnavailableError, SessionExpiredError)):
         await one.get("/e")
-    assert one.state is not SessionState.CONNECTED
+    await until(lambda: one.state is not SessionState.CONNECTED)
     given_up_first = False
     async with asyncio.timeout(5):
         while await two.exists("/e") is not None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.ws import consumer as endpoint
@@ -66,7 +66,6 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(size=st.integers(1, 4), steps=STEPS)
 async def test_permits_are_conserved_in_push_mode(size: int, steps: list[tuple[str, int]]) -> None:
     """However messages come, come again and are answered: as many are out as may be, and in the end all may again."""
@@ -87,7 +86,6 @@ async def test_permits_are_conserved_in_push_mode(size: int, steps: list[tuple[s
         assert await talk.came() == list(range(100, 100 + size)), "the window is whole again"
 
 
-@settings(deadline=None)
 @given(steps=st.lists(st.one_of(STEPS.map(lambda s: s[:3]), st.integers(1, 3)), max_size=10))
 async def test_permits_are_conserved_in_pull_mode(steps: list[Any]) -> None:
     """As many deliveries as the client permitted, first ones and repeated ones alike; answers permit nothing."""

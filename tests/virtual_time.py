@@ -1,0 +1,25 @@
+"""Time that does not depend on the machine, for tests marked ``virtual_time``: they may wait for timers and for nothing
+outside of the process, such as sockets, files or threads."""
+
+import asyncio
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """When nothing is left to do, it is at once the time of the next timer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now = 0.0
+        selector = self._selector  # type: ignore[attr-defined]
+        wait = selector.select
+
+        def select(timeout: float | None = None) -> object:
+            if timeout is not None:
+                self._now += max(timeout, 0.0)
+                timeout = 0.0
+            return wait(timeout)
+
+        selector.select = select
+
+    def time(self) -> float:
+        return self._now
