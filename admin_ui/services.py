@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from admin_ui.models import SavedView
+from engine.admin.fan_out import on_each
 from engine.base.errors import AdminError
 from engine.base.names import TopicName
 from gateway.services import catalog
@@ -34,7 +35,7 @@ async def preview(
             member, subscription, change, count=count, timestamp_ms=timestamp
         )
 
-    found = await catalog.each(await _members(engine, topic, change), one)
+    found = await on_each(await _members(engine, topic, change), one)
     if len(found) == 1:
         return {key: found[0].get(key) for key in ("affected", "from", "to")}
     return {"affected": sum(item["affected"] for item in found), "from": None, "to": None}
@@ -60,7 +61,7 @@ async def apply(
         else:
             await engine.admin.reset_cursor(member, subscription, timestamp_ms=timestamp)
 
-    await catalog.each(await _members(engine, topic, change), one)
+    await on_each(await _members(engine, topic, change), one)
 
 
 async def _members(engine: Engine, topic: TopicName, change: Change) -> list[TopicName]:

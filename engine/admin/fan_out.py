@@ -22,28 +22,27 @@ async def on_each(
     says how many succeeded. Cancelled: some may have happened.
     """
     gate = asyncio.Semaphore(IN_FLIGHT_MAX)
+    results: dict[int, R] = {}
+    failures: dict[int, Exception] = {}
 
-    async def one(topic: TopicName) -> R:
+    async def one(index: int, topic: TopicName) -> None:
         async with gate:
-            return await work(topic)
+            try:
+                results[index] = await work(topic)
+            except Exception as error:  # raised below, when the others have ended
+                failures[index] = error
 
-    outcomes = await asyncio.gather(*(one(topic) for topic in topics), return_exceptions=True)
-    results: list[R] = []
-    failures: list[tuple[TopicName, BaseException]] = []
-    for topic, outcome in zip(topics, outcomes, strict=True):
-        if isinstance(outcome, BaseException):
-            failures.append((topic, outcome))
-        else:
-            results.append(outcome)
+    await asyncio.gather(*(one(index, topic) for index, topic in enumerate(topics)))
     if failures:
-        topic, error = failures[0]
+        first = min(failures)
+        error = failures[first]
         if len(topics) > 1:
-            raise _naming(topic, error, len(results), len(topics)) from error
+            raise _naming(topics[first], error, len(results), len(topics)) from error
         raise error
-    return results
+    return [results[index] for index in range(len(topics))]
 
 
-def _naming(topic: TopicName, error: BaseException, succeeded: int, total: int) -> BaseException:
+def _naming(topic: TopicName, error: Exception, succeeded: int, total: int) -> Exception:
     if isinstance(error, AdminError):
         status, reason = error.status, error.reason
     elif isinstance(error, WorldError):

@@ -104,20 +104,21 @@ async def create_partitioned(
 ) -> None:
     """409 when a topic of that name exists, 406 for a count outside 1..PARTITIONS_MAX, 412 for a partition's name.
 
-    ``create_partitions`` makes the partitions themselves at once, so that they are listed before first use.
+    The partitions come first: what the record promises exists and is listed before first use. Without
+    ``create_partitions`` each is made at its first use.
     """
     check_parent(topic)
     await require_namespace(store, topic)
     check_count(partitions)
-    if await topic_exists(store, topic):
+    if await topic_exists(store, topic) or await find_partitions(store, topic) is not None:
         raise AdminError(409, "This topic already exists")
     record: Document = {"partitions": partitions, "deleted": False}
     if properties:
         record["properties"] = dict(properties)
-    value = documents.encode(record)
-    await create_node(store, partitioned_path(topic), value, "This topic already exists")
     if create_partitions:
         await create_missing_partitions(store, topic, 0, partitions)
+    value = documents.encode(record)
+    await create_node(store, partitioned_path(topic), value, "This topic already exists")
 
 
 async def create_missing_partitions(
@@ -130,10 +131,10 @@ async def create_missing_partitions(
         await create_missing(store, topic.partition_at(index))
 
 
-async def create_missing(store: MetadataStore, topic: TopicName) -> None:
-    """Make a persistent topic exist, as ``create_missing_partitions`` does."""
+async def create_missing(store: MetadataStore, topic: TopicName, record: bytes = b"") -> None:
+    """Make a persistent topic exist, as ``create_missing_partitions`` does. ``record``: of one that is made now."""
     try:
-        await store.create(ledger_path(topic), make_parents=True)
+        await store.create(ledger_path(topic), record, make_parents=True)
     except NodeExistsError:
         return
 

@@ -88,9 +88,13 @@ class AdminPages:
         except AdminError as error:
             return json_response(error.status, {"reason": error.reason})
         except BrokerError as error:
-            return json_response(_STATUS_OF_CODE.get(error.code, 500), {"reason": str(error)})
+            return json_response(_status_of(error), {"reason": str(error)})
         except (StoreUnavailableError, SessionExpiredError) as error:
             return json_response(503, {"reason": f"The metadata store does not answer: {error}"})
+
+
+def _status_of(error: BrokerError) -> int:
+    return _STATUS_OF_CODE.get(error.code, 503 if error.retriable else 500)
 
 
 def _get(request: Request) -> Response | None:

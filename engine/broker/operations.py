@@ -23,6 +23,7 @@ from engine.broker.topic import RESERVED_CURSORS, Topic
 from engine.broker.topics import TopicRegistry
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
+from engine.managed.records import TopicRecord
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
@@ -99,10 +100,11 @@ class BrokerOperations:
         await topics.check_new_topic(store, name)
         await self._here(name)
         await self._parts.catalog.check_room(name)
-        await topics.create_missing(store, name)
-        topic = await self._registry.get(name, create=True)
-        if args.properties:
-            await topic.ledger.update_properties(dict(args.properties))
+        record = TopicRecord(properties=dict(args.properties))
+        await topics.create_missing(
+            store, name, record.encode()
+        )  # whole at once: a repeat says 409
+        await self._registry.get(name, create=True)
 
     async def delete_topic(self, args: api.DeleteTopic) -> None:
         name = args.name

@@ -301,7 +301,7 @@ class Topic:
                     await subscription.close(force=force)
                     await self._delete(subscription)
                 elif name in self.unread:
-                    await self.ledger.delete_cursor(name)
+                    await self._delete_unread(name)
                 else:
                     return SubscriptionNotFound("Subscription not found")
             except BrokerError as error:
@@ -309,6 +309,17 @@ class Topic:
             except (WorldError, ManagedLedgerError) as error:
                 return ServiceNotReady(f"Subscription {name} is not known to be deleted: {error}")
         return None
+
+    async def _delete_unread(self, name: str) -> None:
+        """Whoever reads the cursor just now is waited for: then it is found to be gone, or its subscription is back."""
+        try:
+            await self.ledger.delete_cursor(name)
+        except CursorNotFoundError:
+            log.debug("cursor was gone topic=%s cursor=%s", self.name, name)
+        finally:
+            back = self.subscriptions.pop(name, None)
+            if back is not None:
+                await back.close(force=True)
 
     async def _delete(self, subscription: Subscription) -> None:
         try:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from engine.base.names import PARTITION_SUFFIX, TopicName
 from engine.metadata import paths
@@ -24,14 +24,23 @@ async def children(store: MetadataStore, path: str) -> list[str]:
 
 
 async def each(items: Iterable[T], work: Callable[[T], Awaitable[R]]) -> list[R]:
-    """``work`` on every item, at most ``IN_FLIGHT_MAX`` at a time; results in order."""
+    """``work`` on every item, at most ``IN_FLIGHT_MAX`` at a time; results in order. Waits for all of them, and raises
+    then what the first that failed raised."""
     gate = asyncio.Semaphore(IN_FLIGHT_MAX)
+    failures: list[Exception] = []
 
-    async def one(item: T) -> R:
+    async def one(item: T) -> R | None:
         async with gate:
-            return await work(item)
+            try:
+                return await work(item)
+            except Exception as error:  # raised below, when the others have ended
+                failures.append(error)
+                return None
 
-    return list(await asyncio.gather(*(one(item) for item in items)))
+    results = await asyncio.gather(*(one(item) for item in items))
+    if failures:
+        raise failures[0]
+    return cast(list[R], list(results))
 
 
 async def namespaces(store: MetadataStore) -> list[str]:

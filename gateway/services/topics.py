@@ -8,6 +8,7 @@ from typing import Any
 from engine.admin import api, changes, documents
 from engine.admin import partitions as partitioned_topics
 from engine.admin import topics as metadata
+from engine.admin.fan_out import on_each
 from engine.base.errors import AdminError, InvalidNameError
 from engine.base.names import PERSISTENT, NamespaceName, TopicName, check_subscription
 from gateway.services.catalog import each
@@ -68,7 +69,7 @@ async def members(engine: Engine, name: TopicName) -> list[TopicName]:
     parts = [name.partition_at(index) for index in range(count)]
     if not name.persistent:
         return parts
-    exist = await each(parts, lambda part: metadata.topic_exists(engine.store, part))
+    exist = await on_each(parts, lambda part: metadata.topic_exists(engine.store, part))
     return [part for part, exists in zip(parts, exist, strict=True) if exists]
 
 
@@ -225,7 +226,7 @@ async def partitioned_stats(
     """PartitionedTopicStats: sums, the record, and each partition's own numbers."""
     record = await _parent(engine, name)
     parts = await members(engine, name)
-    found = await each(parts, lambda part: engine.admin.topic_stats(part, **flags))
+    found = await on_each(parts, lambda part: engine.admin.topic_stats(part, **flags))
     answer = sum_stats(found)
     answer["metadata"] = record
     named = {str(part): numbers for part, numbers in zip(parts, found, strict=True)}
@@ -237,7 +238,7 @@ async def partitioned_internal_stats(engine: Engine, name: TopicName) -> Json:
     """PartitionedTopicInternalStats."""
     record = await _parent(engine, name)
     parts = await members(engine, name)
-    found = await each(parts, lambda part: engine.admin.internal_stats(part))
+    found = await on_each(parts, lambda part: engine.admin.internal_stats(part))
     named = {str(part): numbers for part, numbers in zip(parts, found, strict=True)}
     return {"metadata": record, "partitions": named}
 
@@ -276,7 +277,7 @@ async def terminate(engine: Engine, name: TopicName) -> Json:
 
 async def unload(engine: Engine, name: TopicName) -> None:
     """Close the topic, or every partition, on its broker."""
-    await each(await members(engine, name), engine.admin.unload)
+    await on_each(await members(engine, name), engine.admin.unload)
 
 
 async def trim(engine: Engine, name: TopicName) -> None:
@@ -285,7 +286,7 @@ async def trim(engine: Engine, name: TopicName) -> None:
     async def one(part: TopicName) -> None:
         await engine.admin.call("trim", api.OnTopic(str(part)))
 
-    await each(await members(engine, name), one)
+    await on_each(await members(engine, name), one)
 
 
 async def examine(engine: Engine, name: TopicName, initial: str, nth: int) -> Json:
@@ -341,7 +342,7 @@ def bundle_ranges(policies: documents.Document) -> list[str]:
 
 async def subscriptions(engine: Engine, name: TopicName) -> list[str]:
     """Names; of a partitioned topic those of any partition."""
-    found = await each(await members(engine, name), engine.admin.subscriptions)
+    found = await on_each(await members(engine, name), engine.admin.subscriptions)
     return sorted({title for titles in found for title in titles})
 
 
@@ -374,7 +375,7 @@ async def create_subscription(
             return error
         return None
 
-    conflicts = await each(parts, one)
+    conflicts = await on_each(parts, one)
     first = conflicts[0]
     if first is not None and all(conflicts):
         raise first
@@ -399,7 +400,7 @@ async def on_subscription(
             return False
         return True
 
-    if not any(await each(parts, one)):
+    if not any(await on_each(parts, one)):
         raise AdminError(404, "Subscription not found")
 
 

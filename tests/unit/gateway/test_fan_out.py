@@ -1,0 +1,197 @@
+"""A verb on a partitioned topic of three when one partition fails, is in use, or is made anew meanwhile."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.admin import topics as metadata
+from engine.base.errors import AdminError
+from engine.base.names import TopicName
+from engine.broker.consumer import Consumer, SubscriptionType
+from engine.managed.ledger import InitialPosition
+from gateway.services import topics
+from tests.admin_bench import AdminBench
+from tests.unit.broker.bench import Client
+
+TOPIC = TopicName.parse("persistent://public/default/pt")
+PARTS = [TOPIC.partition_at(index) for index in range(3)]
+ENTRIES = 4
+
+Call = Callable[[AdminBench], Awaitable[object]]
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    """With a topic of three partitions, a subscription ``s`` and a backlog on each."""
+    made = AdminBench(tmp_path)
+    await made.start()
+    await topics.create_partitioned(made.engine, TOPIC, 3, {})
+    await subscribe(made, "s")
+    for part in PARTS:
+        await made.publish(part, ENTRIES)
+    yield made
+    await made.close()
+
+
+async def subscribe(bench: AdminBench, name: str) -> None:
+    await topics.create_subscription(
+        bench.engine, TOPIC, name, api.EARLIEST_MESSAGE, {}, replicated=False
+    )
+
+
+def every(work: Callable[[AdminBench, TopicName], Awaitable[None]]) -> Call:
+    return lambda bench: topics.on_subscription(bench.engine, TOPIC, lambda part: work(bench, part))
+
+
+async def backlogs(bench: AdminBench, name: str = "s") -> list[int]:
+    found = [await bench.admin.topic_stats(part) for part in PARTS]
+    return [one["subscriptions"].get(name, {"msgBacklog": -1})["msgBacklog"] for one in found]
+
+
+def fail_on(bench: AdminBench, part: TopicName, operation: str) -> None:
+    """The broker of ``part`` answers ``operation`` no more."""
+
+    def before(called: str, args: Any) -> None:
+        if called == operation and args.topic == str(part):
+            raise AdminError(503, "Broker went away")
+
+    bench.admin.before = before
+
+
+VERBS: dict[str, tuple[str, Call, list[int], list[int]]] = {
+    # the operation that fails on the second partition; the verb; backlogs after the failure, and after a repeat
+    "clear": (
+        "clear_backlog",
+        every(lambda bench, part: bench.admin.clear_backlog(part, "s")),
+        [0, ENTRIES, 0],
+        [0, 0, 0],
+    ),
+    "reset": (
+        "reset_cursor",
+        every(lambda bench, part: bench.admin.reset_cursor(part, "s", timestamp_ms=3_000)),
+        [2, ENTRIES, 2],
+        [2, 2, 2],
+    ),
+    "unsubscribe": (
+        "delete_subscription",
+        every(lambda bench, part: bench.admin.delete_subscription(part, "s")),
+        [-1, ENTRIES, -1],
+        [-1, -1, -1],
+    ),
+    "unload": (
+        "unload",
+        lambda bench: topics.unload(bench.engine, TOPIC),
+        [ENTRIES] * 3,
+        [ENTRIES] * 3,
+    ),
+    "trim": (
+        "trim",
+        lambda bench: topics.trim(bench.engine, TOPIC),
+        [ENTRIES] * 3,
+        [ENTRIES] * 3,
+    ),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_the_partition_that_failed_is_named_and_a_repeat_finishes(
+    bench: AdminBench, verb: str
+) -> None:
+    operation, call, half, whole = VERBS[verb]
+    fail_on(bench, PARTS[1], operation)
+    with pytest.raises(
+        AdminError, match=r"went away \(.*pt-partition-1; 2 of 3 partitions"
+    ) as told:
+        await call(bench)
+    assert told.value.status == 503
+    bench.admin.before = None
+    assert await backlogs(bench) == half
+    await call(bench)
+    assert await backlogs(bench) == whole
+
+
+async def test_expiry_says_which_partition_had_nothing_to_expire(bench: AdminBench) -> None:
+    await bench.admin.clear_backlog(PARTS[1], "s")
+    expire = every(lambda bench, part: bench.admin.expire_messages(part, "s", 60))
+    with pytest.raises(AdminError, match=r"pt-partition-1; 2 of 3 partitions succeeded") as told:
+        await expire(bench)
+    assert told.value.status == 409
+    assert await backlogs(bench) == [0, 0, 0]
+
+
+async def test_a_subscription_that_failed_on_one_partition_is_completed_by_a_repeat(
+    bench: AdminBench,
+) -> None:
+    fail_on(bench, PARTS[2], "create_subscription")
+    with pytest.raises(AdminError, match="pt-partition-2; 2 of 3 partitions succeeded"):
+        await subscribe(bench, "new")
+    bench.admin.before = None
+    await subscribe(bench, "new")
+    assert await backlogs(bench, "new") == [ENTRIES] * 3
+    with pytest.raises(AdminError, match="Subscription already exists"):
+        await subscribe(bench, "new")
+
+
+async def test_a_read_of_all_partitions_fails_when_one_does(bench: AdminBench) -> None:
+    fail_on(bench, PARTS[0], "topic_stats")
+    with pytest.raises(AdminError, match="pt-partition-0"):
+        await topics.partitioned_stats(bench.engine, TOPIC, {}, per_partition=True)
+
+
+async def test_a_topic_that_is_used_is_deleted_whole_or_not_at_all(bench: AdminBench) -> None:
+    topic, client = await bench.loaded(PARTS[1]), Client()
+    consumer = Consumer(
+        client,
+        1,
+        "c",
+        SubscriptionType.SHARED,
+        settings=topic.registry.settings,
+        partition=1,
+        now_ms=0,
+    )
+    await topic.subscribe(
+        consumer, "s", durable=True, initial=InitialPosition.EARLIEST, properties={}
+    )
+    with pytest.raises(AdminError, match=r"active producers/subscriptions \(.*pt-partition-1"):
+        await topics.delete_partitioned(bench.engine, TOPIC, force=False)
+    assert await backlogs(bench) == [ENTRIES] * 3
+    await topics.delete_partitioned(bench.engine, TOPIC, force=True)
+    assert client.dropped
+    assert await metadata.find_partitions(bench.store, TOPIC) is None
+
+
+async def test_a_deletion_that_failed_on_one_partition_is_finished_by_a_repeat(
+    bench: AdminBench,
+) -> None:
+    fail_on(bench, PARTS[1], "delete_topic")
+    with pytest.raises(AdminError, match="pt-partition-1; 2 of 3 partitions succeeded"):
+        await topics.delete_partitioned(bench.engine, TOPIC, force=False)
+    bench.admin.before = None
+    assert await metadata.topic_exists(bench.store, PARTS[1])
+    await topics.delete_partitioned(bench.engine, TOPIC, force=False)
+    assert await metadata.list_topics(bench.store, TOPIC.namespace) == []
+
+
+async def test_no_client_makes_a_partition_anew_while_its_topic_is_deleted(
+    bench: AdminBench,
+) -> None:
+    refused: list[str] = []
+    registry = bench.broker.running.registry
+    real = bench.admin.delete_topic
+
+    async def and_come_back(topic: TopicName, *, force: bool = False) -> None:
+        await real(topic, force=force)
+        try:
+            await registry.get(topic, create=True)  # what a client's reconnect does
+        except Exception as error:  # any refusal, whose kind is looked at below
+            refused.append(f"{type(error).__name__}: {error}")
+
+    bench.admin.delete_topic = and_come_back  # type: ignore[method-assign]
+    await topics.delete_partitioned(bench.engine, TOPIC, force=True)
+    assert refused == [f"ServiceNotReady: Topic {TOPIC} is being deleted"] * 3
+    assert await metadata.list_topics(bench.store, TOPIC.namespace) == []
+    await topics.create_partitioned(bench.engine, TOPIC, 2, {})  # and all of it anew
+    assert await bench.admin.durable_subscriptions(PARTS[0]) == {}

@@ -1,0 +1,400 @@
+"""Every administrative verb with its k-th call of the metadata store failing, for every k.
+
+Four ways: the call is not done, or done and its answer lost; that one call alone, or an outage of several
+calls. Then the verb is called again, its effect is read back, and read once more after the broker was killed
+and started again. No verb says it succeeded when it did not, none leaves what cannot be used or deleted.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from engine.admin import api, changes, partitions
+from engine.admin import topics as metadata
+from engine.base.errors import AdminError, WorldError
+from engine.base.names import NamespaceName, TopicName
+from gateway.services import namespaces, topics
+from tests.admin_bench import AdminBench
+
+NAMESPACE = NamespaceName.parse("public/default")
+ENTRIES = 6
+CALLS_MAX = 100
+OUTAGE = 8
+"""Calls without an answer, so many that no verb waits to the end of them by its own repeats."""
+Do = Callable[[AdminBench, str], Awaitable[object]]
+
+
+class Verb(NamedTuple):
+    """One verb on an object of its own, called ``name`` or made of it.
+
+    ``read`` gives the state that matters as a JSON value. ``done`` are those that a success may leave, the first one
+    that of a single call; the others come of a call repeated because nobody knows whether it happened. ``repeat``: what
+    a repeat may be refused with, when the first call has happened.
+    """
+
+    title: str
+    prepare: Do
+    call: Do
+    read: Do
+    done: tuple[Any, ...]
+    repeat: tuple[int, ...] = ()
+    discard: Do | None = None
+
+
+# Metadata alone
+
+
+def _namespace(name: str) -> NamespaceName:
+    return NamespaceName.of("public", name)
+
+
+async def nothing(bench: AdminBench, name: str) -> None:
+    pass
+
+
+URL = "http://127.0.0.1:1"
+CLUSTER = {"serviceUrl": URL}
+TENANT = {"adminRoles": ["a"], "allowedClusters": ["standalone"]}
+
+
+async def make_cluster(bench: AdminBench, name: str) -> None:
+    await changes.create_cluster(bench.store, name, CLUSTER)
+
+
+async def change_cluster(bench: AdminBench, name: str) -> None:
+    await changes.update_cluster(bench.store, name, {"serviceUrl": "http://127.0.0.1:2"})
+
+
+async def peer_cluster(bench: AdminBench, name: str) -> None:
+    await changes.set_peer_clusters(bench.store, name, ["standalone"])
+
+
+async def drop_cluster(bench: AdminBench, name: str) -> None:
+    await changes.delete_cluster(bench.store, name)
+
+
+async def cluster(bench: AdminBench, name: str) -> object:
+    if name not in await changes.list_clusters(bench.store):
+        return None
+    found = await changes.get_cluster(bench.store, name)
+    return [found["serviceUrl"], found.get("peerClusterNames")]
+
+
+async def make_tenant(bench: AdminBench, name: str) -> None:
+    await changes.create_tenant(bench.store, name, TENANT)
+
+
+async def change_tenant(bench: AdminBench, name: str) -> None:
+    await changes.update_tenant(bench.store, name, {**TENANT, "adminRoles": ["b"]})
+
+
+async def drop_tenant(bench: AdminBench, name: str) -> None:
+    await changes.delete_tenant(bench.store, name)
+
+
+async def tenant(bench: AdminBench, name: str) -> object:
+    if name not in await changes.list_tenants(bench.store):
+        return None
+    return (await changes.get_tenant(bench.store, name))["adminRoles"]
+
+
+async def make_namespace(bench: AdminBench, name: str) -> None:
+    await changes.create_namespace(bench.store, _namespace(name), {}, cluster="standalone")
+
+
+async def used_namespace(bench: AdminBench, name: str) -> None:
+    """One that had a topic, so that there is something below it."""
+    await make_namespace(bench, name)
+    topic = _namespace(name).topic("t")
+    await topics.create(bench.engine, topic, {})
+    await topics.delete(bench.engine, topic, force=True)
+
+
+async def drop_namespace(bench: AdminBench, name: str) -> None:
+    await changes.delete_namespace(bench.store, _namespace(name))
+
+
+async def set_retention(bench: AdminBench, name: str) -> None:
+    value = {"retentionTimeInMinutes": 5, "retentionSizeInMB": 7}
+    await changes.set_policy(bench.store, _namespace(name), "retention_policies", value)
+
+
+async def namespace(bench: AdminBench, name: str) -> object:
+    if str(_namespace(name)) not in await changes.list_namespaces(bench.store, "public"):
+        return None
+    found = await changes.get_policies(bench.store, _namespace(name))
+    retention = found.get("retention_policies")
+    return retention["retentionSizeInMB"] if retention else 0
+
+
+# Topics
+
+
+def _topic(name: str) -> TopicName:
+    return NAMESPACE.topic(name)
+
+
+async def make_topic(bench: AdminBench, name: str) -> None:
+    await topics.create(bench.engine, _topic(name), {"p": "v"})
+
+
+async def filled_topic(bench: AdminBench, name: str) -> None:
+    """With a subscription and its backlog, and a message acknowledged out of order."""
+    await make_topic(bench, name)
+    await bench.admin.create_subscription(_topic(name), "s", api.EARLIEST_MESSAGE)
+    sink = await bench.publish(_topic(name), ENTRIES)
+    assert not sink.failures
+
+
+async def drop_topic(bench: AdminBench, name: str) -> None:
+    await topics.delete(bench.engine, _topic(name), force=True)
+
+
+async def unload_topic(bench: AdminBench, name: str) -> None:
+    await topics.unload(bench.engine, _topic(name))
+
+
+async def trim_topic(bench: AdminBench, name: str) -> None:
+    await topics.trim(bench.engine, _topic(name))
+
+
+async def seal_topic(bench: AdminBench, name: str) -> None:
+    await topics.terminate(bench.engine, _topic(name))
+
+
+async def unload_namespace(bench: AdminBench, name: str) -> None:
+    await namespaces.unload(bench.engine, NAMESPACE)
+
+
+async def unload_bundle(bench: AdminBench, name: str) -> None:
+    bundle = await topics.bundle_of(bench.engine, _topic(name))
+    await namespaces.unload_bundle(bench.engine, NAMESPACE, bundle)
+
+
+async def topic(bench: AdminBench, name: str) -> object:
+    if not await metadata.topic_exists(bench.store, _topic(name)):
+        return None
+    stats = await topics.internal_stats(bench.engine, _topic(name), with_metadata=False)
+    return [stats.get("properties", {}), stats["state"]]
+
+
+async def backlog(bench: AdminBench, name: str) -> object:
+    """Entries left, and of how many; -1 without the subscription."""
+    stats = await topics.stats(bench.engine, _topic(name), {})
+    left = stats["subscriptions"].get("s", {"msgBacklog": -1})["msgBacklog"]
+    return left
+
+
+# Partitioned topics
+
+
+async def make_parts(bench: AdminBench, name: str) -> None:
+    await topics.create_partitioned(bench.engine, _topic(name), 2, {"p": "v"})
+
+
+async def used_parts(bench: AdminBench, name: str) -> None:
+    await make_parts(bench, name)
+    await topics.create_subscription(
+        bench.engine, _topic(name), "s", api.EARLIEST_MESSAGE, {"k": "v"}, replicated=False
+    )
+
+
+async def filled_parts(bench: AdminBench, name: str) -> None:
+    await used_parts(bench, name)
+    for index in range(2):
+        await bench.publish(_topic(name).partition_at(index), ENTRIES)
+
+
+async def holed_parts(bench: AdminBench, name: str) -> None:
+    await used_parts(bench, name)
+    await topics.delete(bench.engine, _topic(name).partition_at(1), force=True)
+
+
+async def grow(bench: AdminBench, name: str) -> None:
+    await topics.grow(bench.engine, _topic(name), 3)
+
+
+async def create_missed(bench: AdminBench, name: str) -> None:
+    await topics.create_missed(bench.engine, _topic(name))
+
+
+async def drop_parts(bench: AdminBench, name: str) -> None:
+    await topics.delete_partitioned(bench.engine, _topic(name), force=True)
+
+
+async def partitioned(bench: AdminBench, name: str) -> object:
+    """The subscriptions and their properties of every partition that the record promises."""
+    record = await metadata.find_partitions(bench.store, _topic(name))
+    left = await partitions.existing_partitions(bench.store, _topic(name))
+    if record is None:
+        return [str(part) for part in left] or None
+    assert record["deleted"] is False
+    assert record["properties"] == {"p": "v"}
+    promised = [_topic(name).partition_at(index) for index in range(record["partitions"])]
+    return [await bench.admin.durable_subscriptions(part) for part in promised if part in left]
+
+
+async def backlogs(bench: AdminBench, name: str) -> object:
+    found = []
+    for index in range(2):
+        stats = await bench.admin.topic_stats(_topic(name).partition_at(index))
+        found.append(stats["subscriptions"].get("s", {"msgBacklog": -1})["msgBacklog"])
+    return found
+
+
+# Subscriptions
+
+
+async def subscribe(bench: AdminBench, name: str) -> None:
+    await topics.create_subscription(
+        bench.engine, _topic(name), "new", api.EARLIEST_MESSAGE, {"k": "v"}, replicated=False
+    )
+
+
+async def subscribed(bench: AdminBench, name: str) -> object:
+    found = await bench.admin.durable_subscriptions(_topic(name))
+    if "new" not in found:
+        return None
+    stats = await bench.admin.topic_stats(_topic(name))
+    return [found["new"], stats["subscriptions"]["new"]["msgBacklog"]]
+
+
+def every(work: Callable[[AdminBench, TopicName], Awaitable[None]]) -> Do:
+    async def call(bench: AdminBench, name: str) -> None:
+        await topics.on_subscription(bench.engine, _topic(name), lambda part: work(bench, part))
+
+    return call
+
+
+async def skip_two(bench: AdminBench, name: str) -> None:
+    await topics.skip(bench.engine, _topic(name), "s", 2)
+
+
+async def reset_to_third(bench: AdminBench, name: str) -> None:
+    ledger = (await bench.loaded(_topic(name))).ledger
+    first = ledger.line.ledgers[0].ledger_id
+    await topics.reset_to_position(
+        bench.engine, _topic(name), "s", api.MessagePosition(first, ENTRIES // 2)
+    )
+
+
+async def leave_part(bench: AdminBench, part: TopicName) -> None:
+    await bench.admin.delete_subscription(part, "s")
+
+
+async def clear_part(bench: AdminBench, part: TopicName) -> None:
+    await bench.admin.clear_backlog(part, "s")
+
+
+async def expire_part(bench: AdminBench, part: TopicName) -> None:
+    await bench.admin.expire_messages(part, "s", 60)
+
+
+async def rewind_part(bench: AdminBench, part: TopicName) -> None:
+    await bench.admin.reset_cursor(part, "s", timestamp_ms=1_000 + 1_000 * (ENTRIES // 2))
+
+
+OPEN = [{"p": "v"}, "LedgerOpened"]
+SEALED = [{"p": "v"}, "Terminated"]
+PART = {"s": {"k": "v"}}
+HALF = ENTRIES // 2
+VERBS = [
+    Verb("create cluster", nothing, make_cluster, cluster, ([URL, None],), (409,), drop_cluster),
+    Verb("update cluster", make_cluster, change_cluster, cluster, (["http://127.0.0.1:2", None],), (), drop_cluster),
+    Verb("set peers", make_cluster, peer_cluster, cluster, ([URL, ["standalone"]],), (), drop_cluster),
+    Verb("delete cluster", make_cluster, drop_cluster, cluster, (None,), (404,)),
+    Verb("create tenant", nothing, make_tenant, tenant, (["a"],), (409,), drop_tenant),
+    Verb("update tenant", make_tenant, change_tenant, tenant, (["b"],), (), drop_tenant),
+    Verb("delete tenant", make_tenant, drop_tenant, tenant, (None,), (404,)),
+    Verb("create namespace", nothing, make_namespace, namespace, (0,), (409,), drop_namespace),
+    Verb("set policy", make_namespace, set_retention, namespace, (7,), (), drop_namespace),
+    Verb("delete namespace", used_namespace, drop_namespace, namespace, (None,), (404,)),
+    Verb("create topic", nothing, make_topic, topic, (OPEN,), (409,), drop_topic),
+    Verb("delete topic", filled_topic, drop_topic, topic, (None,), (404,)),
+    Verb("unload topic", filled_topic, unload_topic, backlog, (ENTRIES,), (), drop_topic),
+    Verb("trim topic", filled_topic, trim_topic, backlog, (ENTRIES,), (), drop_topic),
+    Verb("terminate topic", filled_topic, seal_topic, topic, (SEALED,), (), drop_topic),
+    Verb("unload namespace", filled_topic, unload_namespace, backlog, (ENTRIES,), (), drop_topic),
+    Verb("unload bundle", filled_topic, unload_bundle, backlog, (ENTRIES,), (), drop_topic),
+    Verb("create partitioned", nothing, make_parts, partitioned, ([{}, {}],), (409,), drop_parts),
+    Verb("grow", used_parts, grow, partitioned, ([PART] * 3,), (), drop_parts),
+    Verb("create missed", holed_parts, create_missed, partitioned, ([PART] * 2,), (), drop_parts),
+    Verb("delete partitioned", used_parts, drop_parts, partitioned, (None,), (404,)),
+    Verb("unload partitioned", filled_parts, unload_topic, backlogs, ([ENTRIES] * 2,), (), drop_parts),
+    Verb("create subscription", filled_topic, subscribe, subscribed, ([{"k": "v"}, ENTRIES],), (409,), drop_topic),
+    Verb("delete subscription", filled_topic, every(leave_part), backlog, (-1,), (404,), drop_topic),
+    Verb("skip", filled_topic, skip_two, backlog, (ENTRIES - 2, ENTRIES - 4), (), drop_topic),
+    Verb("clear", filled_topic, every(clear_part), backlog, (0,), (), drop_topic),
+    Verb("expire", filled_topic, every(expire_part), backlog, (0,), (409,), drop_topic),
+    Verb("reset to a position", filled_topic, reset_to_third, backlog, (HALF,), (), drop_topic),
+    Verb("reset to a time", filled_topic, every(rewind_part), backlog, (HALF,), (), drop_topic),
+    Verb("unsubscribe partitions", filled_parts, every(leave_part), backlogs, ([-1, -1],), (404,), drop_parts),
+]  # fmt: skip
+KINDS = [(lost, calls) for lost in (False, True) for calls in (1, OUTAGE)]
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    yield made
+    await made.close()
+
+
+@pytest.mark.timeout(400)  # a hundred cases each, on a machine that may be busy
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.title)
+async def test_a_verb_whose_kth_call_of_the_store_fails_is_whole_after_a_repeat(
+    bench: AdminBench, verb: Verb
+) -> None:
+    left: dict[str, Any] = {}
+    for number, (lost_answer, calls) in enumerate(KINDS):
+        for k in range(1, CALLS_MAX):
+            name = f"o-{number}-{k}"
+            await verb.prepare(bench, name)
+            bench.store.fail_at(k, lost_answer=lost_answer, calls=calls)
+            told = await succeeds(bench, verb, name)
+            met = bench.store.failed
+            where = bench.store.log[k - 1 : k]
+            bench.store.heal()
+            context = (verb.title, k, lost_answer, calls, where)
+            if told:
+                assert await verb.read(bench, name) == verb.done[0], context
+            else:
+                await repeat(bench, verb, name)
+            left[name] = await verb.read(bench, name)
+            assert left[name] in verb.done, context
+            if not met:
+                break
+        else:
+            raise AssertionError(f"{verb.title} makes more than {CALLS_MAX} calls")
+    await bench.restart()
+    for name, state in left.items():
+        assert await verb.read(bench, name) == state, (verb.title, name, "after the restart")
+        if verb.discard is not None:
+            await verb.discard(bench, name)
+
+
+async def succeeds(bench: AdminBench, verb: Verb, name: str) -> bool:
+    try:
+        await verb.call(bench, name)
+    except (AdminError, WorldError) as error:
+        assert not isinstance(error, AdminError) or error.status == 503, (verb.title, error)
+        return False
+    return True
+
+
+async def repeat(bench: AdminBench, verb: Verb, name: str) -> None:
+    """Again, the store being well. What is not settled yet says so by 503, for a moment."""
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                await verb.call(bench, name)
+                return
+            except AdminError as error:
+                if error.status in verb.repeat:
+                    return
+                assert error.status == 503, (verb.title, name, error)
+            await asyncio.sleep(0.01)
