@@ -304,6 +304,19 @@ def test_push_mode_keeps_to_the_queue_size(instance: Instance, topic: str) -> No
         assert asked(consumer, {"type": "isEndOfTopic"}) == {"endOfTopic": False}
 
 
+def test_messages_that_come_again_cost_no_room_for_good(instance: Instance, topic: str) -> None:
+    with opened(instance, f"consumer/{topic}/s?receiverQueueSize=4") as consumer:
+        ids = published(instance, topic, b"0", b"1")
+        assert [received(consumer)["messageId"] for _ in ids] == ids
+        assert instance.rest("PUT", f"/admin/v2/{topic}/unload")[0] == 204
+        assert [received(consumer)["messageId"] for _ in ids] == ids, "nothing was acknowledged"
+        for message_id in ids * 2:  # a client answers every frame
+            consumer.send(json.dumps({"messageId": message_id}))
+        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+        more = published(instance, topic, b"2", b"3", b"4", b"5")
+        assert [received(consumer)["messageId"] for _ in more] == more
+
+
 def test_a_refused_message_comes_again_with_its_count(instance: Instance, topic: str) -> None:
     path = f"consumer/{topic}/s?subscriptionType=Shared&negativeAckRedeliveryDelay=100"
     with opened(instance, path) as consumer:
