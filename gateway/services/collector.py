@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 INTERVAL_S = 1.0
 BROKER_TIMEOUT_S = 2.0
 CATALOG_INTERVAL_S = 10.0
+NEVER = float("-inf")
 STALE_MS_MAX = 30_000
 """Rows of a broker that stopped answering are shown, with their age, for this long."""
 HISTORY_POINTS = 900
@@ -69,7 +70,7 @@ class Collector:
         self._by_broker: dict[str, tuple[int, list[Row]]] = {}
         self._bookies = Bookies()
         self._known: dict[str, int] = {}
-        self._known_at = 0.0
+        self._known_at = NEVER
         self._idle: dict[str, Row] = {}
         self.history: deque[tuple[float, ...]] = deque(maxlen=HISTORY_POINTS)
 
@@ -93,7 +94,7 @@ class Collector:
 
     def refresh_catalog(self) -> None:
         """Read the list of topics anew in the next round: something was created or deleted through this gateway."""
-        self._known_at = 0.0
+        self._known_at = NEVER
 
     async def _run(self) -> None:
         failing = False
@@ -120,9 +121,7 @@ class Collector:
         answers = await asyncio.gather(*(self._ask(engine, broker) for broker in brokers))
         bookies = await self._bookies.rows(engine.store)
         if time.monotonic() - self._known_at > CATALOG_INTERVAL_S:
-            self._known_at = time.monotonic()
-            self._known = await catalog.topics(engine.store)
-            self._idle = {name: row for name, row in self._idle.items() if name in self._known}
+            await self._read_catalog(engine)
         at = now_ms()
         self._forget(at, {broker.id for broker in brokers})
         loaded = [dict(row, at=taken) for taken, part in self._by_broker.values() for row in part]
@@ -130,6 +129,17 @@ class Collector:
         sums = sum_rows(merged)
         self.history.append((at, *(sums[column] for column in HISTORY_COLUMNS[1:])))
         self._snapshot = Snapshot(at, merged, list(answers), bookies, sums)
+
+    async def _read_catalog(self, engine: Engine) -> None:
+        self._known_at = (
+            time.monotonic()
+        )  # before: what changes while it is read asks for another reading
+        try:
+            self._known = await catalog.topics(engine.store)
+        except BaseException:
+            self._known_at = NEVER  # the reading that somebody asked for is not done
+            raise
+        self._idle = {name: row for name, row in self._idle.items() if name in self._known}
 
     def _forget(self, at: int, registered: set[str]) -> None:
         for broker_id, (taken, _) in list(self._by_broker.items()):
