@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.unit.gateway.jobs.bench import FILES, STEPS
 
 ROOT = Path(__file__).parents[4]
@@ -16,7 +14,6 @@ UNFINISHED = ("half", "seal", "finish")
 """Steps that leave the attempt's directory without a row that points to it."""
 
 
-@pytest.mark.timeout(120)  # a Python process and eleven workers, however busy the machine is
 def test_a_worker_killed_at_any_step_leaves_the_run_to_the_next(
     tmp_path: Path, migrated: Path
 ) -> None:
