@@ -33,7 +33,7 @@ class FailingStore:
         """Calls that got no answer since ``fail_at``."""
         self.log: list[tuple[str, str]] = []
         self._store = store
-        self._counted = counted
+        self.counted = counted
         self._first = 0
         self._stop = 0
         self._lost_answer = False
@@ -53,7 +53,7 @@ class FailingStore:
         self.log = []
 
     async def _call(self, operation: str, path: str, call: Callable[[], Awaitable[T]]) -> T:
-        if not self._counted(operation, path):
+        if not self.counted(operation, path):
             return await call()
         self.calls += 1
         self.log.append((operation, path))

@@ -1,6 +1,7 @@
 """For tests: managed ledgers over real bookies in this process. A broker here is a factory with its own clients."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 from engine.base.clock import SystemClock
@@ -10,7 +11,8 @@ from engine.ledger.settings import LedgerSettings
 from engine.managed.cursor import Cursor
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import LedgerConfig, ManagedSettings
-from engine.metadata.memory import MemoryStore
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore
 from tests.ledger_cluster import FAST, Cluster, run_of
 
 NAME = "public/default/persistent/t"
@@ -57,7 +59,7 @@ class Brokers:
 
     def __init__(self, directory: Path) -> None:
         self.cluster = Cluster(directory)
-        self._made: list[tuple[ManagedLedgerFactory, MemoryStore]] = []
+        self._made: list[tuple[ManagedLedgerFactory, MetadataStore]] = []
 
     async def start(self, bookies: int = 1) -> None:
         for i in range(bookies):
@@ -68,11 +70,15 @@ class Brokers:
         settings: ManagedSettings = EAGER,
         ledgers: LedgerSettings = FAST,
         session_timeout_s: float = 10.0,
+        wrap: Callable[[MetadataStore], MetadataStore] | None = None,
     ) -> ManagedLedgerFactory:
-        store = self.cluster.server.session(session_timeout_s)
+        """``wrap`` puts a store around the one session that then all of this broker uses."""
+        store: MetadataStore = self.cluster.server.session(session_timeout_s)
+        if wrap is not None:
+            store = wrap(store)
         factory = ManagedLedgerFactory(
             store=store,
-            ledgers=self.cluster.client(ledgers),
+            ledgers=self.cluster.client(ledgers, store if wrap is not None else None),
             clock=SystemClock(),
             entropy=RandomEntropy(),
             settings=settings,
@@ -85,6 +91,11 @@ class Brokers:
         """What a killed broker leaves: nothing is written any more."""
         for ledger in factory.opened.values():
             ledger.abandon()
+
+    def ledgers(self) -> list[int]:
+        """Ids of all ledgers that are stored, below 1000."""
+        tree = self.cluster.server.tree
+        return [i for i in range(1000) if tree.exists(paths.ledger(i)) is not None]
 
     async def close(self) -> None:
         for factory, _ in self._made:

@@ -23,7 +23,7 @@ from engine.broker.topic import RESERVED_CURSORS, Topic
 from engine.broker.topics import TopicRegistry
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
-from engine.managed.records import TopicRecord
+from engine.managed.records import OWN_PREFIX, TopicRecord
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
@@ -97,6 +97,8 @@ class BrokerOperations:
         name, store = args.name, self._parts.store
         if not name.persistent:
             raise AdminError(405, "Non-persistent topics are not supported yet")
+        if any(key.startswith(OWN_PREFIX) for key in args.properties):
+            raise AdminError(412, f"Property names with {OWN_PREFIX} are reserved")
         await topics.check_new_topic(store, name)
         await self._here(name)
         await self._parts.catalog.check_room(name)

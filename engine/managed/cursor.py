@@ -295,10 +295,11 @@ class Cursor(CursorReader):
             await self._persister.close()
 
     async def delete(self) -> None:
-        """Remove the stored state and stop. Raises ManagedLedgerFencedError, StoreUnavailableError."""
+        """Remove the stored state and stop. Raises ManagedLedgerFencedError and the store's errors: then it may be
+        gone or not, and this object is of no more use."""
         if self._store is not None and self._persister is not None:
             await self._persister.stop()  # a write that finds no node would look like another owner
-            await self._store.delete()
+            await self._store.delete(self._state())
         self.abandon(ManagedLedgerClosedError(f"cursor {self.name} was deleted"))
 
     def abandon(self, error: ManagedLedgerError) -> None:

@@ -1,8 +1,9 @@
 """Where a cursor's state survives: entries of a cursor ledger, and the cursor's node in the metadata store.
 
 Each write holds the whole state, so the last entry of the ledger counts and a failed ledger is simply replaced. A new
-ledger takes the state as its first entry before the node points to it; the old one is deleted after that. An owner that
-loads a cursor writes its node at once: whatever the previous owner still writes there then fails.
+ledger takes the state as its first entry before the node points to it; the old one is deleted after that, and the node
+names it until then, so that it is found by whoever comes next (M17). An owner that loads a cursor writes its node at
+once: whatever the previous owner still writes there then fails.
 """
 
 import asyncio
@@ -10,8 +11,7 @@ import logging
 from collections.abc import Callable
 
 from engine.base.clock import Clock
-from engine.base.errors import MagnetarError
-from engine.base.slices import Slice
+from engine.base.errors import WorldError
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import (
     CorruptEntryError,
@@ -20,10 +20,11 @@ from engine.ledger.errors import (
     NoSuchLedgerError,
 )
 from engine.ledger.reader import LedgerReader
-from engine.ledger.writer import LedgerWriter
 from engine.managed.ack_snapshot import AckSnapshot
+from engine.managed.cursor_ledger import CursorLedger
 from engine.managed.errors import ManagedLedgerFencedError, RecordFormatError
 from engine.managed.records import CursorRecord, CursorState
+from engine.managed.removal import remove_cursor
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.stored import StoredNode
 from engine.metadata.store import NoNodeError
@@ -56,8 +57,10 @@ class CursorStore:
         self._config = config
         self._custom = custom
         self._lock = asyncio.Lock()
-        self._writer: LedgerWriter | None = None
-        self._written: asyncio.Future[None] | None = None
+        self._ledger: CursorLedger | None = None
+        self._next: CursorLedger | None = None  # becomes ``_ledger`` when the node points to it
+        self._doomed: dict[int, None] = {}  # the node does not point there any more
+        self._uncertain: dict[int, None] = {}  # the node may point there, until it is written again
         self._opened_s = 0.0
         self.ledger_id = -1
         self.ledger_last_entry = -1
@@ -74,24 +77,26 @@ class CursorStore:
     async def take(self) -> CursorState:
         """Become the owner of an existing cursor: its last state, from now on safe from the previous owner's writes.
 
-        Raises NoNodeError, LedgerError when its ledger cannot be read now, RecordFormatError.
+        Raises NoNodeError (also for one whose deletion was cut off: it is finished), LedgerError when its ledger cannot
+        be read now, RecordFormatError, the store's errors.
         """
         for _ in range(TAKE_ATTEMPTS):
             record = CursorRecord.decode(await self._node.read())
-            state = await self._recovered(record)
-            self.cursor_properties = record.cursor_properties
-            self.last_active_ms = record.last_active_ms
-            self._extra = record.extra
-            old = record.ledger_id
-            value = self._whole(state)
-            inline = value is not None
-            self.ledger_id = -1 if inline else old
             try:
-                await self._node.write(value or self._record(old, state).encode())
+                if record.deleted:
+                    await remove_cursor(self._node, self._ledgers, record)
+                    raise NoNodeError(self._node.path)
+                state = await self._recovered(record)
+                self.cursor_properties = record.cursor_properties
+                self.last_active_ms = record.last_active_ms
+                self._extra = record.extra
+                self._doomed = dict.fromkeys(record.doomed)
+                self.ledger_id = record.ledger_id
+                await self._sweep()
+                if not await self._move_here(state):
+                    await self._point(self.ledger_id, state)
             except ManagedLedgerFencedError:
                 continue  # the previous owner was faster this once: it can have moved the state
-            if inline:
-                await self._drop(old)
             return state
         raise ManagedLedgerFencedError(f"{self._node.path} keeps being changed by another owner")
 
@@ -135,9 +140,9 @@ class CursorStore:
 
     async def _write(self, state: AckSnapshot, payload: bytes) -> None:
         self.last_active_ms = self._clock.wall_ms()
-        if self._writer is not None and not self._is_full():
+        if self._ledger is not None and not self._is_full():
             try:
-                await self._append(self._writer, payload)
+                self.ledger_last_entry = await self._ledger.append(payload)
                 return
             except LedgerError as error:
                 # Also when fenced: whether a new owner or a repair did it, the node's version will tell.
@@ -153,63 +158,75 @@ class CursorStore:
 
     async def _switch(self, state: AckSnapshot, payload: bytes) -> None:
         """Start a new cursor ledger with this state in it."""
-        config = self._config()
-        writer = await self._ledgers.create(
-            config.ensemble, config.write_quorum, config.ack_quorum, custom=self._custom
-        )
-        writer.listener = self
+        fresh = await CursorLedger.create(self._ledgers, self._config(), self._custom)
         snapshot = CursorState(state.mark_delete, properties=state.properties)
+        self._next = fresh
         try:
             # M7: ranges and parts of batches are one entry; the node follows only when it is durable.
-            await self._append(writer, payload)
-            await self._node.write(self._record(writer.ledger_id, snapshot).encode())
-        except (LedgerError, ManagedLedgerFencedError):
-            writer.abandon(LedgerError("its cursor did not move to it"))
-            await self._drop(writer.ledger_id)
+            last = await fresh.append(payload)
+            await self._point(fresh.ledger_id, snapshot)
+        except BaseException as error:
+            fresh.abandon("its cursor did not move to it, as far as is known")
+            if fresh.ledger_id in self._uncertain:
+                self._leave()  # what would go into the present one may never be read
+            else:
+                self._doomed[fresh.ledger_id] = None
+            if isinstance(error, LedgerError | ManagedLedgerFencedError):
+                await self._sweep()
             raise
-        except BaseException:
-            # Whether the node points to the ledger now may be unknown: it must stay.
-            writer.abandon(LedgerError("its cursor may not have moved to it"))
-            raise
-        old, old_writer = self.ledger_id, self._writer
-        self._writer = writer
-        self.ledger_id = writer.ledger_id
+        finally:
+            self._next = None
+        self._leave()
+        self._ledger = fresh
+        self.ledger_last_entry = last
         self._opened_s = self._clock.monotonic_s()
         self.last_switch_ms = self._clock.wall_ms()
-        if old_writer is not None:
-            old_writer.abandon(LedgerError("replaced by a newer cursor ledger"))
-        await self._drop(old)
+        await self._sweep()
 
-    async def _append(self, writer: LedgerWriter, payload: bytes) -> None:
-        written = asyncio.get_running_loop().create_future()
-        self._written = written
+    async def _move_here(self, state: CursorState) -> bool:
+        """Have the whole state in the node, and the ledger deleted; False when it is too much for a node (I38)."""
+        if not self._fits(state):
+            return False
+        await self._point(-1, state)
+        self._leave()
+        await self._sweep()
+        return True
+
+    def _leave(self) -> None:
+        if self._ledger is not None:
+            self._ledger.abandon("its cursor is stored elsewhere")
+            self._ledger = None
+
+    async def _point(self, ledger_id: int, state: CursorState) -> None:
+        """Write the node: the state is in the ledger, or (-1) here. The same write dooms the ledgers of before."""
+        value = self._record(ledger_id, state).encode()
+        if ledger_id not in (-1, self.ledger_id):
+            self._uncertain[ledger_id] = None
         try:
-            entry = writer.append(Slice(payload, [0, len(payload)], len(payload)))
-            await written
-            self.ledger_last_entry = entry
-        finally:
-            self._written = None
+            await self._node.write(value)
+        except ManagedLedgerFencedError:
+            self._uncertain.pop(ledger_id, None)
+            raise
+        self._doomed = dict.fromkeys(self._left(ledger_id))
+        self._uncertain = {}
+        self.ledger_id = ledger_id
 
-    def confirmed(self, below: int) -> None:
-        if self._written is not None and not self._written.done():
-            self._written.set_result(None)
-
-    def failed(self, error: LedgerError) -> None:
-        if self._written is not None and not self._written.done():
-            self._written.set_exception(error)
+    def _left(self, ledger_id: int) -> list[int]:
+        """Ledgers to be deleted once the node points to ``ledger_id``."""
+        known = {**self._doomed, **self._uncertain, self.ledger_id: None}
+        return [one for one in known if one not in (ledger_id, -1)]
 
     async def write_properties(self, state: AckSnapshot, properties: dict[str, str]) -> None:
         """Replace the subscription's properties in the node."""
         async with self._lock:
             before = self.cursor_properties
             self.cursor_properties = dict(properties)
-            stored = CursorState(state.mark_delete, properties=state.properties)
-            value = self._whole(state.state()) if self.ledger_id < 0 else None
+            snapshot = CursorState(state.mark_delete, properties=state.properties)
             try:
-                if self.ledger_id < 0 and value is None:
+                if self.ledger_id >= 0:
+                    await self._point(self.ledger_id, snapshot)
+                elif not self._few(state) or not await self._move_here(state.state()):
                     await self._write(state, state.encode())  # the properties go with it
-                else:
-                    await self._node.write(value or self._record(self.ledger_id, stored).encode())
             except BaseException:
                 self.cursor_properties = before
                 raise
@@ -221,68 +238,50 @@ class CursorStore:
 
     async def _close(self, state: AckSnapshot, payload: bytes, changed: bool) -> None:
         if self.ledger_id < 0 and not changed:
+            await self._sweep()
             return
-        few = state.range_count <= self._settings.cursor_inline_ranges_max
-        value = self._whole(state.state()) if few else None
-        if value is None:
-            if changed:
-                await self._write(state, payload)
-            if self._writer is not None:
-                await self._writer.close()
+        if self._few(state) and await self._move_here(state.state()):
             return
-        old, writer = self.ledger_id, self._writer
-        self._writer = None
-        await self._node.write(value)
-        self.ledger_id = -1
-        if writer is not None:
-            writer.abandon(LedgerError("its cursor was closed"))
-        await self._drop(old)
+        if changed:
+            await self._write(state, payload)
+        if self._ledger is not None:
+            await self._ledger.close()
 
     def abandon(self) -> None:
         """Stop writing at once and leave everything as a crash would."""
-        if self._writer is not None:
-            self._writer.abandon(LedgerError("its topic is gone"))
-            self._writer = None
-        self.failed(LedgerError("its topic is gone"))
+        for ledger in (self._ledger, self._next):
+            if ledger is not None:
+                ledger.abandon("its topic is gone")
+        self._ledger = None
 
-    async def discard(self) -> None:
-        """Remove a cursor that was never taken, if it is there. Raises ManagedLedgerFencedError, the store's errors."""
-        try:
-            value = await self._node.read()
-        except NoNodeError:
-            return
-        await self._node.delete()
-        try:
-            await self._drop(CursorRecord.decode(value).ledger_id)
-        except RecordFormatError as error:
-            log.warning("cursor ledger may leak node=%s error=%s", self._node.path, error)
-
-    async def delete(self) -> None:
-        """Remove node and ledger."""
+    async def delete(self, state: AckSnapshot) -> None:
+        """Remove node and ledger. ``state`` is for another broker that knows no deletion which was cut off."""
         async with self._lock:
-            await self._node.delete()
-            if self._writer is not None:
-                self._writer.abandon(LedgerError("its cursor was deleted"))
-                self._writer = None
-            await self._drop(self.ledger_id)
+            at = self.ledger_id if self.ledger_id >= 0 else next(iter(self._uncertain), -1)
+            snapshot = CursorState(state.mark_delete, properties=state.properties)
+            await remove_cursor(self._node, self._ledgers, self._record(at, snapshot))
+            self.abandon()
 
-    async def _drop(self, ledger_id: int) -> None:
-        if ledger_id < 0:
-            return
-        try:
-            await self._ledgers.delete(ledger_id)
-        except MagnetarError as error:
-            log.warning("cursor ledger leaks ledger=%d error=%r", ledger_id, error)
+    async def _sweep(self) -> None:
+        """Delete the ledgers of before. What is left is named by the node and tried again with its next change."""
+        for ledger_id in list(self._doomed):
+            try:
+                await self._ledgers.delete(ledger_id)
+            except WorldError as error:
+                log.info("cursor ledger is not deleted yet ledger=%d error=%s", ledger_id, error)
+                return
+            self._doomed.pop(ledger_id, None)
 
-    def _whole(self, state: CursorState) -> bytes | None:
-        """The record with everything in it; None when that is too much for a node (I38)."""
+    def _few(self, state: AckSnapshot) -> bool:
+        return state.range_count <= self._settings.cursor_inline_ranges_max
+
+    def _fits(self, state: CursorState) -> bool:
+        """Whether a record with everything in it is not too much for a node (I38)."""
         if len(state.ranges) > self._settings.cursor_inline_ranges_max:
-            return None
-        value = self._record(-1, state).encode()
-        return value if len(value) <= INLINE_BYTES_MAX else None
+            return False
+        return len(self._record(-1, state).encode()) <= INLINE_BYTES_MAX
 
     def _record(self, ledger_id: int, state: CursorState) -> CursorRecord:
         self.last_active_ms = self.last_active_ms or self._clock.wall_ms()
-        return CursorRecord(
-            ledger_id, state, self.last_active_ms, self.cursor_properties, self._extra
-        )
+        known = ledger_id, state, self.last_active_ms, self.cursor_properties, self._extra
+        return CursorRecord(*known, doomed=self._left(ledger_id))

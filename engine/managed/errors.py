@@ -59,6 +59,10 @@ class CursorStateTooLargeError(ManagedLedgerError):
     """A cursor's acknowledgements are too scattered to be stored. They are kept; acknowledge the oldest messages."""
 
 
+class InvalidPropertyError(ManagedLedgerError):
+    """A property has a name that is reserved for the broker."""
+
+
 class InvalidPositionError(ManagedLedgerError):
     """A position lies behind the last entry."""
 

@@ -20,6 +20,7 @@ from engine.managed.ledger import ManagedLedger
 from engine.managed.positions import LedgerLine
 from engine.managed.reads import LedgerReads
 from engine.managed.records import CursorRecord, TopicRecord
+from engine.managed.removal import discard_cursor, mark_deleted
 from engine.managed.rolling import LedgerList
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.stats import CursorInfo, LedgerInfo, ManagedLedgerInfo
@@ -100,6 +101,10 @@ class ManagedLedgerFactory:
     ) -> ManagedLedger:
         node = StoredNode(self._store, paths.managed_ledger(name), self._entropy, self.settings)
         record = await read_or_create(node)
+        if record.deleted:
+            await self._remove_cursors(
+                node
+            )  # its ledgers are deleted with what else the record dooms
         if not record.ledgers and not record.properties:
             record.properties = dict(properties)
         line = LedgerLine(record.ledgers)
@@ -139,7 +144,8 @@ class ManagedLedgerFactory:
     async def delete(self, name: str) -> None:
         """Delete a managed ledger with cursors and ledgers, closing it first. Raises ManagedLedgerNotFoundError.
 
-        When it fails half-way, call again: what is left is found by its nodes.
+        Raises ManagedLedgerFencedError when another owner has it, and the store's errors. Cut off half-way it is there
+        whole, or deleted: then ``delete`` or ``open``, which begins anew, removes what is left (M17).
         """
         ledger = self._open.get(name)
         if ledger is not None:
@@ -148,18 +154,20 @@ class ManagedLedgerFactory:
         node = StoredNode(self._store, path, self._entropy, self.settings)
         try:
             record = TopicRecord.decode(await node.read())
-            children = await self._store.children(path)
         except NoNodeError:
             raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
-        for child in children:
-            cursor = StoredNode(self._store, f"{path}/{child}", self._entropy, self.settings)
-            stored = CursorRecord.decode(await cursor.read())
-            await cursor.delete()
-            if stored.ledger_id >= 0:
-                await self._ledgers.delete(stored.ledger_id)
+        record = await mark_deleted(node, record)
+        await self._remove_cursors(node)
+        for ledger_id in record.doomed:
+            await self._ledgers.delete(ledger_id)
         await node.delete()
-        for one in record.ledgers:
-            await self._ledgers.delete(one.ledger_id)
+
+    async def _remove_cursors(self, topic: StoredNode) -> None:
+        """Of a topic that is marked as deleted."""
+        for child in await self._store.children(topic.path):
+            path = f"{topic.path}/{child}"
+            node = StoredNode(self._store, path, self._entropy, self.settings)
+            await discard_cursor(node, self._ledgers, topic.unchanged)
 
     async def exists(self, name: str) -> bool:
         """Whether a managed ledger of this name is stored."""
@@ -177,6 +185,8 @@ class ManagedLedgerFactory:
             children = await self._store.children(path)
         except NoNodeError:
             raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
+        if record.deleted:
+            raise ManagedLedgerNotFoundError(f"the managed ledger {name} is being deleted")
         ledgers = []
         for one in record.ledgers:
             if one.timestamp_ms:

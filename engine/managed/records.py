@@ -5,6 +5,7 @@ are PositionInfo (written by ``ack_snapshot``). Values are bare protobuf; the co
 later brokers may write is read. Fields that we do not know are written back as they came.
 """
 
+import re
 import struct
 from dataclasses import dataclass, field
 
@@ -20,17 +21,29 @@ from engine.wire.texts import readable
 MAGIC = 0x4778
 RECORD_BYTES_MAX = 64 << 20
 """A compressed record that claims to be longer is refused."""
+_LEDGER_ID = re.compile(r"[0-9]{1,18}\Z")
+OWN_PREFIX = "magnetar."
+"""Properties with such names are ours: other brokers keep them and do not know what they mean."""
+DELETED = OWN_PREFIX + "deleted"
+DOOMED = OWN_PREFIX + "doomed-ledgers"
+DOOMED_ONE = OWN_PREFIX + "doomed-ledger."
 CURSOR_FIELDS = tuple(one.name for one in pb.ManagedCursorInfo.DESCRIPTOR.fields)
 
 
 @dataclass(slots=True)
 class TopicRecord:
-    """A topic's ledgers, where it was sealed, its properties, and ``extra``: fields we do not know, encoded."""
+    """A topic's ledgers, where it was sealed, its properties, and ``extra``: fields we do not know, encoded.
+
+    ``doomed``: ledgers that are the topic's no more and may not be deleted yet. ``deleted``: the topic is being deleted
+    with its cursors. That ends with the first ledger in the list: then the topic was made anew, by whomever.
+    """
 
     ledgers: list[LedgerEntry] = field(default_factory=list)
     terminated: Position | None = None
     properties: dict[str, str] = field(default_factory=dict)
     extra: bytes = b""
+    doomed: list[int] = field(default_factory=list)
+    deleted: bool = False
 
     def encode(self) -> bytes:
         info = pb.ManagedLedgerInfo.FromString(self.extra)
@@ -47,7 +60,12 @@ class TopicRecord:
             info.terminatedPosition.ledgerId = self.terminated.ledger_id
             info.terminatedPosition.entryId = self.terminated.entry_id
         for key, value in self.properties.items():
-            info.properties.add(key=key, value=value)
+            if not key.startswith(OWN_PREFIX):
+                info.properties.add(key=key, value=value)
+        if self.doomed:
+            info.properties.add(key=DOOMED, value=" ".join(map(str, self.doomed)))
+        if self.deleted:
+            info.properties.add(key=DELETED, value="true")
         return info.SerializeToString()
 
     @classmethod
@@ -67,7 +85,16 @@ class TopicRecord:
             terminated = Position(at.ledgerId, at.entryId)
         properties = {readable(one.key): readable(one.value) for one in info.properties}
         extra = _rest(info, "ledgerInfo", "terminatedPosition", "properties")
-        return cls(ledgers, terminated, properties, extra)
+        doomed = [int(one) for one in properties.get(DOOMED, "").split() if _LEDGER_ID.match(one)]
+        present = {one.ledger_id for one in ledgers}
+        return cls(
+            ledgers,
+            terminated,
+            {key: text for key, text in properties.items() if not key.startswith(OWN_PREFIX)},
+            extra,
+            [one for one in doomed if one not in present],
+            DELETED in properties and not ledgers,
+        )
 
 
 @dataclass(slots=True)
@@ -100,19 +127,26 @@ class CursorState:
         ranges = _take_ranges(info.individualDeletedMessages)
         for one in info.individualDeletedMessageRanges:
             ranges += _ranges_of(one.key, bits_of(one.values))
-        return cls(Position(info.ledgerId, info.entryId), ranges, *_take_common(info))
+        batches, properties, _ = _take_common(info)  # other brokers write ours here, too
+        return cls(Position(info.ledgerId, info.entryId), ranges, batches, properties)
 
 
 @dataclass(slots=True)
 class CursorRecord:
     """A cursor in the metadata store. ``ledger_id`` -1: ``state`` is the whole truth; else the snapshot taken when
-    that cursor ledger was opened, without ranges, for the case that the ledger is gone."""
+    that cursor ledger was opened, without ranges, for the case that the ledger is gone.
+
+    ``doomed``: ledgers that it used before and that may not be deleted yet. ``deleted``: it is being deleted, and its
+    ledger may be gone; only with a ledger, and no more once another broker has given the cursor another one.
+    """
 
     ledger_id: int
     state: CursorState
     last_active_ms: int = 0
     cursor_properties: dict[str, str] = field(default_factory=dict)
     extra: bytes = b""
+    doomed: list[int] = field(default_factory=list)
+    deleted: bool = False
 
     def encode(self) -> bytes:
         at = self.state.mark_delete
@@ -126,6 +160,10 @@ class CursorRecord:
             put_common(info, self.state.properties, self.state.batches)
         else:
             put_common(info, self.state.properties, {})
+        for ledger_id in self.doomed:
+            info.properties.add(name=f"{DOOMED_ONE}{ledger_id}", value=ledger_id)
+        if self.deleted:
+            info.properties.add(name=DELETED, value=self.ledger_id)
         for key, text in self.cursor_properties.items():
             info.cursorProperties.add(name=key, value=text)
         return info.SerializeToString()
@@ -138,10 +176,18 @@ class CursorRecord:
         at = Position(info.markDeleteLedgerId, info.markDeleteEntryId)
         if not info.HasField("markDeleteLedgerId"):
             at = Position(-1, -1)
-        state = CursorState(at, _take_ranges(info.individualDeletedMessages), *_take_common(info))
+        batches, properties, own = _take_common(info)
+        state = CursorState(at, _take_ranges(info.individualDeletedMessages), batches, properties)
         texts = {readable(one.name): readable(one.value) for one in info.cursorProperties}
-        known = info.cursorsLedgerId, state, info.lastActive, texts
-        return cls(*known, _rest(info, *CURSOR_FIELDS))
+        ledger_id = info.cursorsLedgerId
+        known = ledger_id, state, info.lastActive, texts
+        doomed = [
+            value
+            for key, value in own.items()
+            if key == f"{DOOMED_ONE}{value}" and value not in (ledger_id, -1)
+        ]
+        deleted = ledger_id >= 0 and own.get(DELETED) == ledger_id
+        return cls(*known, _rest(info, *CURSOR_FIELDS), doomed, deleted)
 
 
 def _rest(message: Message, *known: str) -> bytes:
@@ -186,12 +232,15 @@ def put_common(
 
 def _take_common(
     info: "pb.PositionInfo | pb.ManagedCursorInfo",
-) -> tuple[dict[Position, int], dict[str, int]]:
+) -> tuple[dict[Position, int], dict[str, int], dict[str, int]]:
+    """Parts of batches, properties, and those that are ours."""
     batches = {
         Position(one.position.ledgerId, one.position.entryId): bits_of(one.deleteSet)
         for one in info.batchedEntryDeletionIndexInfo
     }
-    return batches, {readable(one.name): one.value for one in info.properties}
+    properties = {readable(one.name): one.value for one in info.properties}
+    own = {key: properties.pop(key) for key in list(properties) if key.startswith(OWN_PREFIX)}
+    return batches, properties, own
 
 
 def _ranges_of(ledger_id: int, bits: int) -> list[tuple[Position, Position]]:

@@ -2,7 +2,8 @@
 
 Order of a roll: the old ledger is closed (M2: at most one is open), the new one made, the list with the new one written
 by compare-and-set; only then does an entry go into it (M1, I36: no entry is confirmed outside of the list). Order of a
-trim: the list first, the ledgers after (I37). Rule numbers: the table of promises in docs/formats/managed-ledger.md.
+trim: the list first, the ledgers after (I37); the same write names them as doomed, so that the next owner deletes what
+is left of them (M17). Rule numbers: the table of promises in docs/formats/managed-ledger.md.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import logging
 from collections.abc import Callable
 
 from engine.base.clock import Clock
-from engine.base.errors import MagnetarError
+from engine.base.errors import WorldError
 from engine.base.ids import Position
 from engine.base.tasks import TaskScope
 from engine.ledger.client import LedgerClient
@@ -21,13 +22,16 @@ from engine.ledger.errors import (
     NoSuchLedgerError,
 )
 from engine.ledger.writer import LedgerWriter, WriterListener
-from engine.managed.errors import LedgerIdReusedError, ManagedLedgerFencedError
+from engine.managed.errors import (
+    InvalidPropertyError,
+    LedgerIdReusedError,
+    ManagedLedgerFencedError,
+)
 from engine.managed.lifecycle import trimmable
 from engine.managed.positions import LedgerEntry, LedgerLine
-from engine.managed.records import TopicRecord
+from engine.managed.records import OWN_PREFIX, TopicRecord
 from engine.managed.settings import LedgerConfig
 from engine.managed.stored import StoredNode
-from engine.metadata.store import StoreUnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +66,8 @@ class LedgerList:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._dropped: list[int] = []  # out of the line; the stored list may name them still
-        self._doomed: list[int] = []  # out of the stored list: to be deleted
+        self._doomed = dict.fromkeys(record.doomed)  # out of the stored list: to be deleted
+        self._sweeping = asyncio.Lock()
         self._custom = {
             "application": b"pulsar",
             "component": b"managed-ledger",
@@ -121,12 +126,13 @@ class LedgerList:
                 await self._write([*self.line.ledgers, fresh])
             except ManagedLedgerFencedError:
                 _abandon(writer, "the topic has another owner")
-                self._doomed.append(writer.ledger_id)
+                self._doomed[writer.ledger_id] = None
                 await self.sweep()
                 raise
             except BaseException:
-                # The list may name the new ledger: it must not be deleted. It stays empty.
+                # The list may name the new ledger: it must not be deleted before the next write leaves it out.
                 _abandon(writer, "its place in the topic is uncertain")
+                self._dropped.append(writer.ledger_id)
                 raise
             self.line.push(fresh)
             self.created_ms = self._clock.wall_ms()
@@ -140,7 +146,7 @@ class LedgerList:
             return
         error = f"new ledger {fresh} is not above {highest}, which this topic has used: ids are being given twice"
         _abandon(writer, error)
-        self._doomed.append(fresh)
+        self._doomed[fresh] = None
         await self.sweep()
         raise LedgerIdReusedError(error)
 
@@ -194,7 +200,10 @@ class LedgerList:
             await self._write(line.ledgers)
 
     async def update_properties(self, changes: dict[str, str | None]) -> None:
-        """Set or remove properties."""
+        """Set or remove properties. Raises InvalidPropertyError for the names that are ours."""
+        for key in changes:
+            if key.startswith(OWN_PREFIX):
+                raise InvalidPropertyError(f"property names with {OWN_PREFIX} are reserved: {key}")
         async with self._lock:
             merged = {**self.properties, **changes}
             properties = {key: value for key, value in merged.items() if value is not None}
@@ -220,49 +229,42 @@ class LedgerList:
         properties: dict[str, str] | None = None,
     ) -> None:
         properties = self.properties if properties is None else properties
-        record = TopicRecord(ledgers, terminated or self.terminated, properties, self._extra)
         dropped, self._dropped = self._dropped, []
+        doomed = [*self._doomed, *dropped]
+        sealed = terminated or self.terminated
+        record = TopicRecord(ledgers, sealed, properties, self._extra, doomed)
         try:
             await self._node.write(record.encode())
         except BaseException:
             self._dropped = dropped + self._dropped
             raise
-        self._doomed += dropped
+        self._doomed.update(dict.fromkeys(dropped))
 
     async def sweep(self) -> None:
         """Delete the ledgers that no list names any more. Cancelled, or while the metadata store does not answer: those
-        left are found by the next call. A crash before that leaks them, which costs space and nothing else."""
-        scope = TaskScope("deleting ledgers")
-        count = min(len(self._doomed), SWEEP_AT_ONCE)
-        workers = [scope.spawn(str(i), self._sweep_some()) for i in range(count)]
-        try:
-            if workers:
-                await asyncio.wait(workers)
-        finally:
-            await scope.close()
+        left are found by the next call, or by the next owner in the record."""
+        async with self._sweeping:
+            left = list(self._doomed)[::-1]
+            scope = TaskScope("deleting ledgers")
+            count = min(len(left), SWEEP_AT_ONCE)
+            workers = [scope.spawn(str(i), self._sweep_some(left)) for i in range(count)]
+            try:
+                if workers:
+                    await asyncio.wait(workers)
+            finally:
+                await scope.close()
         if self._doomed:
             log.warning("ledgers are left to be deleted count=%d", len(self._doomed))
 
-    async def _sweep_some(self) -> None:
-        while self._doomed:
-            ledger_id = self._doomed.pop()
+    async def _sweep_some(self, left: list[int]) -> None:
+        while left:
+            ledger_id = left.pop()
             try:
-                await self._delete(ledger_id)
-            except StoreUnavailableError:
-                self._doomed.append(ledger_id)
+                await self._ledgers.delete(ledger_id)
+            except WorldError as error:
+                log.debug("ledger is not deleted yet ledger=%d error=%s", ledger_id, error)
                 return
-            except BaseException:
-                self._doomed.append(ledger_id)
-                raise
-
-    async def _delete(self, ledger_id: int) -> None:
-        """Delete a ledger that no list names. Raises StoreUnavailableError."""
-        try:
-            await self._ledgers.delete(ledger_id)
-        except StoreUnavailableError:
-            raise
-        except MagnetarError as error:
-            log.warning("ledger leaks ledger=%d error=%r", ledger_id, error)
+            self._doomed.pop(ledger_id, None)
 
 
 def _abandon(writer: LedgerWriter, why: str) -> None:

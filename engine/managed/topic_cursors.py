@@ -1,6 +1,7 @@
 """The cursors of one managed ledger: made, loaded with the topic, deleted."""
 
 import asyncio
+import contextlib
 import logging
 from enum import Enum
 from typing import Protocol
@@ -23,6 +24,7 @@ from engine.managed.errors import (
     ManagedLedgerFencedError,
     RecordFormatError,
 )
+from engine.managed.removal import discard_cursor
 from engine.managed.rolling import LedgerList
 from engine.managed.settings import LedgerConfig
 from engine.managed.stored import StoredNode
@@ -216,11 +218,13 @@ class TopicCursors:
         cursor = Cursor(self._owner, name, acks, store, properties)
         self.by_name[name] = cursor  # from now on nothing is trimmed that it needs
         try:
-            made = await store.create(state, cursor_properties)
+            while not await store.create(state, cursor_properties):
+                # An attempt of ours without an answer made it, or it is left of a deletion and goes now.
+                with contextlib.suppress(NoNodeError):
+                    cursor = await self._load(name)
+                    break
             if not await self._list.still_ours():
                 raise ManagedLedgerFencedError(f"{self._owner.name} was opened by another owner")
-            if not made:
-                return await self._load(name)
         except BaseException as error:
             self._lose(name, f"its creation is not confirmed: {_reason(error)}")
             raise
@@ -246,17 +250,19 @@ class TopicCursors:
 
     def _cursor_store(self, name: str) -> CursorStore:
         owner = self._owner
-        node = StoredNode(
-            self._store, paths.cursor(owner.name, name), owner.entropy, owner.settings
-        )
         return CursorStore(
-            node,
+            self._node(name),
             self._ledgers,
             owner.clock,
             owner.settings,
             lambda: owner.config,
             self._list.custom(name),
         )
+
+    def _node(self, name: str) -> StoredNode:
+        owner = self._owner
+        path = paths.cursor(owner.name, name)
+        return StoredNode(self._store, path, owner.entropy, owner.settings)
 
     async def delete(self, name: str) -> None:
         """Delete a cursor with its state. Raises CursorNotFoundError.
@@ -284,7 +290,7 @@ class TopicCursors:
         """Delete a cursor that is not in memory. It stays unread until it is gone: nothing may be trimmed before."""
         self._discarding[name] = None  # nobody begins to read it again
         try:
-            await self._cursor_store(name).discard()
+            await discard_cursor(self._node(name), self._ledgers, self._list.still_ours)
             self.unread.pop(name, None)
         finally:
             del self._discarding[name]

@@ -158,3 +158,34 @@ def test_state_of_trimmed_ledgers_counts_as_acknowledged() -> None:
     )
     acks = state.acks(LedgerLine([LedgerEntry(3, 10)]))
     assert (acks.mark, list(acks.holes), acks.batches) == (2, [], {5: 6})
+
+
+def test_what_is_ours_hides_in_properties_that_others_keep() -> None:
+    topic = TopicRecord(properties={"k": "v", "magnetar.mine": "no"}, doomed=[3, 17], deleted=True)
+    info = pb.ManagedLedgerInfo.FromString(topic.encode())
+    stored = {one.key: one.value for one in info.properties}
+    assert stored == {
+        "k": "v",
+        "magnetar.doomed-ledgers": "3 17",
+        "magnetar.deleted": "true",
+    }
+    again = TopicRecord.decode(topic.encode())
+    assert again == TopicRecord(properties={"k": "v"}, doomed=[3, 17], deleted=True)
+    info.ledgerInfo.add(ledgerId=17)  # made anew by a broker that does not know the mark
+    again = TopicRecord.decode(info.SerializeToString())
+    assert (again.doomed, again.deleted) == ([3], False)
+    info.properties[1].value = "3 x -4 99999999999999999999"
+    assert TopicRecord.decode(info.SerializeToString()).doomed == [3]
+    state = CursorState(Position(3, 1), properties={"p": 1})
+    cursor = CursorRecord(9, state, doomed=[5, 7], deleted=True)
+    own = pb.ManagedCursorInfo.FromString(cursor.encode())
+    assert {one.name: one.value for one in own.properties} == {
+        "p": 1,
+        "magnetar.doomed-ledger.5": 5,
+        "magnetar.doomed-ledger.7": 7,
+        "magnetar.deleted": 9,
+    }
+    assert CursorRecord.decode(cursor.encode()) == cursor
+    own.cursorsLedgerId = 7
+    found = CursorRecord.decode(own.SerializeToString())
+    assert (found.doomed, found.deleted, found.state.properties) == ([5], False, {"p": 1})

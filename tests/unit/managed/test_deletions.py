@@ -1,0 +1,242 @@
+"""Deletions that are cut off anywhere: whole or gone, finished by whoever comes next, and no ledger is left behind."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import pytest
+
+from engine.base.errors import WorldError
+from engine.base.ids import Position
+from engine.managed.errors import CursorNotFoundError, ManagedLedgerNotFoundError
+from engine.managed.factory import ManagedLedgerFactory
+from engine.managed.ledger import InitialPosition
+from engine.managed.records import CursorRecord, TopicRecord
+from engine.managed.settings import ManagedSettings
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore
+from engine.wire import mledger_pb2 as pb
+from tests.failing_store import FailingStore
+from tests.managed_cluster import LAZY, NAME, Brokers, publish, rolling
+
+FIRST = InitialPosition.EARLIEST
+QUICK = ManagedSettings(
+    retry_initial_s=0.001, retry_max_s=0.002, metadata_attempts_max=2, cursor_persist_interval_s=60
+)
+ROLLING = ManagedSettings(
+    retry_initial_s=0.001,
+    retry_max_s=0.002,
+    metadata_attempts_max=2,
+    cursor_persist_interval_s=60,
+    cursor_ledger_entries_max=1,
+)
+FOR_EVER = 1_000_000
+LOST = pytest.mark.parametrize("lost_answer", [False, True])
+
+
+class Broker:
+    """A factory whose metadata store can be made to fail, and what a topic of it needs."""
+
+    def __init__(self, brokers: Brokers, settings: ManagedSettings = QUICK) -> None:
+        self.store: FailingStore
+        self.factory = brokers.broker(settings, wrap=self._wrap)
+
+    def _wrap(self, store: MetadataStore) -> MetadataStore:
+        self.store = FailingStore(store)
+        return self.store
+
+
+def deletion_of_a_ledger(operation: str, path: str) -> bool:
+    return operation == "delete" and path.startswith(f"{paths.LEDGERS}/00")
+
+
+def listing(operation: str, path: str) -> bool:
+    """Of a topic's cursors: the first step after the mark of its deletion."""
+    return operation == "children"
+
+
+async def filled(factory: ManagedLedgerFactory) -> None:
+    """A topic of six entries in three ledgers, unread by "a", half acknowledged by "b" (in a ledger of its own)."""
+    ledger = await factory.open(NAME, rolling(2))
+    await ledger.open_cursor("a", FIRST)
+    cursor = await ledger.open_cursor("b", FIRST)
+    sink = await publish(ledger, 0, 6)
+    for position in sink.positions[:3]:
+        cursor.acknowledge([Position(*position)])
+        await cursor.persisted()
+    assert cursor.stats().cursor_ledger_id >= 0
+
+
+async def cut_off(broker: Broker, work: Callable[[], Awaitable[None]], k: int, lost: bool) -> bool:
+    """Whether ``work`` was cut off at its ``k``-th call of the store, for good; False when it has fewer."""
+    broker.store.fail_at(k, lost_answer=lost, calls=FOR_EVER)
+    try:
+        await work()
+    except WorldError:
+        return True
+    finally:
+        broker.store.heal()
+    return False
+
+
+@LOST
+@pytest.mark.parametrize("then_open", [False, True])
+async def test_m17_a_topics_deletion_is_finished_wherever_it_was_cut_off(
+    brokers: Brokers, lost_answer: bool, then_open: bool
+) -> None:
+    for k in range(1, 50):
+        broker = Broker(brokers)
+        await filled(broker.factory)
+        failed = await cut_off(broker, partial(broker.factory.delete, NAME), k, lost_answer)
+        brokers.crash(broker.factory)
+        if then_open:
+            factory = brokers.broker(QUICK)
+            ledger = await factory.open(NAME, rolling(2))
+            if ledger.cursors:
+                assert [one.backlog_entries() for one in ledger.cursors.values()] == [6, 3]
+                assert ledger.stats().entries == 6
+            else:
+                assert ledger.stats().entries == 0
+            await ledger.trim()
+            kept = [one.ledger_id for one in ledger.stats().ledgers]
+            assert set(brokers.ledgers()) <= {*kept, *_cursor_ledgers(brokers)}
+            await factory.delete(NAME)
+        else:
+            try:
+                await broker.factory.delete(NAME)
+            except ManagedLedgerNotFoundError:
+                assert lost_answer or not failed
+        assert brokers.ledgers() == []
+        assert not await brokers.cluster.store.exists(paths.managed_ledger(NAME))
+        if not failed:
+            assert k > 8
+            return
+    raise AssertionError("it has no end")
+
+
+def _cursor_ledgers(brokers: Brokers) -> list[int]:
+    tree = brokers.cluster.server.tree
+    top = paths.managed_ledger(NAME)
+    records = [CursorRecord.decode(tree.get(f"{top}/{one}")[0]) for one in tree.children(top)]
+    return [one.ledger_id for one in records]
+
+
+@LOST
+@pytest.mark.parametrize("killed", [False, True])
+async def test_m17_a_cursors_deletion_is_finished_wherever_it_was_cut_off(
+    brokers: Brokers, lost_answer: bool, killed: bool
+) -> None:
+    for k in range(1, 50):
+        broker = Broker(brokers)
+        await filled(broker.factory)
+        ledger = broker.factory.opened[NAME]
+        failed = await cut_off(broker, partial(ledger.delete_cursor, "b"), k, lost_answer)
+        assert ("b" in ledger.unread_cursors) == failed
+        if killed:
+            brokers.crash(broker.factory)
+            ledger = await brokers.broker(QUICK).open(NAME, rolling(2))
+        try:
+            if killed and "b" in ledger.cursors:
+                assert ledger.cursors["b"].backlog_entries() == 3
+            await ledger.delete_cursor("b")
+        except CursorNotFoundError:
+            assert killed or not failed
+        assert "b" not in ledger.unread_cursors
+        await ledger.trim()
+        ledgers = [one.ledger_id for one in ledger.stats().ledgers]
+        assert brokers.ledgers() == ledgers
+        await ledger.close()
+        await brokers.broker(QUICK).delete(NAME)
+        if not failed:
+            assert k > 3
+            return
+    raise AssertionError("it has no end")
+
+
+@pytest.mark.parametrize("clean", [False, True])
+async def test_m17_a_cursors_old_ledgers_are_deleted_by_the_next_owner(
+    brokers: Brokers, clean: bool
+) -> None:
+    broker = Broker(brokers, ROLLING)
+    ledger = await broker.factory.open(NAME, rolling(100))
+    cursor = await ledger.open_cursor("s", FIRST)
+    sink = await publish(ledger, 0, 6)
+    broker.store.counted = deletion_of_a_ledger
+    broker.store.fail_at(1, calls=FOR_EVER)
+    for position in sink.positions[:4]:
+        cursor.acknowledge([Position(*position)])
+        await cursor.persisted()
+    assert len(brokers.ledgers()) == 5, (
+        "each write has a ledger of its own, and none can be deleted"
+    )
+    if clean:
+        await ledger.close()
+    else:
+        brokers.crash(broker.factory)
+    again = await brokers.broker(QUICK).open(NAME, rolling(100))
+    assert again.cursors["s"].backlog_entries() == 2
+    await again.trim()
+    assert brokers.ledgers() == [one.ledger_id for one in again.stats().ledgers]
+
+
+async def test_m17_trimmed_ledgers_are_deleted_by_the_next_owner(brokers: Brokers) -> None:
+    broker = Broker(brokers)
+    ledger = await broker.factory.open(NAME, rolling(2))
+    cursor = await ledger.open_cursor("s", FIRST)
+    await publish(ledger, 0, 7)
+    before = brokers.ledgers()
+    broker.store.counted = deletion_of_a_ledger
+    broker.store.fail_at(1, calls=FOR_EVER)
+    await cursor.clear()
+    await ledger.trim()
+    assert len(ledger.stats().ledgers) == 1
+    assert set(before) <= set(brokers.ledgers())
+    brokers.crash(broker.factory)
+    again = await brokers.broker(LAZY).open(NAME, rolling(2))
+    await again.close()
+    assert not set(before[:-1]) & set(brokers.ledgers())
+
+
+async def test_a_topic_that_another_broker_took_while_it_was_being_deleted_is_not_deleted(
+    brokers: Brokers,
+) -> None:
+    """A broker that does not know our marks keeps them and writes its first ledger into the list."""
+    broker = Broker(brokers)
+    await filled(broker.factory)
+    broker.store.counted = listing
+    assert await cut_off(broker, partial(broker.factory.delete, NAME), 1, False)
+    path = paths.managed_ledger(NAME)
+    store = brokers.cluster.store
+    marked = TopicRecord.decode((await store.get(path))[0])
+    assert marked.deleted
+    made = await brokers.broker(LAZY)._ledgers.create(1, 1, 1)
+    info = _with_ledger(marked, made.ledger_id)
+    await store.put(path, info)
+    ledger = await brokers.broker(QUICK).open(NAME, rolling(2))
+    assert sorted(ledger.cursors) == ["a", "b"]
+    await ledger.trim()
+    assert not set(marked.doomed) & set(brokers.ledgers())
+
+
+def _with_ledger(marked: TopicRecord, ledger_id: int) -> bytes:
+    info = pb.ManagedLedgerInfo.FromString(marked.encode())
+    info.ledgerInfo.add(ledgerId=ledger_id)
+    return info.SerializeToString()
+
+
+async def test_a_cursor_whose_deletion_was_cut_off_and_that_was_used_since_is_kept(
+    brokers: Brokers,
+) -> None:
+    broker = Broker(brokers)
+    await filled(broker.factory)
+    ledger = broker.factory.opened[NAME]
+    await cut_off(broker, partial(ledger.delete_cursor, "b"), 2, False)
+    brokers.crash(broker.factory)
+    path, store = paths.cursor(NAME, "b"), brokers.cluster.store
+    value, _ = await store.get(path)
+    assert CursorRecord.decode(value).deleted
+    info = pb.ManagedCursorInfo.FromString(value)
+    info.cursorsLedgerId = -1  # as a broker that does not know the mark closes it
+    await store.put(path, info.SerializeToString())
+    again = await brokers.broker(QUICK).open(NAME, rolling(2))
+    assert sorted(again.cursors) == ["a", "b"]
+    assert again.cursors["b"].properties == {}
