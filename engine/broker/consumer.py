@@ -15,6 +15,9 @@ from engine.wire.kernels import build_messages
 if TYPE_CHECKING:
     from engine.broker.subscription import Subscription
 
+UNLIMITED = 1 << 62
+"""More messages than there are."""
+
 
 class SubscriptionType(IntEnum):
     """Wire numbers of ``SubType``."""
@@ -100,12 +103,12 @@ class Consumer:
             return "acks"
         return None if self.outlet.can_send else "socket"
 
-    def take(self, view: View, entries_max: int, messages_max: int | None) -> int:
+    def take(self, view: View, entries_max: int, messages_max: int) -> int:
         """How many entries of ``view`` may go out now, at most ``entries_max`` and for ``messages_max`` messages.
 
         An entry goes out whole while any permit is left, so a batch may overdraw them, and the other bounds alike.
         """
-        room = self.permits if messages_max is None else min(self.permits, messages_max)
+        room = min(self.permits, messages_max)
         if self.pending is not None and self._unacked_max:
             room = min(room, self._unacked_max - self.pending.messages)
         count = min(view.count, entries_max)

@@ -12,7 +12,7 @@ from engine.base.clock import Clock
 from engine.base.ids import Position
 from engine.base.slices import View
 from engine.broker.choosers import choose_active
-from engine.broker.consumer import Consumer, SubscriptionType
+from engine.broker.consumer import UNLIMITED, Consumer, SubscriptionType
 from engine.broker.limits import DataPathSettings
 from engine.broker.redelivery import RedeliveryCounts
 from engine.broker.source import EntrySource
@@ -196,7 +196,7 @@ def deliver(
     entries_max: int,
     counts: RedeliveryCounts | None,
     now_ms: int,
-    messages_max: int | None = None,
+    messages_max: int = UNLIMITED,
 ) -> None:
     """Send the first entries of ``view``, as many as ``consumer`` may take (at least one); the rest is given back.
 

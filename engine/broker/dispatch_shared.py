@@ -8,7 +8,7 @@ from engine.base.ids import Position
 from engine.base.slices import View
 from engine.broker.choosers import choose_shared
 from engine.broker.chunks import ChunkOwners, may_hold_chunk, read_chunk
-from engine.broker.consumer import Consumer
+from engine.broker.consumer import UNLIMITED, Consumer
 from engine.broker.delayed import DELIVER_AT_TAG, DelayQueue, deliver_at_ms, metadata_may_hold
 from engine.broker.dispatch import deliver
 from engine.broker.limits import DataPathSettings
@@ -98,7 +98,8 @@ class SharedDispatcher:
         """One consumer's turn; False when nothing more can be sent now."""
         eligible = [consumer.can_receive for consumer in self.consumers]
         able = sum(eligible)
-        if self._at_limit() or not able:
+        room = self._room()
+        if not room or not able:
             return False
         view = self._next(sum(c.permits for c in self.consumers if c.can_receive))
         if view is None:
@@ -114,15 +115,17 @@ class SharedDispatcher:
         assert i is not None
         self._last = i
         entries_max = view.count if able == 1 else self._turn_max
-        room = self._unacked_max - self.unacked if self._unacked_max else None
         deliver(self.consumers[i], self._source, view, entries_max, self._counts, now_ms, room)
         return True
 
-    def _at_limit(self) -> bool:
-        """Whether nothing may go out at all: from the limit on until ``_unblock``."""
-        if self._unacked_max and self.unacked >= self._unacked_max:
+    def _room(self) -> int:
+        """Messages that may go out before the limit is reached; 0 from then on until ``_unblock``."""
+        if not self._unacked_max:
+            return UNLIMITED
+        room = self._unacked_max - self.unacked
+        if room <= 0:
             self._blocked = True
-        return self._blocked
+        return 0 if self._blocked else room
 
     def _unblock(self) -> bool:
         """Less is out: whoever was stopped at a limit goes on from half of it. Whether anyone does."""
@@ -248,7 +251,7 @@ class SharedDispatcher:
     def _unpark(self, now_ms: int) -> None:
         for owner in list(self._parked):
             views = self._parked[owner]
-            while views and owner.can_receive and not self._at_limit():
+            while views and owner.can_receive and self._room():
                 view = views.popleft()
                 self._parked_entries -= 1
                 if not self._source.cursor.is_acknowledged(view.run.position(view.start)):
@@ -296,8 +299,9 @@ class SharedDispatcher:
         waiting = False
         for position in positions:
             out = self._forget(consumer, position)
-            waiting = waiting or not out
-            messages += out or 1
+            if not out:
+                waiting, out = True, 1
+            messages += out
         if waiting:
             self._acknowledged_waiting()
         if self._unblock() or waiting:
