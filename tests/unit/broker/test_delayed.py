@@ -7,7 +7,7 @@ import pytest
 
 from engine.base.ids import EARLIEST, Position
 from engine.broker import delayed
-from engine.broker.consumer import Consumer
+from engine.broker.consumer import Consumer, SubscriptionType
 from engine.broker.delayed import DelayQueue
 from engine.broker.limits import DataPathSettings
 from tests.unit.broker.bench import Client
@@ -29,6 +29,51 @@ async def _joined() -> tuple[Reading, Consumer, Client]:
 
 async def _rest() -> None:
     await asyncio.sleep(0.5)
+
+
+@simulated
+async def test_a_message_waits_for_its_time_and_not_those_behind_it() -> None:
+    reading = Reading(SETTINGS)
+    reading.publish(3, delay_ms=400)
+    reading.publish(2)
+    reading.publish(1, delay_ms=300)
+    reading.publish(2, delay_ms=-1)
+    client, places, subscription = Client(), reading.shelf.places, reading.subscription
+    consumer = await reading.join(client, 1000)
+    assert client.received == [places[i] for i in (3, 4, 6, 7)]
+    assert subscription.paused_for == "time"
+    assert subscription.delayed == 4
+    subscription.acknowledge(consumer, places[1:2])
+    assert subscription.delayed == 3
+    for after_s, more in ((0.29, []), (0.02, [5]), (0.08, []), (0.02, [0, 2])):
+        del client.received[:]
+        await asyncio.sleep(after_s)
+        assert client.received == [places[i] for i in more]
+    assert subscription.delayed == 0
+    assert subscription.paused_for == "append"
+
+
+@simulated
+async def test_what_was_held_back_is_held_back_again_for_the_next_consumer() -> None:
+    reading, first, _ = await _joined()
+    reading.publish(2, delay_ms=HOUR_MS)
+    reading.publish(2, delay_ms=200)
+    assert reading.subscription.delayed == 4
+    reading.subscription.detach(first)
+    assert reading.subscription.delayed == 0
+    client = Client()
+    await reading.join(client, 1000)
+    await _rest()
+    assert client.received == reading.shelf.places[2:]
+    assert reading.subscription.delayed == 2
+
+
+@simulated
+async def test_exclusive_delivers_at_once_whatever_the_delivery_time() -> None:
+    reading, client = Reading(SETTINGS), Client()
+    reading.publish(2, delay_ms=HOUR_MS)
+    await reading.join(client, 1000, SubscriptionType.EXCLUSIVE)
+    assert client.received == reading.shelf.places
 
 
 @simulated

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.clock import SystemClock
 from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.broker.consumer import Consumer, SubscriptionType
@@ -303,44 +302,3 @@ async def test_too_scattered_acknowledgements_pause_what_is_new_and_not_what_is_
     await _received(client, 53)
     assert bench.subscription.cursor.blocked is None
     assert bench.subscription.paused_for == "append"
-
-
-async def test_shared_holds_a_message_back_until_its_time_and_not_those_behind_it(
-    bench: Bench,
-) -> None:
-    now_ms = SystemClock().wall_ms()
-    await bench.publish(3, deliver_at_ms=now_ms + 400)
-    await bench.publish(2)
-    await bench.publish(1, deliver_at_ms=now_ms + 300)
-    await bench.publish(2, deliver_at_ms=now_ms - 1)
-    consumer, client = await bench.join(SubscriptionType.SHARED)
-    await _received(client, 4)
-    assert [position.entry_id for position in client.received] == [3, 4, 6, 7]
-    assert bench.subscription.paused_for == "time"
-    assert bench.subscription.delayed == 4
-    bench.subscription.acknowledge(consumer, [client.received[0]._replace(entry_id=1)])
-    await _received(client, 7)
-    assert [position.entry_id for position in client.received[4:]] == [5, 0, 2]
-    assert SystemClock().wall_ms() >= now_ms + 400
-    assert bench.subscription.delayed == 0
-    assert bench.subscription.paused_for == "append"
-
-
-async def test_what_was_held_back_is_held_back_again_for_the_next_consumer(bench: Bench) -> None:
-    now_ms = SystemClock().wall_ms()
-    await bench.publish(2, deliver_at_ms=now_ms + 60_000)
-    await bench.publish(2, deliver_at_ms=now_ms + 200)
-    first, _ = await bench.join(SubscriptionType.SHARED)
-    await until(lambda: bench.subscription.delayed == 4)
-    bench.subscription.detach(first)
-    assert bench.subscription.delayed == 0
-    _, client = await bench.join(SubscriptionType.SHARED)
-    await _received(client, 2)
-    assert [position.entry_id for position in client.received] == [2, 3]
-    assert bench.subscription.delayed == 2
-
-
-async def test_exclusive_delivers_at_once_whatever_the_delivery_time(bench: Bench) -> None:
-    await bench.publish(2, deliver_at_ms=SystemClock().wall_ms() + 60_000)
-    _, client = await bench.join(SubscriptionType.EXCLUSIVE)
-    await _received(client, 2)
