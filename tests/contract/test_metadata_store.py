@@ -66,7 +66,7 @@ class Watcher:
         self._event.set()
 
     async def next(self) -> str:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(120):
             await self._event.wait()
         self._event.clear()
         return self.paths[-1]

@@ -47,7 +47,7 @@ class HeldLane:
 async def until_looked_at(machine: Machine, lane: HeldLane) -> None:
     """Until the request is before the journal, and the bookie has answered others since."""
     other = await machine.client()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while not lane.calls:
             assert await other.read(1, 0) == b"a"
     for _ in range(3):

@@ -83,7 +83,7 @@ async def test_a_long_journal_is_cut_without_anybody_asking() -> None:
         assert storage is not None
         for entry in range(100):
             assert await client.add(1, entry, bytes(10_000)) == Code.OK
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             while machine.bookie._journal.mark.file_id > storage.flusher.persisted.file_id + 2:
                 await asyncio.sleep(0)
         await client.close()

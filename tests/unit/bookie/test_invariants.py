@@ -183,7 +183,7 @@ def test_i26_i27_the_mark_only_rises_and_journal_files_are_given_up_only_behind_
 
 
 async def connected(machine: Machine) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(120):
         while machine.store.state is not SessionState.CONNECTED:
             await asyncio.sleep(0.005)
 

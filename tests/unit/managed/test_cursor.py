@@ -272,7 +272,7 @@ async def test_persisting_heals_after_the_bookie_comes_back(brokers: Brokers) ->
     await asyncio.sleep(0.1)
     assert not waiting.done()
     await brokers.cluster.start("b0")
-    await asyncio.wait_for(waiting, 10)
+    await asyncio.wait_for(waiting, 120)
     assert (await reopened(brokers, factory)).mark_delete == places[1]
 
 

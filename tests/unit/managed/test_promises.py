@@ -80,7 +80,7 @@ async def test_m13_an_empty_ledger_that_another_closed_is_noticed_without_an_app
     ledger = await broker.open(NAME, YOUNG)
     closed = ledger.stats().current_ledger_id
     await brokers.cluster.client().open(closed, recover=True)  # what auto-recovery does
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(120):
         while ledger.stats().current_ledger_id == closed and not ledger.ended:
             await asyncio.sleep(0.01)
     # It was found closed and followed by another, or found under recovery, which ended the object.

@@ -33,7 +33,7 @@ async def running(tmp_path: Path, spec: Child, lines: list[str]) -> AsyncIterato
     one = Running(spec, tmp_path, lines.append, "127.0.0.1")
     one.start()
     try:
-        await asyncio.wait_for(one.ready.wait(), 10)
+        await asyncio.wait_for(one.ready.wait(), 120)
         yield one
     finally:
         await one.stop()
@@ -58,7 +58,7 @@ async def test_a_stopped_child_stays_down_until_started(tmp_path: Path) -> None:
         assert one.describe()["pid"] is None
         assert not Path(f"/proc/{pid}").exists()
         one.start()
-        await asyncio.wait_for(one.ready.wait(), 10)
+        await asyncio.wait_for(one.ready.wait(), 120)
         assert one.describe()["pid"] not in (None, pid)
 
 
@@ -89,7 +89,7 @@ async def test_control_socket_answers_status_and_names_what_is_wrong(tmp_path: P
 
     serving = asyncio.get_running_loop().create_task(supervisor.run(banner))
     try:
-        await asyncio.wait_for(ready.wait(), 10)
+        await asyncio.wait_for(ready.wait(), 120)
         status = await asyncio.to_thread(ask, path, "status")
         assert [(c["name"], c["state"]) for c in status["children"]] == [
             ("zookeeper", "running"),
@@ -105,7 +105,7 @@ async def test_control_socket_answers_status_and_names_what_is_wrong(tmp_path: P
         assert "is not running" in again["error"]
     finally:
         os.kill(os.getpid(), 15)
-        assert await asyncio.wait_for(serving, 20) == 0
+        assert await asyncio.wait_for(serving, 120) == 0
     assert not path.exists()
 
 
@@ -124,7 +124,7 @@ async def test_a_child_that_refuses_its_settings_ends_the_instance_with_its_word
     # "alive" counts as ready at once; a port that nobody opens does not
     spec = supervisor._children["broker-1"].spec
     supervisor._children["broker-1"].spec = replace(spec, ready=Ready("tcp", 1))
-    code = await asyncio.wait_for(supervisor.run(lambda took_s: "ready"), 20)
+    code = await asyncio.wait_for(supervisor.run(lambda took_s: "ready"), 120)
     assert code == 1
     assert "broker-1 refuses its settings (exit 78: broker: setting x must be a number)" in lines
     assert "ready" not in lines
@@ -196,7 +196,7 @@ async def test_a_signal_in_the_midst_of_the_first_start_ends_everything(
     for _ in range(turns + 1):  # the first lets it take the signals
         await asyncio.sleep(0)
     supervisor._on_signal(signal.SIGINT)
-    assert await asyncio.wait_for(serving, 20) == 0
+    assert await asyncio.wait_for(serving, 120) == 0
     assert {one.state for one in supervisor._children.values()} == {State.STOPPED}
     assert pids(supervisor) == []
 
@@ -216,7 +216,7 @@ async def test_a_second_ctrl_c_kills_what_takes_its_time(tmp_path: Path) -> None
     supervisor._on_signal(signal.SIGTERM)
     assert lines[-1].startswith("stopping"), "a SIGTERM beside it says nothing new"
     os.kill(os.getpid(), signal.SIGINT)
-    assert await asyncio.wait_for(serving, 20) == 0
+    assert await asyncio.wait_for(serving, 120) == 0
     assert pids(supervisor) == []
 
 
@@ -235,6 +235,6 @@ async def test_a_child_stopped_before_its_first_start_waits_for_whoever_starts_i
         await asyncio.sleep(0)
     assert gateway.state is State.STOPPED
     gateway.start()
-    await asyncio.wait_for(gateway.ready.wait(), 10)
+    await asyncio.wait_for(gateway.ready.wait(), 120)
     supervisor._on_signal(signal.SIGTERM)
-    assert await asyncio.wait_for(serving, 20) == 0
+    assert await asyncio.wait_for(serving, 120) == 0
