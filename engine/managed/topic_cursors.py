@@ -269,31 +269,30 @@ class TopicCursors:
 
         When it fails otherwise or is cancelled the cursor is unread: it comes back whole or is found to be gone.
         """
-        async with self._lock:
-            if name in self._reading:
-                await asyncio.wait([self._reading[name]])
-            if name in self.unread:
-                await self._discard(name)
-                return
-            cursor = self.by_name.get(name)
-            if cursor is None:
-                raise CursorNotFoundError(f"{self._owner.name} has no cursor {name}")
-            try:
-                await cursor.delete()
-            except BaseException as error:
-                cursor.abandon(ManagedLedgerClosedError(f"cursor {name} was being deleted"))
-                self._lose(name, f"its deletion is not confirmed: {_reason(error)}")
-                raise
-            del self.by_name[name]
-
-    async def _discard(self, name: str) -> None:
-        """Delete a cursor that is not in memory. It stays unread until it is gone: nothing may be trimmed before."""
         self._discarding[name] = None  # nobody begins to read it again
         try:
+            if name in self._reading:
+                await asyncio.wait([self._reading[name]])
+            async with self._lock:
+                await self._delete(name)
+        finally:
+            self._discarding.pop(name, None)
+
+    async def _delete(self, name: str) -> None:
+        if name in self.unread:  # and stays so until it is gone: nothing may be trimmed before
             await discard_cursor(self._node(name), self._ledgers, self._list.still_ours)
             self.unread.pop(name, None)
-        finally:
-            del self._discarding[name]
+            return
+        cursor = self.by_name.get(name)
+        if cursor is None:
+            raise CursorNotFoundError(f"{self._owner.name} has no cursor {name}")
+        try:
+            await cursor.delete()
+        except BaseException as error:
+            cursor.abandon(ManagedLedgerClosedError(f"cursor {name} was being deleted"))
+            self._lose(name, f"its deletion is not confirmed: {_reason(error)}")
+            raise
+        del self.by_name[name]
 
     def consumed(self) -> int | None:
         """Ordinal below which every durable cursor's persisted state needs nothing; None without durable cursors."""
