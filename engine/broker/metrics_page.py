@@ -6,9 +6,17 @@ Written straight from live objects when asked for: nothing is counted twice and 
 from collections.abc import Callable, Iterable
 
 from engine.broker.ports import BrokerIdentity
-from engine.broker.reports import bytes_behind, rate_out, total_out
+from engine.broker.reports import (
+    backlog_without_delayed,
+    bytes_behind,
+    last_consumed_ms,
+    rate_out,
+    total_out,
+)
 from engine.broker.sessions import Sessions
+from engine.broker.topic import Topic
 from engine.broker.topics import TopicRegistry
+from engine.managed.stats import ManagedLedgerStats
 
 Sample = tuple[str, float]
 """Labels as written between braces, and the value."""
@@ -84,7 +92,9 @@ def _topics(page: _Page, registry: TopicRegistry, cluster: str) -> None:
         [(_labels(cluster=cluster, namespace=name), n) for name, n in per_namespace.items()],
     )
     totals = {
-        "subscriptions_count": gauge("pulsar_subscriptions_count", map(len, subscriptions)),
+        "subscriptions_count": gauge(
+            "pulsar_subscriptions_count", (len(t.subscription_names) for t in topics)
+        ),
         "producers_count": gauge("pulsar_producers_count", (len(t.producers) for t in topics)),
         "consumers_count": gauge(
             "pulsar_consumers_count",
@@ -99,10 +109,7 @@ def _topics(page: _Page, registry: TopicRegistry, cluster: str) -> None:
             "pulsar_throughput_out", (sum((b for _, b in o), 0.0) for o in outs)
         ),
         "storage_size": gauge("pulsar_storage_size", (ledger.size for ledger in ledgers)),
-        "msg_backlog": gauge(
-            "pulsar_msg_backlog",
-            (sum(each.cursor.backlog_entries() for each in of_topic) for of_topic in subscriptions),
-        ),
+        "msg_backlog": gauge("pulsar_msg_backlog", map(_backlog, topics, ledgers)),
     }
     gauge("pulsar_in_messages_total", (topic.published.messages.total for topic in topics))
     gauge("pulsar_in_bytes_total", (topic.published.bytes.total for topic in topics))
@@ -119,6 +126,12 @@ def _topics(page: _Page, registry: TopicRegistry, cluster: str) -> None:
     for family, values in totals.items():
         page.add(f"pulsar_broker_{family}", [(broker, sum(values))])
     _subscriptions(page, registry, cluster)
+
+
+def _backlog(topic: Topic, ledger: ManagedLedgerStats) -> int:
+    """Of all subscriptions; one that cannot be read now may have acknowledged nothing, as in the topic's statistics."""
+    known = sum(each.cursor.backlog_entries() for each in topic.subscriptions.values())
+    return known + len(topic.unread) * ledger.entries
 
 
 def _subscriptions(page: _Page, registry: TopicRegistry, cluster: str) -> None:
@@ -140,7 +153,10 @@ def _subscriptions(page: _Page, registry: TopicRegistry, cluster: str) -> None:
         page.add(family, [(labels, value(subscription)) for labels, subscription in found])
 
     gauge("pulsar_subscription_back_log", lambda s: s.cursor.backlog_entries())
-    gauge("pulsar_subscription_back_log_no_delayed", lambda s: s.cursor.backlog_entries())
+    gauge("pulsar_subscription_back_log_no_delayed", backlog_without_delayed)
+    gauge("pulsar_subscription_delayed", lambda s: s.delayed)
+    gauge("pulsar_subscription_in_replay", lambda s: s.replaying)
+    gauge("pulsar_subscription_blocked_on_unacked_messages", lambda s: int(s.blocked))
     gauge("pulsar_subscription_consumers_count", lambda s: len(s.consumers))
     gauge("pulsar_subscription_unacked_messages", lambda s: sum(c.unacked for c in s.consumers))
     gauge("pulsar_subscription_msg_rate_out", lambda s: rate_out(s)[0])
@@ -153,5 +169,9 @@ def _subscriptions(page: _Page, registry: TopicRegistry, cluster: str) -> None:
         "pulsar_subscription_msg_ack_rate",
         lambda s: sum((c.acked.per_second for c in s.consumers), 0.0),
     )
+    gauge("pulsar_subscription_last_consumed_flow_timestamp", lambda s: s.flow_ms)
+    gauge("pulsar_subscription_last_consumed_timestamp", last_consumed_ms)
+    gauge("pulsar_subscription_last_acked_timestamp", lambda s: s.acked_ms)
+    gauge("pulsar_subscription_last_mark_delete_advanced_timestamp", lambda s: s.advanced_ms)
     gauge("pulsar_out_messages_total", lambda s: total_out(s)[0])
     gauge("pulsar_out_bytes_total", lambda s: total_out(s)[1])

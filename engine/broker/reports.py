@@ -151,6 +151,16 @@ def total_out(subscription: Subscription) -> tuple[int, int]:
     )
 
 
+def backlog_without_delayed(subscription: Subscription) -> int:
+    """Unacknowledged entries that do not wait for a delivery time."""
+    return max(subscription.cursor.backlog_entries() - subscription.delayed, 0)
+
+
+def last_consumed_ms(subscription: Subscription) -> int:
+    """When a message last went out, ms since the epoch; 0: not since the topic was loaded."""
+    return max([subscription.consumed_ms, *(each.consumed_ms for each in subscription.consumers)])
+
+
 def _subscription(
     subscription: Subscription,
     cursor: CursorStats | None,
@@ -175,7 +185,7 @@ def _subscription(
         "messageAckRate": sum((each.acked.per_second for each in consumers), 0.0),
         "msgBacklog": backlog,
         "backlogSize": backlog_size,
-        "msgBacklogNoDelayed": max(backlog - subscription.delayed, 0),
+        "msgBacklogNoDelayed": backlog_without_delayed(subscription),
         "blockedSubscriptionOnUnackedMsgs": subscription.blocked,
         "msgDelayed": subscription.delayed,
         "msgInReplay": subscription.replaying,
@@ -183,9 +193,7 @@ def _subscription(
         "type": kind.title if kind is not None else "None",
         **({"activeConsumerName": active.name} if active is not None else {}),
         "lastConsumedFlowTimestamp": subscription.flow_ms,
-        "lastConsumedTimestamp": max(
-            [subscription.consumed_ms, *(each.consumed_ms for each in consumers)]
-        ),
+        "lastConsumedTimestamp": last_consumed_ms(subscription),
         "lastAckedTimestamp": subscription.acked_ms,
         "lastMarkDeleteAdvancedTimestamp": subscription.advanced_ms,
         "consumers": [] if flags.exclude_consumers else [_consumer(each) for each in consumers],

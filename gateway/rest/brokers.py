@@ -142,9 +142,8 @@ class Metrics(AdminView):
     permission = PUBLIC
 
     def get(self, request: Request) -> HttpResponse:
-        texts = {"gateway": metrics.own(), **link().run(metrics.of_brokers)}
         return HttpResponse(
-            metrics.merge(texts), content_type="text/plain; version=0.0.4; charset=utf-8"
+            link().run(metrics.document), content_type="text/plain; version=0.0.4; charset=utf-8"
         )
 
     def perform_content_negotiation(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import (
     CollectorRegistry,
     Counter,
+    Gauge,
     ProcessCollector,
     disable_created_metrics,
     generate_latest,
@@ -24,6 +25,12 @@ SUFFIXES = ("_total", "_bucket", "_sum", "_count", "_created", "_info")
 disable_created_metrics()  # type: ignore[no-untyped-call]
 registry = CollectorRegistry()
 ProcessCollector(registry=registry)
+brokers_up = Gauge(
+    "magnetar_gateway_broker_up",
+    "Whether a broker that is listed answered with its families when they were last asked for: 1, else 0.",
+    ["broker"],
+    registry=registry,
+)
 requests = Counter(
     "magnetar_gateway_requests",
     "HTTP requests answered, by method and status.",
@@ -32,13 +39,21 @@ requests = Counter(
 )
 
 
-def own() -> str:
-    """The gateway's own families."""
-    return generate_latest(registry).decode()
+async def document(engine: Engine) -> str:
+    """The families of the gateway and of every broker that answers; which do not, ``magnetar_gateway_broker_up`` says.
+
+    Raises what the metadata store raises: without the list of brokers nothing would be told of their silence.
+    """
+    texts = await _of_brokers(engine)
+    brokers_up.clear()
+    for broker, text in texts.items():
+        brokers_up.labels(broker).set(text is not None)
+    own = generate_latest(registry).decode()
+    return merge({"gateway": own, **{b: text for b, text in texts.items() if text is not None}})
 
 
-async def of_brokers(engine: Engine) -> dict[str, str]:
-    """Each answering broker's metrics text by broker id."""
+async def _of_brokers(engine: Engine) -> dict[str, str | None]:
+    """Each broker's metrics text by broker id; None of one that does not answer."""
     import aiohttp
 
     brokers = await engine.admin.brokers()
@@ -53,14 +68,12 @@ async def of_brokers(engine: Engine) -> dict[str, str]:
                 return None
 
         texts = await asyncio.gather(*(ask(broker) for broker in brokers))
-    return {
-        broker.id: text for broker, text in zip(brokers, texts, strict=True) if text is not None
-    }
+    return {broker.id: text for broker, text in zip(brokers, texts, strict=True)}
 
 
 def merge(texts: dict[str, str]) -> str:
     """One exposition out of several by source. Samples of a family that more than one source has get ``node="source"``,
-    so that no two series are the same."""
+    so that no two series are the same. A family without samples (no topic is loaded) is described all the same."""
     heads: dict[str, list[str]] = {}
     samples: dict[str, list[tuple[str, str]]] = {}
     for source, text in texts.items():
@@ -79,7 +92,8 @@ def merge(texts: dict[str, str]) -> str:
                 if found is not None:
                     samples.setdefault(_family(found[1], family, heads), []).append((source, line))
     lines: list[str] = []
-    for family, found_samples in samples.items():
+    for family in {**heads, **samples}:
+        found_samples = samples.get(family, [])
         lines.extend(heads.get(family, []))
         shared = len({source for source, _ in found_samples}) > 1
         lines.extend(_labelled(line, source) if shared else line for source, line in found_samples)

@@ -259,6 +259,9 @@ def test_metrics_of_gateway_and_broker_come_as_one_document(instance: Instance) 
         status, headers, body = call(instance, "GET", target, accept="text/plain")
         assert status == 200
         assert headers["content-type"].startswith("text/plain; version=0.0.4")
-        names = {family.name for family in text_string_to_metric_families(body.decode())}
-        assert "magnetar_gateway_requests" in names
-        assert any(name.startswith("pulsar_") for name in names)
+        found = {one.name: one for one in text_string_to_metric_families(body.decode())}
+        assert "magnetar_gateway_requests" in found
+        assert [sample.value for sample in found["magnetar_gateway_broker_up"].samples] == [1.0]
+        # described also while no topic is loaded
+        assert found["pulsar_topics_count"].type == found["pulsar_msg_backlog"].type == "gauge"
+        assert found["pulsar_broker_topics_count"].samples

@@ -85,13 +85,14 @@ def test_partitions_stats_are_summed_by_meaning() -> None:
 
 def test_merged_metrics_describe_each_family_once_and_keep_series_apart() -> None:
     text = '# HELP pulsar_x X.\n# TYPE pulsar_x gauge\npulsar_x{cluster="c"} 1\n'
-    text += '# TYPE y histogram\ny_bucket{le="1"} 2\n'
+    text += '# TYPE y histogram\ny_bucket{le="1"} 2\n# TYPE none gauge\n'
     merged = metrics.merge({"b1": text, "b2": text, "gateway": "# TYPE own gauge\nown 3\n"})
     families = {family.name: family for family in text_string_to_metric_families(merged)}
     assert merged.count("# TYPE pulsar_x gauge") == 1
     nodes = {sample.labels["node"] for sample in families["pulsar_x"].samples}
     assert nodes == {"b1", "b2"}
     assert families["own"].samples[0].labels == {}
+    assert families["none"].samples == []
     assert len(families["y"].samples) == 2
 
 
