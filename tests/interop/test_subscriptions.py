@@ -216,6 +216,21 @@ def test_seek_by_id_forgets_acknowledgements_from_there_on(
     keeper.close()
 
 
+@pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Shared])
+def test_a_consumer_goes_on_after_a_seek_to_the_end(
+    client: pulsar.Client, topic: str, kind: ConsumerType
+) -> None:
+    consumer = client.subscribe(topic, "s", kind)
+    _publish(client, topic, 3)
+    for _ in range(2):
+        consumer.seek(MessageId.latest)
+        last = _publish(client, topic, 2)[-1]
+        assert str(consumer.get_last_message_id()) == str(last)
+        assert _drain(consumer) == _numbers(0, 2)
+    consumer.seek(MessageId.latest)
+    consumer.unsubscribe()
+
+
 def test_seek_by_time_starts_at_the_first_message_published_then(
     client: pulsar.Client, topic: str
 ) -> None:
