@@ -81,6 +81,7 @@ class BundleOwnership:
         self._on_lost = on_lost
         self._owned: dict[BundleName, Callable[[], None]] = {}  # → how to stop its watch
         self._held: dict[NamespaceName, dict[BundleName, None]] = {}  # the same by namespace
+        self._watched: dict[NamespaceName, Callable[[], None]] = {}  # its namespaces → how to stop
         self._leaving: dict[BundleName, None] = {}
         self._locks: dict[BundleName, asyncio.Lock] = {}
         self._namespaces: OrderedDict[NamespaceName, tuple[Bundles, Callable[[], None]]] = (
@@ -315,7 +316,15 @@ class BundleOwnership:
 
     def _hold(self, bundle: BundleName) -> None:
         self._owned[bundle] = self._store.watch(_path(bundle), lambda _: self._on_node(bundle))
-        self._held.setdefault(bundle.namespace, {})[bundle] = None
+        namespace = bundle.namespace
+        if namespace not in self._held:
+            # Not the cache's watch: word of an earlier change, our own creation included, ends that one.
+            path = paths.local_policies(str(namespace))
+            self._watched[namespace] = self._store.watch(path, lambda _: self._forget(namespace))
+            self._held[namespace] = {}
+            if namespace not in self._namespaces:
+                self._tasks.spawn(f"recheck {namespace}", self._recheck(namespace))
+        self._held[namespace][bundle] = None
 
     def _drop(self, bundle: BundleName) -> None:
         self._owned.pop(bundle)()
@@ -323,6 +332,7 @@ class BundleOwnership:
         del held[bundle]
         if not held:
             del self._held[bundle.namespace]
+            self._watched.pop(bundle.namespace)()
 
     def _lock(self, bundle: BundleName) -> asyncio.Lock:
         lock = self._locks.get(bundle)
@@ -372,6 +382,8 @@ class BundleOwnership:
         """Stop watching; bundles still held go with the session."""
         self._stop_listening()
         for stop in self._owned.values():
+            stop()
+        for stop in self._watched.values():
             stop()
         for _, stop in self._namespaces.values():
             stop()
