@@ -1,4 +1,4 @@
-"""Chunks of large messages in Shared dispatch: all pieces of one message belong to one consumer. Pure."""
+"""Chunks of large messages in Shared dispatch: all pieces of one message belong to one consumer (D6). Pure."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar

@@ -1,4 +1,4 @@
-"""One attached consumer: what it may receive, what it holds, what it received."""
+"""One attached consumer: what it may receive (D1), what it holds (D3), what it received."""
 
 from enum import IntEnum
 from typing import TYPE_CHECKING

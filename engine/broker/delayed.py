@@ -1,4 +1,4 @@
-"""Messages with a delivery time: Shared subscriptions set them aside until it has come. Pure."""
+"""Messages with a delivery time: Shared subscriptions set them aside until it has come (D5). Pure."""
 
 from bisect import bisect_left, insort
 from dataclasses import dataclass

@@ -65,7 +65,7 @@ class Dispatcher(Protocol):
 
 
 class SingleDispatcher:
-    """Exclusive and Failover: everything in storage order to the one active consumer."""
+    """Exclusive and Failover: everything in storage order to the one active consumer (D8)."""
 
     def __init__(
         self,

@@ -22,7 +22,8 @@ PARKED_MAX = 1000
 
 
 class SharedDispatcher:
-    """Shared: every entry to one of the consumers, by turns among those of the best priority that can take it."""
+    """Shared: every entry to one of the consumers, by turns among those of the best priority that can take it
+    (D3, D4, D5, D6)."""
 
     def __init__(
         self,

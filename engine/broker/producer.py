@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 
 
 class Producer:
-    """An ``AppendSink``. Receipts go out in send order; after a failed append nothing more of it is stored until the
-    client has come anew, so that order holds."""
+    """An ``AppendSink``. Receipts go out in send order (D9); after a failed append nothing more of it is stored until
+    the client has come anew, so that order holds."""
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """Entries of one cursor on their way to a dispatcher: read ahead of permits, given back, read again.
 
-At most one read is under way; a rewind waits for it, so that a late answer neither is delivered nor moves the cursor.
+At most one read is under way; a rewind waits for it, so that a late answer neither is delivered nor moves the cursor
+(D7). Its end wakes the dispatcher (D2).
 """
 
 import asyncio

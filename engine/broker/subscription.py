@@ -126,6 +126,7 @@ class Subscription:
                 raise ConsumerBusy("Exclusive consumer is already connected")
 
     def _obstacle(self, consumer: Consumer) -> Consumer | None:
+        """Who keeps ``consumer`` from attaching (D8)."""
         present = self.consumers
         if not present:
             return None
@@ -238,7 +239,7 @@ class Subscription:
             self._dispatcher.redeliver(consumer, positions)
 
     def flow(self, consumer: Consumer, permits: int) -> None:
-        """``consumer`` takes ``permits`` (>= 1) more messages."""
+        """``consumer`` takes ``permits`` (>= 1) more messages (D1, D2)."""
         consumer.permits += permits
         self.flow_ms = consumer.flow_ms = self._clock.wall_ms()
         self.wake()
@@ -248,7 +249,7 @@ class Subscription:
     # --- moving the cursor ----------------------------------------------------------------------
 
     async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
-        """Disconnect the consumers, then make ``position`` the next entry delivered; durable before it returns.
+        """Disconnect the consumers, then make ``position`` the next entry delivered (D7); durable before it returns.
 
         ``ack_set``: of the batch at ``position`` only the messages set here are delivered.
 

@@ -115,6 +115,7 @@ class Topic:
         self.published.bytes.total += size
 
     def _wake(self) -> None:
+        """Entries were appended (D2)."""
         for subscription in self.subscriptions.values():
             subscription.wake()
 

@@ -1,5 +1,11 @@
 """The list of edits; docs/mutants.md says what belongs into it."""
 
-from tests.mutants import edits_bookie, edits_ledger
+from tests.mutants import edits_bookie, edits_broker, edits_gateway, edits_ledger, edits_managed
 
-EDITS = (*edits_bookie.EDITS, *edits_ledger.EDITS)
+EDITS = (
+    *edits_bookie.EDITS,
+    *edits_ledger.EDITS,
+    *edits_managed.EDITS,
+    *edits_broker.EDITS,
+    *edits_gateway.EDITS,
+)

@@ -68,7 +68,7 @@ class Tree:
     @contextmanager
     def changed(self, edit: Edit) -> Iterator[None]:
         """The edit is in the tree during the block. Raises PlaceGoneError."""
-        source = (ROOT / edit.file).read_text()
+        source = (self.root / edit.file).read_text()
         self._write(edit.file, edited(source, edit))
         try:
             yield
@@ -103,7 +103,7 @@ class Tree:
 
 def passing(tree: Tree, tests: Sequence[str]) -> set[str]:
     """Those of ``tests`` that exist and pass in the tree as it is."""
-    there = [test for test in tests if exists(test)]
+    there = [test for test in tests if exists(tree.root, test)]
     if not there:
         return set()
     _, output = tree.pytest(there, CLEAN_S)
@@ -113,9 +113,9 @@ def passing(tree: Tree, tests: Sequence[str]) -> set[str]:
     return {test for test in there if results.get(test.partition("[")[0]) == {"PASSED"}}
 
 
-def exists(test: str) -> bool:
+def exists(root: Path, test: str) -> bool:
     file, _, name = test.partition("::")
-    path = ROOT / "tests" / file
+    path = root / "tests" / file
     name = name.partition("[")[0]
     return (
         path.exists() and re.search(rf"^(async )?def {name}\(", path.read_text(), re.M) is not None
@@ -176,10 +176,14 @@ def examine_all(edits: Sequence[Edit], jobs: int, place: Path) -> Iterator[Row]:
 
 
 def show(edits: Sequence[Edit]) -> int:
-    """The list, without running anything; 1 when a place is gone."""
+    """The list, without running anything; 1 when a place or a test is gone."""
     gone = 0
     for edit in edits:
         print(f"{edit.name}  {edit.where}  {edit.holds}\n    {' '.join(edit.tests)}")
+        for test in edit.tests:
+            if not exists(ROOT, test):
+                gone += 1
+                print(f"    NO SUCH TEST: {test}")
         try:
             edited((ROOT / edit.file).read_text(), edit)
         except (PlaceGoneError, FileNotFoundError) as error:

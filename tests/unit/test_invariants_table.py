@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.mutants.edits import EDITS
+
 ROOT = Path(__file__).parents[2]
-ROW = re.compile(r"^\| ([IBJW]\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| ([IBDJW]\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 QUOTED = re.compile(r"`([^`]+)`")
 NOT_BUILT = ("I33", "I34", "I35")
 
@@ -23,7 +25,7 @@ TABLE = [Row(*found) for found in ROW.findall((ROOT / "docs" / "invariants.md").
 
 
 def test_every_invariant_has_one_row() -> None:
-    counts = {"I": 39, "B": 14, "W": 4, "J": 5}
+    counts = {"I": 39, "B": 14, "D": 9, "W": 4, "J": 5}
     want = [f"{letter}{n}" for letter, count in counts.items() for n in range(1, count + 1)]
     assert sorted(row.number for row in TABLE) == sorted(want)
 
@@ -46,6 +48,15 @@ def test_the_files_named_cite_the_number_and_the_tests_named_exist(row: Row) -> 
         path, _, test = name.partition("::")
         text = (ROOT / "tests" / path).read_text()
         assert not test or re.search(rf"^(async )?def {test}\(", text, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.number)
+def test_an_edit_breaks_the_row_and_is_seen_by_its_tests(row: Row) -> None:
+    if row.number in NOT_BUILT:
+        return
+    files, tests = QUOTED.findall(row.held), QUOTED.findall(row.tests)
+    breaking = [edit for edit in EDITS if row.number in edit.holds.split()]
+    assert any(edit.file in files and set(edit.tests) <= set(tests) for edit in breaking)
 
 
 def test_no_number_is_cited_that_the_table_does_not_have() -> None:

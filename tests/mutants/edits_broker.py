@@ -1,0 +1,414 @@
+"""Mistakes in the broker: dispatch, publishing, ownership, the metadata session, the token between processes."""
+
+from tests.mutants.edit import Edit
+
+DELAYED = "unit/broker/test_delayed.py"
+DISPATCH = "unit/broker/test_dispatch.py"
+OWNER = "unit/ownership/test_owner.py"
+SHARED = "engine/broker/dispatch_shared.py"
+UNBLOCKING = "unit/broker/test_unblocking.py"
+
+EDITS = (
+    Edit(
+        "permits-not-used",
+        "engine/broker/consumer.py::Consumer._sent",
+        "self.permits -= messages",
+        "self.permits -= 1",
+        (f"{DISPATCH}::test_permits_count_messages_and_a_batch_may_overdraw_them",),
+        "D1",
+    ),
+    Edit(
+        "permits-not-added",
+        "engine/broker/subscription.py::Subscription.flow",
+        "consumer.permits += permits",
+        "consumer.permits = permits",
+        ("unit/broker/test_permits.py::test_permits_add_up_while_there_is_nothing_to_send",),
+        "D1",
+    ),
+    Edit(
+        "one-more-than-permitted",
+        "engine/broker/consumer.py::Consumer.can_receive",
+        "self.permits > 0",
+        "self.permits >= 0",
+        ("unit/broker/test_permits.py::test_no_entry_goes_out_without_a_permit",),
+        "D1",
+    ),
+    Edit(
+        "append-wakes-nobody",
+        "engine/broker/topic.py::Topic._wake",
+        "subscription.wake()",
+        "pass",
+        (f"{DISPATCH}::test_an_append_wakes_a_waiting_consumer_without_a_timer",),
+        "D2",
+    ),
+    Edit(
+        "flow-wakes-nobody",
+        "engine/broker/subscription.py::Subscription.flow",
+        "self.wake()",
+        "pass",
+        (f"{DISPATCH}::test_permits_count_messages_and_a_batch_may_overdraw_them",),
+        "D2",
+    ),
+    Edit(
+        "read-wakes-nobody",
+        "engine/broker/source.py::EntrySource._fetch",
+        "self._ready()",
+        "pass",
+        (f"{DISPATCH}::test_what_is_given_back_comes_again_counted_and_before_what_is_new",),
+        "D2",
+    ),
+    Edit(
+        "unacked-not-counted",
+        "engine/broker/redelivery.py::PendingAcks.add",
+        "self.messages += sum(part)",
+        "self.messages += view.count",
+        ("unit/broker/test_redelivery.py::test_pending_counts_messages_not_entries",),
+        "D3",
+    ),
+    Edit(
+        "limit-of-a-subscription-ignored",
+        f"{SHARED}::SharedDispatcher._turn",
+        "if not room or not able:",
+        "if not able:",
+        (f"{UNBLOCKING}::test_by_acknowledgements",),
+        "D3",
+    ),
+    Edit(
+        "blocked-by-the-limit-for-ever",
+        f"{SHARED}::SharedDispatcher._unblock",
+        "self._blocked = False",
+        "pass",
+        (f"{UNBLOCKING}::test_by_acknowledgements",),
+        "D3",
+    ),
+    Edit(
+        "parts-of-batches-free-nobody",
+        f"{SHARED}::SharedDispatcher.acknowledged_partly",
+        "if self._unblock():",
+        "if consumer.unblock():",
+        (f"{UNBLOCKING}::test_by_acknowledgements_of_parts_of_batches",),
+        "D3",
+    ),
+    Edit(
+        "leaving-frees-nobody",
+        f"{SHARED}::SharedDispatcher.remove",
+        "self._unblock()",
+        "pass",
+        (f"{UNBLOCKING}::test_by_leaving",),
+        "D3",
+    ),
+    Edit(
+        "unblocked-one-late",
+        "engine/broker/consumer.py::Consumer.unblock",
+        "self.unacked <= self._unacked_max // 2",
+        "self.unacked < self._unacked_max // 2",
+        (f"{UNBLOCKING}::test_by_acknowledgements",),
+        "D3",
+    ),
+    Edit(
+        "given-back-of-others",
+        f"{SHARED}::SharedDispatcher.redeliver",
+        "back = [p for p in positions if discard(p.ledger_id, p.entry_id)]",
+        "back = [p for p in positions if discard(p.ledger_id, p.entry_id) or True]",
+        (
+            "unit/broker/test_given_back.py::test_what_another_consumer_holds_goes_out_to_nobody_else",
+        ),
+        "D4",
+    ),
+    Edit(
+        "held-of-who-left-is-lost",
+        f"{SHARED}::SharedDispatcher.remove",
+        "self.replay.add(positions)",
+        "pass",
+        (
+            f"{DISPATCH}::test_shared_under_random_comings_and_goings_delivers_all_and_never_twice_at_once",
+        ),
+        "D4",
+    ),
+    Edit(
+        "redelivery-not-counted",
+        f"{SHARED}::SharedDispatcher.redeliver",
+        "self._counts.raise_(back)",
+        "pass",
+        (f"{DISPATCH}::test_what_is_given_back_comes_again_counted_and_before_what_is_new",),
+        "D4",
+    ),
+    Edit(
+        "redelivery-count-one-too-high",
+        "engine/broker/redelivery.py::RedeliveryCounts.raise_",
+        "self._counts.get(position, 0) + 1",
+        "self._counts.get(position, 1) + 1",
+        (f"{DISPATCH}::test_what_is_given_back_comes_again_counted_and_before_what_is_new",),
+        "D4",
+    ),
+    Edit(
+        "acknowledged-sent-again",
+        "engine/broker/redelivery.py::ReplayQueue.discard",
+        "self._members.discard(position)",
+        "pass",
+        ("unit/broker/test_redelivery.py::test_what_was_acknowledged_meanwhile_is_not_replayed",),
+        "D4",
+    ),
+    Edit(
+        "delivered-before-its-time",
+        f"{SHARED}::SharedDispatcher._waits",
+        "if at_ms <= now_ms:",
+        "if at_ms <= now_ms + 60_000:",
+        (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
+        "D5",
+    ),
+    Edit(
+        "no-alarm-for-what-is-due",
+        f"{SHARED}::SharedDispatcher._waits",
+        "self._set_alarm(now_ms)",
+        "pass",
+        (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
+        "D5",
+    ),
+    Edit(
+        "delayed-entries-kept",
+        f"{SHARED}::SharedDispatcher.acknowledged_up_to",
+        "self._delayed.discard_up_to(position)",
+        "pass",
+        (f"{DELAYED}::test_clearing_and_skipping_take_entries_out",),
+        "D5",
+    ),
+    Edit(
+        "delayed-entry-kept-when-acknowledged",
+        f"{SHARED}::SharedDispatcher._forget",
+        "self._delayed.discard(position)",
+        "pass",
+        (f"{DELAYED}::test_single_acknowledgements_take_entries_out_and_make_room",),
+        "D5",
+    ),
+    Edit(
+        "left-out-is-never-looked-for",
+        "engine/broker/delayed.py::DelayQueue.look_back",
+        "len(self._due) <= SET_ASIDE_MAX // 2",
+        "False",
+        (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
+        "D5",
+    ),
+    Edit(
+        "chunk-owner-forgotten",
+        "engine/broker/chunks.py::ChunkOwners.keep",
+        "self._owners[chunk.uuid] = owner",
+        "self._owners[chunk.uuid[:-1]] = owner",
+        (f"{DISPATCH}::test_all_chunks_of_a_message_go_to_one_consumer",),
+        "D6",
+    ),
+    Edit(
+        "parked-chunks-lost-with-their-consumer",
+        f"{SHARED}::SharedDispatcher.remove",
+        "self.replay.add(view.run.position(view.start) for view in parked)",
+        "pass",
+        (
+            "unit/broker/test_parked_chunks.py::test_what_waited_for_a_consumer_that_left_goes_to_another_in_order",
+        ),
+        "D6",
+    ),
+    Edit(
+        "parked-chunks-not-looked-at",
+        f"{SHARED}::SharedDispatcher.wake",
+        "if self._parked:",
+        "if False:",
+        (
+            "unit/broker/test_parked_chunks.py::test_what_waits_goes_to_its_consumer_as_soon_as_it_can_receive",
+        ),
+        "D6",
+    ),
+    Edit(
+        "rewind-lost-for-a-better-consumer",
+        "engine/broker/dispatch.py::SingleDispatcher._take_over",
+        "self._source.rewind()",
+        "pass",
+        (
+            "unit/broker/test_one_active.py::test_a_better_consumer_begins_at_the_first_unacknowledged",
+        ),
+        "D8",
+    ),
+    Edit(
+        "rewind-lost-when-a-consumer-leaves",
+        "engine/broker/dispatch.py::SingleDispatcher.remove",
+        "self._source.rewind()",
+        "pass",
+        (f"{DISPATCH}::test_exclusive_rewinds_for_the_next_consumer",),
+        equivalent="whoever is active next rewinds when it takes over",
+    ),
+    Edit(
+        "rewind-under-a-read-lost",
+        "engine/broker/source.py::EntrySource.rewind",
+        "self._rewind_due = True",
+        "pass",
+        ("unit/broker/test_rewinds.py::test_a_rewind_under_a_read_is_not_lost",),
+        "D7",
+    ),
+    Edit(
+        "seek-keeps-what-was-read",
+        "engine/broker/source.py::EntrySource.settle",
+        "self._held.clear()",
+        "pass",
+        ("unit/broker/test_rewinds.py::test_a_seek_drops_what_was_read_and_not_sent",),
+        "D7",
+    ),
+    Edit(
+        "part-of-a-batch-ignored-by-a-seek",
+        "engine/broker/subscription.py::Subscription.reset",
+        "self.cursor.acknowledge_batch(position, ack_set)",
+        "pass",
+        ("unit/broker/test_reset.py::test_to_a_place_inside_a_batch",),
+        "D7",
+    ),
+    Edit(
+        "acknowledged-parts-delivered",
+        "engine/broker/dispatch.py::deliver",
+        "if partial is not None:",
+        "if False:",
+        ("unit/broker/test_reset.py::test_to_a_place_inside_a_batch",),
+        "D7",
+    ),
+    Edit(
+        "two-exclusive-consumers",
+        "engine/broker/subscription.py::Subscription._obstacle",
+        "return present[0] if consumer.kind == SubscriptionType.EXCLUSIVE else None",
+        "return None",
+        ("unit/broker/test_one_active.py::test_a_second_exclusive_consumer_is_refused",),
+        "D8",
+    ),
+    Edit(
+        "goes-on-after-a-failed-append",
+        "engine/broker/producer.py::Producer.append_failed",
+        "self.disconnect()",
+        "pass",
+        (
+            "unit/broker/test_storage_failures.py::test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_away",
+        ),
+        "D9",
+    ),
+    Edit(
+        "receipt-on-send",
+        "engine/broker/producer.py::Producer.send",
+        "self.topic.publish(self, run)",
+        """
+        self.outlet.send(build_receipts(0, 0, run.heads, 0, run.count))
+        self.topic.publish(self, run)
+        """,
+        (
+            "unit/broker/test_storage_failures.py::test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_away",
+        ),
+        "D9",
+    ),
+    # Ownership and sessions
+    Edit(
+        "owned-twice",
+        "engine/ownership/registration.py::claim",
+        "if found != own:",
+        "if not found:",
+        (f"{OWNER}::test_a_claim_respects_other_owners",),
+    ),
+    Edit(
+        "served-while-it-is-given-up",
+        "engine/ownership/owner.py::BundleOwnership.serves",
+        "and bundle not in self._leaving",
+        "",
+        (f"{OWNER}::test_a_released_bundle_is_unloaded_before_its_node_goes",),
+    ),
+    Edit(
+        "node-removed-before-topics-are-closed",
+        "engine/ownership/owner.py::BundleOwnership.release",
+        """
+        if unload is not None:
+            await unload(bundle)
+        """,
+        """
+        await self._remove_node(bundle)
+        if unload is not None:
+            await unload(bundle)
+        """,
+        (f"{OWNER}::test_a_released_bundle_is_unloaded_before_its_node_goes",),
+    ),
+    Edit(
+        "bundle-served-after-a-lost-answer",
+        "engine/ownership/owner.py::BundleOwnership.release",
+        """
+        if not self._tasks.closed:
+            self._tasks.spawn(f"give up {bundle}", self._give_up(bundle))
+        raise
+        """,
+        """
+        del self._leaving[bundle]
+        raise
+        """,
+        (f"{OWNER}::test_a_release_whose_answer_was_lost_leaves_the_bundle_to_its_new_owner",),
+    ),
+    Edit(
+        "lost-node-overlooked",
+        "engine/ownership/owner.py::BundleOwnership._check",
+        "ours = False",
+        "return",
+        (f"{OWNER}::test_a_removed_node_is_a_lost_bundle",),
+    ),
+    Edit(
+        "boundaries-cached-for-ever",
+        "engine/ownership/owner.py::BundleOwnership.bundles",
+        "stop = self._store.watch(path, lambda _: self._forget(namespace))",
+        "stop = self._store.watch(path, lambda _: None)",
+        ("unit/ownership/test_boundaries.py::test_changed_boundaries_are_read_again",),
+    ),
+    Edit(
+        "held-namespace-not-watched",
+        "engine/ownership/owner.py::BundleOwnership._hold",
+        "self._watched[namespace] = self._store.watch(path, lambda _: self._forget(namespace))",
+        "self._watched[namespace] = lambda: None",
+        ("unit/ownership/test_boundaries.py::test_changed_boundaries_are_read_again",),
+    ),
+    Edit(
+        "session-expiry-ignored",
+        "engine/ownership/owner.py::BundleOwnership._on_state",
+        "if state is SessionState.EXPIRED:",
+        "if False:",
+        (f"{OWNER}::test_a_cut_off_owner_stops_before_another_can_start",),
+    ),
+    Edit(
+        "session-trusted-too-long",
+        "engine/metadata/session.py",
+        "EXPIRE_FRACTION = 0.9",
+        "EXPIRE_FRACTION = 1.1",
+        (
+            "unit/metadata/test_memory_faults.py::test_partitioned_client_gives_up_before_the_server_does",
+        ),
+    ),
+    Edit(
+        "watches-not-told-after-a-break",
+        "engine/metadata/session.py::SessionStore._set_state",
+        """
+        for path in list(self._watches):
+            self._changed(path)
+        """,
+        "",
+        ("unit/metadata/test_memory_faults.py::test_watches_are_told_after_every_reconnect",),
+    ),
+    Edit(
+        "deletion-without-version",
+        "engine/ownership/registration.py::claim",
+        "await store.delete(path, stat.version)",
+        "await store.delete(path)",
+        (
+            "unit/ownership/test_lost_races.py::test_a_node_that_changed_hands_under_a_claim_is_left_alone",
+        ),
+    ),
+    Edit(
+        "half-a-token-will-do",
+        "engine/auth/internal.py::token_matches",
+        'hmac.compare_digest(expected.encode(), (offered or "").encode("utf-8", "replace"))',
+        'expected.startswith(offered or "")',
+        ("unit/auth/test_internal_token.py::test_only_the_whole_token_matches",),
+    ),
+    Edit(
+        "token-not-asked",
+        "engine/broker/admin_http.py",
+        "token_matches(",
+        "(lambda *_: True)(",
+        ("unit/broker/test_admin_http.py::test_a_bad_token_is_401_whatever_is_asked",),
+    ),
+)

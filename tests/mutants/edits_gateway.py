@@ -1,0 +1,211 @@
+"""Mistakes in the gateway and the console: WebSocket endpoints, runs, audit, lists."""
+
+from tests.mutants.edit import Edit
+
+ATTEMPTS = "unit/gateway/jobs/test_attempts.py"
+RECOVERY = "unit/gateway/jobs/test_recovery.py"
+SERVICES = "gateway/jobs/services.py"
+WORKER = "unit/gateway/jobs/test_worker.py"
+WS = "unit/gateway/ws"
+
+EDITS = (
+    Edit(
+        "one-permit-back-however-often-it-came",
+        "gateway/ws/window.py::Window.answered",
+        "self.allow(found.deliveries)",
+        "self.allow(1)",
+        (
+            f"{WS}/test_consumer.py::test_messages_that_come_again_cost_no_room_for_good",
+            f"{WS}/test_consumer.py::test_permits_are_conserved_in_push_mode",
+        ),
+        "",
+    ),
+    Edit(
+        "permits-not-given-back",
+        "gateway/ws/window.py::Window.answered",
+        "if not self.pull:",
+        "if self.pull:",
+        (f"{WS}/test_consumer.py::test_permits_are_conserved_in_push_mode",),
+        "W1",
+    ),
+    Edit(
+        "delivery-without-permit",
+        "gateway/ws/window.py::Window.take",
+        "self._free -= 1",
+        "pass",
+        (f"{WS}/test_consumer.py::test_permits_are_conserved_in_pull_mode",),
+        "W1",
+    ),
+    Edit(
+        "acknowledged-on-delivery",
+        "gateway/ws/consumer.py::_deliver",
+        "flow.window.delivered(message_id, message.message_id())",
+        """
+        flow.window.delivered(message_id, message.message_id())
+        await peer.acknowledge(message.message_id())
+        """,
+        (f"{WS}/test_consumer.py::test_a_message_is_acknowledged_only_when_the_client_says_so",),
+        "W2",
+    ),
+    Edit(
+        "negative-taken-for-positive",
+        "gateway/ws/consumer.py::_answer",
+        "if negative:",
+        "if False:",
+        (f"{WS}/test_consumer.py::test_a_message_is_acknowledged_only_when_the_client_says_so",),
+        "W2",
+    ),
+    Edit(
+        "failure-answered-with-ok",
+        "gateway/ws/producer.py::_answer_to",
+        "return frames.not_sent(frames.UNKNOWN_ERROR, str(error), message.context)",
+        'return frames.sent(b"", message.context)',
+        (
+            f"{WS}/test_producer.py::test_an_error_is_answered_by_its_own_context_and_harms_no_other",
+        ),
+        "W3",
+    ),
+    Edit(
+        "size-of-what-is-pending-unbounded",
+        "gateway/ws/producer.py::_Pending._full",
+        "return too_large or self._count >= IN_FLIGHT_MAX",
+        "return self._count >= IN_FLIGHT_MAX",
+        (f"{WS}/test_producer.py::test_pending_messages_are_bounded_in_size",),
+        "W4",
+    ),
+    Edit(
+        "attempts-not-compared",
+        f"{SERVICES}::_mine",
+        "attempt=run.attempt, ",
+        "",
+        (
+            "unit/gateway/jobs/test_late_attempts.py::test_a_late_attempt_changes_nothing_of_the_one_at_work",
+        ),
+        "J1",
+    ),
+    Edit(
+        "lease-not-compared",
+        f"{SERVICES}::_as_read",
+        "lease_until_ms=run.lease_until_ms,",
+        "",
+        (f"{RECOVERY}::test_a_heartbeat_that_comes_late_but_in_time_keeps_the_run",),
+        "J1",
+    ),
+    Edit(
+        "files-not-synced",
+        "gateway/jobs/outputs.py::seal",
+        "_sync(path)",
+        "pass",
+        (
+            "unit/gateway/jobs/test_outputs.py::test_files_are_durable_before_the_row_points_to_them",
+        ),
+        "J2",
+    ),
+    Edit(
+        "running-attempt-swept",
+        "gateway/jobs/outputs.py::_is_left",
+        "state not in (RunState.RUNNING, RunState.SUCCEEDED)",
+        "state is not RunState.SUCCEEDED",
+        (
+            "unit/gateway/jobs/test_outputs.py::test_a_sweep_keeps_what_counts_and_what_it_does_not_know",
+        ),
+        "J2",
+    ),
+    Edit(
+        "cancelled-run-succeeds",
+        f"{SERVICES}::finish",
+        "if _mine(run).filter(cancel_requested=False).update(**changes):",
+        "if _mine(run).update(**changes):",
+        (f"{ATTEMPTS}::test_a_cancellation_is_final",),
+        "J3",
+    ),
+    Edit(
+        "claimed-twice",
+        f"{SERVICES}::claim",
+        "attempt=attempt, state=RunState.QUEUED",
+        "attempt=attempt",
+        (f"{ATTEMPTS}::test_a_message_that_comes_twice_is_worked_on_once",),
+        "J4",
+    ),
+    Edit(
+        "lost-message-not-sent-again",
+        f"{SERVICES}::recover",
+        "if not enqueue(run_id=run.id, attempt=run.attempt):",
+        "if False:",
+        (f"{RECOVERY}::test_a_run_that_no_worker_could_be_told_of_is_queued_and_done_later",),
+        "J4",
+    ),
+    Edit(
+        "outcome-after-the-lease",
+        "gateway/jobs/tasks.py::_close",
+        "None if heart.lost else services.finish(run=run, state=state, **outcome)",
+        "services.finish(run=run, state=state, **outcome)",
+        (f"{WORKER}::test_a_worker_that_cannot_renew_its_lease_stops_and_closes_nothing",),
+        "J5",
+    ),
+    Edit(
+        "one-attempt-too-many",
+        f"{SERVICES}::_worker_lost",
+        "if run.attempt >= ATTEMPTS_MAX:",
+        "if run.attempt > ATTEMPTS_MAX:",
+        (f"{ATTEMPTS}::test_a_run_that_loses_every_worker_fails_in_the_end",),
+    ),
+    Edit(
+        "progress-goes-back",
+        f"{SERVICES}::report",
+        "mine.filter(done__lte=done).update",
+        "mine.update",
+        ("unit/gateway/jobs/test_progress.py::test_progress_never_goes_back",),
+    ),
+    Edit(
+        "audit-after-the-change",
+        "admin_ui/audit.py::_Recorder.__call__",
+        """
+        try:
+            await entry.asave(force_insert=True)
+        except DatabaseError as error:
+            return _refuse(error)
+        answer = await self._get_response(request)
+        """,
+        """
+        answer = await self._get_response(request)
+        try:
+            await entry.asave(force_insert=True)
+        except DatabaseError as error:
+            return _refuse(error)
+        """,
+        ("unit/gateway/test_audit_first.py::test_what_cannot_be_recorded_is_not_done",),
+    ),
+    Edit(
+        "page-begins-at-the-first-row",
+        "admin_ui/selectors.py::topics",
+        "chosen[offset : offset + limit]",
+        "chosen[:limit]",
+        (
+            "unit/gateway/test_console_api.py::test_topics_are_filtered_sorted_and_windowed_on_the_server",
+        ),
+    ),
+    Edit(
+        "page-of-any-size",
+        "admin_ui/selectors.py::window",
+        "1, limit_max)",
+        "1, 1 << 60)",
+        ("unit/gateway/test_console_api.py::test_a_wrong_parameter_is_400_and_named",),
+    ),
+    Edit(
+        "policies-cached-for-ever",
+        "engine/broker/catalog.py::Catalog.namespace",
+        "self._store.watch(path, lambda _: self._forget(name, entry))",
+        "self._store.watch(path, lambda _: None)",
+        ("unit/broker/test_policies_cache.py::test_changed_policies_are_read_again",),
+    ),
+    Edit(
+        "policies-read-before-the-change-cached",
+        "engine/broker/catalog.py::Catalog.namespace",
+        "if entry.stale or name in self._known:",
+        "if name in self._known:",
+        (
+            "unit/broker/test_policies_cache.py::test_policies_that_change_while_they_are_read_are_not_kept",
+        ),
+    ),
+)

@@ -1,0 +1,303 @@
+"""Mistakes in the managed ledger."""
+
+from tests.mutants.edit import Edit
+
+CURSOR = "unit/managed/test_cursor.py"
+LEDGER = "unit/managed/test_ledger.py"
+INVARIANTS = "unit/managed/test_invariants.py"
+ROLLING = "engine/managed/rolling.py"
+STORE = "engine/managed/cursor_store.py"
+
+EDITS = (
+    Edit(
+        "next-ledger-before-the-last-is-closed",
+        f"{ROLLING}::LedgerList.follow",
+        """
+        if old is not None:
+            await self._settle(old)
+        """,
+        "",
+        ("unit/managed/test_promises.py::test_m2_at_most_the_last_ledger_of_the_list_is_open",),
+        "I36",
+    ),
+    Edit(
+        "ledger-used-before-it-is-listed",
+        f"{ROLLING}::LedgerList.follow",
+        "await self._write([*self.line.ledgers, fresh])",
+        "pass",
+        (f"{LEDGER}::test_rollover_keeps_order_and_lists_each_ledger_before_it_confirms",),
+        "I36",
+    ),
+    Edit(
+        "list-out-of-order",
+        f"{ROLLING}::LedgerList.follow",
+        "[*self.line.ledgers, fresh]",
+        "[fresh, *self.line.ledgers]",
+        (f"{LEDGER}::test_rollover_keeps_order_and_lists_each_ledger_before_it_confirms",),
+        "I36",
+    ),
+    Edit(
+        "list-written-over",
+        "engine/managed/stored.py::StoredNode.write",
+        "await self._store.put(self.path, value, self.version)",
+        "await self._store.put(self.path, value)",
+        (
+            "unit/managed/test_lost_races.py::test_i39_a_change_between_reading_and_writing_is_not_written_over",
+        ),
+        "I39",
+    ),
+    Edit(
+        "lost-race-for-a-node-taken-for-won",
+        "engine/managed/stored.py::StoredNode.write",
+        """
+        raise ManagedLedgerFencedError(
+            f"{self.path} was changed by another owner"
+        ) from error
+        """,
+        "return",
+        (
+            "unit/managed/test_lost_races.py::test_i39_a_change_between_reading_and_writing_is_not_written_over",
+        ),
+        "I39",
+    ),
+    Edit(
+        "anothers-value-taken-for-ours",
+        "engine/managed/stored.py::StoredNode._settle",
+        "if stat.version == self.version + 1 and value == self._unsure:",
+        "if stat.version == self.version + 1:",
+        (
+            "unit/managed/test_lost_races.py::test_i39_anothers_write_after_one_without_an_answer_is_not_ours",
+        ),
+        "I39",
+    ),
+    Edit(
+        "list-not-recovered",
+        f"{ROLLING}::LedgerList.recover",
+        "recover=True",
+        "recover=False",
+        (f"{LEDGER}::test_old_owner_confirms_nothing_after_a_new_one_opened",),
+    ),
+    Edit(
+        "deleted-before-the-list-is-stored",
+        f"{ROLLING}::LedgerList.trim",
+        "self._dropped += gone",
+        "self._doomed += gone\nawait self.sweep()",
+        (f"{INVARIANTS}::test_i37_a_ledger_is_deleted_only_when_the_stored_list_has_dropped_it",),
+        "I37",
+    ),
+    Edit(
+        "doomed-though-the-list-was-not-stored",
+        f"{ROLLING}::LedgerList._write",
+        """
+        except BaseException:
+            self._dropped = dropped + self._dropped
+            raise
+        """,
+        """
+        except BaseException:
+            self._doomed += dropped
+            raise
+        """,
+        (
+            "unit/managed/test_lost_races.py::test_i37_nothing_is_deleted_while_the_list_could_not_be_stored",
+        ),
+        "I37",
+    ),
+    Edit(
+        "trimmed-one-entry-ahead-of-cursors",
+        "engine/managed/lifecycle.py::trimmable",
+        "stop > consumed",
+        "stop > consumed + 1",
+        (
+            "unit/managed/test_lifecycle.py::test_only_wholly_consumed_ledgers_go_and_never_the_last",
+        ),
+        "I37",
+    ),
+    Edit(
+        "trimmed-by-the-unpersisted-mark",
+        "engine/managed/cursor.py::Cursor.trim_limit",
+        "min(self._stored_mark, self._acks.mark)",
+        "self._acks.mark",
+        (f"{CURSOR}::test_consumed_ledgers_are_trimmed_only_behind_persisted_marks",),
+    ),
+    Edit(
+        "stored-mark-ahead-of-what-is-stored",
+        "engine/managed/persister.py::Persister._write",
+        "self.mark = mark",
+        "self.mark = self._snapshot()[1]",
+        (
+            "unit/managed/test_writes_under_way.py::test_i38_what_is_acknowledged_during_a_write_is_not_taken_for_stored",
+        ),
+        "I38",
+    ),
+    Edit(
+        "write-vouches-for-what-came-after-it",
+        "engine/managed/persister.py::Persister._write",
+        "self._stored(version)",
+        "self._stored(self._version)",
+        (
+            "unit/managed/test_writes_under_way.py::test_i38_what_is_acknowledged_during_a_write_is_not_taken_for_stored",
+        ),
+        "I38",
+    ),
+    Edit(
+        "acknowledgement-confirmed-before-it-is-stored",
+        "engine/managed/persister.py::Persister.wait",
+        "await waiter",
+        "pass",
+        (f"{CURSOR}::test_persisted_acknowledgements_survive_a_crash_and_later_ones_may_not",),
+        "I38",
+    ),
+    Edit(
+        "reset-answered-before-it-is-stored",
+        "engine/managed/cursor.py::Cursor.reset",
+        "await self.persisted()",
+        "pass",
+        (
+            "unit/managed/test_writes_under_way.py::test_m9_a_move_of_the_cursor_returns_when_it_is_stored",
+        ),
+    ),
+    Edit(
+        "clear-answered-before-it-is-stored",
+        "engine/managed/cursor.py::Cursor._acknowledge_to",
+        "await self.persisted()",
+        "pass",
+        (
+            "unit/managed/test_writes_under_way.py::test_m9_a_move_of_the_cursor_returns_when_it_is_stored",
+        ),
+    ),
+    Edit(
+        "parts-of-batches-cut-off",
+        f"{STORE}::CursorStore._fits",
+        "return len(self._record(-1, state).encode()) <= INLINE_BYTES_MAX",
+        "return True",
+        (
+            f"{INVARIANTS}::test_i38_many_batches_acknowledged_in_part_survive_whatever_room_they_take",
+        ),
+        "I38",
+    ),
+    Edit(
+        "last-state-of-a-cursor-not-read",
+        f"{STORE}::CursorStore._last_readable",
+        "last = reader.last_confirmed",
+        "last = reader.last_confirmed - 1",
+        (f"{CURSOR}::test_persisted_acknowledgements_survive_a_crash_and_later_ones_may_not",),
+        "I38",
+    ),
+    Edit(
+        "node-points-to-a-ledger-before-its-state",
+        f"{STORE}::CursorStore._switch",
+        """
+        last = await fresh.append(payload)
+        await self._point(fresh.ledger_id, snapshot)
+        """,
+        """
+        await self._point(fresh.ledger_id, snapshot)
+        last = await fresh.append(payload)
+        """,
+        (
+            "unit/managed/test_writes_under_way.py::test_a_cursor_moves_to_another_ledger_only_with_its_state_in_it",
+        ),
+    ),
+    Edit(
+        "cursor-not-taken-from-its-old-owner",
+        f"{STORE}::CursorStore.take",
+        """
+        if not await self._move_here(state):
+            await self._point(self.ledger_id, state)
+        """,
+        "pass",
+        (f"{LEDGER}::test_old_owner_cannot_confirm_an_acknowledgement_to_a_cursor_it_lost",),
+    ),
+    Edit(
+        "receipt-after-the-session-may-have-ended",
+        "engine/managed/appender.py::Appender.confirmed",
+        "if self._ended or not owner.proven():",
+        "if self._ended:",
+        (
+            "unit/broker/test_lapsed_ownership.py::test_no_receipt_leaves_after_the_session_may_have_ended",
+        ),
+    ),
+    Edit(
+        "acknowledgement-after-the-session-may-have-ended",
+        "engine/managed/cursor.py::Cursor.persisted",
+        "if not self._owner.proven():",
+        "if False:",
+        (
+            "unit/managed/test_writes_under_way.py::test_an_acknowledgement_stored_after_the_session_ended_is_not_confirmed",
+        ),
+    ),
+    Edit(
+        "holes-swallowed",
+        "engine/managed/ack_state.py::AckState.acknowledge",
+        "if start == self.mark:",
+        "if start <= self.mark + 1:",
+        ("unit/managed/test_ack_holes.py::test_an_entry_before_an_acknowledged_one_stays_due",),
+    ),
+    Edit(
+        "ack-set-inverted",
+        "engine/managed/ack_state.py::AckState.acknowledge_batch",
+        "bits &= before",
+        "bits = before & ~bits",
+        (f"{CURSOR}::test_batches_are_acknowledged_in_parts",),
+    ),
+    Edit(
+        "confirmed-run-one-entry-early",
+        "engine/managed/appends.py::Appends.confirmed",
+        "stop = below - run.first",
+        "stop = below - run.first + 1",
+        ("unit/managed/test_partial_runs.py::test_part_of_a_run_is_confirmed_and_no_more",),
+    ),
+    Edit(
+        "ids-given-twice-are-used",
+        f"{ROLLING}::LedgerList._check_fresh",
+        "if fresh > highest:",
+        "if fresh != highest:",
+        (
+            "unit/managed/test_promises.py::test_m3_ids_that_fall_are_refused_by_name_and_nothing_is_written",
+        ),
+    ),
+    Edit(
+        "confirmation-of-an-earlier-entry-taken-for-this-ones",
+        "engine/managed/cursor_ledger.py::CursorLedger.confirmed",
+        "below > self._entry and",
+        "",
+        (
+            "unit/managed/test_cursor_ledger.py::test_i38_the_confirmation_of_a_cancelled_write_says_nothing_of_the_next",
+        ),
+    ),
+    Edit(
+        "deletion-not-marked",
+        "engine/managed/removal.py::mark_deleted",
+        "await node.write(marked.encode())",
+        "pass",
+        (
+            "unit/managed/test_deletions.py::test_m17_a_topics_deletion_is_finished_wherever_it_was_cut_off",
+        ),
+    ),
+    Edit(
+        "node-gone-before-its-ledgers",
+        "engine/managed/removal.py::remove_cursor",
+        """
+        for ledger_id in record.doomed:
+            await ledgers.delete(ledger_id)
+        """,
+        """
+        await node.delete()
+        for ledger_id in record.doomed:
+            await ledgers.delete(ledger_id)
+        """,
+        (
+            "unit/managed/test_deletions.py::test_m17_a_cursors_deletion_is_finished_wherever_it_was_cut_off",
+        ),
+    ),
+    Edit(
+        "new-partitions-without-subscriptions",
+        "engine/admin/partitions.py",
+        "wanted = await _subscriptions(store, brokers, present)",
+        "wanted = {}",
+        (
+            "unit/admin/test_partitions.py::test_new_partitions_have_the_subscriptions_at_their_earliest_message",
+        ),
+    ),
+)
