@@ -50,6 +50,11 @@ class Subscription:
         self._mark_delete = cursor.mark_delete
 
     @property
+    def closed(self) -> bool:
+        """Whether it has ended and takes no consumer any more."""
+        return self._closed
+
+    @property
     def consumers(self) -> list[Consumer]:
         """Attached consumers in order of joining."""
         return [] if self._dispatcher is None else self._dispatcher.consumers

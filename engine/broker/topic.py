@@ -212,9 +212,9 @@ class Topic:
     ) -> Subscription:
         self._check_open()
         subscription = self.subscriptions.get(name)
-        if subscription is not None:
+        if subscription is not None and not subscription.closed:
             return subscription
-        while True:
+        while True:  # whoever comes during a deletion waits for its end
             leaving = self._leaving.get(name)
             if leaving is not None:
                 await asyncio.wait([leaving])

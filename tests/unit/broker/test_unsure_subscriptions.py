@@ -202,6 +202,36 @@ async def test_a_client_that_leaves_does_not_cut_off_the_deletion_it_asked_for(
     await durable(bench)
 
 
+async def test_who_subscribes_during_a_deletion_waits_for_its_end_and_holds_nobody_up(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.join(SHARED)
+    old, ledger, asked, answered = (
+        bench.subscription,
+        bench.topic.ledger,
+        asyncio.Event(),
+        asyncio.Event(),
+    )
+    delete = ledger.delete_cursor
+
+    async def slowly(name: str) -> None:
+        asked.set()
+        await answered.wait()
+        await delete(name)
+
+    monkeypatch.setattr(ledger, "delete_cursor", slowly)
+    deletion = asyncio.ensure_future(bench.topic.delete_subscription("s", force=True))
+    await asked.wait()
+    coming = asyncio.ensure_future(bench.join(SHARED))
+    await bench.publish(1)  # the loop is free for others
+    assert not coming.done()
+    answered.set()
+    await deletion
+    await coming
+    assert bench.subscription is not old
+    await durable(bench)
+
+
 class Connection(Client):
     """A session as far as its consumers know it."""
 
