@@ -126,6 +126,7 @@ class SingleDispatcher:
         self.consumers.remove(consumer)
         if consumer is self._active:
             self._active = None
+            self._end_handover()  # it was to him; the source may be another dispatcher's by then
             self._source.rewind()
         self._choose(newcomer=None)
 
@@ -143,9 +144,7 @@ class SingleDispatcher:
             return
         self._active = after
         alone = len(self.consumers) == 1 and newcomer is not None
-        if self._handover is not None:
-            self._handover.cancel()
-            self._handover = None
+        self._end_handover()
         if after is None:
             return
         if alone or self._kind == SubscriptionType.EXCLUSIVE or not self._delay_s:
@@ -154,6 +153,11 @@ class SingleDispatcher:
             # Consumers come and go in flocks; the pause saves rereading the backlog for each of them.
             loop = asyncio.get_running_loop()
             self._handover = loop.call_later(self._delay_s, self._take_over)
+
+    def _end_handover(self) -> None:
+        if self._handover is not None:
+            self._handover.cancel()
+            self._handover = None
 
     def _take_over(self) -> None:
         self._handover = None

@@ -120,6 +120,23 @@ async def test_all_chunks_of_a_message_go_to_one_consumer(bench: Bench) -> None:
     assert sum(len(c.received) for c in clients) == 8  # two owners with four permits each
 
 
+async def test_a_handover_that_a_reset_cut_off_never_comes(bench: Bench) -> None:
+    """The consumers are sent away while the second takes over from the first; who comes then is given each once."""
+    first, _ = await bench.join(SubscriptionType.FAILOVER, permits=0, name="a")
+    await bench.join(SubscriptionType.FAILOVER, permits=0, name="b")
+    await bench.publish(3)
+    bench.subscription.detach(first)
+    await bench.subscription.reset(Position(0, 0))
+    third, client = await bench.join(SubscriptionType.FAILOVER, name="c")
+    await until(lambda: len(client.received) == 3)
+    await asyncio.sleep(
+        2 * bench.registry.settings.active_consumer_failover_delay_time_millis / 1000
+    )
+    bench.subscription.wake()
+    assert len(client.received) == 3
+    assert third.permits == 997
+
+
 async def test_failover_hands_over_and_starts_at_the_first_unacknowledged(bench: Bench) -> None:
     first, got = await bench.join(SubscriptionType.FAILOVER, name="a")
     await bench.publish(6)
