@@ -6,9 +6,9 @@ decides); what comes later goes to a fresh ledger. A ledger that somebody else f
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from engine.base.clock import Clock
 from engine.base.errors import WorldError
@@ -34,6 +34,8 @@ from engine.managed.rolling import LedgerList
 from engine.managed.settings import LedgerConfig, ManagedSettings
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class State(Enum):
@@ -165,6 +167,9 @@ class Appender:
         # M3: ids of one ledger rise, those of the list rise strictly, and ranges come in order: so do receipts.
         for run, sink, start, stop in found:
             sink.appended(run, start, stop)
+        self._tell_readers()
+
+    def _tell_readers(self) -> None:
         for callback in self.callbacks:
             callback()
 
@@ -289,7 +294,7 @@ class Appender:
         if not self._is_rolling():
             return
         try:
-            writer = await self._list.follow(self._retired, self._config, self)
+            writer = await self._settled(self._list.follow(self._retired, self._config, self))
         except ManagedLedgerFencedError as error:
             self._owner.fenced(error)
             return
@@ -314,6 +319,17 @@ class Appender:
             if self._is_rolling():
                 break
         self._owner.trim_soon()
+
+    async def _settled(self, closing: Awaitable[T]) -> T:
+        """Its result. Closing the last ledger may find entries behind the last confirmed one: they are there to be
+        read, whatever becomes of the next ledger, and no append may follow that would tell of them."""
+        line = self._owner.line
+        end = line.end
+        try:
+            return await closing
+        finally:
+            if line.end > end and not self._ended:
+                self._tell_readers()
 
     def _no_ledger(self, error: Exception) -> None:
         """There is no next ledger yet; an append after a while tries again."""
@@ -341,7 +357,7 @@ class Appender:
         self.state = State.TERMINATED
         self._fail_waiting()
         try:
-            return await self._list.seal(self._retired)
+            return await self._settled(self._list.seal(self._retired))
         except (LedgerError, WorldError):
             if self.state is State.TERMINATED:  # not sealed: the next append opens a ledger
                 self.state = State.CLOSED_LEDGER

@@ -6,6 +6,8 @@ import pytest
 
 from engine.base.errors import MisuseError
 from engine.base.ids import EARLIEST, LATEST, Position
+from engine.ledger.errors import LedgerError, NotEnoughBookiesError
+from engine.ledger.writer import LedgerWriter
 from engine.managed.errors import (
     InvalidPositionError,
     ManagedLedgerClosedError,
@@ -20,6 +22,7 @@ from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.metadata import paths
 from tests.ledger_cluster import run_of
 from tests.managed_cluster import NAME, ONE, Brokers, Sink, drain, numbered, publish, rolling, texts
+from tests.unit.broker.bench import until
 
 
 async def stored(brokers: Brokers) -> TopicRecord:
@@ -46,6 +49,47 @@ async def test_appended_entries_are_read_in_order_from_memory(brokers: Brokers) 
     assert texts(rest) == numbered(8, 17)
     assert cursor.read_nowait(10, 1000) == []
     assert cursor.backlog_entries() == 25
+
+
+@pytest.mark.parametrize("end", ["the next ledger", "none", "terminated"])
+async def test_entries_that_only_recovery_finds_wake_readers(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """Their ledger failed before they were confirmed; readers must not wait for an append that may never come."""
+    ledger = await brokers.broker().open(NAME, ONE)
+    cursor = await ledger.open_cursor("s", InitialPosition.EARLIEST)
+    await publish(ledger, 0, 1)
+    assert texts(cursor.read_nowait(10, 1000) or []) == numbered(0, 1)
+    seen: list[int] = []
+    ledger.on_appended(lambda: seen.append(cursor.backlog_entries()))
+    appender = ledger._appender
+    writer = appender._writer
+    assert writer is not None
+    real = LedgerWriter.close
+
+    async def close(self: LedgerWriter) -> None:
+        if self is writer:
+            self.listener = None
+            self.abandon(LedgerError("it failed before"))
+            raise LedgerError("it failed before")
+        await real(self)
+
+    async def create(*_: object, **__: object) -> LedgerWriter:
+        raise NotEnoughBookiesError("all are away")
+
+    monkeypatch.setattr(appender, "confirmed", lambda below: None)
+    monkeypatch.setattr(LedgerWriter, "close", close)
+    ledger.append(run_of(*numbered(1, 3)), Sink())
+    await until(lambda: writer.last_confirmed == 3)
+    assert seen == []
+    if end == "terminated":
+        await ledger.terminate()
+    else:
+        if end == "none":
+            monkeypatch.setattr(appender._list._ledgers, "create", create)
+        appender.failed(LedgerError("its bookies are away"))
+    await until(lambda: seen == [4])
+    assert await drain(cursor) == numbered(1, 3)
 
 
 async def test_rollover_keeps_order_and_lists_each_ledger_before_it_confirms(
