@@ -4,6 +4,7 @@ VENV := .venv/bin
 ARGS ?=
 SEEDS ?= 300
 SECONDS ?= 300
+JOBS ?= 2
 
 .PHONY: run setup dev test check unit slow console e2e sim bugs mutants torture fuzz bench lock proto types clean
 
@@ -28,7 +29,7 @@ check:
 	$(VENV)/python manage.py export_openapi --check
 
 unit:
-	PYTHONASYNCIODEBUG=1 $(VENV)/pytest -q tests/unit tests/golden tests/contract tests/fuzz
+	PYTHONASYNCIODEBUG=1 $(VENV)/pytest -q -n $(JOBS) tests/unit tests/golden tests/contract tests/fuzz
 
 # Real ZooKeeper, real processes, the official client, Spark; the crash tests; Apache beside us where Maven is.
 slow:
