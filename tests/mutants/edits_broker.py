@@ -411,4 +411,30 @@ EDITS = (
         "(lambda *_: True)(",
         ("unit/broker/test_admin_http.py::test_a_bad_token_is_401_whatever_is_asked",),
     ),
+    Edit(
+        "session-not-compared-after-the-registration",
+        "engine/broker/service.py::BrokerService._join",
+        "if self._base.store.session_id != session_id:",
+        "if False:",
+        ("unit/broker/test_rejoin.py::test_two_sessions_lost_at_any_steps_of_one_registration",),
+    ),
+    Edit(
+        "refused-consumer-left-waiting",
+        "engine/broker/session.py::Session._subscribe",
+        'self.client_version.startswith("Pulsar-CPP")',
+        "False",
+        (
+            "unit/broker/test_session.py::test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come_again",
+        ),
+    ),
+    Edit(
+        "subscription-given-out-while-it-is-deleted",
+        "engine/broker/topic.py::Topic._ensure_subscription",
+        "if subscription is not None and not subscription.closed:",
+        "if subscription is not None:",
+        (
+            "unit/broker/test_unsure_subscriptions.py"
+            "::test_who_subscribes_during_a_deletion_waits_for_its_end_and_holds_nobody_up",
+        ),
+    ),
 )

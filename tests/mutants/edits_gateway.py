@@ -208,4 +208,14 @@ EDITS = (
             "unit/broker/test_policies_cache.py::test_policies_that_change_while_they_are_read_are_not_kept",
         ),
     ),
+    Edit(
+        "stop-under-a-spawn-not-told",
+        "gateway/standalone/supervisor.py::Running._run_once",
+        """
+        if self._stop_asked:
+            self._terminate()
+        """,
+        "pass",
+        ("unit/gateway/standalone/test_orders.py::test_the_last_order_holds_at_every_turn",),
+    ),
 )

@@ -300,4 +300,24 @@ EDITS = (
             "unit/admin/test_partitions.py::test_new_partitions_have_the_subscriptions_at_their_earliest_message",
         ),
     ),
+    Edit(
+        "cursor-kept-though-its-deletion-is-unsure",
+        "engine/managed/topic_cursors.py::TopicCursors._delete",
+        'self._lose(name, f"its deletion is not confirmed: {_reason(error)}")',
+        "pass",
+        (
+            "unit/broker/test_unsure_subscriptions.py"
+            "::test_after_a_failed_deletion_the_subscription_is_whole_or_gone",
+        ),
+    ),
+    Edit(
+        "cursor-forgotten-though-its-creation-is-unsure",
+        "engine/managed/topic_cursors.py::TopicCursors._make",
+        'self._lose(name, f"its creation is not confirmed: {_reason(error)}")',
+        "del self.by_name[name]",
+        (
+            "unit/broker/test_unsure_subscriptions.py"
+            "::test_a_subscription_whose_creation_got_no_answer_is_whole_or_not_there",
+        ),
+    ),
 )
