@@ -23,6 +23,7 @@ POLL_MAX_S = 0.5
 DELAY_S = 0.5
 DELAY_MAX_S = 10.0
 STEADY_S = 5.0
+READY_S = 60.0
 REQUEST_MAX = 4096
 LOG_KEEP_BYTES = 64 << 20
 LOG_LOOK_S = 5.0
@@ -427,6 +428,10 @@ class Supervisor:
                 answer = await self._answer(line)
                 writer.write(json.dumps(answer).encode() + b"\n")
                 await writer.drain()
+        except asyncio.CancelledError:
+            if not self.closing:
+                raise
+            # The loop ends under a client that said nothing; asyncio's streams would report a cancelled handler.
         except (OSError, TimeoutError, ValueError) as error:
             self._say(f"a control request failed: {error}")
         finally:
@@ -455,12 +460,20 @@ class Supervisor:
             child.kill()
         else:
             child.start()
-            try:
-                await asyncio.wait_for(child.ready.wait(), 60)
-            except TimeoutError:
-                words = child.log.last_words()
-                return {
-                    "error": f"{name} was started but is not ready after 60 s; its log ends: {words}",
-                    "children": [child.describe()],
-                }
+            if problem := await self._until_ready(child):
+                return {"error": problem, "children": [child.describe()]}
         return {"children": [child.describe()]}
+
+    async def _until_ready(self, child: Running) -> str:
+        """Wait for the child, but not while the instance ends; what is in the way when it is not ready."""
+        loop = asyncio.get_running_loop()
+        waits = [loop.create_task(one.wait()) for one in (child.ready, self._stopping)]
+        await asyncio.wait(waits, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        if child.ready.is_set():
+            return ""
+        if self._stopping.is_set():
+            return "the instance is stopping"
+        words = child.log.last_words()
+        return f"{child.spec.name} was started but is not ready after {READY_S:.0f} s; its log ends: {words}"

@@ -109,6 +109,37 @@ async def test_control_socket_answers_status_and_names_what_is_wrong(tmp_path: P
     assert not path.exists()
 
 
+async def test_requests_under_way_end_with_the_instance(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One waits for a child that is not ready yet, one has not been sent."""
+    slow = replace(child("spark"), ready=Ready("tcp", 1), on_demand=True)
+    supervisor = made(tmp_path, [], child("zookeeper"), slow)
+    ready = asyncio.Event()
+
+    def banner(took_s: float) -> str:
+        ready.set()
+        return ""
+
+    serving = asyncio.get_running_loop().create_task(supervisor.run(banner))
+    await ready.wait()
+    path = tmp_path / "control.sock"
+    silent, writer = await asyncio.open_unix_connection(str(path))
+    starting = asyncio.create_task(asyncio.to_thread(ask, path, "start", "spark"))
+    while supervisor._children["spark"].state is not State.STARTING:
+        await asyncio.sleep(0.001)
+    supervisor._on_signal(signal.SIGINT)
+    assert (await starting)["error"] == "the instance is stopping"
+    assert await serving == 0
+    [handler] = [one for one in asyncio.all_tasks() if "_serve" in repr(one.get_coro())]
+    handler.cancel()  # as the end of the loop does
+    await silent.read()
+    assert handler.done()
+    assert not handler.cancelled()
+    assert not caplog.records
+    writer.close()
+
+
 async def test_a_child_that_refuses_its_settings_ends_the_instance_with_its_words(
     tmp_path: Path,
 ) -> None:
