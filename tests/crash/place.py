@@ -46,8 +46,12 @@ class Place:
         self.bookie.plan(plan)
         self.bookie.start()
         until = time.monotonic() + REACH_S
-        while self.bookie.alive and not await asyncio.to_thread(self.bookie.is_ready):
+        while not await asyncio.to_thread(self.bookie.is_ready):
             assert time.monotonic() < until, self.bookie.log_end()
+            if not self.bookie.alive:
+                if not self.bookie.met_a_silent_store():
+                    break
+                self.bookie.start()
             await asyncio.sleep(0.02)
         if not lives:
             assert not self.bookie.alive, f"never reached: {plan}"

@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+from engine.managed.records import OWN_PREFIX
 from engine.metadata.store import MetadataStore
 from engine.wire import mledger_pb2 as pb
 from tests.oracle.servers import connected
@@ -53,7 +54,8 @@ def topic_shape(value: bytes) -> bytes:
 def cursor_shape(value: bytes, topic: bytes) -> bytes:
     """A ManagedCursorInfo in the same manner, ledgers numbered as in its ``topic``'s record.
 
-    The position in the record of a cursor that has a ledger counts for nothing, and depends on when that was made.
+    The position in the record of a cursor that has a ledger counts for nothing, and depends on when that was made. Our
+    marks of ledgers to be deleted are properties that Apache's broker keeps and does not ask for.
     """
     ledgers = pb.ManagedLedgerInfo.FromString(topic).ledgerInfo
     numbers = {ledger.ledgerId: number for number, ledger in enumerate(ledgers, 1)}
@@ -63,6 +65,9 @@ def cursor_shape(value: bytes, topic: bytes) -> bytes:
         info.cursorsLedgerId, info.markDeleteEntryId = 1, -1
     info.markDeleteLedgerId = numbers[info.markDeleteLedgerId]
     info.lastActive = min(info.lastActive, 1)
+    theirs = [one for one in info.properties if not one.name.startswith(OWN_PREFIX)]
+    del info.properties[:]
+    info.properties.extend(theirs)
     for one in info.individualDeletedMessages:
         for end in (one.lowerEndpoint, one.upperEndpoint):
             end.ledgerId = numbers[end.ledgerId]
