@@ -8,6 +8,11 @@ from typing import Any
 
 from engine.base.ids import EARLIEST, Position
 from tests.sim.history import AckConfirmed, Delivery, History, PartConfirmed, Sought
+from tests.sim.move_checkers import (
+    chunks_stay_together,
+    everything_comes_again,
+    nothing_before_a_place_in_a_batch,
+)
 
 Key = tuple[str, int]
 
@@ -132,22 +137,18 @@ def confirmed_acks_hold(history: History) -> list[str]:
     A message that was sent again and stored twice has two positions, each to be acknowledged. A seek takes back what
     was acknowledged from its position on.
     """
-    confirmed: dict[tuple[str, Position], AckConfirmed] = {}
+    confirmed: dict[tuple[str, Position], list[AckConfirmed]] = {}
     for ack in history.acks:
-        confirmed.setdefault((ack.subscription, ack.position), ack)
-    found = []
-    for d in history.deliveries:
-        first = confirmed.get((d.subscription, d.position))
-        if first is None or min(d.at, d.sent_at) <= first.at:
-            continue
-        if any(_voids(seek, first, d) for seek in history.seeks):
-            continue
-        if d.broker == first.broker or d.attached_at > first.attached_at:
-            found.append(
-                f"{d.subscription}: {d.producer} {d.number} at {d.position} delivered at {d.at:.3f} by {d.broker},"
-                f" its ack was confirmed at {first.at:.3f} by {first.broker}"
-            )
-    return found
+        confirmed.setdefault((ack.subscription, ack.position), []).append(ack)
+    return [
+        f"{d.subscription}: {d.producer} {d.number} at {d.position} delivered at {d.at:.3f} by {d.broker},"
+        f" its ack was confirmed at {ack.at:.3f} by {ack.broker}"
+        for d in history.deliveries
+        for ack in confirmed.get((d.subscription, d.position), ())
+        if min(d.at, d.sent_at) > ack.at
+        if d.broker == ack.broker or d.attached_at > ack.attached_at
+        if not any(_voids(seek, ack, d) for seek in history.seeks)
+    ]
 
 
 def confirmed_parts_hold(history: History) -> list[str]:
@@ -168,12 +169,13 @@ def confirmed_parts_hold(history: History) -> list[str]:
 
 
 def _voids(seek: Sought, ack: AckConfirmed | PartConfirmed, delivery: Delivery) -> bool:
-    """Whether a seek may have taken back what was acknowledged before it."""
+    """Whether a seek may have taken back what was acknowledged before it. The confirmation may arrive after that of the
+    seek, but only where the acknowledging consumer attached before: a seek sends all consumers away."""
     return (
         seek.subscription == ack.subscription
         and seek.position <= ack.position
         and seek.sent_at <= delivery.at
-        and ack.at <= seek.done_at
+        and ack.attached_at <= seek.done_at
     )
 
 
@@ -227,6 +229,18 @@ def delivered_until_acknowledged(history: History) -> list[str]:
     return found
 
 
+def last_acknowledgements_are_confirmed(history: History) -> list[str]:
+    """M5: of what was published when all faults were over, every acknowledgement gets its confirmation."""
+    acked = {(ack.subscription, ack.producer, ack.number) for ack in history.acks}
+    return [
+        f"{name}: the acknowledgement of {r.producer} {r.number} at {r.position} was never confirmed"
+        for name in history.subscriptions
+        for r in history.receipts
+        if r.at > history.calm_at and history.topics.get(r.producer) == history.topics.get(name)
+        if (name, r.producer, r.number) not in acked
+    ]
+
+
 def nothing_anomalous(history: History) -> list[str]:
     """What clients and observers saw on the spot and could not have been right."""
     return list(history.anomalies)
@@ -239,9 +253,13 @@ SAFETY: dict[str, Callable[[History], list[str]]] = {
         *(first_deliveries_in_order, producers_in_order),
         *(confirmed_acks_hold, confirmed_parts_hold),
         *(one_writer_per_ledger, cleared_stays_cleared, nothing_anomalous),
+        *(nothing_before_a_place_in_a_batch, chunks_stay_together),
     )
 }
 LIVENESS: dict[str, Callable[[History], list[str]]] = {
     check.__name__: check
-    for check in (everything_confirmed_is_delivered, delivered_until_acknowledged)
+    for check in (
+        *(everything_confirmed_is_delivered, delivered_until_acknowledged),
+        *(everything_comes_again, last_acknowledgements_are_confirmed),
+    )
 }

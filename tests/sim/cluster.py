@@ -19,20 +19,25 @@ from engine.broker.ledgers import LedgerDefaults
 from engine.broker.limits import DataPathSettings
 from engine.broker.node import NodeSettings
 from engine.broker.service import BrokerService
+from engine.broker.subscription import Subscription
+from engine.broker.topic import Topic
 from engine.managed.settings import ManagedSettings
-from engine.metadata.memory import MemoryServer, MemoryStore
+from engine.metadata.memory import MemoryStore
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.settings import Settings
 from engine.wiring import build_broker
 from tests.ledger_cluster import FAST
 from tests.sim.disk import Crashed, FaultDisk, InlineLane
+from tests.sim.followers import FollowedServer
 from tests.sim.history import History
+from tests.sim.listed import listed_ledgers, stored_ledgers
 from tests.sim.loop import Node, SimLoop
 from tests.sim.network import SimNetwork, World
 
 BROKER_PORT = 6650
 HTTP_PORT = 8081
 BOOKIE_PORT = 3181
+TOKEN = "simulated-token-of-no-use"
 EPOCH_MS = 1_700_000_000_000
 WATCH_S = 0.25
 
@@ -59,6 +64,14 @@ class Shape:
     flush_interval_s: float
     journal_file_bytes: int
     gc_wait_s: float = 2.0
+    unacked_consumer: int = 0
+    unacked_subscription: int = 0
+    """Bounds of unacknowledged messages; 0: none."""
+    set_aside_max: int = 100_000
+    parked_max: int = 1000
+    """Bounds of a Shared subscription's entries that wait for their time, and of chunks that wait for a consumer."""
+    round_max: int = 20
+    """Entries of a consumer's turn."""
 
     @classmethod
     def draw(cls, rng: random.Random) -> "Shape":
@@ -74,6 +87,11 @@ class Shape:
             cache_mb=1,
             flush_interval_s=rng.choice((0.5, 3.0)),
             journal_file_bytes=rng.choice((16 << 10, 128 << 10)),
+            unacked_consumer=rng.choice((0, 4, 30)),
+            unacked_subscription=rng.choice((0, 6, 40)),
+            set_aside_max=rng.choice((3, 20, 100_000)),
+            parked_max=rng.choice((1, 1000)),
+            round_max=rng.choice((1, 20)),
         )
 
 
@@ -112,10 +130,14 @@ class Cluster:
         self.world = World(loop)
         self._outside = contextvars.copy_context()  # what a dying node asks for must outlive it
         self.history = History()
-        self.metadata = MemoryServer(LoopClock(EPOCH_MS))
+        self.metadata = FollowedServer(LoopClock(EPOCH_MS))
         self.failures: list[str] = []
         self.counts: dict[str, int] = {}
         self.restarts = True
+        self.listed: dict[int, None] = {}
+        """Ledgers that a topic or a cursor had at some time."""
+        self.ahead_ms = 0
+        """How far any machine's clock ever was ahead of the true time."""
         self.lost: Machine | None = None
         """The one machine whose synced bytes may be damaged or gone in this run."""
         rng = loop.rng
@@ -124,6 +146,7 @@ class Cluster:
         names += [(f"broker-{i + 1}", "broker") for i in range(shape.brokers)]
         for name, kind in names:
             skew_ms = rng.choice((0, 0, -3_000, 5_000))
+            self.ahead_ms = max(self.ahead_ms, skew_ms)
             disk_s = rng.choice((0.0002, 0.001, 0.004))
             self.machines[name] = Machine(name, kind, EPOCH_MS + skew_ms, disk_s)
 
@@ -298,11 +321,15 @@ class Cluster:
                 broker_port=BROKER_PORT,
                 broker_http_port=HTTP_PORT,
                 data_dir=Path("/nowhere"),
-                internal_token="simulated-token-of-no-use",
+                internal_token=TOKEN,
                 broker_shutdown_timeout_ms=5_000,
             ),
             data_path=DataPathSettings(
-                keep_alive_interval_seconds=5, connection_liveness_check_timeout_millis=1000
+                keep_alive_interval_seconds=5,
+                connection_liveness_check_timeout_millis=1000,
+                max_unacked_messages_per_consumer=shape.unacked_consumer,
+                max_unacked_messages_per_subscription=shape.unacked_subscription,
+                dispatcher_max_round_robin_batch_size=shape.round_max,
             ),
             defaults=SimDefaults(
                 managed_ledger_default_ensemble_size=ensemble,
@@ -325,49 +352,92 @@ class Cluster:
         """Look all the time for what must not be: two brokers that may acknowledge for one topic."""
         while True:
             await asyncio.sleep(WATCH_S)
+            self.listed.update(dict.fromkeys(listed_ledgers(self.metadata.tree)))
             for topic in self.topics:
                 owners = [m.incarnation for m in self.brokers if _serves(m, topic)]
                 if len(owners) > 1:
                     self.history.anomalies.append(
                         f"{topic} is served by {' and '.join(owners)} at {self.loop.now:.3f}"
                     )
-                for machine in self.brokers:
-                    self._watch_trimming(machine, topic)
+                found = self.served(topic)
+                if found is not None:
+                    self._watch_trimming(found[1])
+                    for subscription in found[1].subscriptions.values():
+                        self.loop.spawn(found[0], self._watch_waking(subscription))
 
-    def _watch_trimming(self, machine: Machine, topic: TopicName) -> None:
+    def served(self, topic: TopicName | str) -> tuple[Node, Topic] | None:
+        """The topic and the process that would acknowledge for it now; None while there is none."""
+        name = TopicName.parse(topic) if isinstance(topic, str) else topic
+        for machine in self.brokers:
+            if _serves(machine, name) and machine.broker is not None and machine.node is not None:
+                found = machine.broker.running.registry.loaded(name)
+                if found is not None:
+                    return machine.node, found
+        return None
+
+    def _watch_trimming(self, topic: Topic) -> None:
         """Ledgers go only when every durable cursor's stored state is past them."""
-        if not _serves(machine, topic) or machine.broker is None:
-            return
-        found = machine.broker.running.registry.loaded(topic)
-        for name, cursor in found.ledger.cursors.items() if found is not None else ():
-            assert found is not None
-            if cursor.durable and cursor._stored_mark < found.ledger.line.base:
+        for name, cursor in topic.ledger.cursors.items():
+            if cursor.durable and cursor._stored_mark < topic.ledger.line.base:
                 self.history.anomalies.append(
-                    f"trimmed {topic} beyond what {name} has stored, at {self.loop.now:.3f}"
+                    f"trimmed {topic.name} beyond what {name} has stored, at {self.loop.now:.3f}"
                 )
+
+    async def _watch_waking(self, subscription: Subscription) -> None:
+        """Dispatch goes on when the reason of a pause is gone: a wake that nobody asked for sends nothing. Runs as the
+        broker."""
+        before, reason = _sent(subscription), subscription.paused_for
+        subscription.wake()
+        if _sent(subscription) > before:
+            self.history.anomalies.append(
+                f"{subscription.topic.name}/{subscription.name} went on waiting for {reason} when there was nothing to"
+                f" wait for, at {self.loop.now:.3f}"
+            )
+        limits = [
+            (c.name, c.blocked, c.unacked, self.shape.unacked_consumer)
+            for c in subscription.consumers
+        ]
+        out = sum(unacked for _, _, unacked, _ in limits)
+        limits.append(("all", subscription.blocked, out, self.shape.unacked_subscription))
+        self.history.anomalies += [
+            f"{subscription.topic.name}/{subscription.name}: {who} stopped at {limit} unacknowledged messages and"
+            f" did not go on at {unacked}, at {self.loop.now:.3f}"
+            for who, blocked, unacked, limit in limits
+            if blocked and unacked <= limit // 2
+        ]
+
+    def leaked(self) -> list[int]:
+        """Ledgers that metadata has and that were a topic's or a cursor's once, and are listed nowhere any more."""
+        now = listed_ledgers(self.metadata.tree)
+        return [
+            one
+            for one in stored_ledgers(self.metadata.tree)
+            if one in self.listed and one not in now
+        ]
 
     def backlogs(self, topic: TopicName) -> dict[str, int] | None:
         """Entries not acknowledged by subscription, from the broker that serves ``topic``; None while nobody does."""
-        for machine in self.brokers:
-            if _serves(machine, topic) and machine.broker is not None:
-                found = machine.broker.running.registry.loaded(topic)
-                if found is not None:
-                    return {
-                        name: subscription.cursor.backlog_entries()
-                        for name, subscription in found.subscriptions.items()
-                    }
-        return None
+        found = self.served(topic)
+        if found is None:
+            return None
+        known = found[1].subscriptions
+        return {name: known[name].cursor.backlog_entries() for name in known}
+
+    def first_kept(self, topic: str) -> Position | None:
+        """The first entry that the topic still has, to its broker's knowledge; None while nobody serves it."""
+        found = self.served(topic)
+        if found is None:
+            return None
+        line = found[1].ledger.line
+        return line.position(line.base)
 
     def is_stored_back_to(self, topic: str, subscription: str, position: Position) -> bool:
         """Whether a crash now would leave the subscription at ``position`` or before it. True when nobody serves it."""
-        name = TopicName.parse(topic)
-        for machine in self.brokers:
-            if _serves(machine, name) and machine.broker is not None:
-                found = machine.broker.running.registry.loaded(name)
-                known = found.subscriptions.get(subscription) if found is not None else None
-                if found is not None and known is not None:
-                    return known.cursor._stored_mark <= found.ledger.line.ordinal(position)
-        return True
+        found = self.served(topic)
+        known = found[1].subscriptions.get(subscription) if found is not None else None
+        if found is None or known is None:
+            return True
+        return known.cursor._stored_mark <= found[1].ledger.line.ordinal(position)
 
     def durable_copies(self, marker: bytes, enough: int, among: Sequence[str] = ()) -> int:
         """Bookies (of those ``among``, by machine; all of them without) whose disk would still hold ``marker`` if all
@@ -377,6 +447,10 @@ class Cluster:
             if copies < enough and (not among or machine.name in among):
                 copies += machine.disk.holds_durably(marker)
         return copies
+
+
+def _sent(subscription: Subscription) -> int:
+    return sum(consumer.out.messages.total for consumer in subscription.consumers)
 
 
 def _serves(machine: Machine, topic: TopicName) -> bool:

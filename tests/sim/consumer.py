@@ -1,4 +1,5 @@
-"""A consumer of a simulated cluster: acknowledges, late, in groups, in part or not until asked; seeks now and then."""
+"""A consumer of a simulated cluster: acknowledges, late, in groups, in part or not until asked; seeks now and then,
+also into a batch, and gives its subscription up to make it anew."""
 
 import asyncio
 from collections import deque
@@ -8,9 +9,11 @@ from engine.managed.ack_state import bits_of, words_of
 from engine.wire import client_commands as say
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import unpack_entry
+from engine.wire.commands import command_frame, message_id
 from tests.sim.client import REQUEST_TIMEOUT_S, Client, Link, Lost, Refused
-from tests.sim.cluster import Cluster
-from tests.sim.history import AckConfirmed, Delivery, PartConfirmed, Sought
+from tests.sim.cluster import EPOCH_MS, Cluster
+from tests.sim.history import AckConfirmed, Cleared, Delivery, PartConfirmed, Sought
+from tests.sim.network import TOGETHER_S
 from tests.sim.producer import Producer
 
 BUSY_S = (0.05, 0.3)
@@ -18,10 +21,11 @@ IDLE_S = 1.0
 """How long a consumer lets messages lie, or looks at nothing, before its next turn."""
 SEEK_CHANCE = 0.01
 SEEK_BACK = 30
-"""Of every turn of an exclusive consumer; how many of its last messages it may go back to."""
+"""Of every turn; how many of its last messages a consumer may go back to."""
+GIVE_UP_CHANCE = 0.01
 KINDS = {"exclusive": 0, "shared": 1, "failover": 2}
 EXCLUSIVE, SHARED = KINDS["exclusive"], KINDS["shared"]
-FROM_EARLIEST = 1
+FROM_LATEST, FROM_EARLIEST = 0, 1
 
 
 class Consumer(Client):
@@ -34,8 +38,14 @@ class Consumer(Client):
         topic: str,
         subscription: str,
         producers: dict[str, Producer],
+        *,
+        late: bool = False,
+        stays: bool = True,
     ) -> None:
+        """``late``: somebody else sees to it that the subscription exists in time. ``stays``: nobody gives it up."""
         super().__init__(cluster, name, topic)
+        self._initial = FROM_LATEST if late else FROM_EARLIEST
+        self._stays = stays
         self.subscription = subscription
         self.full_name = f"{topic}/{subscription}"
         self.kind = KINDS[subscription]
@@ -47,7 +57,10 @@ class Consumer(Client):
         self._attached_at = 0.0
         self._acks: dict[int, list[tuple[str, int, Position]]] = {}
         self._acks_since: dict[int, float] = {}
-        self._recent: deque[Position] = deque(maxlen=SEEK_BACK if self.kind == EXCLUSIVE else 0)
+        self._recent: deque[tuple[Position, int]] = deque(maxlen=SEEK_BACK)
+        """With how many messages each holds."""
+        self._given_up: int | None = None
+        """Where the history has that, until the subscription was made anew."""
         self._left: dict[Position, int] = {}
         """Of held batches, the messages not acknowledged."""
         self._parts: dict[int, tuple[Position, int]] = {}
@@ -76,7 +89,7 @@ class Consumer(Client):
             rid,
             consumer_name=self.name,
             durable=True,
-            initial_position=FROM_EARLIEST,
+            initial_position=self._initial,
         )
         try:
             await link.request(rid, frame)
@@ -84,6 +97,8 @@ class Consumer(Client):
             if refused.passing:
                 await self._wait_to_be_sent_away(link, str(refused))
             raise
+        if self._given_up is not None:
+            self._made_anew(self._given_up)
         self.subscribed = True
         self._attached_at = self.loop.now
         window = self.rng.choice((1, 10, 100))
@@ -99,6 +114,8 @@ class Consumer(Client):
             self._turn(link, window)
             if not self.calm and self._recent and self.rng.random() < SEEK_CHANCE:
                 await self._seek(link)
+            if not self.calm and not self._stays and self.rng.random() < GIVE_UP_CHANCE:
+                await self._give_up(link)
         raise Lost("sent away")
 
     async def _wait_to_be_sent_away(self, link: Link, why: str) -> None:
@@ -113,27 +130,50 @@ class Consumer(Client):
 
     async def _seek(self, link: Link) -> None:
         """Back to something it was given before. Raises Lost: the broker sends its consumers away."""
-        position = self.rng.choice(self._recent)
+        position, size = self.rng.choice(self._recent)
+        bits, where = None, message_id(position)
+        if size > 1 and self.rng.random() < 0.5:
+            bits = (1 << size) - (1 << self.rng.randrange(1, size))
+            where |= {"ack_set": words_of(bits)}
         rid, sent_at = self.request_id(), self.loop.now
         self.held.clear()
         self._acks.clear()
-        acked_to = self.history.acked_to
-        behind = Position(position.ledger_id, position.entry_id - 1)
-        acked_to[self.full_name] = max(acked_to.get(self.full_name, EARLIEST), behind)
-        done_at = float("inf")
-        try:
-            await link.request(rid, say.seek(1, rid, position=position))
-            done_at = self.loop.now
-        finally:
-            self.history.seeks.append(Sought(sent_at, done_at, self.full_name, position))
-        self.cluster.count("seeks")
-        cleared = any(
-            c.subscription == self.full_name and c.done_at >= sent_at for c in self.history.cleared
-        )
+        confirmed = self.history.move(self.full_name, position, sent_at, bits)
+        frame = command_frame("seek", consumer_id=1, request_id=rid, message_id=where)
+        await link.request(rid, frame)
+        confirmed(self.loop.now, self.cluster.first_kept(self.topic))
+        self.cluster.count("seeks" if bits is None else "seeks into batches")
+        # Others of a shared subscription may have acknowledged what they were given since.
+        alone = self.kind == EXCLUSIVE and self.history.is_moving(self.full_name, sent_at) == 2
         stored = self.cluster.is_stored_back_to(self.topic, self.subscription, position)
-        if not stored and not cleared:
+        if alone and not stored:
             self._wrong(f"the seek to {position} is confirmed and not stored")
         raise Lost("sought")
+
+    async def _give_up(self, link: Link) -> None:
+        """Unsubscribe. Raises Lost: whoever comes again makes the subscription anew, at the first message kept."""
+        rid, sent_at = self.request_id(), self.loop.now
+        self.held.clear()
+        self._acks.clear()
+        seeks = self.history.seeks
+        self._given_up = at = len(seeks)
+        seeks.append(Sought(sent_at, float("inf"), self.full_name, EARLIEST))
+        force = True if self.kind != EXCLUSIVE else None
+        await link.request(rid, say.unsubscribe(1, rid, force))
+        seeks[at] = seeks[at]._replace(done_at=self.loop.now)
+        self.cluster.count("unsubscribed")
+        raise Lost("unsubscribed")
+
+    def _made_anew(self, at: int) -> None:
+        """The subscription exists again, maybe as before: what went while there was none is nobody's loss."""
+        history = self.history
+        first = self.cluster.first_kept(self.topic)
+        history.seeks[at] = history.seeks[at]._replace(first=first)
+        if first is None:
+            first = max(history.confirmed.get(self.topic, []), default=EARLIEST)
+        to = Position(first.ledger_id, first.entry_id - 1)
+        history.cleared.append(Cleared(self.loop.now, float("inf"), self.full_name, to))
+        self._given_up = None
 
     @property
     def busy(self) -> bool:
@@ -221,6 +261,7 @@ class Consumer(Client):
         producer, _, rest = value[1:].partition(b":")
         name, number = producer.decode(), int(rest.partition(b":")[0])
         position = Position(body.message_id.ledgerId, body.message_id.entryId)
+        assert self.link is not None
         size = len(opened.messages)
         left = bits_of(body.ack_set) if body.ack_set else None
         if self._permits <= 0:
@@ -234,8 +275,10 @@ class Consumer(Client):
             self._wrong(f"{position} holds other bytes than {name} {number} was sent with")
         elif known is not None:
             known.check_durable(number, position, "is delivered")
+            latest_ms = EPOCH_MS + (self.link.sent_at + TOGETHER_S) * 1000 + self.cluster.ahead_ms
+            if self.kind == SHARED and known.deliver_at_ms.get(number, 0) > latest_ms:
+                self._wrong(f"{position} came before its time")
         self._check_gaps(position)
-        assert self.link is not None
         self.history.deliveries.append(
             Delivery(
                 self.loop.now,
@@ -251,7 +294,7 @@ class Consumer(Client):
             )
         )
         self.held[position] = (name, number)
-        self._recent.append(position)
+        self._recent.append((position, size))
 
     def _check_gaps(self, position: Position) -> None:
         """D9, D10: in order, nothing left out but what was acknowledged; also where another consumer was active."""

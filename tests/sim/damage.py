@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bookie.registration import IdentityError
 from bookie.storage.errors import DamagedError
-from tests.sim.cluster import Machine
+from tests.sim.cluster import EPOCH_MS, Machine
 from tests.sim.disk import FaultDisk
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def step_clock(n: "Nemesis") -> None:
     """A machine's wall clock jumps."""
     if machine := n.machine():
         machine.clock.epoch_ms += n.rng.choice((-24, -1, 1, 24)) * HOUR_MS
+        n.cluster.ahead_ms = max(n.cluster.ahead_ms, machine.clock.epoch_ms - EPOCH_MS)
         n.cluster.count("clock steps")
 
 

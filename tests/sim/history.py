@@ -1,6 +1,7 @@
 """What clients saw, in simulated time. The only evidence the checkers use besides the disks."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -65,16 +66,22 @@ class PartConfirmed(NamedTuple):
 
 
 class Sought(NamedTuple):
-    """A subscription was set back to ``position``; ``done_at`` is infinite when nobody said so."""
+    """A subscription was moved to ``position``, or given up and made anew (EARLIEST); ``done_at`` is infinite when
+    nobody said so."""
 
     sent_at: float
     done_at: float
     subscription: str
     position: Position
+    first: Position | None = None
+    """The first entry that the topic still had when it was done; None when nobody knows."""
+    bits: int | None = None
+    """Of the batch at ``position`` the messages that are due; None for all."""
 
 
 class Cleared(NamedTuple):
-    """An administrator acknowledged everything up to ``to``; ``done_at`` is infinite when nobody said so."""
+    """An administrator, or a move of the subscription, acknowledged everything up to ``to``; ``done_at`` is infinite
+    when nobody said so."""
 
     sent_at: float
     done_at: float
@@ -97,6 +104,8 @@ class History:
     """Name to kind (``exclusive``, ``failover`` or ``shared``); all start at the earliest message."""
     topics: dict[str, str] = field(default_factory=dict)
     """Topic of each producer and of each subscription; names not in here share one topic."""
+    chunks: dict[tuple[str, int], tuple[str, int, int]] = field(default_factory=dict)
+    """Of producers' numbers that are chunks: the message's id, which one it is, and of how many."""
     acks_sent: set[tuple[str, Position]] = field(default_factory=set)
     """Positions by subscription that a consumer acknowledged, confirmed or not. Never iterated."""
     acked_to: dict[str, Position] = field(default_factory=dict)
@@ -109,9 +118,34 @@ class History:
         known = self.confirmed.get(topic, [])
         return known[bisect_right(known, after) : bisect_left(known, before)]
 
+    def move(
+        self, subscription: str, position: Position, now: float, bits: int | None = None
+    ) -> Callable[[float, Position | None], None]:
+        """A subscription is being moved to ``position``: what is before it counts as cleared. Call what is returned
+        when the move is confirmed, with the time and the first entry that the topic has then."""
+        begun = Sought(now, float("inf"), subscription, position, None, bits)
+        behind = Position(position.ledger_id, position.entry_id - 1)
+        cleared = Cleared(now, float("inf"), subscription, behind)
+        seek_at, clear_at = len(self.seeks), len(self.cleared)
+        self.seeks.append(begun)
+        self.cleared.append(cleared)
+
+        def confirmed(at: float, first: Position | None) -> None:
+            self.seeks[seek_at] = begun._replace(done_at=at, first=first)
+            self.cleared[clear_at] = cleared._replace(done_at=at)
+
+        return confirmed
+
+    def is_moving(self, subscription: str, since: float) -> int:
+        """How many moves of the subscription, seeks and clearings, may have happened at ``since`` or later."""
+        moves = (*self.seeks, *self.cleared)
+        return sum(one.subscription == subscription and one.done_at >= since for one in moves)
+
     def cleared_to(self, subscription: str) -> Position:
         """Up to here an administrator may have acknowledged."""
         return max((c.to for c in self.cleared if c.subscription == subscription), default=EARLIEST)
 
+    calm_at: float = float("inf")
+    """From when on nothing breaks any more, and everything before was delivered."""
     anomalies: list[str] = field(default_factory=list)
     """What a client or an observer saw that must never be, in words."""

@@ -13,9 +13,12 @@ from typing import Any
 from engine.base.errors import MagnetarError
 from engine.base.names import TopicName
 from engine.broker.service import BrokerService
+from engine.broker.subscription import Subscription
 from engine.metadata.memory import Fault
-from tests.sim.cluster import Cluster, Machine
+from tests.sim.cluster import EPOCH_MS, Cluster, Machine
+from tests.sim.consumer import KINDS
 from tests.sim.damage import DAMAGE, PLENTY
+from tests.sim.followers import FOLLOWERS
 from tests.sim.history import Cleared
 from tests.sim.loop import Node
 
@@ -58,6 +61,8 @@ class Nemesis:
             task.cancel()
         self.metadata_rates = (0.0, 0.0, 0.0)
         self.cluster.world.heal()
+        for follower in range(FOLLOWERS):
+            self.cluster.metadata.catch_up(follower)
         for session_id in self._partitioned:
             self.cluster.metadata.heal(session_id)
         for node in self._paused:
@@ -67,6 +72,8 @@ class Nemesis:
             machine.disk.plan = None
             machine.disk.capacity_bytes = PLENTY
             machine.disk_slow_until = 0.0
+            if machine.kind == "broker":  # its own time is right again: what is delayed has to come
+                machine.clock.epoch_ms = EPOCH_MS
             self.cluster.start(machine)
         usable = [m for m in self.cluster.bookies if m is not self.cluster.lost]
         for _ in range(self.cluster.shape.quorum[0] - len(usable)):
@@ -257,7 +264,8 @@ def take_over(n: Nemesis) -> None:
         # Producers mostly stay, so that the old owner can do wrong. Thrice: a client may well ask it again.
         if n.rng.random() < (0.2 if "-p" in name else 0.7):
             for share in (1.05, 1.15, 1.3):
-                n.later(session_s * share, partial(n.cluster.world.reset_links, name))
+                reset = partial(n.cluster.world.reset_links, name)
+                n.later(session_s * share, n.unless_over(reset))
 
 
 def unload(n: Nemesis) -> None:
@@ -269,30 +277,73 @@ def unload(n: Nemesis) -> None:
         n.cluster.count("unloads")
 
 
-def clear_backlog(n: Nemesis) -> None:
-    """An administrator acknowledges everything of a subscription."""
+def _subscription(n: Nemesis) -> tuple[Subscription, Node] | None:
+    """One that clients use, with the process that serves it."""
     if (found := n.served()) is None:
-        return
+        return None
     topic, machine, broker = found
     loaded = broker.running.registry.loaded(topic)
-    if loaded is None or not loaded.subscriptions or machine.node is None:
-        return
-    subscription = loaded.subscriptions[n.rng.choice(sorted(loaded.subscriptions))]
-    history, loop = n.cluster.history, n.cluster.loop
+    known = loaded.subscriptions if loaded is not None else {}
+    names = sorted(set(known) & set(KINDS))
+    if not names or machine.node is None:
+        return None
+    return known[n.rng.choice(names)], machine.node
 
-    async def clear() -> None:
-        begun = Cleared(
-            loop.now,
-            float("inf"),
-            f"{topic.full}/{subscription.name}",
-            loaded.ledger.last_confirmed,
-        )
-        history.cleared.append(begun)
+
+def clear_backlog(n: Nemesis) -> None:
+    """An administrator acknowledges everything of a subscription: clears, skips or expires it."""
+    if (found := _subscription(n)) is not None:
+        subscription, node = found
+        clearing = pass_over(n.cluster, subscription, n.rng.choice(WAYS))
+        n.cluster.loop.spawn(node, _quietly(clearing))
+
+
+async def pass_over(cluster: Cluster, subscription: Subscription, way: str) -> None:
+    """Acknowledge everything that is there, in one of the ways that administrators have. Call it as the broker."""
+    cleared, loop, ledger = cluster.history.cleared, cluster.loop, subscription.topic.ledger
+    last, at, entries = ledger.last_confirmed, len(cleared), subscription.cursor.backlog_entries()
+    name = f"{subscription.topic.name.full}/{subscription.name}"
+    cleared.append(Cleared(loop.now, float("inf"), name, last))
+    if way == "clear":
         await subscription.clear()
-        history.cleared.append(begun._replace(done_at=loop.now))
-        n.cluster.count("backlogs cleared")
+    elif way == "skip":
+        await subscription.skip(entries)
+        if not entries:  # who skips nothing is promised nothing
+            return
+    else:
+        await subscription.acknowledge_before(last)
+    cleared[at] = cleared[at]._replace(done_at=loop.now)
+    cluster.count("backlogs passed over")
 
-    loop.spawn(machine.node, _quietly(clear()))
+
+def reset_cursor(n: Nemesis) -> None:
+    """An administrator sets a subscription back."""
+    if (found := _subscription(n)) is None:
+        return
+    subscription, node = found
+    topic, history, loop = subscription.topic, n.cluster.history, n.cluster.loop
+    known = history.confirmed.get(topic.name.full, [])[-RESET_BACK:]
+    if not known:
+        return
+    position = n.rng.choice(known)
+    name = f"{topic.name.full}/{subscription.name}"
+
+    async def reset() -> None:
+        confirmed = history.move(name, position, loop.now)
+        await subscription.reset(position)
+        confirmed(loop.now, topic.ledger.line.position(topic.ledger.line.base))
+        n.cluster.count("cursors reset")
+
+    loop.spawn(node, _quietly(reset()))
+
+
+def lag_follower(n: Nemesis) -> None:
+    """One of the metadata servers falls behind: who asks it reads what was, but for what it wrote itself."""
+    metadata = n.cluster.metadata
+    follower = n.rng.randrange(FOLLOWERS)
+    metadata.fall_behind(follower)
+    n.cluster.count("lags of metadata")
+    n.later(n.rng.choice((0.5, 2.0, 8.0)), lambda: metadata.catch_up(follower))
 
 
 async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
@@ -307,9 +358,11 @@ FAULTS: dict[str, Act] = {
         *DAMAGE.values(),
         *(kill, power_loss, crash_in_a_disk_operation, whole_rack, stop, pause, cut, reset),
         *(slow_link, slow_disk, expire_session, break_session, partition_metadata),
-        *(take_over, unload, clear_backlog),
+        *(take_over, unload, clear_backlog, reset_cursor, lag_follower),
     )
 }
+WAYS = ("clear", "skip", "expire")
+RESET_BACK = 60
 RATES = {"whole_rack": 0.3, "lose_disk": 0.3, "metadata calls": 0.2}
 """Relative to the others'; of metadata calls it is the greatest part of all calls that goes wrong."""
 

@@ -35,6 +35,11 @@ _MISTAKES = {
         *(found.ownership_check_dies_of_silence, found.session_timer_spins),
         *(found.trimmed_before_cursors_are_known, found.first_dead_consumer_keeps_the_others),
         *(found.unload_forgets_a_lost_answer, found.refused_consumer_is_stranded),
+        *(found.partitions_grow_without_subscriptions, found.deletion_in_doubt_leaves_a_shell),
+        found.full_set_of_delayed_entries_stops_dispatch,
+        *(found.delayed_without_room_are_forgotten, found.partial_acknowledgements_wake_nobody),
+        *(found.deleted_topic_leaks_its_ledgers, found.closed_subscription_is_given_out),
+        found.handover_outlives_its_consumer,
     ),
 }
 
@@ -45,6 +50,7 @@ PLANTS: dict[str, Plant] = {
 }
 UNSEEN: dict[str, Plant] = {
     "lost-race-taken-for-won": Plant("ledger", ledger.lost_race_taken_for_won),
+    "recovered-entries-wake-nobody": Plant("topics", found.recovered_entries_wake_nobody),
 }
 """Mistakes that no campaign has found yet: the steps that they need hardly ever meet."""
 CONTROLS: dict[str, Plant] = {"lease-off": Plant("topics", managed.lease_off)}

@@ -3,11 +3,22 @@
 from typing import Any
 
 from bookie.storage.entry_log import EntryLogWriter
-from engine.broker import source
+from engine.admin import partitions
+from engine.broker import delayed, source
+from engine.broker.delayed import DELIVER_AT_TAG, metadata_may_hold
+from engine.broker.dispatch import SingleDispatcher
+from engine.broker.dispatch_shared import SharedDispatcher
 from engine.broker.session import Session
+from engine.broker.subscription import Subscription
 from engine.ledger import bookies
 from engine.ledger.writer import LedgerWriter
+from engine.managed.appender import Appender
+from engine.managed.errors import CursorNotFoundError
+from engine.managed.factory import ManagedLedgerFactory
+from engine.managed.records import TopicRecord
+from engine.managed.stored import StoredNode
 from engine.managed.topic_cursors import TopicCursors
+from engine.metadata import paths
 from engine.metadata.session import EXPIRE_FRACTION, SessionStore
 from engine.ownership import owner
 from tests.sim.planting import Patches
@@ -83,6 +94,107 @@ def collected_log_is_missed() -> Patches:
             raise
 
     return [(EntryLogWriter, "append", append)]
+
+
+def partitions_grow_without_subscriptions() -> Patches:
+    """A new partition has none of the durable subscriptions that the others have."""
+
+    async def nobody(*_: Any) -> dict[str, dict[str, str]]:
+        return {}
+
+    return [(partitions, "_subscriptions", nobody)]
+
+
+def deletion_in_doubt_leaves_a_shell() -> Patches:
+    """A subscription whose deletion got no answer stays in memory, and can store nothing any more."""
+
+    async def delete(self: Any, name: str) -> None:
+        cursor = self.by_name.get(name)
+        if cursor is None:
+            raise CursorNotFoundError(name)
+        await cursor.delete()
+        del self.by_name[name]
+
+    return [(TopicCursors, "delete", delete)]
+
+
+def full_set_of_delayed_entries_stops_dispatch() -> Patches:
+    """With no room for one more delayed entry nothing is delivered, and what was passed over keeps its room."""
+    real = SharedDispatcher._next
+
+    def next_(self: Any, permits: int) -> Any:
+        view = real(self, permits)
+        full = len(self._delayed._due) >= delayed.SET_ASIDE_MAX
+        if view is not None and full and metadata_may_hold(view, DELIVER_AT_TAG):
+            self._source.give_back(view)
+            return None
+        return view
+
+    return [
+        (SharedDispatcher, "_next", next_),
+        (delayed.DelayQueue, "discard_up_to", lambda self, position: None),
+    ]
+
+
+def delayed_without_room_are_forgotten() -> Patches:
+    """Delayed entries for which there was no room are never read again."""
+    return [(delayed.DelayQueue, "look_back", lambda self: None)]
+
+
+def partial_acknowledgements_wake_nobody() -> Patches:
+    """A subscription at its limit does not go on when parts of batches are acknowledged."""
+
+    def acknowledged_partly(self: Any, consumer: Any, position: Any, left: int) -> None:
+        for holder in self.consumers:
+            holder.pending.left(position.ledger_id, position.entry_id, left)
+        if consumer.unblock():
+            self.wake()
+
+    return [(SharedDispatcher, "acknowledged_partly", acknowledged_partly)]
+
+
+def deleted_topic_leaks_its_ledgers() -> Patches:
+    """The node that lists a topic's ledgers goes before them: a deletion that is cut off is finished by nobody."""
+
+    async def delete(self: Any, name: str) -> None:
+        ledger = self._open.get(name)
+        if ledger is not None:
+            await ledger.close()
+        node = StoredNode(self._store, paths.managed_ledger(name), self._entropy, self.settings)
+        record = TopicRecord.decode(await node.read())
+        await self._remove_cursors(node)
+        await node.delete()
+        for one in record.ledgers:
+            await self._ledgers.delete(one.ledger_id)
+
+    return [(ManagedLedgerFactory, "delete", delete)]
+
+
+def closed_subscription_is_given_out() -> Patches:
+    """Who subscribes while the subscription is being deleted is given it again and again: the broker stands still."""
+    return [(Subscription, "closed", False)]
+
+
+def handover_outlives_its_consumer() -> Patches:
+    """A handover to a consumer that has left sets the cursor back under those who came after a reset."""
+
+    def remove(self: Any, consumer: Any) -> None:
+        self.consumers.remove(consumer)
+        if consumer is self._active:
+            self._active = None
+            self._source.rewind()
+        self._choose(newcomer=None)
+
+    return [(SingleDispatcher, "remove", remove)]
+
+
+def recovered_entries_wake_nobody() -> Patches:
+    """What the recovery of a failed ledger found is read behind the next append only."""
+
+    async def settled(self: Any, closing: Any) -> Any:
+        return await closing
+
+    return [(Appender, "_settled", settled)]
 
 
 def refused_consumer_is_stranded() -> Patches:

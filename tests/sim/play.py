@@ -1,10 +1,12 @@
 """Plays one seed of a workload, whatever the workload is, and says what it broke."""
 
+import contextlib
 import gc
 import logging
+import signal
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -25,6 +27,14 @@ class Result:
     events: int = 0
     trace: str = ""
     plan: str = ""
+
+
+class StandsStill(SystemExit):
+    """Simulated code runs on and on without giving the loop back."""
+
+
+CPU_S_MAX = 30
+"""A run that takes more stands still: the longest take a tenth."""
 
 
 class Workload(Protocol):
@@ -59,6 +69,22 @@ class _Errors(logging.Handler):
             print(text, flush=True)
 
 
+@contextlib.contextmanager
+def _bounded() -> Iterator[None]:
+    """Raise StandsStill, wherever the code is, after CPU_S_MAX."""
+
+    def over(*_: object) -> None:
+        raise StandsStill(f"the loop was not given back\n{''.join(traceback.format_stack()[-8:])}")
+
+    before = signal.signal(signal.SIGVTALRM, over)
+    signal.setitimer(signal.ITIMER_VIRTUAL, CPU_S_MAX)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
 def trace_of(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)[-6:])
 
@@ -90,9 +116,9 @@ def play(seed: int, make: Make, limit_s: float, *, verbose: bool = False) -> Res
     gc.freeze()  # tasks of earlier runs stay for ever: no need to look at them again
     gc.disable()
     try:
-        with tripwire.armed():
+        with tripwire.armed(), _bounded():
             simulate(seed, main, limit_s)
-    except (Deadlock, TimeoutError) as error:
+    except (Deadlock, TimeoutError, StandsStill) as error:
         result.violations.append(f"{type(error).__name__}: {error}")
     except Exception as error:
         result.violations.append(f"the run failed: {trace_of(error)}")

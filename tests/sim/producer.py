@@ -4,6 +4,7 @@ import asyncio
 from bisect import insort
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from engine.base.ids import Position
 from engine.wire import client_commands as say
@@ -14,18 +15,32 @@ from tests.sim.cluster import EPOCH_MS, Cluster
 from tests.sim.history import Receipt, Sent
 
 SEND_TIMEOUT_S = 10.0
+DELAYS_MS = (-1000, 200, 1000, 4000)
+FAR_MS = 3_600_000
+"""Delays of delivery; far ones come only when a clock is set or an administrator takes them away."""
 
 
 class Producer(Client):
     """Sends numbered messages, pipelined, until told to stop; then waits for the last receipts."""
 
     def __init__(
-        self, cluster: Cluster, name: str, topic: str, rate: float, ready: Callable[[], bool]
+        self,
+        cluster: Cluster,
+        name: str,
+        topic: str,
+        rate: float,
+        ready: Callable[[], bool],
+        *,
+        reminds: bool = False,
     ) -> None:
         super().__init__(cluster, name, topic)
+        self.reminds = reminds
+        """Whether some of its messages are for a later day."""
         self.payloads: list[bytes] = []
         self.sizes: list[int] = []
         """Messages in the entry of each number."""
+        self.deliver_at_ms: dict[int, int] = {}
+        self._chunks = self.history.chunks
         self.unanswered: deque[int] = deque()
         self._durable: set[int] = set()
         self.quiet = False
@@ -48,18 +63,46 @@ class Producer(Client):
             await asyncio.sleep(self.rng.expovariate(self._rate))
             if len(self.unanswered) < 60 and not self.quiet:
                 for _ in range(self.rng.choice((1, 1, 2, 8))):
-                    self._make()
-                if self.link is not None:
-                    self.link.wake.set()
+                    self._make_any()
+                self._wake()
 
-    def _make(self) -> None:
+    def _wake(self) -> None:
+        if self.link is not None:
+            self.link.wake.set()
+
+    def encore(self) -> None:
+        """A few more, one of them delayed."""
+        self._make(1, deliver_in_ms=200)
+        for _ in range(3):
+            self._make_any()
+        self._wake()
+
+    def _make_any(self) -> None:
+        chance = self.rng.random()
+        if chance < 0.05:
+            count = self.rng.choice((2, 3))
+            for index in range(count):
+                number = self._make(1)
+                self._chunks[self.name, number] = (f"{self.name}-{number - index}", index, count)
+        elif chance < 0.15:
+            self._make(1, deliver_in_ms=self.rng.choice(DELAYS_MS))
+        elif self.reminds and not self.calm and chance < 0.3:
+            self._make(1, deliver_in_ms=FAR_MS)
+        else:
+            self._make(self.rng.choice((1, 1, 1, 3, 9)))
+
+    def _make(self, size: int, *, deliver_in_ms: int | None = None) -> int:
+        """A new entry of ``size`` messages; its number."""
         number = len(self.payloads)
         padding = self.rng.choice((0, 0, 10, 200, 200, 2000, 20_000 if number % 10 == 0 else 50))
         payload = b"<%s:%d:%016x>" % (self.name.encode(), number, self.rng.getrandbits(64))
         self.payloads.append(payload + b"." * padding)
-        self.sizes.append(self.rng.choice((1, 1, 1, 3, 9)))
+        self.sizes.append(size)
+        if deliver_in_ms is not None:
+            self.deliver_at_ms[number] = EPOCH_MS + int(self.loop.now * 1000) + deliver_in_ms
         self.unanswered.append(number)
         self.history.sent.append(Sent(self.loop.now, self.name, number))
+        return number
 
     def values(self, number: int) -> list[bytes]:
         """The messages sent together under a number."""
@@ -107,14 +150,26 @@ class Producer(Client):
         for number in list(self.unanswered)[self._written :]:
             size = self.sizes[number]
             link.send(
-                say.send(1, number, self._entry(number), num_messages=size if size > 1 else None)
+                say.send(
+                    1,
+                    number,
+                    self._entry(number),
+                    num_messages=size if size > 1 else None,
+                    is_chunk=True if (self.name, number) in self._chunks else None,
+                )
             )
         self._written = len(self.unanswered)
 
     def _entry(self, number: int) -> bytes:
         messages = [Message(value, sequence_id=number) for value in self.values(number)]
         publish_ms = EPOCH_MS + int(self.loop.now * 1000)
-        return pack_entry(messages, producer_name=self.name, publish_ms=publish_ms)
+        extra: dict[str, Any] = {}
+        if number in self.deliver_at_ms:
+            extra["deliver_at_time"] = self.deliver_at_ms[number]
+        if (self.name, number) in self._chunks:
+            uuid, index, count = self._chunks[self.name, number]
+            extra |= {"uuid": uuid, "chunk_id": index, "num_chunks_from_msg": count}
+        return pack_entry(messages, producer_name=self.name, publish_ms=publish_ms, extra=extra)
 
     def _heard(self, command: pb.BaseCommand, entry: bytes) -> None:
         kind = command.type

@@ -1,15 +1,23 @@
 """One seed, one run: publish and consume while things break, heal, drain, then hold the history to the promises."""
 
 import asyncio
+import json
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from engine.admin.topics import partitioned_path
+from engine.base.names import TopicName
+from engine.broker import delayed, dispatch_shared
+from engine.metadata import paths
 from tests.sim import checkers
+from tests.sim.administrator import Administrator
 from tests.sim.cluster import Cluster, Shape
-from tests.sim.consumer import Consumer
+from tests.sim.consumer import SHARED, Consumer
+from tests.sim.listed import listed_ledgers
 from tests.sim.loop import SimLoop
-from tests.sim.nemesis import Nemesis
+from tests.sim.nemesis import WAYS, Nemesis, pass_over
+from tests.sim.planting import Patches, applied
 from tests.sim.play import Result, play
 from tests.sim.producer import Producer
 
@@ -19,6 +27,39 @@ SETTLE_S = 30.0
 """Bound of coming up, and after the faults of coming back and of draining (simulated seconds)."""
 DRAIN_S = 90.0
 LIMIT_S = 400.0
+CUT_SHORT = ("liveness", "TimeoutError", "Deadlock", "StandsStill")
+KINDS_TOGETHER = (
+    ("exclusive",),
+    ("shared",) * 2,
+    ("exclusive", "shared", "shared"),
+    ("failover",) * 2,
+    ("failover",) * 3,
+)
+"""Consumers of a topic, by the subscription of theirs."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What clients and administrators of a run do besides publishing and consuming."""
+
+    grows: bool
+    """The first topic is partitioned and gets one partition more."""
+    gives_up: bool
+    """Consumers unsubscribe now and then and come again."""
+    visits: bool
+    """Subscriptions that nobody uses are made and deleted."""
+    reminds: bool
+    """Some messages are for a later day."""
+
+    @classmethod
+    def draw(cls, rng: random.Random) -> "Work":
+        grows = rng.random() < 0.25
+        return cls(
+            grows=grows,
+            gives_up=not grows and rng.random() < 0.4,
+            visits=rng.random() < 0.4,
+            reminds=rng.random() < 0.15,
+        )
 
 
 class Scenario:
@@ -34,18 +75,26 @@ class Scenario:
         self.loop = loop
         self.result = result
         rng = self.rng = random.Random(f"{loop.seed}/scenario")
-        self.topics = [f"persistent://public/default/t{i}" for i in range(rng.choice((1, 1, 2)))]
+        self.work = Work.draw(rng)
+        count = rng.choice((1, 1, 2))
+        self.grown = TopicName.parse("persistent://public/default/t0")
+        self.topics = [f"persistent://public/default/t{i}" for i in range(count)]
+        if self.work.grows:
+            self.topics[0] = str(self.grown.partition_at(0))
         self.cluster = Cluster(loop, self._shape(rng), self.topics)
+        self.administrator = Administrator(self.cluster, self.work.visits)
         self.duration_s = rng.choice(self.durations_s)
         self.producers: dict[str, Producer] = {}
         self.consumers: list[Consumer] = []
-        for topic in self.topics:
-            self._clients(topic, rng)
-        self.nemesis = Nemesis(self.cluster, [c.name for c in self.clients], rng)
+        self.kinds = [rng.choice(KINDS_TOGETHER) for _ in self.topics]
+        for i, topic in enumerate(self.topics):
+            self._clients(topic, f"t{i}", self.kinds[i], rng)
+        names = [*(c.name for c in self.clients), self.administrator.name]
+        self.nemesis = Nemesis(self.cluster, names, rng)
         self.nemesis.plan = {
             name: rate * self.fault_share for name, rate in self.nemesis.plan.items()
         }
-        result.plan = f"{self.cluster.shape} {self.duration_s:g} s {self.nemesis.plan}"
+        result.plan = f"{self.cluster.shape} {self.work} {self.duration_s:g} s {self.nemesis.plan}"
         if verbose:
             print(f"seed {loop.seed}: {result.plan}")
 
@@ -56,54 +105,141 @@ class Scenario:
     def clients(self) -> list[Producer | Consumer]:
         return [*self.producers.values(), *self.consumers]
 
-    def _clients(self, topic: str, rng: random.Random) -> None:
-        short = topic[-2:]
-        mine: list[Consumer] = []
-        kinds = rng.choice(
-            (
-                ["exclusive"],
-                ["shared"] * 2,
-                ["exclusive", "shared", "shared"],
-                ["failover"] * 2,
-                ["failover"] * 3,
+    def _clients(
+        self, topic: str, short: str, kinds: tuple[str, ...], rng: random.Random
+    ) -> list[Producer | Consumer]:
+        """Clients of a topic; ``kinds`` of its consumers."""
+        late = "." in short
+        mine = [
+            Consumer(
+                self.cluster,
+                f"{short}-{kind}-{i}",
+                topic,
+                kind,
+                self.producers,
+                late=late,
+                stays=not self.work.gives_up,
             )
-        )
-        for i, kind in enumerate(kinds):
-            name = f"{short}-{kind}-{i}"
-            mine.append(Consumer(self.cluster, name, topic, kind, self.producers))
+            for i, kind in enumerate(kinds)
+        ]
+        made: list[Producer | Consumer] = [*mine]
         for i in range(rng.choice((1, 2))):
-            rate = rng.choice(self.rates)
             producer = Producer(
                 self.cluster,
                 f"{short}-p{i}",
                 topic,
-                rate,
-                lambda: all(consumer.subscribed for consumer in mine),
+                rng.choice(self.rates),
+                lambda: late or all(consumer.subscribed for consumer in mine),
+                reminds=self.work.reminds,
             )
             self.producers[producer.name] = producer
+            made.append(producer)
         self.consumers += mine
+        return made
 
     async def main(self) -> None:
-        cluster, loop = self.cluster, self.loop
+        shape = self.cluster.shape
+        limits: Patches = [
+            (delayed, "SET_ASIDE_MAX", shape.set_aside_max),
+            (dispatch_shared, "PARKED_MAX", shape.parked_max),
+        ]
+        with applied(limits):
+            await self._main()
+
+    async def _main(self) -> None:
+        cluster, loop, administrator = self.cluster, self.loop, self.administrator
         for machine in cluster.machines.values():
             cluster.start(machine)
         watching = loop.create_task(cluster.watch())
+        if self.work.grows:
+            await administrator.work(administrator.create_partitioned(self.grown, 1))
         for client in self.clients:
             client.start()
         await self._reach("start", self._subscribed, SETTLE_S)
         self.nemesis.start()
+        administrator.start()
+        growing = loop.create_task(self._grow()) if self.work.grows else None
         await asyncio.sleep(self.duration_s)
         self.nemesis.heal()
-        for client in self.clients:
+        for client in (*self.clients, administrator):
             client.calm = True
         for producer in self.producers.values():
             producer.quiet = True
+        if growing is not None:
+            await self._reach("grow", growing.done, SETTLE_S)
         await self._reach("publish what was begun", self._published, SETTLE_S)
+        await self._end_visits()
+        if self.work.reminds:
+            await self._pass_over()
         await self._reach("drain every subscription", self._drained, DRAIN_S)
+        await self._encore()
+        self._check_stored()
+        await self._reach("delete what nothing lists", lambda: not cluster.leaked(), SETTLE_S)
         if self.rng.random() < 0.3:
             await self._power_cycle()
+        await self._delete_topics()
         watching.cancel()
         self._finish()
+
+    async def _grow(self) -> None:
+        """One partition more under load. Producers find it as soon as metadata names it, consumers some time later."""
+        await asyncio.sleep(self.duration_s * self.rng.uniform(0.1, 0.7))
+        topic = self.grown.partition_at(1)
+        administrator, tree = self.administrator, self.cluster.metadata.tree
+        growth = administrator.work(administrator.grow(self.grown, 2))
+        while json.loads(tree.get(partitioned_path(self.grown))[0])["partitions"] < 2:
+            await asyncio.sleep(0.01)
+        self.cluster.topics.append(topic)
+        made = self._clients(str(topic), "t0.1", self.kinds[0], self.rng)
+        for client in made:
+            client.calm = administrator.calm
+            if isinstance(client, Producer):
+                client.quiet = client.calm
+                client.start()
+        await growth
+        await asyncio.sleep(self.rng.choice((0.0, 0.3, 3.0)))
+        for client in made:
+            client.calm = administrator.calm
+            if isinstance(client, Consumer):
+                client.start()
+            else:
+                client.quiet = client.calm
+
+    async def _end_visits(self) -> None:
+        ended = self.administrator.work(self.administrator.end_visits())
+        await self._reach("delete every subscription that nobody uses", ended.done, SETTLE_S)
+        if ended.done():
+            ended.result()
+
+    async def _pass_over(self) -> None:
+        """What is for a later day goes by an administrator's hand; after that every subscription must go on."""
+        way = self.rng.choice(WAYS)
+        for full in [c.full_name for c in self.consumers if c.kind == SHARED]:
+            topic, _, name = full.rpartition("/")
+            found = self.cluster.served(topic)
+            if found is None or name not in found[1].subscriptions:
+                self.result.violations.append(f"liveness: {full} is served by nobody")
+                continue
+            passing = pass_over(self.cluster, found[1].subscriptions[name], way)
+            await self._reach(
+                f"pass over {full}", self.loop.spawn(found[0], passing).done, SETTLE_S
+            )
+
+    async def _encore(self) -> None:
+        """Nothing breaks any more, nothing is left to do: what is published now is acknowledged, and confirmed so."""
+        self.cluster.history.calm_at = self.loop.now
+        for producer in self.producers.values():
+            producer.encore()
+        await self._reach("publish once more", self._published, SETTLE_S)
+        await self._reach("deliver once more", self._drained, SETTLE_S)
+
+    def _check_stored(self) -> None:
+        """Every durable subscription is where a restart finds it."""
+        for consumer in self.consumers:
+            ledger = TopicName.parse(consumer.topic).managed_ledger_name
+            node = paths.cursor(ledger, consumer.subscription)
+            if self.cluster.metadata.tree.exists(node) is None:
+                self.result.violations.append(f"durable: {consumer.full_name} is not stored")
 
     async def _power_cycle(self) -> None:
         """All machines lose power at rest; nobody may be given again what was acknowledged."""
@@ -114,6 +250,33 @@ class Scenario:
             consumer.subscribed = False
         await self._reach("come back after power loss", self._subscribed, SETTLE_S)
         await asyncio.sleep(2.0)
+
+    async def _delete_topics(self) -> None:
+        """Delete every topic while metadata calls go wrong; of what metadata listed before, nothing stays."""
+        for client in self.clients:
+            client.stopping = True
+            if client.link is not None:
+                client.link.abort()
+        await asyncio.sleep(1.0)
+        tree = self.cluster.metadata.tree
+        ledgers = listed_ledgers(tree)
+        share = self.rng.choice((0.0, 0.03, 0.06))
+        self.nemesis.metadata_rates = (share, share, share)
+        deleting = [
+            self.administrator.work(self.administrator.delete(topic))
+            for topic in self.cluster.topics
+        ]
+        await asyncio.sleep(2.0)
+        self.nemesis.metadata_rates = (0.0, 0.0, 0.0)
+        await self._reach(
+            "delete every topic", lambda: all(one.done() for one in deleting), SETTLE_S
+        )
+        for topic in self.cluster.topics:
+            if tree.exists(paths.managed_ledger(topic.managed_ledger_name)) is not None:
+                self.result.violations.append(f"deletion: {topic} was deleted and exists")
+        left = [one for one in ledgers if tree.exists(paths.ledger(one)) is not None]
+        if left:
+            self.result.violations.append(f"deletion: ledgers {left} stay for ever")
 
     async def _reach(self, what: str, done: Any, bound_s: float) -> None:
         until = self.loop.now + bound_s
@@ -153,6 +316,8 @@ class Scenario:
             for p in self.producers.values()
             if p.unanswered
         ]
+        if leaked := self.cluster.leaked():
+            waiting.append(f"ledgers {leaked} are nobody's")
         down = [m.name for m in self.cluster.machines.values() if not m.ready]
         return [*waiting[:3], *self._missing()[:3], *([f"not ready: {down}"] if down else [])]
 
@@ -173,7 +338,7 @@ class Scenario:
         result.counts = dict(sorted(cluster.counts.items()))
         result.violations += cluster.failures[:3]
         checks = dict(checkers.SAFETY)
-        if not any(text.startswith("liveness") for text in result.violations):
+        if not any(text.startswith(CUT_SHORT) for text in result.violations):
             checks |= checkers.LIVENESS
         for name, check in checks.items():
             found = check(cluster.history)

@@ -1,0 +1,77 @@
+"""A metadata service of several servers: writes go to the leader, reads to the server that a session is connected to,
+which may be behind. As ZooKeeper promises, a session never reads what is older than what it wrote or read before, is
+told of a change before it can read it, and ``exists`` never says no to what was there when it was asked (``sync``).
+"""
+
+from typing import Any
+
+from engine.base.clock import Clock
+from engine.metadata.memory import MemoryServer, _Session
+from engine.metadata.tree import Tree, _Node
+
+FOLLOWERS = 2
+READS = ("get", "exists", "children")
+
+
+class FollowedServer(MemoryServer):
+    """Sessions are spread over ``FOLLOWERS`` servers, all of them up to date but those that ``fall_behind``."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self._behind: dict[int, Tree] = {}
+        """What servers that are behind know."""
+
+    def fall_behind(self, follower: int) -> None:
+        """From now on this one learns of nothing but what its own sessions write, until ``catch_up``."""
+        self._behind.setdefault(follower, _copy(self.tree))
+
+    def catch_up(self, follower: int) -> None:
+        before = self._behind.pop(follower, None)
+        if before is not None:
+            self._tell_what_changed(follower, before)
+
+    def _tell_what_changed(self, follower: int, before: Tree) -> None:
+        for session in list(self._sessions.values()):
+            if session.id % FOLLOWERS == follower:
+                for path in session.watched:
+                    if _seen(before, path) != _seen(self.tree, path):
+                        self._tell(session, path)
+
+    def _execute(self, session: _Session, op: str, path: str, args: tuple[Any, ...]) -> Any:
+        follower = session.id % FOLLOWERS
+        before = self._behind.get(follower)
+        if before is None or op in ("ping", "watch", "unwatch"):
+            return super()._execute(session, op, path, args)
+        if op in READS:
+            found = getattr(before, op)(path)
+            if found is not None:
+                return found
+        # A server answers a write, and a ``sync``, when it has applied it and all before it.
+        try:
+            return super()._execute(session, op, path, args)
+        finally:
+            self.catch_up(follower)
+            self.fall_behind(follower)
+
+    def _notify(self, paths: list[str]) -> None:
+        for path in paths:
+            for session in list(self._sessions.values()):
+                if path in session.watched and session.id % FOLLOWERS not in self._behind:
+                    self._tell(session, path)
+
+    def _tell(self, session: _Session, path: str) -> None:
+        self._send(session, 0.0, session.store._changed, path)
+
+
+def _seen(tree: Tree, path: str) -> tuple[Any, ...] | None:
+    node = tree._nodes.get(path)
+    return None if node is None else (node.version, node.owner, node.ctime_ms, *node.children)
+
+
+def _copy(tree: Tree) -> Tree:
+    twin = Tree()
+    for path, node in tree._nodes.items():
+        other = twin._nodes[path] = _Node(node.value, node.owner, node.ctime_ms)
+        other.version, other.mtime_ms = node.version, node.mtime_ms
+        other.created, other.children = node.created, dict(node.children)
+    return twin
