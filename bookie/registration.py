@@ -101,10 +101,10 @@ async def check_cookie(
 ) -> bool:
     """Whether this is a new bookie: neither disks nor store know it. Raises IdentityError when they disagree."""
     path = paths.cookie(bookie_id)
-    try:
-        stored: bytes | None = (await store.get(path))[0]
-    except NoNodeError:
-        stored = None
+    stored: bytes | None = None
+    # Not by the read alone: one server of the store may not have heard yet of a cookie that we wrote through another.
+    if await store.exists(path) is not None:
+        stored = (await store.get(path))[0]
     for text in local:
         if text is not None and text != cookie:
             raise IdentityError(

@@ -50,6 +50,9 @@ PLANTS: dict[str, Plant] = {
 }
 UNSEEN: dict[str, Plant] = {
     "lost-race-taken-for-won": Plant("ledger", ledger.lost_race_taken_for_won),
+    "cookie-missed-by-a-server-that-is-behind": Plant(
+        "topics", found.cookie_missed_by_a_server_that_is_behind
+    ),
     "recovered-entries-wake-nobody": Plant("topics", found.recovered_entries_wake_nobody),
 }
 """Mistakes that no campaign has found yet: the steps that they need hardly ever meet."""

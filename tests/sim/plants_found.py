@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bookie import opening
 from bookie.storage.entry_log import EntryLogWriter
 from engine.admin import partitions
 from engine.broker import delayed, source
@@ -20,6 +21,7 @@ from engine.managed.stored import StoredNode
 from engine.managed.topic_cursors import TopicCursors
 from engine.metadata import paths
 from engine.metadata.session import EXPIRE_FRACTION, SessionStore
+from engine.metadata.store import NoNodeError
 from engine.ownership import owner
 from tests.sim.planting import Patches
 
@@ -195,6 +197,29 @@ def recovered_entries_wake_nobody() -> Patches:
         return await closing
 
     return [(Appender, "_settled", settled)]
+
+
+def cookie_missed_by_a_server_that_is_behind() -> Patches:
+    """A bookie believes a metadata server that has not heard of its cookie yet, and gives up its disks."""
+    real = opening.check_cookie
+
+    async def check_cookie(store: Any, *rest: Any) -> bool:
+        return await real(_Forgetful(store), *rest)
+
+    return [(opening, "check_cookie", check_cookie)]
+
+
+class _Forgetful:
+    """A store whose ``exists`` is as old as ``get``."""
+
+    def __init__(self, store: Any) -> None:
+        self.get = store.get
+
+    async def exists(self, path: str) -> Any:
+        try:
+            return await self.get(path)
+        except NoNodeError:
+            return None
 
 
 def refused_consumer_is_stranded() -> Patches:

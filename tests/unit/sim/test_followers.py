@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
+from bookie.registration import check_cookie
 from engine.base.clock import LoopClock
+from engine.metadata import paths
 from engine.metadata.memory import MemoryStore
 from engine.metadata.store import NoNodeError
 from tests.sim.followers import FOLLOWERS, FollowedServer
@@ -56,3 +58,9 @@ async def test_a_watch_tells_of_a_change_when_it_can_be_read() -> None:
     server.catch_up(behind.session_id % FOLLOWERS)
     await behind.get("/a")
     assert told == ["/a"]
+
+
+async def test_a_bookie_finds_its_cookie_on_a_server_that_is_behind() -> None:
+    _, ahead, behind = await stores()
+    await ahead.create(paths.cookie("b"), b"cookie", make_parents=True)
+    assert not await check_cookie(behind, "b", b"cookie", [b"cookie"])
