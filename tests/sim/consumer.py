@@ -64,8 +64,6 @@ class Consumer(Client):
         self._left: dict[Position, int] = {}
         """Of held batches, the messages not acknowledged."""
         self._parts: dict[int, tuple[Position, int]] = {}
-        self._seen: dict[Position, None] = {}
-        self._looked_to = EARLIEST
         self.history.subscriptions[self.full_name] = subscription
         self.history.topics[self.full_name] = topic
 
@@ -78,8 +76,6 @@ class Consumer(Client):
         self._acks_since.clear()
         self._left.clear()
         self._parts.clear()
-        self._seen.clear()
-        self._looked_to = EARLIEST
         self._attached = True
         frame = say.subscribe(
             self.topic,
@@ -278,7 +274,6 @@ class Consumer(Client):
             latest_ms = EPOCH_MS + (self.link.sent_at + TOGETHER_S) * 1000 + self.cluster.ahead_ms
             if self.kind == SHARED and known.deliver_at_ms.get(number, 0) > latest_ms:
                 self._wrong(f"{position} came before its time")
-        self._check_gaps(position)
         self.history.deliveries.append(
             Delivery(
                 self.loop.now,
@@ -295,18 +290,6 @@ class Consumer(Client):
         )
         self.held[position] = (name, number)
         self._recent.append((position, size))
-
-    def _check_gaps(self, position: Position) -> None:
-        """D9, D10: in order, nothing left out but what was acknowledged; also where another consumer was active."""
-        if self.kind != SHARED and position > self._looked_to:
-            history, name = self.history, self.full_name
-            done = max(history.acked_to.get(name, EARLIEST), history.cleared_to(name))
-            after = max(self._looked_to, done)
-            for left in history.confirmed_between(self.topic, after, position):
-                if left not in self._seen and (name, left) not in history.acks_sent:
-                    self._wrong(f"{position} came before {left}, which nobody acknowledged,")
-            self._looked_to = position
-        self._seen[position] = None
 
     def _ack_answered(self, body: pb.CommandAckResponse) -> None:
         keys = self._acks.pop(body.request_id, [])
