@@ -59,11 +59,11 @@ class Consumer(Client):
         self._acks_since: dict[int, float] = {}
         self._recent: deque[tuple[Position, int]] = deque(maxlen=SEEK_BACK)
         """With how many messages each holds."""
-        self._given_up: int | None = None
-        """Where the history has that, until the subscription was made anew."""
         self._left: dict[Position, int] = {}
         """Of held batches, the messages not acknowledged."""
         self._parts: dict[int, tuple[Position, int]] = {}
+        self._seen: dict[Position, None] = {}
+        self._looked_to = EARLIEST
         self.history.subscriptions[self.full_name] = subscription
         self.history.topics[self.full_name] = topic
 
@@ -76,6 +76,8 @@ class Consumer(Client):
         self._acks_since.clear()
         self._left.clear()
         self._parts.clear()
+        self._seen.clear()
+        self._looked_to = EARLIEST
         self._attached = True
         frame = say.subscribe(
             self.topic,
@@ -93,8 +95,7 @@ class Consumer(Client):
             if refused.passing:
                 await self._wait_to_be_sent_away(link, str(refused))
             raise
-        if self._given_up is not None:
-            self._made_anew(self._given_up)
+        self._made_anew()
         self.subscribed = True
         self._attached_at = self.loop.now
         window = self.rng.choice((1, 10, 100))
@@ -152,7 +153,7 @@ class Consumer(Client):
         self.held.clear()
         self._acks.clear()
         seeks = self.history.seeks
-        self._given_up = at = len(seeks)
+        self.history.given_up[self.full_name] = at = len(seeks)
         seeks.append(Sought(sent_at, float("inf"), self.full_name, EARLIEST))
         force = True if self.kind != EXCLUSIVE else None
         await link.request(rid, say.unsubscribe(1, rid, force))
@@ -160,16 +161,20 @@ class Consumer(Client):
         self.cluster.count("unsubscribed")
         raise Lost("unsubscribed")
 
-    def _made_anew(self, at: int) -> None:
+    def _made_anew(self) -> None:
         """The subscription exists again, maybe as before: what went while there was none is nobody's loss."""
         history = self.history
+        at = history.given_up.get(self.full_name)
+        if at is None:
+            return
         first = self.cluster.first_kept(self.topic)
         history.seeks[at] = history.seeks[at]._replace(first=first)
         if first is None:
             first = max(history.confirmed.get(self.topic, []), default=EARLIEST)
         to = Position(first.ledger_id, first.entry_id - 1)
         history.cleared.append(Cleared(self.loop.now, float("inf"), self.full_name, to))
-        self._given_up = None
+        if history.seeks[at].done_at < self.loop.now:
+            del history.given_up[self.full_name]  # else it may still be deleted, under whoever attached first
 
     @property
     def busy(self) -> bool:
@@ -274,6 +279,7 @@ class Consumer(Client):
             latest_ms = EPOCH_MS + (self.link.sent_at + TOGETHER_S) * 1000 + self.cluster.ahead_ms
             if self.kind == SHARED and known.deliver_at_ms.get(number, 0) > latest_ms:
                 self._wrong(f"{position} came before its time")
+        self._check_gaps(position)
         self.history.deliveries.append(
             Delivery(
                 self.loop.now,
@@ -290,6 +296,18 @@ class Consumer(Client):
         )
         self.held[position] = (name, number)
         self._recent.append((position, size))
+
+    def _check_gaps(self, position: Position) -> None:
+        """D9, D10: in order, nothing left out but what was acknowledged; also where another consumer was active."""
+        if self.kind != SHARED and position > self._looked_to:
+            history, name = self.history, self.full_name
+            done = max(history.acked_to.get(name, EARLIEST), history.cleared_to(name))
+            after = max(self._looked_to, done)
+            for left in history.confirmed_between(self.topic, after, position):
+                if left not in self._seen and (name, left) not in history.acks_sent:
+                    self._wrong(f"{position} came before {left}, which nobody acknowledged,")
+            self._looked_to = position
+        self._seen[position] = None
 
     def _ack_answered(self, body: pb.CommandAckResponse) -> None:
         keys = self._acks.pop(body.request_id, [])

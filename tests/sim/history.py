@@ -108,6 +108,8 @@ class History:
     """Of producers' numbers that are chunks: the message's id, which one it is, and of how many."""
     acks_sent: set[tuple[str, Position]] = field(default_factory=set)
     """Positions by subscription that a consumer acknowledged, confirmed or not. Never iterated."""
+    given_up: dict[str, int] = field(default_factory=dict)
+    """Subscriptions being deleted by a consumer and not known to be made anew: where ``seeks`` has that."""
     acked_to: dict[str, Position] = field(default_factory=dict)
     """Highest position by subscription that was acknowledged with all before it."""
     confirmed: dict[str, list[Position]] = field(default_factory=dict)
