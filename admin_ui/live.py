@@ -20,9 +20,9 @@ from django.conf import settings
 from admin_ui import selectors
 from admin_ui.api import topic_name
 from engine.base.tasks import TaskScope
-from gateway.backpressure import buffered_bytes
+from gateway.http.backpressure import buffered_bytes
+from gateway.http.security import SERVER_SEND
 from gateway.rest.errors import BadInputError, describe
-from gateway.security import SERVER_SEND
 from gateway.services.collector import collector, now_ms
 from gateway.services.engine_link import link
 

@@ -17,8 +17,8 @@ from bookie.lac_waiters import LacWaiters
 from bookie.metrics import BookieMetrics
 from bookie.settings import BookieSettings
 from bookie.storage.codes import Code
-from bookie.storage.journal import Journal
-from bookie.storage.journal_format import Kind, Record
+from bookie.storage.journal.journal import Journal
+from bookie.storage.journal.journal_format import Kind, Record
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.runs import Run, cut_frames
 from engine.wire import bookie_commands as wire

@@ -10,7 +10,7 @@ from bookie.registration import read_local_cookies
 from bookie.settings import BookieSettings
 from bookie.storage.errors import DamagedError
 from bookie.storage.files import Disk, Lane
-from bookie.storage.log_files import LogFiles
+from bookie.storage.logs.log_files import LogFiles
 from bookie.storage.write_cache import WriteCache
 
 log = logging.getLogger(__name__)

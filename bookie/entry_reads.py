@@ -12,8 +12,8 @@ from bookie.lac_waiters import LacWaiters
 from bookie.metrics import BookieMetrics
 from bookie.settings import BookieSettings
 from bookie.storage.codes import Code
-from bookie.storage.journal import Journal
-from bookie.storage.journal_format import Kind, fence_record
+from bookie.storage.journal.journal import Journal
+from bookie.storage.journal.journal_format import Kind, fence_record
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.reads import ReadQueue, Request
 from bookie.storage.runs import MASTER_KEY_BYTES

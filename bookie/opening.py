@@ -14,7 +14,7 @@ from bookie.registration import (
 )
 from bookie.settings import BookieSettings
 from bookie.storage.files import Disk
-from bookie.storage.log_files import log_ids
+from bookie.storage.logs.log_files import log_ids
 from bookie.storage.recover import Limits, Storage, format_storage, open_storage
 from engine.metadata.store import MetadataStore
 

@@ -11,7 +11,7 @@ from bookie.lac_waiters import LacWaiters
 from bookie.metrics import BookieMetrics
 from bookie.settings import BookieSettings
 from bookie.storage.codes import Code
-from bookie.storage.journal import Journal
+from bookie.storage.journal.journal import Journal
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.reads import ReadQueue
 from bookie.v3 import Blocks, V3Requests

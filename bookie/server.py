@@ -15,8 +15,8 @@ from bookie.requests import Requests
 from bookie.settings import BookieSettings
 from bookie.storage.checkpoint import Checkpointer
 from bookie.storage.files import Disk, Lane
-from bookie.storage.index import BookieIndex
-from bookie.storage.journal import Journal
+from bookie.storage.index.index import BookieIndex
+from bookie.storage.journal.journal import Journal
 from bookie.storage.reads import ReadQueue, StoredEntries
 from bookie.storage.recover import Storage
 from engine.base.clock import Clock

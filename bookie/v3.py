@@ -22,7 +22,7 @@ from bookie.lac_waiters import LacWaiters
 from bookie.metrics import BookieMetrics
 from bookie.settings import BookieSettings
 from bookie.storage.codes import Code
-from bookie.storage.journal_format import LAC_BODY_MAX, LAC_BODY_MIN, lac_record
+from bookie.storage.journal.journal_format import LAC_BODY_MAX, LAC_BODY_MIN, lac_record
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.runs import MASTER_KEY_BYTES
 from engine.base.clock import Clock

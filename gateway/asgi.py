@@ -11,7 +11,7 @@ http = get_asgi_application()
 from channels.auth import AuthMiddlewareStack  # noqa: E402 - apps must be loaded first
 from channels.routing import ProtocolTypeRouter  # noqa: E402 - apps must be loaded first
 
-from gateway.security import SameOriginSockets  # noqa: E402 - apps must be loaded first
+from gateway.http.security import SameOriginSockets  # noqa: E402 - apps must be loaded first
 from gateway.sockets import router  # noqa: E402 - apps must be loaded first
 
 application = ProtocolTypeRouter(

@@ -55,15 +55,15 @@ def main() -> None:
     from daphne.endpoints import build_endpoint_description_strings
     from daphne.server import Server
 
-    from gateway import websocket_server
     from gateway.asgi import application
+    from gateway.http import websocket_server
 
     websocket_server.install()
     Server(
         application=application,
         endpoints=build_endpoint_description_strings(host=args.host, port=args.port),
         websocket_handshake_timeout=15,  # longer than an operation on a broker may take
-        # ours instead (gateway.websocket_server): Daphne's would hold for what we send, too
+        # ours instead (gateway.http.websocket_server): Daphne's would hold for what we send, too
         websocket_max_message_size=0,
         websocket_max_frame_size=0,
         ping_interval=20,

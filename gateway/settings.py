@@ -38,12 +38,12 @@ INSTALLED_APPS = [
 
 # All of these work in asynchronous and synchronous mode, so a request costs one thread hop: the one into its view.
 MIDDLEWARE = [
-    "gateway.counting.count_requests",
-    "gateway.paths.raw_path",
-    "gateway.security.headers",
-    "gateway.security.allowed_host",
-    "gateway.security.same_origin",
-    "gateway.front_end.static_files",
+    "gateway.http.counting.count_requests",
+    "gateway.http.paths.raw_path",
+    "gateway.http.security.headers",
+    "gateway.http.security.allowed_host",
+    "gateway.http.security.same_origin",
+    "gateway.http.front_end.static_files",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "admin_ui.audit.record_changes",

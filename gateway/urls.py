@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path, re_path
 
-from gateway import paths as _converters  # noqa: F401 - registers the path converters
+from gateway.http import paths as _converters  # noqa: F401 - registers the path converters
 from gateway.rest import container, errors
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.virtual_time import VirtualLoop
+from tests.support.virtual_time import VirtualLoop
 
 # A test finds the same on every run and on every machine, however busy; HYPOTHESIS_PROFILE=search looks further.
 settings.register_profile(

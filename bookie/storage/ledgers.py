@@ -2,8 +2,8 @@
 (and in recovery), touches no disk. What changed is handed to the flush as records (I26)."""
 
 from bookie.storage.codes import Code
-from bookie.storage.index import DELETED, FENCED, LIMBO, LedgerRecord
-from bookie.storage.journal_format import LAC_BODY_MIN
+from bookie.storage.index.index import DELETED, FENCED, LIMBO, LedgerRecord
+from bookie.storage.journal.journal_format import LAC_BODY_MIN
 from bookie.storage.runs import Run
 from bookie.storage.write_cache import Generation, WriteCache
 

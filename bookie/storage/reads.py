@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from bookie.storage.codes import Code
-from bookie.storage.entry_log import EntryLogReader, Location
-from bookie.storage.entry_log_format import StoredBlock
 from bookie.storage.errors import DamagedError
 from bookie.storage.files import Lane
-from bookie.storage.index import BookieIndex
+from bookie.storage.index.index import BookieIndex
+from bookie.storage.logs.entry_log import EntryLogReader, Location
+from bookie.storage.logs.entry_log_format import StoredBlock
 from engine.base.loop import last_call
 
 JOB_READS_MAX = 64

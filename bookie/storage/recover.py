@@ -8,12 +8,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bookie.storage.checkpoint import Flusher, begin_flush
-from bookie.storage.entry_log import EntryLogReader, EntryLogWriter
 from bookie.storage.errors import DamagedError, JournalDamagedError
 from bookie.storage.files import Disk, Index
-from bookie.storage.index import BookieIndex
-from bookie.storage.journal import JournalWriter, read_headers
-from bookie.storage.journal_format import (
+from bookie.storage.index.index import BookieIndex
+from bookie.storage.index.manifest import Manifest, State, read_manifest
+from bookie.storage.index.rebuild import rebuild_index
+from bookie.storage.journal.journal import JournalWriter, read_headers
+from bookie.storage.journal.journal_format import (
     BLOCK,
     FileHeader,
     Kind,
@@ -24,12 +25,11 @@ from bookie.storage.journal_format import (
     decode_mark,
     group_file_id,
 )
-from bookie.storage.journal_reader import journal_blocks, read_groups
+from bookie.storage.journal.journal_reader import journal_blocks, read_groups
+from bookie.storage.journal.mark import Checkpoint, read_mark, write_mark
 from bookie.storage.ledgers import Ledgers
-from bookie.storage.log_files import LogFiles
-from bookie.storage.manifest import Manifest, State, read_manifest
-from bookie.storage.mark import Checkpoint, read_mark, write_mark
-from bookie.storage.rebuild import rebuild_index
+from bookie.storage.logs.entry_log import EntryLogReader, EntryLogWriter
+from bookie.storage.logs.log_files import LogFiles
 from bookie.storage.runs import cut_frames
 from bookie.storage.write_cache import WriteCache
 

@@ -10,8 +10,8 @@ import sys
 
 from bookie.storage.errors import DamagedError, StorageError
 from bookie.storage.files import Disk, SystemDisk
-from bookie.storage.manifest import read_manifest
-from bookie.storage.mark import read_mark
+from bookie.storage.index.manifest import read_manifest
+from bookie.storage.journal.mark import read_mark
 from engine.base.errors import MagnetarError
 
 

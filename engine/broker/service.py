@@ -15,16 +15,16 @@ from engine.base.errors import MisuseError
 from engine.base.log import bound
 from engine.base.names import BundleName, TopicName
 from engine.base.tasks import TaskScope
-from engine.broker.admin_http import AdminPages
-from engine.broker.catalog import Catalog
+from engine.broker.administration.admin_http import AdminPages
+from engine.broker.administration.metrics_page import metrics_page
+from engine.broker.administration.operations import BrokerOperations, Parts
+from engine.broker.connection.sessions import Sessions
+from engine.broker.control.catalog import Catalog
+from engine.broker.control.static_ownership import Placement
 from engine.broker.limits import DataPathSettings
-from engine.broker.metrics_page import metrics_page
 from engine.broker.node import NodeSettings
-from engine.broker.operations import BrokerOperations, Parts
-from engine.broker.placement import Placement
 from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
-from engine.broker.sessions import Sessions
-from engine.broker.topics import TopicRegistry
+from engine.broker.topics.registry import TopicRegistry
 from engine.ledger.client import LedgerClient
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import LedgerConfig

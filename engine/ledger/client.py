@@ -6,8 +6,10 @@ import logging
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.ledger import ids, tail
-from engine.ledger.bookies import Bookies
+from engine.ledger import ids
+from engine.ledger import metadata_update as tail
+from engine.ledger.cluster.bookies import Bookies
+from engine.ledger.cluster.placement import Placement
 from engine.ledger.errors import (
     LedgerClosedError,
     LedgerExistsError,
@@ -15,12 +17,11 @@ from engine.ledger.errors import (
     UnauthorizedError,
 )
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment, encode
-from engine.ledger.placement import Placement
 from engine.ledger.quorum import check_quorums
-from engine.ledger.reader import LedgerReader
+from engine.ledger.reading.reader import LedgerReader
 from engine.ledger.recovery import recover as recover_ledger
 from engine.ledger.settings import LedgerSettings
-from engine.ledger.writer import LedgerWriter, WriterListener
+from engine.ledger.writing.writer import LedgerWriter, WriterListener
 from engine.metadata import paths
 from engine.metadata.layout import check_layout
 from engine.metadata.store import (

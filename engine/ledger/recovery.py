@@ -15,14 +15,14 @@ step 4 nothing is decided: an attempt that fails or is stopped leaves all to the
 import asyncio
 import logging
 
-from engine.ledger import tail
-from engine.ledger.bookies import Bookies
-from engine.ledger.channel import BookieChannel
+from engine.ledger import metadata_update as tail
+from engine.ledger.cluster.bookies import Bookies
+from engine.ledger.cluster.channel import BookieChannel
 from engine.ledger.digest import Digest, DigestType, header_of, master_key
 from engine.ledger.errors import LedgerRecoveryError, UnauthorizedError
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
 from engine.ledger.quorum import covered, write_set
-from engine.ledger.read_op import MISSING, RangeRead
+from engine.ledger.reading.read_op import MISSING, RangeRead
 from engine.ledger.settings import LedgerSettings
 from engine.metadata.store import MetadataStore
 from engine.wire.bookie_commands import (

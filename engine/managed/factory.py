@@ -8,8 +8,6 @@ from engine.base.entropy import Entropy
 from engine.base.tasks import TaskScope
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchLedgerError
-from engine.managed.backlog import BacklogCache
-from engine.managed.entry_cache import EntryCache
 from engine.managed.errors import (
     ManagedLedgerClosedError,
     ManagedLedgerFencedError,
@@ -18,13 +16,15 @@ from engine.managed.errors import (
 )
 from engine.managed.ledger import ManagedLedger
 from engine.managed.positions import LedgerLine
-from engine.managed.reads import LedgerReads
-from engine.managed.records import CursorRecord, TopicRecord
-from engine.managed.removal import discard_cursor, mark_deleted
-from engine.managed.rolling import LedgerList
+from engine.managed.reading.backlog import BacklogCache
+from engine.managed.reading.entry_cache import EntryCache
+from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.stats import CursorInfo, LedgerInfo, ManagedLedgerInfo
-from engine.managed.stored import StoredNode, read_or_create
+from engine.managed.stored.node import StoredNode, read_or_create
+from engine.managed.stored.records import CursorRecord, TopicRecord
+from engine.managed.stored.removal import discard_cursor, mark_deleted
+from engine.managed.writing.rolling import LedgerList
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
 

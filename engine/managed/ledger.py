@@ -17,23 +17,23 @@ from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerError
-from engine.managed import lookup
-from engine.managed.appender import Appender, State
-from engine.managed.appends import AppendSink
-from engine.managed.backlog import Backlog, BacklogCache
-from engine.managed.cursor import Cursor
-from engine.managed.entry_cache import EntryCache
+from engine.managed.cursors.cursor import Cursor
+from engine.managed.cursors.cursor_set import InitialPosition, TopicCursors
 from engine.managed.errors import (
     ManagedLedgerClosedError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
 )
 from engine.managed.positions import LedgerLine
-from engine.managed.reads import LedgerReads
-from engine.managed.rolling import LedgerList
+from engine.managed.reading import search as lookup
+from engine.managed.reading.backlog import Backlog, BacklogCache
+from engine.managed.reading.entry_cache import EntryCache
+from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.stats import LedgerInfo, ManagedLedgerStats
-from engine.managed.topic_cursors import InitialPosition, TopicCursors
+from engine.managed.writing.appender import Appender, State
+from engine.managed.writing.appends import AppendSink
+from engine.managed.writing.rolling import LedgerList
 from engine.metadata.store import MetadataStore
 
 __all__ = ["AppendSink", "InitialPosition", "ManagedLedger"]

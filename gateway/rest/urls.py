@@ -5,7 +5,7 @@ from typing import Any
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from gateway import paths as _converters  # noqa: F401 - registers the path converters
+from gateway.http import paths as _converters  # noqa: F401 - registers the path converters
 from gateway.rest import brokers, clusters, namespaces, subscriptions, tenants, topics
 from gateway.rest.base import AdminView, UnbuiltView
 from gateway.rest.routes import NON_PERSISTENT, PERSISTENT, Route, routes, shape

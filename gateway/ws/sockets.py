@@ -13,8 +13,8 @@ import _pulsar
 import pulsar.asyncio
 from django.conf import settings
 
-from gateway import backpressure
-from gateway.security import SERVER_SEND
+from gateway.http import backpressure
+from gateway.http.security import SERVER_SEND
 from gateway.ws.frames import RefusedError
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.bench import raw
 from tests.bench.contenders import cpu_s
 from tests.bench.loads import percentile
-from tests.instance import Instance, running_instance
+from tests.support.instance import Instance, running_instance
 
 TOPIC = "persistent://public/default/backlog"
 SIDE_TOPIC = "persistent://public/default/beside"

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.instance import ROOT, free_ports, running_instance
+from tests.support.instance import ROOT, free_ports, running_instance
 
 PEER = Path(__file__).parents[1] / "oracle" / "peer.py"
 FLOOR = Path(__file__).with_name("floor.py")

@@ -13,13 +13,13 @@ import time
 from pathlib import Path
 
 from engine.base.slices import Slice
-from engine.ledger.writer import LedgerWriter
-from engine.managed.ack_snapshot import AckSnapshot
-from engine.managed.ack_state import AckState
+from engine.ledger.writing.writer import LedgerWriter
+from engine.managed.cursors.ack_snapshot import AckSnapshot
+from engine.managed.cursors.ack_state import AckState
 from engine.managed.ledger import InitialPosition
 from engine.managed.positions import LedgerEntry, LedgerLine
 from engine.managed.settings import LedgerConfig, ManagedSettings
-from tests.managed_cluster import LAZY, NAME, Brokers
+from tests.support.managed_cluster import LAZY, NAME, Brokers
 
 SLICES = 20_000
 HOLES = 50_000

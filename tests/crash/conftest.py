@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.metadata import zookeeper
-from tests.crash.place import Place
+from tests.crash.kit.place import Place
 
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 

@@ -9,13 +9,13 @@ from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.ledger.client import LedgerClient
 from engine.ledger.digest import master_key
-from engine.ledger.reader import LedgerReader
+from engine.ledger.reading.reader import LedgerReader
 from engine.ledger.settings import LedgerSettings
-from engine.ledger.writer import LedgerWriter
+from engine.ledger.writing.writer import LedgerWriter
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
-from tests.ledger_cluster import Listener, payloads_of, run_of
-from tests.unit.bookie.bookies import Client
+from tests.support.bookies import Client
+from tests.support.ledger_cluster import Listener, payloads_of, run_of
 
 KEPT_MAX = 8
 """Closed ledgers that are kept; older ones are deleted, for garbage collection to find."""

@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from tests.crash.lossy_disk import Plan
+from tests.crash.kit.lossy_disk import Plan
+from tests.crash.kit.processes import NOTHING, SESSION_S, BookieProcess, Cluster
 from tests.crash.points import COMPACTION, GARBAGE, SERVE
-from tests.crash.processes import NOTHING, SESSION_S, BookieProcess, Cluster
 from tests.crash.traffic import Traffic
 
 RECEIPTS = 100

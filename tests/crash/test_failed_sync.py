@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.lossy_disk import Plan
+from tests.crash.kit.lossy_disk import Plan
 
 JOURNAL = ("journal.sync", "journal.sync_header", "journal.sync_fill")
 FLUSH = ("entrylog.sync", "manifest.sync", "lastmark.sync", "index.flush")

@@ -11,9 +11,9 @@ import pulsar
 import pytest
 
 from tests.conftest import ZooKeeperProcess
+from tests.crash.kit.processes import Process, running_cluster
 from tests.crash.load import Load, quiet_client
-from tests.crash.processes import Process, running_cluster
-from tests.instance import Instance, running_instance
+from tests.support.instance import Instance, running_instance
 
 TOPIC = "persistent://public/default/full"
 ENTRY_BYTES = 200_000

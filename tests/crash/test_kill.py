@@ -14,7 +14,7 @@ import pulsar
 import pytest
 
 from tests.crash.load import Load, quiet_client
-from tests.instance import Instance, running_instance
+from tests.support.instance import Instance, running_instance
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "7"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))

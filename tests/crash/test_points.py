@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.crash.lossy_disk import POWER_CUT, Plan
-from tests.crash.place import Place
+from tests.crash.kit.lossy_disk import POWER_CUT, Plan
+from tests.crash.kit.place import Place
 from tests.crash.points import POINTS, UNNAMED, Part
 
 TIMES = int(os.environ.get("CRASH_TIMES", "1"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.crash.load import Load
-from tests.instance import Instance, running_instance
+from tests.support.instance import Instance, running_instance
 
 ROUNDS = max(3, int(os.environ.get("CRASH_ROUNDS", "7")) // 2)
 SEED = int(os.environ.get("CRASH_SEED", "1"))

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.conftest import ZooKeeperProcess
+from tests.crash.kit.processes import Cluster, running_cluster, zookeeper_process
 from tests.crash.nemesis import KINDS, Nemesis
-from tests.crash.processes import Cluster, running_cluster, zookeeper_process
 from tests.crash.traffic import Reading, Traffic
 
 KEPT = [f"persistent://public/default/kept-{i}" for i in range(2)]

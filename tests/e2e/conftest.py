@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from tests.instance import Instance, running_instance
+from tests.support.instance import Instance, running_instance
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

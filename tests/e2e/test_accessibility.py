@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.instance import Instance
+from tests.support.instance import Instance
 
 ROUTES = (
     "/",

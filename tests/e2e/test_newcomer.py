@@ -13,7 +13,7 @@ import pulsar
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.instance import Instance
+from tests.support.instance import Instance
 
 TOPIC = "persistent://public/default/hello"
 RUN_TIMEOUT_MS = 150_000

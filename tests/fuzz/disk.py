@@ -2,12 +2,14 @@
 
 import struct
 
-from bookie.storage import entry_log_format, journal_format, manifest
 from bookie.storage.errors import DamagedError, JournalDamagedError
-from bookie.storage.index import LedgerRecord
-from bookie.storage.journal_format import Record
-from bookie.storage.journal_reader import read_groups
+from bookie.storage.index import manifest
+from bookie.storage.index.index import LedgerRecord
+from bookie.storage.journal import journal_format
+from bookie.storage.journal.journal_format import Record
+from bookie.storage.journal.journal_reader import read_groups
 from bookie.storage.ledgers import Ledgers
+from bookie.storage.logs import entry_log_format
 from bookie.storage.recover import apply_record
 from bookie.storage.runs import Run, cut_frames
 from bookie.storage.write_cache import WriteCache
@@ -16,7 +18,7 @@ from engine.wire import (
     bookie_v3,
 )
 from tests.fuzz.target import Target
-from tests.sim.disk import FaultDisk
+from tests.sim.kit.disk import FaultDisk
 
 KEY = bytes(range(20))
 

@@ -9,7 +9,7 @@ from engine.ledger import ledger_metadata
 from engine.ledger.errors import MetadataFormatError
 from engine.managed.errors import RecordFormatError as ManagedFormatError
 from engine.managed.positions import LedgerEntry
-from engine.managed.records import CursorRecord, CursorState, TopicRecord, put_common
+from engine.managed.stored.records import CursorRecord, CursorState, TopicRecord, put_common
 from engine.metadata import prototext, records
 from engine.metadata.records import RecordFormatError
 from engine.ownership.bundles import Bundles

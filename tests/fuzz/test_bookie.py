@@ -6,7 +6,7 @@ from typing import Any
 from bookie.storage.codes import Code
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.target import golden
-from tests.unit.bookie.bookies import Machine
+from tests.support.bookies import Machine
 
 CONVERSATIONS = 150
 

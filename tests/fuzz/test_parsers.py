@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bookie.storage.entry_log_format import decode_block
-from engine.managed.records import TopicRecord
+from bookie.storage.logs.entry_log_format import decode_block
+from engine.managed.stored.records import TopicRecord
 from tests.fuzz.disk import a_block, seal_block
 from tests.fuzz.metadata import a_ledger
 from tests.fuzz.mutate import Mutator

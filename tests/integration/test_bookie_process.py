@@ -17,7 +17,7 @@ from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.metadata.memory import MemoryServer
 from engine.net.network import LoopNetwork
-from tests.unit.bookie.bookies import Client, add
+from tests.support.bookies import Client, add
 
 ROOT = Path(__file__).parents[2]
 

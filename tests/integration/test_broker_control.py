@@ -19,8 +19,8 @@ from engine.net.network import LoopNetwork
 from engine.settings import load
 from engine.wire import pulsar_pb2 as pb
 from engine.wiring import build_broker
-from tests.ledger_cluster import Cluster, run_of
-from tests.managed_cluster import Sink
+from tests.support.ledger_cluster import Cluster, run_of
+from tests.support.managed_cluster import Sink
 
 TOPIC = TopicName.parse("hello")
 TOKEN = "a-token-of-some-length"

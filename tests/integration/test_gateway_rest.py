@@ -13,7 +13,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tests.instance import Instance, running_instance
+from tests.support.instance import Instance, running_instance
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "rest"
 TOPICS = "/admin/v2/persistent"

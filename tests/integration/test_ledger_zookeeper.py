@@ -21,7 +21,7 @@ from engine.metadata.store import (
     StoreUnavailableError,
 )
 from engine.net.network import LoopNetwork
-from tests.ledger_cluster import FAST, Listener, payloads_of, run_of
+from tests.support.ledger_cluster import FAST, Listener, payloads_of, run_of
 
 
 @pytest.fixture

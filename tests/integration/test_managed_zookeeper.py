@@ -18,8 +18,8 @@ from engine.managed.ledger import InitialPosition
 from engine.metadata import paths, zookeeper
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
-from tests.ledger_cluster import FAST, run_of
-from tests.managed_cluster import EAGER, NAME, Sink, drain, numbered, publish, rolling
+from tests.support.ledger_cluster import FAST, run_of
+from tests.support.managed_cluster import EAGER, NAME, Sink, drain, numbered, publish, rolling
 
 
 class World:

@@ -17,7 +17,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from tests.instance import Instance, running_instance
+from tests.support.instance import Instance, running_instance
 
 CAPTURE = Path(__file__).parents[1] / "golden" / "captures" / "websocket.jsonl"
 NS = "persistent/ws/one"

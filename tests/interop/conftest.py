@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pulsar
 import pytest
 
-from tests.standalone import Standalone
+from tests.support.standalone import Standalone
 
 
 @pytest.fixture(scope="session")

@@ -20,8 +20,8 @@ import pytest
 from engine.wire import bookie_commands, frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.commands import command_bytes, command_frame
-from tests.instance import Instance, running_instance
-from tests.raw_client import Wire, entry_of, send_of
+from tests.support.instance import Instance, running_instance
+from tests.support.raw_client import Wire, entry_of, send_of
 
 KEEP_ALIVE_S = 2
 MEMORY_KB = 24_000

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from engine.wire.commands import command_frame
-from tests.raw_client import Wire, send_of
-from tests.standalone import Standalone
+from tests.support.raw_client import Wire, send_of
+from tests.support.standalone import Standalone
 
 TOPIC = "persistent://public/default/{}"
 

@@ -8,8 +8,8 @@ import pytest
 
 from engine.base.names import TopicName
 from engine.broker.errors import ServiceNotReady
-from engine.broker.topic import Topic
-from tests.standalone import Standalone
+from engine.broker.topics.topic import Topic
+from tests.support.standalone import Standalone
 
 QUIET = pulsar.LoggerLevel.Error
 

@@ -8,7 +8,7 @@ import pytest
 from engine.admin import partitions, topics
 from engine.admin.client import AdminClient
 from engine.base.names import TopicName
-from tests.standalone import Standalone
+from tests.support.standalone import Standalone
 
 QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.contenders import apache_missing
-from tests.instance import Instance, running_instance
+from tests.support.instance import Instance, running_instance
 
 PEER = Path(__file__).parents[1] / "oracle" / "peer.py"
 # the lean settings of tests/oracle/peer.py: half the CPU of a start

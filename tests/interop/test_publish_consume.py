@@ -7,7 +7,7 @@ import pulsar
 import pulsar.asyncio
 import pytest
 
-from tests.standalone import Standalone
+from tests.support.standalone import Standalone
 
 RECEIVE_MS = 5000
 

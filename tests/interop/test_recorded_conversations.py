@@ -14,8 +14,8 @@ import pytest
 from engine.admin.changes import create_namespace, create_tenant
 from engine.admin.topics import create_partitioned
 from engine.base.names import NamespaceName, TopicName
-from tests.raw_client import Wire
-from tests.standalone import Standalone
+from tests.support.raw_client import Wire
+from tests.support.standalone import Standalone
 
 RECORDINGS = sorted((Path(__file__).parent.parent / "golden" / "broker").glob("*.jsonl"))
 _VARYING = {

@@ -7,7 +7,7 @@ import pulsar
 import pytest
 from pulsar import ConsumerType, InitialPosition, MessageId
 
-from tests.standalone import Standalone
+from tests.support.standalone import Standalone
 
 RECEIVE_MS = 5000
 

@@ -2,14 +2,14 @@
 
 from tests.mutants.edit import Edit
 
-CRASH = "unit/bookie/test_storage_crash.py"
-INVARIANTS = "unit/bookie/test_invariants.py"
+CRASH = "unit/bookie/storage/test_storage_crash.py"
+INVARIANTS = "unit/bookie/storage/test_invariants.py"
 SERVER = "unit/bookie/test_server.py"
 
 EDITS = (
     Edit(
         "journal-not-synced",
-        "bookie/storage/journal.py::JournalWriter.write_group",
+        "bookie/storage/journal/journal.py::JournalWriter.write_group",
         "self._file.fdatasync()",
         "pass",
         (f"{CRASH}::test_answered_adds_and_fences_survive_a_crash_at_every_disk_operation",),
@@ -17,7 +17,7 @@ EDITS = (
     ),
     Edit(
         "journal-synced-before-the-write",
-        "bookie/storage/journal.py::JournalWriter.write_group",
+        "bookie/storage/journal/journal.py::JournalWriter.write_group",
         """
         try:
             self._file.pwritev(parts, self._offset)
@@ -120,7 +120,7 @@ EDITS = (
         "self.runs",
         (
             f"{INVARIANTS}::test_i24_what_recovery_writes_again_is_taken_and_read_as_it_came",
-            "unit/bookie/test_formats.py::test_the_latest_copy_of_an_entry_wins_in_the_cache",
+            "unit/bookie/storage/test_formats.py::test_the_latest_copy_of_an_entry_wins_in_the_cache",
         ),
         "I24",
     ),
@@ -167,13 +167,13 @@ EDITS = (
         """,
         "ledger.fenced = True",
         (
-            "unit/bookie/test_checkpoints.py::test_a_change_of_a_ledger_flushed_before_goes_with_the_next_flush",
+            "unit/bookie/storage/test_checkpoints.py::test_a_change_of_a_ledger_flushed_before_goes_with_the_next_flush",
         ),
         "I26",
     ),
     Edit(
         "journal-trimmed-one-file-early",
-        "bookie/storage/journal.py::JournalWriter.recycle",
+        "bookie/storage/journal/journal.py::JournalWriter.recycle",
         "if file_id < mark.file_id",
         "if file_id <= mark.file_id",
         (
@@ -187,15 +187,17 @@ EDITS = (
         "await self._lane.run(self._flusher.checkpoint)",
         "self._flusher.flushed",
         (
-            "unit/bookie/test_checkpoints.py::test_journal_files_are_given_up_only_behind_a_mark_that_is_stored",
+            "unit/bookie/storage/test_checkpoints.py::test_journal_files_are_given_up_only_behind_a_mark_that_is_stored",
         ),
     ),
     Edit(
         "groups-of-an-earlier-use-believed",
-        "bookie/storage/journal_format.py::decode_group_head",
+        "bookie/storage/journal/journal_format.py::decode_group_head",
         "file_id != header.file_id or salt != header.salt or n > RECORDS_MAX",
         "n > RECORDS_MAX",
-        ("unit/bookie/test_formats.py::test_a_group_of_another_use_of_the_file_is_not_taken",),
+        (
+            "unit/bookie/storage/test_formats.py::test_a_group_of_another_use_of_the_file_is_not_taken",
+        ),
     ),
     Edit(
         "silence-proves-deletion",
@@ -211,7 +213,7 @@ EDITS = (
     ),
     Edit(
         "candidates-listed-after-the-question",
-        "bookie/storage/gc.py::find_deleted",
+        "bookie/storage/logs/gc.py::find_deleted",
         "[ledger_id for ledger_id in candidates if await is_deleted(ledger_id)]",
         "candidates if all([await is_deleted(ledger_id) for ledger_id in candidates[:1]]) else []",
         ("unit/bookie/test_server.py::test_deleted_ledgers_are_forgotten_and_do_not_come_back",),
@@ -236,11 +238,11 @@ EDITS = (
     ),
     Edit(
         "copies-not-synced",
-        "bookie/storage/compaction.py::Copier.sync",
+        "bookie/storage/logs/compaction.py::Copier.sync",
         "self._writer.sync()",
         "pass",
         (
-            "unit/bookie/test_compaction.py::test_a_crash_at_any_disk_operation_of_collection_and_compaction_loses_nothing",
+            "unit/bookie/storage/test_compaction.py::test_a_crash_at_any_disk_operation_of_collection_and_compaction_loses_nothing",
         ),
         "I29 B11",
     ),
@@ -253,13 +255,13 @@ EDITS = (
         """,
         "self._manifest.sync()",
         (
-            "unit/bookie/test_compaction.py::test_a_crash_at_any_disk_operation_of_collection_and_compaction_loses_nothing",
+            "unit/bookie/storage/test_compaction.py::test_a_crash_at_any_disk_operation_of_collection_and_compaction_loses_nothing",
         ),
         "",
     ),
     Edit(
         "pinned-log-forgotten",
-        "bookie/storage/index.py::BookieIndex.pin",
+        "bookie/storage/index/index.py::BookieIndex.pin",
         "self._use(changes, log_id, PINNED, 1)",
         "pass",
         (
@@ -269,7 +271,7 @@ EDITS = (
     ),
     Edit(
         "pin-not-stored",
-        "bookie/storage/index.py::BookieIndex.pin",
+        "bookie/storage/index/index.py::BookieIndex.pin",
         "self._write(changes)",
         "pass",
         (
@@ -308,7 +310,7 @@ EDITS = (
         "if block.ledger_id != ledger_id or first < block.first or below > block.below:",
         "if first < block.first or below > block.below:",
         (
-            "unit/bookie/test_reads.py::test_a_block_that_is_not_the_one_the_index_means_is_an_error",
+            "unit/bookie/storage/test_reads.py::test_a_block_that_is_not_the_one_the_index_means_is_an_error",
         ),
         "I32",
     ),
@@ -322,7 +324,7 @@ EDITS = (
     ),
     Edit(
         "torn-record-replayed",
-        "bookie/storage/journal_reader.py::_good_records",
+        "bookie/storage/journal/journal_reader.py::_good_records",
         "if len(body) != size or crc32c(body) != crc:",
         "if len(body) != size:",
         (f"{CRASH}::test_a_torn_tail_is_cut_and_never_appended_to",),
@@ -330,7 +332,7 @@ EDITS = (
     ),
     Edit(
         "damage-taken-for-a-torn-tail",
-        "bookie/storage/journal_reader.py::read_groups",
+        "bookie/storage/journal/journal_reader.py::read_groups",
         "if later is not None:",
         "if later is not None and group is None:",
         (f"{CRASH}::test_a_damaged_group_before_good_ones_refuses_to_start",),
@@ -338,10 +340,10 @@ EDITS = (
     ),
     Edit(
         "block-checksum-not-compared",
-        "bookie/storage/entry_log_format.py::decode_block",
+        "bookie/storage/logs/entry_log_format.py::decode_block",
         "if crc32c(data) != crc:",
         "if not data:",
-        ("unit/bookie/test_formats.py::test_every_cut_and_flip_of_a_block_is_noticed",),
+        ("unit/bookie/storage/test_formats.py::test_every_cut_and_flip_of_a_block_is_noticed",),
         "B3",
     ),
     Edit(
@@ -349,7 +351,9 @@ EDITS = (
         "bookie/storage/checkpoint.py::Flusher.flush",
         "notes += [encode_ledger(record) for record in work.records]",
         "pass",
-        ("unit/bookie/test_rebuild.py::test_entries_fences_and_tombstones_outlive_the_index",),
+        (
+            "unit/bookie/storage/test_rebuild.py::test_entries_fences_and_tombstones_outlive_the_index",
+        ),
         "",
     ),
     Edit(
@@ -370,7 +374,7 @@ EDITS = (
     ),
     Edit(
         "failed-sync-tried-again",
-        "bookie/storage/journal.py::JournalWriter.write_group",
+        "bookie/storage/journal/journal.py::JournalWriter.write_group",
         "self._file.fdatasync()",
         """
         try:
@@ -378,12 +382,14 @@ EDITS = (
         except OSError:
             self._file.fdatasync()
         """,
-        ("unit/bookie/test_failed_syncs.py::test_a_sync_that_fails_once_is_never_tried_again",),
+        (
+            "unit/bookie/storage/test_failed_syncs.py::test_a_sync_that_fails_once_is_never_tried_again",
+        ),
         "B8",
     ),
     Edit(
         "failed-sync-forgotten",
-        "bookie/storage/journal.py::JournalWriter.write_group",
+        "bookie/storage/journal/journal.py::JournalWriter.write_group",
         """
         except BaseException as error:
             self._broken = error
@@ -394,13 +400,13 @@ EDITS = (
     ),
     Edit(
         "failed-sync-answered",
-        "bookie/storage/journal.py::Journal._written",
+        "bookie/storage/journal/journal.py::Journal._written",
         """
             self._on_fatal(error)
             return
         """,
         "self._on_fatal(error)",
-        ("unit/bookie/test_journal.py::test_a_failed_sync_answers_nobody_then_or_later",),
+        ("unit/bookie/storage/test_journal.py::test_a_failed_sync_answers_nobody_then_or_later",),
         "B8",
     ),
     Edit(
@@ -408,7 +414,9 @@ EDITS = (
         "bookie/storage/files.py::SystemFile.pwritev",
         "if wrote != want:",
         "if not wrote:",
-        ("unit/bookie/test_short_writes.py::test_a_write_that_comes_back_short_is_finished",),
+        (
+            "unit/bookie/storage/test_short_writes.py::test_a_write_that_comes_back_short_is_finished",
+        ),
         "I19",
     ),
     Edit(
@@ -417,7 +425,7 @@ EDITS = (
         "while done < size:",
         "if done < size:",
         (
-            "unit/bookie/test_short_writes.py::test_a_direct_write_that_comes_back_short_is_finished",
+            "unit/bookie/storage/test_short_writes.py::test_a_direct_write_that_comes_back_short_is_finished",
         ),
         "I19",
     ),
@@ -442,7 +450,9 @@ EDITS = (
         "bookie/storage/checkpoint.py::Checkpointer.journal_grew",
         "self.request()",
         "pass",
-        ("unit/bookie/test_checkpoints.py::test_a_long_journal_is_cut_without_anybody_asking",),
+        (
+            "unit/bookie/storage/test_checkpoints.py::test_a_long_journal_is_cut_without_anybody_asking",
+        ),
         "B13",
     ),
     Edit(
@@ -455,21 +465,21 @@ EDITS = (
     ),
     Edit(
         "rest-of-a-cut-record-lost",
-        "bookie/storage/index.py::BookieIndex._shorten",
+        "bookie/storage/index/index.py::BookieIndex._shorten",
         "if start + place.entries > high:",
         "if False:",
         (f"{CRASH}::test_answered_adds_and_fences_survive_a_crash_at_every_disk_operation",),
     ),
     Edit(
         "index-floor-off-by-one",
-        "bookie/storage/index.py::BookieIndex.find_range",
+        "bookie/storage/index/index.py::BookieIndex.find_range",
         "first <= below < first + place.entries",
         "first <= below <= first + place.entries",
-        ("unit/bookie/test_reads.py::test_a_job_answers_as_single_reads_do",),
+        ("unit/bookie/storage/test_reads.py::test_a_job_answers_as_single_reads_do",),
     ),
     Edit(
         "entry-log-not-synced",
-        "bookie/storage/entry_log.py::EntryLogWriter.append",
+        "bookie/storage/logs/entry_log.py::EntryLogWriter.append",
         "self.sync()",
         "pass",
         (f"{INVARIANTS}::test_i26_what_is_before_the_mark_is_known_without_the_journal",),
@@ -477,7 +487,7 @@ EDITS = (
     ),
     Edit(
         "rolled-log-not-synced",
-        "bookie/storage/entry_log.py::EntryLogWriter._end",
+        "bookie/storage/logs/entry_log.py::EntryLogWriter._end",
         "self._file.fdatasync()",
         "pass",
         (f"{CRASH}::test_answered_adds_and_fences_survive_a_crash_at_every_disk_operation",),

@@ -2,16 +2,16 @@
 
 from tests.mutants.edit import Edit
 
-DELAYED = "unit/broker/test_delayed.py"
-DISPATCH = "unit/broker/test_dispatch.py"
+DELAYED = "unit/broker/dispatch/test_delayed.py"
+DISPATCH = "unit/broker/dispatch/test_dispatch.py"
 OWNER = "unit/ownership/test_owner.py"
-SHARED = "engine/broker/dispatch_shared.py"
-UNBLOCKING = "unit/broker/test_unblocking.py"
+SHARED = "engine/broker/dispatch/shared.py"
+UNBLOCKING = "unit/broker/dispatch/test_unblocking.py"
 
 EDITS = (
     Edit(
         "permits-not-used",
-        "engine/broker/consumer.py::Consumer._sent",
+        "engine/broker/dispatch/consumer.py::Consumer._sent",
         "self.permits -= messages",
         "self.permits -= 1",
         (f"{DISPATCH}::test_permits_count_messages_and_a_batch_may_overdraw_them",),
@@ -19,23 +19,25 @@ EDITS = (
     ),
     Edit(
         "permits-not-added",
-        "engine/broker/subscription.py::Subscription.flow",
+        "engine/broker/topics/subscription.py::Subscription.flow",
         "consumer.permits += permits",
         "consumer.permits = permits",
-        ("unit/broker/test_permits.py::test_permits_add_up_while_there_is_nothing_to_send",),
+        (
+            "unit/broker/dispatch/test_permits.py::test_permits_add_up_while_there_is_nothing_to_send",
+        ),
         "D1",
     ),
     Edit(
         "one-more-than-permitted",
-        "engine/broker/consumer.py::Consumer.can_receive",
+        "engine/broker/dispatch/consumer.py::Consumer.can_receive",
         "self.permits > 0",
         "self.permits >= 0",
-        ("unit/broker/test_permits.py::test_no_entry_goes_out_without_a_permit",),
+        ("unit/broker/dispatch/test_permits.py::test_no_entry_goes_out_without_a_permit",),
         "D1",
     ),
     Edit(
         "append-wakes-nobody",
-        "engine/broker/topic.py::Topic._wake",
+        "engine/broker/topics/topic.py::Topic._wake",
         "subscription.wake()",
         "pass",
         (f"{DISPATCH}::test_an_append_wakes_a_waiting_consumer_without_a_timer",),
@@ -43,7 +45,7 @@ EDITS = (
     ),
     Edit(
         "flow-wakes-nobody",
-        "engine/broker/subscription.py::Subscription.flow",
+        "engine/broker/topics/subscription.py::Subscription.flow",
         "self.wake()",
         "pass",
         (f"{DISPATCH}::test_permits_count_messages_and_a_batch_may_overdraw_them",),
@@ -51,7 +53,7 @@ EDITS = (
     ),
     Edit(
         "read-wakes-nobody",
-        "engine/broker/source.py::EntrySource._fetch",
+        "engine/broker/dispatch/source.py::EntrySource._fetch",
         "self._ready()",
         "pass",
         (f"{DISPATCH}::test_what_is_given_back_comes_again_counted_and_before_what_is_new",),
@@ -59,10 +61,10 @@ EDITS = (
     ),
     Edit(
         "unacked-not-counted",
-        "engine/broker/redelivery.py::PendingAcks.add",
+        "engine/broker/dispatch/redelivery.py::PendingAcks.add",
         "self.messages += sum(part)",
         "self.messages += view.count",
-        ("unit/broker/test_redelivery.py::test_pending_counts_messages_not_entries",),
+        ("unit/broker/dispatch/test_redelivery.py::test_pending_counts_messages_not_entries",),
         "D3",
     ),
     Edit(
@@ -99,7 +101,7 @@ EDITS = (
     ),
     Edit(
         "unblocked-one-late",
-        "engine/broker/consumer.py::Consumer.unblock",
+        "engine/broker/dispatch/consumer.py::Consumer.unblock",
         "self.unacked <= self._unacked_max // 2",
         "self.unacked < self._unacked_max // 2",
         (f"{UNBLOCKING}::test_by_acknowledgements",),
@@ -111,7 +113,7 @@ EDITS = (
         "back = [p for p in positions if discard(p.ledger_id, p.entry_id)]",
         "back = [p for p in positions if discard(p.ledger_id, p.entry_id) or True]",
         (
-            "unit/broker/test_given_back.py::test_what_another_consumer_holds_goes_out_to_nobody_else",
+            "unit/broker/dispatch/test_given_back.py::test_what_another_consumer_holds_goes_out_to_nobody_else",
         ),
         "D4",
     ),
@@ -135,7 +137,7 @@ EDITS = (
     ),
     Edit(
         "redelivery-count-one-too-high",
-        "engine/broker/redelivery.py::RedeliveryCounts.raise_",
+        "engine/broker/dispatch/redelivery.py::RedeliveryCounts.raise_",
         "self._counts.get(position, 0) + 1",
         "self._counts.get(position, 1) + 1",
         (f"{DISPATCH}::test_what_is_given_back_comes_again_counted_and_before_what_is_new",),
@@ -143,10 +145,12 @@ EDITS = (
     ),
     Edit(
         "acknowledged-sent-again",
-        "engine/broker/redelivery.py::ReplayQueue.discard",
+        "engine/broker/dispatch/redelivery.py::ReplayQueue.discard",
         "self._members.discard(position)",
         "pass",
-        ("unit/broker/test_redelivery.py::test_what_was_acknowledged_meanwhile_is_not_replayed",),
+        (
+            "unit/broker/dispatch/test_redelivery.py::test_what_was_acknowledged_meanwhile_is_not_replayed",
+        ),
         "D4",
     ),
     Edit(
@@ -183,7 +187,7 @@ EDITS = (
     ),
     Edit(
         "left-out-is-never-looked-for",
-        "engine/broker/delayed.py::DelayQueue.look_back",
+        "engine/broker/dispatch/delayed.py::DelayQueue.look_back",
         "len(self._due) <= SET_ASIDE_MAX // 2",
         "False",
         (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
@@ -191,7 +195,7 @@ EDITS = (
     ),
     Edit(
         "chunk-owner-forgotten",
-        "engine/broker/chunks.py::ChunkOwners.keep",
+        "engine/broker/dispatch/chunks.py::ChunkOwners.keep",
         "self._owners[chunk.uuid] = owner",
         "self._owners[chunk.uuid[:-1]] = owner",
         (f"{DISPATCH}::test_all_chunks_of_a_message_go_to_one_consumer",),
@@ -203,7 +207,7 @@ EDITS = (
         "self.replay.add(view.run.position(view.start) for view in parked)",
         "pass",
         (
-            "unit/broker/test_parked_chunks.py::test_what_waited_for_a_consumer_that_left_goes_to_another_in_order",
+            "unit/broker/dispatch/test_parked_chunks.py::test_what_waited_for_a_consumer_that_left_goes_to_another_in_order",
         ),
         "D6",
     ),
@@ -213,23 +217,23 @@ EDITS = (
         "if self._parked:",
         "if False:",
         (
-            "unit/broker/test_parked_chunks.py::test_what_waits_goes_to_its_consumer_as_soon_as_it_can_receive",
+            "unit/broker/dispatch/test_parked_chunks.py::test_what_waits_goes_to_its_consumer_as_soon_as_it_can_receive",
         ),
         "D6",
     ),
     Edit(
         "rewind-lost-for-a-better-consumer",
-        "engine/broker/dispatch.py::SingleDispatcher._take_over",
+        "engine/broker/dispatch/single.py::SingleDispatcher._take_over",
         "self._source.rewind()",
         "pass",
         (
-            "unit/broker/test_one_active.py::test_a_better_consumer_begins_at_the_first_unacknowledged",
+            "unit/broker/dispatch/test_one_active.py::test_a_better_consumer_begins_at_the_first_unacknowledged",
         ),
         "D8",
     ),
     Edit(
         "rewind-lost-when-a-consumer-leaves",
-        "engine/broker/dispatch.py::SingleDispatcher.remove",
+        "engine/broker/dispatch/single.py::SingleDispatcher.remove",
         "self._source.rewind()",
         "pass",
         (f"{DISPATCH}::test_exclusive_rewinds_for_the_next_consumer",),
@@ -237,64 +241,64 @@ EDITS = (
     ),
     Edit(
         "rewind-under-a-read-lost",
-        "engine/broker/source.py::EntrySource.rewind",
+        "engine/broker/dispatch/source.py::EntrySource.rewind",
         "self._rewind_due = True",
         "pass",
-        ("unit/broker/test_rewinds.py::test_a_rewind_under_a_read_is_not_lost",),
+        ("unit/broker/dispatch/test_rewinds.py::test_a_rewind_under_a_read_is_not_lost",),
         "D7",
     ),
     Edit(
         "seek-keeps-what-was-read",
-        "engine/broker/source.py::EntrySource.settle",
+        "engine/broker/dispatch/source.py::EntrySource.settle",
         "self._held.clear()",
         "pass",
-        ("unit/broker/test_rewinds.py::test_a_seek_drops_what_was_read_and_not_sent",),
+        ("unit/broker/dispatch/test_rewinds.py::test_a_seek_drops_what_was_read_and_not_sent",),
         "D7",
     ),
     Edit(
         "part-of-a-batch-ignored-by-a-seek",
-        "engine/broker/subscription.py::Subscription.reset",
+        "engine/broker/topics/subscription.py::Subscription.reset",
         "self.cursor.acknowledge_batch(position, ack_set)",
         "pass",
-        ("unit/broker/test_reset.py::test_to_a_place_inside_a_batch",),
+        ("unit/broker/topics/test_reset.py::test_to_a_place_inside_a_batch",),
         "D7",
     ),
     Edit(
         "acknowledged-parts-delivered",
-        "engine/broker/dispatch.py::deliver",
+        "engine/broker/dispatch/single.py::deliver",
         "if partial is not None:",
         "if False:",
-        ("unit/broker/test_reset.py::test_to_a_place_inside_a_batch",),
+        ("unit/broker/topics/test_reset.py::test_to_a_place_inside_a_batch",),
         "D7",
     ),
     Edit(
         "two-exclusive-consumers",
-        "engine/broker/subscription.py::Subscription._obstacle",
+        "engine/broker/topics/subscription.py::Subscription._obstacle",
         "return present[0] if consumer.kind == SubscriptionType.EXCLUSIVE else None",
         "return None",
-        ("unit/broker/test_one_active.py::test_a_second_exclusive_consumer_is_refused",),
+        ("unit/broker/dispatch/test_one_active.py::test_a_second_exclusive_consumer_is_refused",),
         "D8",
     ),
     Edit(
         "goes-on-after-a-failed-append",
-        "engine/broker/producer.py::Producer.append_failed",
+        "engine/broker/topics/producer.py::Producer.append_failed",
         "self.disconnect()",
         "pass",
         (
-            "unit/broker/test_storage_failures.py::test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_away",
+            "unit/broker/topics/test_storage_failures.py::test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_away",
         ),
         "D9",
     ),
     Edit(
         "receipt-on-send",
-        "engine/broker/producer.py::Producer.send",
+        "engine/broker/topics/producer.py::Producer.send",
         "self.topic.publish(self, run)",
         """
         self.outlet.send(build_receipts(0, 0, run.heads, 0, run.count))
         self.topic.publish(self, run)
         """,
         (
-            "unit/broker/test_storage_failures.py::test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_away",
+            "unit/broker/topics/test_storage_failures.py::test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_away",
         ),
         "D9",
     ),
@@ -406,34 +410,38 @@ EDITS = (
     ),
     Edit(
         "token-not-asked",
-        "engine/broker/admin_http.py",
+        "engine/broker/administration/admin_http.py",
         "token_matches(",
         "(lambda *_: True)(",
-        ("unit/broker/test_admin_http.py::test_a_bad_token_is_401_whatever_is_asked",),
+        (
+            "unit/broker/administration/test_admin_http.py::test_a_bad_token_is_401_whatever_is_asked",
+        ),
     ),
     Edit(
         "session-not-compared-after-the-registration",
         "engine/broker/service.py::BrokerService._join",
         "if self._base.store.session_id != session_id:",
         "if False:",
-        ("unit/broker/test_rejoin.py::test_two_sessions_lost_at_any_steps_of_one_registration",),
+        (
+            "unit/broker/control/test_rejoin.py::test_two_sessions_lost_at_any_steps_of_one_registration",
+        ),
     ),
     Edit(
         "refused-consumer-left-waiting",
-        "engine/broker/session.py::Session._subscribe",
+        "engine/broker/connection/session.py::Session._subscribe",
         'self.client_version.startswith("Pulsar-CPP")',
         "False",
         (
-            "unit/broker/test_session.py::test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come_again",
+            "unit/broker/connection/test_session.py::test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come_again",
         ),
     ),
     Edit(
         "subscription-given-out-while-it-is-deleted",
-        "engine/broker/topic.py::Topic._ensure_subscription",
+        "engine/broker/topics/topic.py::Topic._ensure_subscription",
         "if subscription is not None and not subscription.closed:",
         "if subscription is not None:",
         (
-            "unit/broker/test_unsure_subscriptions.py"
+            "unit/broker/topics/test_unsure_subscriptions.py"
             "::test_who_subscribes_during_a_deletion_waits_for_its_end_and_holds_nobody_up",
         ),
     ),

@@ -194,18 +194,18 @@ EDITS = (
     ),
     Edit(
         "policies-cached-for-ever",
-        "engine/broker/catalog.py::Catalog.namespace",
+        "engine/broker/control/catalog.py::Catalog.namespace",
         "self._store.watch(path, lambda _: self._forget(name, entry))",
         "self._store.watch(path, lambda _: None)",
-        ("unit/broker/test_policies_cache.py::test_changed_policies_are_read_again",),
+        ("unit/broker/control/test_policies_cache.py::test_changed_policies_are_read_again",),
     ),
     Edit(
         "policies-read-before-the-change-cached",
-        "engine/broker/catalog.py::Catalog.namespace",
+        "engine/broker/control/catalog.py::Catalog.namespace",
         "if entry.stale or name in self._known:",
         "if name in self._known:",
         (
-            "unit/broker/test_policies_cache.py::test_policies_that_change_while_they_are_read_are_not_kept",
+            "unit/broker/control/test_policies_cache.py::test_policies_that_change_while_they_are_read_are_not_kept",
         ),
     ),
     Edit(

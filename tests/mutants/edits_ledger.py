@@ -4,7 +4,7 @@ from tests.mutants.edit import Edit
 
 INVARIANTS = "unit/ledger/test_invariants.py"
 RECOVERY = "engine/ledger/recovery.py"
-WRITER = "engine/ledger/writer.py"
+WRITER = "engine/ledger/writing/writer.py"
 
 EDITS = (
     Edit(
@@ -25,7 +25,7 @@ EDITS = (
     ),
     Edit(
         "last-replica-never-asked",
-        "engine/ledger/replica_reads.py::ReplicaReads.run",
+        "engine/ledger/reading/replica_reads.py::ReplicaReads.run",
         "if asked < self._quorum and (not self._running or now >= overtake_at):",
         "if asked < self._quorum - 1 and (not self._running or now >= overtake_at):",
         (f"{INVARIANTS}::test_i2_confirmed_entries_are_readable_with_all_but_one_copy_lost",),
@@ -72,7 +72,7 @@ EDITS = (
     ),
     Edit(
         "anothers-close-written-over",
-        "engine/ledger/tail.py::write_closed",
+        "engine/ledger/metadata_update.py::write_closed",
         """
         _refuse_unless_open(stored, ledger_id)
         return stored.closed(last_entry, length)
@@ -125,13 +125,13 @@ EDITS = (
         "first, self._confirmed - 1",
         "first, self._next - 1",
         (
-            "unit/ledger/test_replaced_bookies.py::test_i8_what_is_sent_again_carries_no_more_than_is_confirmed",
+            "unit/ledger/writing/test_replaced_bookies.py::test_i8_what_is_sent_again_carries_no_more_than_is_confirmed",
         ),
         "I8",
     ),
     Edit(
         "reader-believes-what-is-stored",
-        "engine/ledger/last_confirmed.py::read_tail",
+        "engine/ledger/reading/last_confirmed.py::read_tail",
         "return Tail(confirmed, common.entry_id, common.length)",
         "return Tail(common.entry_id, common.entry_id, common.length)",
         (f"{INVARIANTS}::test_i8_a_reader_believes_no_entry_the_writer_has_not_confirmed",),
@@ -139,7 +139,7 @@ EDITS = (
     ),
     Edit(
         "readers-mark-falls",
-        "engine/ledger/reader.py::LedgerReader.read_last_confirmed",
+        "engine/ledger/reading/reader.py::LedgerReader.read_last_confirmed",
         "if known > self._known:",
         "if known != self._known:",
         (f"{INVARIANTS}::test_i9_a_readers_last_confirmed_never_falls",),
@@ -173,7 +173,7 @@ EDITS = (
         "self._tracker.replace(position, start)",
         "pass",
         (
-            "unit/ledger/test_replaced_bookies.py::test_i11_answers_before_the_replacement_do_not_count_for_the_successor",
+            "unit/ledger/writing/test_replaced_bookies.py::test_i11_answers_before_the_replacement_do_not_count_for_the_successor",
         ),
         "I11",
     ),
@@ -195,7 +195,7 @@ EDITS = (
     ),
     Edit(
         "ensemble-changed-during-recovery",
-        "engine/ledger/tail.py::_refuse_unless_open",
+        "engine/ledger/metadata_update.py::_refuse_unless_open",
         "if stored.state is LedgerState.IN_RECOVERY:",
         "if False:",
         (f"{INVARIANTS}::test_i13_no_ensemble_change_once_recovery_began",),
@@ -203,7 +203,7 @@ EDITS = (
     ),
     Edit(
         "version-not-compared",
-        "engine/ledger/tail.py::change",
+        "engine/ledger/metadata_update.py::change",
         "await store.put(path, encode(wanted), stat.version)",
         "await store.put(path, encode(wanted))",
         (
@@ -213,7 +213,7 @@ EDITS = (
     ),
     Edit(
         "lost-race-taken-for-won",
-        "engine/ledger/tail.py::change",
+        "engine/ledger/metadata_update.py::change",
         """
         except BadVersionError:
             continue
@@ -229,7 +229,7 @@ EDITS = (
     ),
     Edit(
         "lost-answer-taken-for-failure",
-        "engine/ledger/tail.py::change",
+        "engine/ledger/metadata_update.py::change",
         "if asyncio.get_running_loop().time() >= deadline:",
         "if True:",
         (f"{INVARIANTS}::test_i14_a_change_whose_answer_was_lost_is_settled",),
@@ -300,7 +300,7 @@ EDITS = (
     ),
     Edit(
         "one-absence-denies",
-        "engine/ledger/replica_reads.py::ReplicaReads._failure",
+        "engine/ledger/reading/replica_reads.py::ReplicaReads._failure",
         "if all(code in MISSING for code in self._codes):",
         "if any(code in MISSING for code in self._codes):",
         (f"{INVARIANTS}::test_i21_damage_and_silence_are_not_absence",),
@@ -321,7 +321,7 @@ EDITS = (
     ),
     Edit(
         "tail-of-fewer-bookies",
-        "engine/ledger/last_confirmed.py::read_tail",
+        "engine/ledger/reading/last_confirmed.py::read_tail",
         "covered(heard, metadata.write_quorum, metadata.ack_quorum)",
         "any(heard)",
         ("unit/ledger/test_tail_coverage.py::test_a_readers_end_needs_every_ack_quorum",),

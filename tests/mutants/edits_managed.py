@@ -2,11 +2,11 @@
 
 from tests.mutants.edit import Edit
 
-CURSOR = "unit/managed/test_cursor.py"
+CURSOR = "unit/managed/cursors/test_cursor.py"
 LEDGER = "unit/managed/test_ledger.py"
 INVARIANTS = "unit/managed/test_invariants.py"
-ROLLING = "engine/managed/rolling.py"
-STORE = "engine/managed/cursor_store.py"
+ROLLING = "engine/managed/writing/rolling.py"
+STORE = "engine/managed/cursors/cursor_store.py"
 
 EDITS = (
     Edit(
@@ -38,7 +38,7 @@ EDITS = (
     ),
     Edit(
         "list-written-over",
-        "engine/managed/stored.py::StoredNode.write",
+        "engine/managed/stored/node.py::StoredNode.write",
         "await self._store.put(self.path, value, self.version)",
         "await self._store.put(self.path, value)",
         (
@@ -48,7 +48,7 @@ EDITS = (
     ),
     Edit(
         "lost-race-for-a-node-taken-for-won",
-        "engine/managed/stored.py::StoredNode.write",
+        "engine/managed/stored/node.py::StoredNode.write",
         """
         raise ManagedLedgerFencedError(
             f"{self.path} was changed by another owner"
@@ -62,7 +62,7 @@ EDITS = (
     ),
     Edit(
         "anothers-value-taken-for-ours",
-        "engine/managed/stored.py::StoredNode._settle",
+        "engine/managed/stored/node.py::StoredNode._settle",
         "if stat.version == self.version + 1 and value == self._unsure:",
         "if stat.version == self.version + 1:",
         (
@@ -105,7 +105,7 @@ EDITS = (
     ),
     Edit(
         "trimmed-one-entry-ahead-of-cursors",
-        "engine/managed/lifecycle.py::trimmable",
+        "engine/managed/writing/lifecycle.py::trimmable",
         "stop > consumed",
         "stop > consumed + 1",
         (
@@ -115,14 +115,14 @@ EDITS = (
     ),
     Edit(
         "trimmed-by-the-unpersisted-mark",
-        "engine/managed/cursor.py::Cursor.trim_limit",
+        "engine/managed/cursors/cursor.py::Cursor.trim_limit",
         "min(self._stored_mark, self._acks.mark)",
         "self._acks.mark",
         (f"{CURSOR}::test_consumed_ledgers_are_trimmed_only_behind_persisted_marks",),
     ),
     Edit(
         "stored-mark-ahead-of-what-is-stored",
-        "engine/managed/persister.py::Persister._write",
+        "engine/managed/cursors/persister.py::Persister._write",
         "self.mark = mark",
         "self.mark = self._snapshot()[1]",
         (
@@ -132,7 +132,7 @@ EDITS = (
     ),
     Edit(
         "write-vouches-for-what-came-after-it",
-        "engine/managed/persister.py::Persister._write",
+        "engine/managed/cursors/persister.py::Persister._write",
         "self._stored(version)",
         "self._stored(self._version)",
         (
@@ -142,7 +142,7 @@ EDITS = (
     ),
     Edit(
         "acknowledgement-confirmed-before-it-is-stored",
-        "engine/managed/persister.py::Persister.wait",
+        "engine/managed/cursors/persister.py::Persister.wait",
         "await waiter",
         "pass",
         (f"{CURSOR}::test_persisted_acknowledgements_survive_a_crash_and_later_ones_may_not",),
@@ -150,7 +150,7 @@ EDITS = (
     ),
     Edit(
         "reset-answered-before-it-is-stored",
-        "engine/managed/cursor.py::Cursor.reset",
+        "engine/managed/cursors/cursor.py::Cursor.reset",
         "await self.persisted()",
         "pass",
         (
@@ -159,7 +159,7 @@ EDITS = (
     ),
     Edit(
         "clear-answered-before-it-is-stored",
-        "engine/managed/cursor.py::Cursor._acknowledge_to",
+        "engine/managed/cursors/cursor.py::Cursor._acknowledge_to",
         "await self.persisted()",
         "pass",
         (
@@ -211,16 +211,16 @@ EDITS = (
     ),
     Edit(
         "receipt-after-the-session-may-have-ended",
-        "engine/managed/appender.py::Appender.confirmed",
+        "engine/managed/writing/appender.py::Appender.confirmed",
         "if self._ended or not owner.proven():",
         "if self._ended:",
         (
-            "unit/broker/test_lapsed_ownership.py::test_no_receipt_leaves_after_the_session_may_have_ended",
+            "unit/broker/control/test_lapsed_ownership.py::test_no_receipt_leaves_after_the_session_may_have_ended",
         ),
     ),
     Edit(
         "acknowledgement-after-the-session-may-have-ended",
-        "engine/managed/cursor.py::Cursor.persisted",
+        "engine/managed/cursors/cursor.py::Cursor.persisted",
         "if not self._owner.proven():",
         "if False:",
         (
@@ -229,21 +229,23 @@ EDITS = (
     ),
     Edit(
         "holes-swallowed",
-        "engine/managed/ack_state.py::AckState.acknowledge",
+        "engine/managed/cursors/ack_state.py::AckState.acknowledge",
         "if start == self.mark:",
         "if start <= self.mark + 1:",
-        ("unit/managed/test_ack_holes.py::test_an_entry_before_an_acknowledged_one_stays_due",),
+        (
+            "unit/managed/cursors/test_ack_holes.py::test_an_entry_before_an_acknowledged_one_stays_due",
+        ),
     ),
     Edit(
         "ack-set-inverted",
-        "engine/managed/ack_state.py::AckState.acknowledge_batch",
+        "engine/managed/cursors/ack_state.py::AckState.acknowledge_batch",
         "bits &= before",
         "bits = before & ~bits",
         (f"{CURSOR}::test_batches_are_acknowledged_in_parts",),
     ),
     Edit(
         "confirmed-run-one-entry-early",
-        "engine/managed/appends.py::Appends.confirmed",
+        "engine/managed/writing/appends.py::Appends.confirmed",
         "stop = below - run.first",
         "stop = below - run.first + 1",
         ("unit/managed/test_partial_runs.py::test_part_of_a_run_is_confirmed_and_no_more",),
@@ -259,16 +261,16 @@ EDITS = (
     ),
     Edit(
         "confirmation-of-an-earlier-entry-taken-for-this-ones",
-        "engine/managed/cursor_ledger.py::CursorLedger.confirmed",
+        "engine/managed/cursors/cursor_ledger.py::CursorLedger.confirmed",
         "below > self._entry and",
         "",
         (
-            "unit/managed/test_cursor_ledger.py::test_i38_the_confirmation_of_a_cancelled_write_says_nothing_of_the_next",
+            "unit/managed/cursors/test_cursor_ledger.py::test_i38_the_confirmation_of_a_cancelled_write_says_nothing_of_the_next",
         ),
     ),
     Edit(
         "deletion-not-marked",
-        "engine/managed/removal.py::mark_deleted",
+        "engine/managed/stored/removal.py::mark_deleted",
         "await node.write(marked.encode())",
         "pass",
         (
@@ -277,7 +279,7 @@ EDITS = (
     ),
     Edit(
         "node-gone-before-its-ledgers",
-        "engine/managed/removal.py::remove_cursor",
+        "engine/managed/stored/removal.py::remove_cursor",
         """
         for ledger_id in record.doomed:
             await ledgers.delete(ledger_id)
@@ -302,21 +304,21 @@ EDITS = (
     ),
     Edit(
         "cursor-kept-though-its-deletion-is-unsure",
-        "engine/managed/topic_cursors.py::TopicCursors._delete",
+        "engine/managed/cursors/cursor_set.py::TopicCursors._delete",
         'self._lose(name, f"its deletion is not confirmed: {_reason(error)}")',
         "pass",
         (
-            "unit/broker/test_unsure_subscriptions.py"
+            "unit/broker/topics/test_unsure_subscriptions.py"
             "::test_after_a_failed_deletion_the_subscription_is_whole_or_gone",
         ),
     ),
     Edit(
         "cursor-forgotten-though-its-creation-is-unsure",
-        "engine/managed/topic_cursors.py::TopicCursors._make",
+        "engine/managed/cursors/cursor_set.py::TopicCursors._make",
         'self._lose(name, f"its creation is not confirmed: {_reason(error)}")',
         "del self.by_name[name]",
         (
-            "unit/broker/test_unsure_subscriptions.py"
+            "unit/broker/topics/test_unsure_subscriptions.py"
             "::test_a_subscription_whose_creation_got_no_answer_is_whole_or_not_there",
         ),
     ),

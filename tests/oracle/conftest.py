@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.bench.contenders import apache, apache_missing
-from tests.instance import running_instance
 from tests.oracle.ledgers_java import JavaLedgers, compile_driver
 from tests.oracle.servers import LEAN_PEER, ApacheBookies, OurBookies, low_ports, peer
+from tests.support.instance import running_instance
 
 
 class Side:

@@ -20,8 +20,8 @@ from bookie.registration import instance_id
 from engine.base.entropy import RandomEntropy
 from engine.metadata import zookeeper
 from engine.metadata.store import MetadataStore
-from tests.instance import ROOT
 from tests.oracle.ledgers_java import LEAN
+from tests.support.instance import ROOT
 
 PEER = Path(__file__).with_name("peer.py")
 LEAN_PEER = {

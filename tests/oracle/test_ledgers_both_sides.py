@@ -16,12 +16,12 @@ from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerError, LedgerFencedError, UnauthorizedError
 from engine.ledger.ledger_metadata import LedgerState
 from engine.ledger.settings import LedgerSettings
-from engine.ledger.writer import LedgerWriter
+from engine.ledger.writing.writer import LedgerWriter
 from engine.net.network import LoopNetwork
-from tests.instance import ROOT
-from tests.ledger_cluster import Listener, payloads_of, run_of
 from tests.oracle.ledgers_java import FENCED, UNAUTHORIZED, JavaLedgers, expected, payload
 from tests.oracle.servers import ApacheBookies, OurBookies, connected
+from tests.support.instance import ROOT
+from tests.support.ledger_cluster import Listener, payloads_of, run_of
 
 pytestmark = [pytest.mark.slow]
 

@@ -12,11 +12,11 @@ from engine.ledger.ledger_metadata import Segment, decode, encode
 from engine.ledger.settings import LedgerSettings
 from engine.metadata import paths
 from engine.metadata.records import BookieRegistration, Cookie
-from tests.ledger_cluster import run_of
 from tests.oracle.ledgers_java import JavaLedgers, payload
 from tests.oracle.servers import ApacheBookies, OurBookies, connected, make_root
 from tests.oracle.test_ledgers_both_sides import ask, ours
 from tests.oracle.znodes import dump, remember
+from tests.support.ledger_cluster import run_of
 
 pytestmark = [pytest.mark.slow]
 

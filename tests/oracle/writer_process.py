@@ -12,9 +12,9 @@ from engine.base.slices import Slice
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerError
 from engine.net.network import LoopNetwork
-from tests.ledger_cluster import run_of
 from tests.oracle.ledgers_java import payload
 from tests.oracle.servers import connected
+from tests.support.ledger_cluster import run_of
 
 AHEAD = 500
 

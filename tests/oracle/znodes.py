@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from engine.managed.records import OWN_PREFIX
+from engine.managed.stored.records import OWN_PREFIX
 from engine.metadata.store import MetadataStore
 from engine.wire import mledger_pb2 as pb
 from tests.oracle.servers import connected

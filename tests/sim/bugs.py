@@ -9,7 +9,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from tests.sim import plants
+from tests.sim.plants import catalogue as plants
 from tests.sim.run import Play, play_all
 
 SEEDS_MAX = 2000

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple
 
-from tests.sim import plants
-from tests.sim.ledger_scenario import run_ledger_seed
-from tests.sim.managed_scenario import run_managed_seed
-from tests.sim.play import Result
-from tests.sim.scenario import run_light, run_seed
+from tests.sim.kit.play import Result
+from tests.sim.ledgers.scenario import run_ledger_seed
+from tests.sim.managed.scenario import run_managed_seed
+from tests.sim.plants import catalogue as plants
+from tests.sim.topics.scenario import run_light, run_seed
 
 WORKLOADS: dict[str, Callable[..., Result]] = {
     "topics": run_seed,

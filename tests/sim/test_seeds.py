@@ -9,7 +9,7 @@ import multiprocessing
 import pytest
 
 from tests.sim import bugs
-from tests.sim.play import Result
+from tests.sim.kit.play import Result
 from tests.sim.run import TURNS, Play, differing, play_one
 
 pytestmark = pytest.mark.timeout(300)  # of wall time; a seed takes a third of a second of a CPU

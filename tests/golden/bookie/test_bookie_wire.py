@@ -12,7 +12,7 @@ from engine.wire import bookie_commands as v2
 from engine.wire import bookie_v3 as v3
 from engine.wire import bookkeeper_pb2 as pb
 from engine.wire.kernels import NEED, take_add_replies, take_read_replies
-from tests.unit.bookie.bookies import Machine
+from tests.support.bookies import Machine
 
 GOLDEN = Path(__file__).parents[1]
 

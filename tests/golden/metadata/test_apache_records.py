@@ -14,7 +14,7 @@ from engine.base.ids import Position
 from engine.ledger.digest import DigestType
 from engine.ledger.ledger_metadata import LedgerMetadata, Segment, decode, encode
 from engine.managed.positions import LedgerEntry
-from engine.managed.records import CursorRecord, CursorState, TopicRecord
+from engine.managed.stored.records import CursorRecord, CursorState, TopicRecord
 from engine.metadata.layout import LAYOUT
 from engine.metadata.records import BookieRegistration, Cookie
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.oracle.test_bookie_frames import steady
-from tests.unit.bookie.bookies import Machine
+from tests.support.bookies import Machine
 
 ROWS = json.loads(Path(__file__).with_name("bookie_answers.json").read_text())
 

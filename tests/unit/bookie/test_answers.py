@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from bookie.storage.codes import Code
-from bookie.storage.entry_log_format import FILE_HEADER_BYTES
+from bookie.storage.logs.entry_log_format import FILE_HEADER_BYTES
 from engine.wire import bookie_commands as v2
 from engine.wire import bookie_v3 as v3
-from tests.unit.bookie.bookies import KEY, OTHER_KEY, Client, Machine, add, code, read
+from tests.support.bookies import KEY, OTHER_KEY, Client, Machine, add, code, read
 from tests.unit.bookie.test_v3 import lac_body, put
 
 Ask = Callable[[Client, int, int], Awaitable[int]]

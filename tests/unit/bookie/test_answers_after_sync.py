@@ -10,7 +10,7 @@ import pytest
 from bookie.storage.codes import Code
 from bookie.storage.files import Lane
 from engine.wire import bookie_v3 as v3
-from tests.unit.bookie.bookies import KEY, Machine, add, read
+from tests.support.bookies import KEY, Machine, add, read
 from tests.unit.bookie.test_v3 import lac_body
 
 REQUESTS = {

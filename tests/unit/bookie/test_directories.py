@@ -9,7 +9,7 @@ from bookie.storage.codes import Code
 from bookie.storage.errors import DamagedError
 from engine.metadata import paths
 from engine.metadata.records import Cookie
-from tests.unit.bookie.bookies import KEY, Machine, make
+from tests.support.bookies import KEY, Machine, make
 from tests.unit.bookie.test_server import until_exists
 
 ONE, TWO, THREE = "/disks/1", "/disks/2", "/disks/3"

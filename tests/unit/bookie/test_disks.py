@@ -9,7 +9,7 @@ import pytest
 from bookie.storage.codes import Code
 from bookie.storage.recover import Storage
 from engine.metadata import paths
-from tests.unit.bookie.bookies import KEY, Client, Machine
+from tests.support.bookies import KEY, Client, Machine
 
 MIB = 1 << 20
 

@@ -7,7 +7,7 @@ import struct
 from bookie.connection import STORED_READS_MAX
 from bookie.storage.codes import Code
 from engine.net.transport import BUFFERED_BYTES_MAX, HIGH_WATER_BYTES
-from tests.unit.bookie.bookies import Client, Machine, add, read
+from tests.support.bookies import Client, Machine, add, read
 
 ENTRY = 100_000
 

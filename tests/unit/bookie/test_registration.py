@@ -12,8 +12,8 @@ from engine.base.clock import SystemClock
 from engine.metadata import memory
 from engine.metadata.memory import MemoryServer
 from engine.metadata.paths import available_bookie, read_only_bookie
-from tests.ledger_cluster import Cluster
-from tests.losing_store import LosingStore
+from tests.support.ledger_cluster import Cluster
+from tests.support.losing_store import LosingStore
 
 STEPS = 4
 """Calls of one registration, and some."""

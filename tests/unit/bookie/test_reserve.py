@@ -1,7 +1,7 @@
 """What stays free of adds for compaction and replay, however high the threshold is (B9)."""
 
 from bookie.storage.codes import Code
-from tests.unit.bookie.bookies import Machine
+from tests.support.bookies import Machine
 
 MIB = 1 << 20
 

@@ -10,10 +10,10 @@ import pytest
 
 from bookie.registration import IdentityError
 from bookie.storage.codes import Code
-from bookie.storage.entry_log_format import FILE_HEADER_BYTES
+from bookie.storage.logs.entry_log_format import FILE_HEADER_BYTES
 from engine.metadata import paths
-from tests.sim.disk import Crashed
-from tests.unit.bookie.bookies import KEY, OTHER_KEY, Machine, add, make, read
+from tests.sim.kit.disk import Crashed
+from tests.support.bookies import KEY, OTHER_KEY, Machine, add, make, read
 
 GOLDEN = [
     json.loads(line)

@@ -10,7 +10,7 @@ from bookie.storage.codes import Code
 from engine.wire import availability
 from engine.wire import bookie_v3 as v3
 from engine.wire import bookkeeper_pb2 as pb
-from tests.unit.bookie.bookies import KEY, OTHER_KEY, Client, Machine, add, read
+from tests.support.bookies import KEY, OTHER_KEY, Client, Machine, add, read
 
 TXN: Iterator[int] = itertools.count(1)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway_client import request
+from tests.support.gateway_client import request
 
 
 @pytest.mark.usefixtures("call")

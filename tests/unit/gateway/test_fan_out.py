@@ -10,11 +10,11 @@ from engine.admin import api
 from engine.admin import topics as metadata
 from engine.base.errors import AdminError
 from engine.base.names import TopicName
-from engine.broker.consumer import Consumer, SubscriptionType
+from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.managed.ledger import InitialPosition
 from gateway.services import topics
-from tests.admin_bench import AdminBench
-from tests.unit.broker.bench import Client
+from tests.support.admin_bench import AdminBench
+from tests.support.broker_bench import Client
 
 TOPIC = TopicName.parse("persistent://public/default/pt")
 PARTS = [TOPIC.partition_at(index) for index in range(3)]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ledger_cluster import Cluster
-from tests.scripted_bookies import World, scripted_world
+from tests.support.ledger_cluster import Cluster
+from tests.support.scripted_bookies import World, scripted_world
 
 
 @pytest.fixture

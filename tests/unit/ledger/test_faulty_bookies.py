@@ -13,8 +13,16 @@ from engine.ledger.errors import (
 )
 from engine.ledger.ledger_metadata import LedgerState
 from engine.wire import bookie_commands as wire
-from tests.ledger_cluster import FAST, Listener, payloads_of, run_of
-from tests.scripted_bookies import Answer, Scripted, World, honest, numbered, refusing, silent
+from tests.support.ledger_cluster import FAST, Listener, payloads_of, run_of
+from tests.support.scripted_bookies import (
+    Answer,
+    Scripted,
+    World,
+    honest,
+    numbered,
+    refusing,
+    silent,
+)
 
 
 async def test_a_bookie_that_hangs_is_replaced_after_the_timeout(world: World) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.ledger import tail
+from engine.ledger import metadata_update as tail
 from engine.ledger.client import LedgerClient
 from engine.ledger.digest import header_of, master_key
 from engine.ledger.errors import (
@@ -24,12 +24,20 @@ from engine.ledger.errors import (
 )
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from engine.ledger.quorum import holds
-from engine.ledger.writer import LedgerWriter
+from engine.ledger.writing.writer import LedgerWriter
 from engine.metadata import paths
 from engine.metadata.memory import Fault
 from engine.wire import bookie_commands as wire
-from tests.ledger_cluster import FAST, Listener, payloads_of, run_of
-from tests.scripted_bookies import Request, Scripted, World, honest, numbered, refusing, silent
+from tests.support.ledger_cluster import FAST, Listener, payloads_of, run_of
+from tests.support.scripted_bookies import (
+    Request,
+    Scripted,
+    World,
+    honest,
+    numbered,
+    refusing,
+    silent,
+)
 
 
 def members_of(world: World, writer: LedgerWriter) -> list[Scripted]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.ledger import tail
+from engine.ledger import metadata_update as tail
 from engine.ledger.errors import LedgerClosedError, LedgerFencedError
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment, encode
 from engine.metadata import paths

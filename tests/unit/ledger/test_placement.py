@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MisuseError
-from engine.ledger.errors import NotEnoughBookiesError
-from engine.ledger.health import BookieHealth
-from engine.ledger.ledger_metadata import LedgerState
-from engine.ledger.placement import (
+from engine.ledger.cluster.health import BookieHealth
+from engine.ledger.cluster.placement import (
     POLICIES,
     Candidates,
     Placement,
@@ -22,13 +20,15 @@ from engine.ledger.placement import (
     SpreadPlacement,
     policy,
 )
+from engine.ledger.errors import NotEnoughBookiesError
+from engine.ledger.ledger_metadata import LedgerState
 from engine.ledger.quorum import holds
 from engine.ledger.settings import POLICY_NAMES, LedgerSettings
 from engine.metadata import paths
 from engine.metadata.records import BookieRacks, RecordFormatError
 from engine.wire import bookie_commands as wire
-from tests.ledger_cluster import Listener, run_of
-from tests.scripted_bookies import World, numbered, refusing
+from tests.support.ledger_cluster import Listener, run_of
+from tests.support.scripted_bookies import World, numbered, refusing
 
 SIX = ("a1", "a2", "b1", "b2", "c1", "c2")
 RACKS = {bookie: f"/{bookie[0]}" for bookie in SIX}
@@ -129,7 +129,7 @@ def test_members_are_distinct_and_writable_whatever_failed(
 def test_policies_are_named_in_settings() -> None:
     assert isinstance(made("rack-aware"), RackAwarePlacement)
     entropy = RandomEntropy(random.Random(1))
-    for name in ("nosuch", "engine.ledger.placement:NoSuch", "no.such.module:X"):
+    for name in ("nosuch", "engine.ledger.cluster.placement:NoSuch", "no.such.module:X"):
         with pytest.raises(MisuseError, match="ensemble_placement_policy"):
             policy(name, entropy, LedgerSettings())
     own = policy(f"{__name__}:OnlyFirst", entropy, LedgerSettings())

@@ -9,10 +9,10 @@ from engine.ledger.digest import Digest, DigestType, Header, master_key
 from engine.ledger.errors import LedgerError, LedgerFencedError, LedgerRecoveryError
 from engine.ledger.ledger_metadata import LedgerState
 from engine.ledger.quorum import write_set
-from engine.ledger.reader import LedgerReader
+from engine.ledger.reading.reader import LedgerReader
 from engine.metadata import paths
 from engine.wire.bookie_commands import add_request
-from tests.ledger_cluster import Cluster, Listener, payloads_of, run_of
+from tests.support.ledger_cluster import Cluster, Listener, payloads_of, run_of
 
 Start = Callable[[int], Awaitable[Cluster]]
 

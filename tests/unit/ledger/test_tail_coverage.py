@@ -6,8 +6,16 @@ import pytest
 
 from engine.ledger.errors import ReadError
 from engine.wire import bookie_commands as wire
-from tests.ledger_cluster import Listener, run_of
-from tests.scripted_bookies import Request, Scripted, World, honest, numbered, refusing, silent
+from tests.support.ledger_cluster import Listener, run_of
+from tests.support.scripted_bookies import (
+    Request,
+    Scripted,
+    World,
+    honest,
+    numbered,
+    refusing,
+    silent,
+)
 from tests.unit.ledger.test_invariants import members_of
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.managed_cluster import Brokers
+from tests.support.managed_cluster import Brokers
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from engine.base.ids import Position
 from engine.managed.errors import CursorNotFoundError, ManagedLedgerNotFoundError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
-from engine.managed.records import CursorRecord, TopicRecord
 from engine.managed.settings import ManagedSettings
+from engine.managed.stored.records import CursorRecord, TopicRecord
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.wire import mledger_pb2 as pb
-from tests.failing_store import FailingStore
-from tests.managed_cluster import LAZY, NAME, Brokers, publish, rolling
+from tests.support.failing_store import FailingStore
+from tests.support.managed_cluster import LAZY, NAME, Brokers, publish, rolling
 
 FIRST = InitialPosition.EARLIEST
 QUICK = ManagedSettings(

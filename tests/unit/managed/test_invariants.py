@@ -5,10 +5,10 @@ import pytest
 from engine.base.ids import Position
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
-from engine.managed.records import TopicRecord
+from engine.managed.stored.records import TopicRecord
 from engine.metadata import paths
 from engine.metadata.memory import Fault
-from tests.managed_cluster import EAGER, LAZY, NAME, ONE, Brokers, publish, rolling
+from tests.support.managed_cluster import EAGER, LAZY, NAME, ONE, Brokers, publish, rolling
 
 FIRST = InitialPosition.EARLIEST
 WORDS = [-1] * 157

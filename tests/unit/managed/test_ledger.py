@@ -7,7 +7,7 @@ import pytest
 from engine.base.errors import MisuseError
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.ledger.errors import LedgerError, NotEnoughBookiesError
-from engine.ledger.writer import LedgerWriter
+from engine.ledger.writing.writer import LedgerWriter
 from engine.managed.errors import (
     InvalidPositionError,
     ManagedLedgerClosedError,
@@ -17,12 +17,22 @@ from engine.managed.errors import (
 )
 from engine.managed.ledger import InitialPosition
 from engine.managed.positions import LedgerEntry
-from engine.managed.records import TopicRecord
 from engine.managed.settings import LedgerConfig, ManagedSettings
+from engine.managed.stored.records import TopicRecord
 from engine.metadata import paths
-from tests.ledger_cluster import run_of
-from tests.managed_cluster import NAME, ONE, Brokers, Sink, drain, numbered, publish, rolling, texts
-from tests.unit.broker.bench import until
+from tests.support.broker_bench import until
+from tests.support.ledger_cluster import run_of
+from tests.support.managed_cluster import (
+    NAME,
+    ONE,
+    Brokers,
+    Sink,
+    drain,
+    numbered,
+    publish,
+    rolling,
+    texts,
+)
 
 
 async def stored(brokers: Brokers) -> TopicRecord:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from engine.managed.lifecycle import is_full, next_check_s, trimmable
 from engine.managed.positions import LedgerEntry
 from engine.managed.settings import LedgerConfig
+from engine.managed.writing.lifecycle import is_full, next_check_s, trimmable
 
 CONFIG = LedgerConfig(
     ledger_entries_max=10, ledger_bytes_max=100, ledger_age_min_s=60, ledger_age_max_s=600

@@ -7,15 +7,15 @@ import pytest
 from engine.base.ids import Position
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import CorruptEntryError, LedgerRecoveryError
-from engine.ledger.reader import LedgerReader
+from engine.ledger.reading.reader import LedgerReader
 from engine.managed.errors import CursorUnreadableError, ManagedLedgerLoadError
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.positions import LedgerEntry
-from engine.managed.records import CursorRecord, CursorState, TopicRecord
 from engine.managed.settings import ManagedSettings
+from engine.managed.stored.records import CursorRecord, CursorState, TopicRecord
 from engine.metadata import paths
 from engine.metadata.memory import Fault
-from tests.managed_cluster import (
+from tests.support.managed_cluster import (
     LAZY,
     NAME,
     ONE,

@@ -9,14 +9,14 @@ from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
 from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.ledger import InitialPosition
-from engine.managed.records import TopicRecord
 from engine.managed.settings import ManagedSettings
-from engine.managed.stored import StoredNode
+from engine.managed.stored.node import StoredNode
+from engine.managed.stored.records import TopicRecord
 from engine.metadata import paths
 from engine.metadata.memory import Fault, MemoryServer, MemoryStore
 from engine.metadata.store import StoreUnavailableError
-from tests.failing_store import FailingStore
-from tests.managed_cluster import NAME, Brokers, publish, rolling
+from tests.support.failing_store import FailingStore
+from tests.support.managed_cluster import NAME, Brokers, publish, rolling
 
 PATH = "/managed-ledgers/t"
 

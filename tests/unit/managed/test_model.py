@@ -24,12 +24,12 @@ from hypothesis.stateful import (
 
 from engine.base.ids import LATEST, Position
 from engine.ledger.settings import LedgerSettings
-from engine.managed.cursor import Cursor
+from engine.managed.cursors.cursor import Cursor
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.settings import LedgerConfig, ManagedSettings
-from tests.ledger_cluster import run_of
-from tests.managed_cluster import Brokers, Sink, publish, rolling
+from tests.support.ledger_cluster import run_of
+from tests.support.managed_cluster import Brokers, Sink, publish, rolling
 
 T = TypeVar("T")
 EXAMPLES = int(os.environ.get("MAGNETAR_MODEL_EXAMPLES", "0"))

@@ -1,8 +1,8 @@
 """Runs of which the ledger confirms a part at a time."""
 
 from engine.base.slices import Slice
-from engine.managed.appends import Appends
-from tests.ledger_cluster import run_of
+from engine.managed.writing.appends import Appends
+from tests.support.ledger_cluster import run_of
 
 
 class NoSink:

@@ -13,12 +13,21 @@ from engine.managed.errors import (
     ManagedLedgerFencedError,
 )
 from engine.managed.ledger import InitialPosition
-from engine.managed.records import TopicRecord
 from engine.managed.settings import LedgerConfig, ManagedSettings
+from engine.managed.stored.records import TopicRecord
 from engine.metadata import paths
 from engine.metadata.memory import Fault
-from tests.ledger_cluster import run_of
-from tests.managed_cluster import NAME, ONE, Brokers, Sink, drain, numbered, publish, rolling
+from tests.support.ledger_cluster import run_of
+from tests.support.managed_cluster import (
+    NAME,
+    ONE,
+    Brokers,
+    Sink,
+    drain,
+    numbered,
+    publish,
+    rolling,
+)
 
 FIRST = InitialPosition.EARLIEST
 YOUNG = LedgerConfig(1, 1, 1, ledger_age_min_s=0, ledger_age_max_s=0.05)

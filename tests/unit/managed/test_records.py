@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.base.ids import Position
 from engine.managed.errors import RecordFormatError
 from engine.managed.positions import LedgerEntry, LedgerLine
-from engine.managed.records import CursorRecord, CursorState, TopicRecord
+from engine.managed.stored.records import CursorRecord, CursorState, TopicRecord
 from engine.wire import mledger_pb2 as pb
 from engine.wire.compression import compress
 

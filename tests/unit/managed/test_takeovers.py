@@ -8,8 +8,8 @@ import pytest
 from engine.base.ids import Position
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import ManagedSettings
-from tests.ledger_cluster import run_of
-from tests.managed_cluster import LAZY, NAME, Brokers, Sink, rolling, texts
+from tests.support.ledger_cluster import run_of
+from tests.support.managed_cluster import LAZY, NAME, Brokers, Sink, rolling, texts
 
 SMALL = ManagedSettings(cache_bytes_max=60, cursor_persist_interval_s=3600, retry_initial_s=0.02)
 

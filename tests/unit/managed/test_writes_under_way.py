@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from engine.managed.cursor_ledger import CursorLedger
+from engine.managed.cursors.cursor_ledger import CursorLedger
 from engine.managed.errors import ManagedLedgerFencedError
-from tests.managed_cluster import LAZY, Brokers
-from tests.unit.managed.test_cursor import opened, reopened
+from tests.support.managed_cluster import LAZY, Brokers
+from tests.unit.managed.cursors.test_cursor import opened, reopened
 
 
 class Gate:

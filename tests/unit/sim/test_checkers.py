@@ -3,8 +3,7 @@
 import pytest
 
 from engine.base.ids import Position
-from tests.sim import checkers
-from tests.sim.history import (
+from tests.sim.kit.history import (
     AckConfirmed,
     Cleared,
     Delivery,
@@ -14,6 +13,7 @@ from tests.sim.history import (
     Sent,
     Sought,
 )
+from tests.sim.topics import checkers
 
 
 def good() -> History:

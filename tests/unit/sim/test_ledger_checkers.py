@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment
-from tests.sim import ledger_history as h
-from tests.sim.ledger_checkers import CHECKS
+from tests.sim.ledgers import history as h
+from tests.sim.ledgers.checkers import CHECKS
 
 BOOKIES = ("b1", "b2", "b3")
 OPEN = LedgerMetadata(3, 3, 2, (Segment(0, BOOKIES),))

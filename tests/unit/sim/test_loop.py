@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.sim.loop import NODE, Deadlock, Node, SimLoop, simulate
-from tests.sim.network import SimNetwork, World
+from tests.sim.kit.loop import NODE, Deadlock, Node, SimLoop, simulate
+from tests.sim.kit.network import SimNetwork, World
 
 
 def test_an_hour_passes_at_once_and_time_is_exact() -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from engine.base.ids import Position
-from tests.sim import managed_history as m
-from tests.sim.managed_checkers import CHECKS
+from tests.sim.managed import history as m
+from tests.sim.managed.checkers import CHECKS
 
 T, NEVER = "t", float("inf")
 P = [Position(3, 0), Position(3, 1), Position(5, 0)]

@@ -3,8 +3,8 @@
 import pytest
 
 from engine.base.ids import Position
-from tests.sim import move_checkers
-from tests.sim.history import Cleared, Delivery, History, Receipt, Sought
+from tests.sim.kit.history import Cleared, Delivery, History, Receipt, Sought
+from tests.sim.topics import move_checkers
 
 FIRST = Position(7, 0)
 

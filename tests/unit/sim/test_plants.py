@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.sim import bugs, plants
+from tests.sim import bugs
+from tests.sim.plants import catalogue as plants
 from tests.sim.run import WORKLOADS, Play, workload_of
 
 

@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
-from tests.sim.loop import Node, SimLoop
-from tests.sim.play import Result, play
+from tests.sim.kit.loop import Node, SimLoop
+from tests.sim.kit.play import Result, play
 
 
 class Workload:

@@ -5,7 +5,7 @@ from kombu.exceptions import OperationalError
 
 from gateway.jobs import services, tasks
 from gateway.jobs.models import JobRun, RunState
-from tests.gateway_client import request
+from tests.support.gateway_client import request
 from tests.unit.gateway.jobs.bench import Bench, Shown
 
 

@@ -1,0 +1,219 @@
+"""The manifest: what must outlive the index (docs/formats/manifest.md). An append-only file of ledger states (fences,
+tombstones, master keys) and of how far each entry log counts, so that the index can be rebuilt from entry logs without
+forgetting a fence, a deletion, or that something is missing. Synchronous; flush lane.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from struct import Struct
+from struct import error as StructError
+from typing import NamedTuple
+
+from bookie.storage.errors import DamagedError
+from bookie.storage.files import Disk, File
+from bookie.storage.index.index import LedgerRecord, decode_ledger
+from engine.base.crc32c import crc32c
+
+FILE_MAGIC = b"MGMANIF1"
+VERSION = 1
+REWRITE_BYTES = 4 << 20
+"""A manifest that grew by this and by what it began with is written anew."""
+_FILE = Struct(">8sIQ")
+_CRC = Struct(">I")
+_HEAD = Struct(">BHI")  # kind, bytes of the body, checksum
+_LEDGER = Struct(">Q")
+_LOG = Struct(">IQ")
+HEADER_BYTES = _FILE.size + _CRC.size
+
+
+class Kind(IntEnum):
+    LEDGER = 1
+    LOG = 2
+    LIMBO = 3
+
+
+class Place(NamedTuple):
+    """A manifest and how many bytes of it are synced. Bytes behind that count as long as they verify."""
+
+    number: int
+    size: int
+
+
+class State(NamedTuple):
+    """What a manifest says: ledgers by id, end of the data in each log (0: removed), whether any may be missing."""
+
+    ledgers: dict[int, LedgerRecord]
+    ends: dict[int, int]
+    limbo: bool
+    size: int
+    """Bytes that verify."""
+
+
+def manifest_name(number: int) -> str:
+    return f"manifest-{number:08x}"
+
+
+def manifest_numbers(disk: Disk, directory: str) -> list[int]:
+    """Ascending."""
+    names = [name for name in disk.listdir(directory) if name.startswith("manifest-")]
+    return sorted(int(name[9:], 16) for name in names)
+
+
+def encode_header(number: int) -> bytes:
+    head = _FILE.pack(FILE_MAGIC, VERSION, number)
+    return head + _CRC.pack(crc32c(head))
+
+
+def _record(kind: Kind, body: bytes) -> bytes:
+    crc = crc32c(body, crc32c(bytes((kind,))))
+    return _HEAD.pack(kind, len(body), crc) + body
+
+
+def encode_ledger(record: LedgerRecord) -> bytes:
+    return _record(Kind.LEDGER, _LEDGER.pack(record.ledger_id) + record.encode())
+
+
+def encode_forgotten(ledger_id: int) -> bytes:
+    return _record(Kind.LEDGER, _LEDGER.pack(ledger_id))
+
+
+def encode_end(log_id: int, end: int) -> bytes:
+    """``end`` 0: the log is about to be removed."""
+    return _record(Kind.LOG, _LOG.pack(log_id, end))
+
+
+def encode_limbo() -> bytes:
+    return _record(Kind.LIMBO, b"")
+
+
+def decode(data: bytes, number: int) -> State:
+    """Up to the first record that does not verify. Raises DamagedError when the header does not."""
+    if len(data) < HEADER_BYTES or data[:HEADER_BYTES] != encode_header(number):
+        raise DamagedError(f"header of {manifest_name(number)} does not verify")
+    ledgers: dict[int, LedgerRecord] = {}
+    ends: dict[int, int] = {}
+    limbo = False
+    pos = HEADER_BYTES
+    for kind, body, stop in _records(data, pos):
+        try:
+            if kind == Kind.LEDGER:
+                [ledger_id] = _LEDGER.unpack_from(body)
+                if len(body) > _LEDGER.size:
+                    ledgers[ledger_id] = decode_ledger(ledger_id, body[_LEDGER.size :])
+                else:
+                    ledgers.pop(ledger_id, None)
+            elif kind == Kind.LOG:
+                log_id, end = _LOG.unpack(body)
+                ends[log_id] = end
+            elif kind == Kind.LIMBO:
+                limbo = True
+            else:
+                break
+        except StructError:
+            break
+        pos = stop
+    return State(ledgers, ends, limbo, pos)
+
+
+def _records(data: bytes, pos: int) -> Iterator[tuple[int, bytes, int]]:
+    """Kind, body and end of each record that verifies, up to the first that does not."""
+    while pos + _HEAD.size <= len(data):
+        kind, size, crc = _HEAD.unpack_from(data, pos)
+        stop = pos + _HEAD.size + size
+        body = data[pos + _HEAD.size : stop]
+        if stop > len(data) or crc32c(body, crc32c(bytes((kind,)))) != crc:
+            return
+        yield kind, body, stop
+        pos = stop
+
+
+def read_manifest(disk: Disk, directory: str, place: Place) -> State:
+    """Raises DamagedError when the manifest is missing or does not verify up to where it was synced."""
+    path = f"{directory}/{manifest_name(place.number)}"
+    try:
+        file = disk.open(path)
+    except FileNotFoundError as error:
+        raise DamagedError(f"{path} is missing") from error
+    try:
+        state = decode(file.pread(file.size(), 0), place.number)
+    finally:
+        file.close()
+    if state.size < place.size:
+        raise DamagedError(f"{path} is damaged at {state.size}, {place.size} bytes were synced")
+    return state
+
+
+class Manifest:
+    """Writes manifests. ``place`` counts only once the mark file names it."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._numbers = manifest_numbers(disk, directory)
+        self._file: File | None = None
+        self._size = 0
+        self._rewrite_at = 0
+        self.number = max(self._numbers, default=0)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.number, self._size)
+
+    @property
+    def wants_rewrite(self) -> bool:
+        """It has grown, is not begun, or a write failed."""
+        return self._file is None or self._size > self._rewrite_at
+
+    def append(self, records: Iterable[bytes]) -> None:
+        """Not durable before ``sync``. Nothing when a rewrite is due anyhow: it will hold all there is."""
+        data = b"".join(records)
+        if self._file is None or not data:
+            return
+        try:
+            self._size += self._file.pwritev([data], self._size)
+        except BaseException:
+            self.close()
+            raise
+
+    def sync(self) -> None:
+        """Raises OSError; the file is not trusted any more then, and never synced again."""
+        if self._file is None:
+            return
+        try:
+            self._file.fdatasync()
+        except BaseException:
+            self.close()
+            raise
+
+    def rewrite(self, records: Iterable[bytes]) -> None:
+        """Begin the next manifest with ``records``, durably. The one before stays until ``remove_old``."""
+        self.close()
+        number = max([self.number, *self._numbers]) + 1
+        path = f"{self._directory}/{manifest_name(number)}"
+        file = self._disk.open(path, create=True)
+        self._numbers.append(number)
+        try:
+            data = encode_header(number) + b"".join(records)
+            size = file.pwritev([data], 0)
+            file.truncate(size)
+            file.fdatasync()
+            self._disk.sync_dir(self._directory)
+        except BaseException:
+            file.close()
+            raise
+        self._file, self.number, self._size = file, number, size
+        self._rewrite_at = 2 * size + REWRITE_BYTES
+
+    def remove_old(self) -> None:
+        """Remove the manifests before this one; call when the mark file names this one."""
+        old = [number for number in self._numbers if number != self.number]
+        for number in old:
+            self._disk.remove(f"{self._directory}/{manifest_name(number)}")
+        if old:
+            self._numbers = [self.number]
+            self._disk.sync_dir(self._directory)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

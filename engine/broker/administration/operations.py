@@ -1,0 +1,377 @@
+"""Administrative operations on the topics that this broker owns. Implements ``engine.admin.api.Operations``.
+
+Each first makes sure that the topic is served here: MovedError names the owner otherwise. Texts and statuses of
+refusals are Apache Pulsar's.
+"""
+
+from dataclasses import dataclass
+
+from engine.admin import api, topics
+from engine.admin.api import JsonObject, MessagePosition
+from engine.admin.backlog import nth_unacknowledged, unacknowledged_before
+from engine.admin.messages import message_answer, publish_time_ms
+from engine.base.clock import Clock
+from engine.base.errors import AdminError, MagnetarError
+from engine.base.ids import EARLIEST, LATEST, Position
+from engine.base.names import BundleName, NamespaceName, TopicName
+from engine.broker.administration import reports
+from engine.broker.administration.admin_http import MovedError
+from engine.broker.control.catalog import Catalog
+from engine.broker.control.static_ownership import Placement
+from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.topic import RESERVED_CURSORS, Topic
+from engine.managed.errors import InvalidPositionError
+from engine.managed.ledger import InitialPosition
+from engine.managed.stored.records import OWN_PREFIX, TopicRecord
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore
+from engine.ownership.owner import BundleOwnership
+from engine.ownership.registration import BrokerRecord
+
+CAUGHT_UP = (
+    "due to ongoing message expiration not finished or subscription almost catch  up. "
+    "If it's performed on a partitioned topic operation might succeeded on other partitions, "
+    "please check stats of individual partition."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the operations work on."""
+
+    store: MetadataStore
+    clock: Clock
+    record: BrokerRecord
+    registry: TopicRegistry
+    placement: Placement
+    ownership: BundleOwnership
+    catalog: Catalog
+
+
+class BrokerOperations:
+    """See Operations for what each does."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._registry = parts.registry
+
+    # Finding
+
+    async def _here(self, name: TopicName) -> None:
+        """Nothing when the topic's bundle is served here, taken now if it has no owner; else MovedError."""
+        place = await self._parts.placement.place(name, authoritative=False)
+        if not place.here:
+            raise MovedError(place.owner.http_url)
+
+    async def _topic(self, name: TopicName) -> Topic:
+        """The topic, loaded; AdminError 404 when there is none."""
+        if not name.persistent:
+            raise AdminError(405, "Operation not allowed on non-persistent topics")
+        await self._here(name)
+        loaded = self._registry.loaded(name)
+        if loaded is not None:
+            return loaded
+        if not await topics.topic_exists(self._parts.store, name):
+            parent = name.partitioned
+            if parent != name and await topics.find_partitions(self._parts.store, parent):
+                raise AdminError(404, "Topic partitions were not yet created")
+            raise AdminError(404, f"Topic {name} not found")
+        return await self._registry.get(name, create=False)
+
+    async def _subscription(self, args: api.OnSubscription) -> Subscription:
+        topic = await self._topic(args.name)
+        found = topic.subscriptions.get(args.subscription)
+        if found is None and args.subscription in topic.unread:
+            why = topic.unread[args.subscription]
+            raise AdminError(503, f"Subscription {args.subscription} cannot be used now: {why}")
+        if found is None:
+            raise AdminError(
+                404, f"Subscription {args.subscription} not found for topic {args.topic}"
+            )
+        return found
+
+    # Topics
+
+    async def create_topic(self, args: api.CreateTopic) -> None:
+        name, store = args.name, self._parts.store
+        if not name.persistent:
+            raise AdminError(405, "Non-persistent topics are not supported yet")
+        if any(key.startswith(OWN_PREFIX) for key in args.properties):
+            raise AdminError(412, f"Property names with {OWN_PREFIX} are reserved")
+        await topics.check_new_topic(store, name)
+        await self._here(name)
+        await self._parts.catalog.check_room(name)
+        record = TopicRecord(properties=dict(args.properties))
+        await topics.create_missing(
+            store, name, record.encode()
+        )  # whole at once: a repeat says 409
+        await self._registry.get(name, create=True)
+
+    async def delete_topic(self, args: api.DeleteTopic) -> None:
+        name = args.name
+        if await topics.find_partitions(self._parts.store, name) is not None:
+            raise AdminError(
+                409,
+                f"{name} is a partitioned topic, instead of calling delete topic, "
+                "please call delete-partitioned-topic.",
+            )
+        topic = await self._topic(name)
+        users = len(topic.producers) + sum(
+            len(subscription.consumers) for subscription in topic.subscriptions.values()
+        )
+        if users and not args.force:
+            raise AdminError(412, f"Topic has {users} connected producers/consumers")
+        await self._registry.delete(name, force=True)
+
+    async def topic_stats(self, args: api.TopicStats) -> JsonObject:
+        topic = await self._topic(args.name)
+        out = reports.topic_stats(topic, args, self._parts.record.id)
+        if args.earliest_time_in_backlog:
+            await self._add_earliest_times(topic, out)
+        return out
+
+    async def _add_earliest_times(self, topic: Topic, out: JsonObject) -> None:
+        for name, stats in out["subscriptions"].items():
+            subscription = topic.subscriptions.get(name)
+            if subscription is None or not stats["msgBacklog"]:
+                continue
+            first = _nth(subscription, 1)
+            if first is not None:
+                entry = await topic.ledger.read_entry(first)
+                stats["earliestMsgPublishTimeInBacklog"] = publish_time_ms(entry.entry(0))
+        times = [each["earliestMsgPublishTimeInBacklog"] for each in out["subscriptions"].values()]
+        earliest = min((time for time in times if time), default=0)
+        out["earliestMsgPublishTimeInBacklogs"] = earliest
+        if earliest:
+            age_ms = self._parts.clock.wall_ms() - earliest
+            out["oldestBacklogMessageAgeSeconds"] = max(age_ms // 1000, 0)
+
+    async def internal_stats(self, args: api.InternalStats) -> JsonObject:
+        topic = await self._topic(args.name)
+        out = reports.internal_stats(topic)
+        if args.metadata:
+            for ledger in out["ledgers"]:
+                value, stat = await self._parts.store.get(paths.ledger(ledger["ledgerId"]))
+                ledger["metadata"] = f"version {stat.version}, {len(value)} bytes: {value.hex()}"
+        return out
+
+    async def broker_topics_stats(self, args: api.BrokerTopicsStats) -> JsonObject:
+        rows = [reports.topic_row(topic) for topic in self._loaded(args.namespace)]
+        return {"at": self._parts.clock.wall_ms(), "broker": self._parts.record.id, "rows": rows}
+
+    def _loaded(self, namespace: str | None) -> list[Topic]:
+        only = NamespaceName.parse(namespace) if namespace is not None else None
+        return self._registry.topics(only)
+
+    async def topics(self, args: api.BrokerTopicsStats) -> list[str]:
+        return [str(topic.name) for topic in self._loaded(args.namespace)]
+
+    async def terminate(self, args: api.OnTopic) -> JsonObject:
+        name = args.name
+        if await topics.find_partitions(self._parts.store, name) is not None:
+            raise AdminError(405, "Termination of a partitioned topic is not allowed")
+        topic = await self._topic(name)
+        return reports.message_id(await topic.terminate(), name.partition)
+
+    async def unload(self, args: api.OnTopic) -> None:
+        await self._topic(args.name)
+        await self._registry.unload(args.name)
+
+    async def trim(self, args: api.OnTopic) -> None:
+        await (await self._topic(args.name)).ledger.trim()
+
+    async def last_message_id(self, args: api.OnTopic) -> JsonObject:
+        topic = await self._topic(args.name)
+        return reports.message_id(topic.ledger.last_confirmed, args.name.partition)
+
+    async def message_id_by_time(self, args: api.MessageIdByTime) -> JsonObject:
+        ledger = (await self._topic(args.name)).ledger
+        before = await ledger.find_by_time(args.timestamp_ms)
+        return reports.message_id(ledger.next_position(before), args.name.partition)
+
+    # Subscriptions
+
+    async def subscriptions(self, args: api.OnTopic) -> list[str]:
+        return (await self._topic(args.name)).subscription_names
+
+    async def durable_subscriptions(self, args: api.OnTopic) -> JsonObject:
+        topic = await self._topic(args.name)
+        unread = topic.ledger.stats().unread_cursors
+        for name, why in unread.items():
+            if not name.startswith(RESERVED_CURSORS):
+                raise AdminError(503, f"Subscription {name} of {args.topic} cannot be read: {why}")
+        return {
+            name: cursor.cursor_properties
+            for name, cursor in sorted(topic.ledger.cursors.items())
+            if cursor.durable and not name.startswith(RESERVED_CURSORS)
+        }
+
+    async def create_subscription(self, args: api.CreateSubscription) -> None:
+        name = args.name
+        await self._here(name)
+        if args.replicated:
+            raise AdminError(405, "Replicated subscriptions are not supported yet")
+        topic = await self._registry.get(name, create=True)
+        if args.subscription in topic.subscriptions:
+            raise AdminError(409, "Subscription already exists for topic")
+        initial: Position | InitialPosition = InitialPosition.LATEST
+        if args.position is not None:
+            initial = _start(topic, args.position)
+        made = await topic.create_subscription(args.subscription, initial, dict(args.properties))
+        if made is None:
+            raise AdminError(409, "Subscription already exists for topic")
+
+    async def delete_subscription(self, args: api.DeleteSubscription) -> None:
+        topic = await self._topic(args.name)
+        if args.subscription not in topic.unread:
+            await self._subscription(args)  # the refusal with Pulsar's text
+        await topic.delete_subscription(args.subscription, force=args.force)
+
+    async def skip_messages(self, args: api.Skip) -> None:
+        await (await self._subscription(args)).skip(args.count)
+
+    async def clear_backlog(self, args: api.OnSubscription) -> None:
+        await (await self._subscription(args)).clear()
+
+    async def reset_cursor(self, args: api.ResetCursor) -> None:
+        subscription = await self._subscription(args)
+        await subscription.reset(await _target(subscription, args.timestamp_ms, args.position))
+
+    async def expire_messages(self, args: api.ExpireMessages) -> None:
+        subscription = await self._subscription(args)
+        since_ms = max(self._parts.clock.wall_ms() - args.seconds * 1000, 0)
+        last = await subscription.topic.ledger.find_by_time(since_ms)
+        if last <= subscription.cursor.mark_delete or not subscription.cursor.backlog_entries():
+            raise AdminError(
+                409,
+                f"Expire message by timestamp not issued on topic {args.topic} for subscription "
+                f"{args.subscription} {CAUGHT_UP}",
+            )
+        await subscription.acknowledge_before(last)
+
+    # Messages
+
+    async def peek(self, args: api.Peek) -> JsonObject:
+        subscription = await self._subscription(args)
+        return await _message(subscription.topic, _nth(subscription, args.nth))
+
+    async def examine(self, args: api.Examine) -> JsonObject:
+        topic = await self._topic(args.name)
+        stats = topic.ledger.stats()
+        total = sum(ledger.entries for ledger in stats.ledgers)
+        if not total:
+            raise AdminError(412, "Could not examine messages due to the total message is zero")
+        index = min(args.nth, total) - 1
+        if args.initial == "latest":
+            index = total - 1 - index
+        for ledger in stats.ledgers:
+            if index < ledger.entries:
+                return await _message(topic, Position(ledger.ledger_id, index))
+            index -= ledger.entries
+        raise AdminError(404, "Message not found")
+
+    async def message_by_id(self, args: api.MessageById) -> JsonObject:
+        topic = await self._topic(args.name)
+        position = Position(args.ledger_id, args.entry_id)
+        ledgers = {ledger.ledger_id: ledger for ledger in topic.ledger.stats().ledgers}
+        if position.ledger_id not in ledgers:
+            raise AdminError(404, "Message id not found")
+        return await _message(topic, position)
+
+    async def preview_change(self, args: api.PreviewChange) -> JsonObject:
+        subscription = await self._subscription(args)
+        topic = subscription.topic
+        stats, cursor = topic.ledger.stats().ledgers, subscription.cursor.stats()
+        first = _nth(subscription, 1)
+        here = first if first is not None else topic.ledger.next_position(cursor.mark_delete)
+        if args.change == "reset":
+            target = await _target(subscription, args.timestamp_ms, args.position)
+            if target < here:  # backwards: delivered again
+                affected = topic.ledger.entries_between(target, here)
+            else:
+                affected = unacknowledged_before(stats, cursor, target)
+            return {"affected": affected, "from": str(here), "to": str(target)}
+        count = cursor.backlog_entries
+        if args.change == "skip":
+            count = min(count, args.count or 0)
+        last = nth_unacknowledged(stats, cursor, count) if count else None
+        to = topic.ledger.next_position(last) if last is not None else here
+        return {"affected": count, "from": str(here), "to": str(to)}
+
+    # The broker
+
+    async def lookup(self, args: api.OnTopic) -> JsonObject:
+        place = await self._parts.placement.place(args.name, authoritative=False)
+        if place.chosen:
+            raise MovedError(place.owner.http_url)
+        url = place.owner.native_url
+        return {
+            "brokerUrl": url,
+            "httpUrl": place.owner.http_url,
+            "nativeUrl": url,
+            "brokerUrlSsl": "",
+        }
+
+    async def owned_bundles(self, args: api.NoArguments) -> list[str]:
+        return [str(bundle) for bundle in self._parts.ownership.owned()]
+
+    async def unload_bundle(self, args: api.OnBundle) -> None:
+        namespace = NamespaceName.parse(args.namespace)
+        owned = [each for each in self._parts.ownership.owned() if each.namespace == namespace]
+        if args.bundle is not None:
+            wanted = BundleName.parse(namespace, args.bundle)
+            owned = [each for each in owned if each == wanted]
+        for bundle in owned:
+            await self._parts.ownership.release(bundle, self.unload_topics)
+
+    async def unload_topics(self, bundle: BundleName) -> None:
+        """Close every loaded topic of ``bundle``."""
+        await self._registry.unload_where(
+            lambda name: name.namespace == bundle.namespace and bundle.holds(name.bundle_hash)
+        )
+
+    async def health(self, args: api.NoArguments) -> str:
+        record = await self._parts.store.exists(paths.broker(self._parts.record.id))
+        if record is None or record.ephemeral_owner != self._parts.store.session_id:
+            raise AdminError(503, "This broker is not registered")
+        return "ok"
+
+
+def _nth(subscription: Subscription, nth: int) -> Position | None:
+    stats = subscription.topic.ledger.stats().ledgers
+    return nth_unacknowledged(stats, subscription.cursor.stats(), nth)
+
+
+async def _message(topic: Topic, position: Position | None) -> JsonObject:
+    if position is None:
+        raise AdminError(404, "Message not found")
+    try:
+        entry = await topic.ledger.read_entry(position)
+    except InvalidPositionError as error:
+        raise AdminError(404, "Message not found") from error
+    except MagnetarError as error:
+        raise AdminError(500, f"Entry {position} cannot be read: {error}") from error
+    return message_answer(position, bytes(entry.entry(0)))
+
+
+def _start(topic: Topic, position: MessagePosition) -> Position:
+    """First entry to deliver for an administrator's position."""
+    start = position.position
+    if start in (EARLIEST, LATEST):
+        return start
+    return topic.ledger.next_position(start) if position.excluded else start
+
+
+async def _target(
+    subscription: Subscription, timestamp_ms: int | None, position: MessagePosition | None
+) -> Position:
+    """First entry to deliver after a reset, within the topic."""
+    ledger = subscription.topic.ledger
+    if timestamp_ms is not None:
+        return ledger.next_position(await ledger.find_by_time(timestamp_ms))
+    assert position is not None, "the arguments were checked"
+    target = _start(subscription.topic, position)
+    end = ledger.next_position(ledger.last_confirmed)
+    first = ledger.next_position(EARLIEST)
+    return min(max(target, first), end)

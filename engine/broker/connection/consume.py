@@ -1,0 +1,344 @@
+"""SUBSCRIBE, FLOW, ACK, redelivery, SEEK, UNSUBSCRIBE, last message id, consumer statistics of one connection."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from engine.base.errors import InvalidNameError, MagnetarError
+from engine.base.ids import EARLIEST, LATEST, Position
+from engine.base.names import check_subscription
+from engine.broker.connection.lookups import parse_topic
+from engine.broker.connection.produce import check_metadata
+from engine.broker.dispatch.consumer import Consumer, SubscriptionType
+from engine.broker.errors import (
+    BrokerError,
+    ConsumerBusy,
+    MetadataError,
+    NotAllowed,
+    ProducerBusy,
+    ProtocolViolation,
+    ServiceNotReady,
+    TooManyRequests,
+)
+from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.topic import RESERVED_CURSORS, Topic
+from engine.managed.errors import InvalidPositionError
+from engine.managed.ledger import InitialPosition
+from engine.wire import commands
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.errors import ServerError
+
+if TYPE_CHECKING:
+    from engine.broker.connection.session import Session
+
+log = logging.getLogger(__name__)
+
+_NAME_BYTES = 5
+PERMITS_MAX = (1 << 31) - 1
+
+
+class ConsumeCommands:
+    """Consumers by id. An id is pending while its SUBSCRIBE is being answered."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._registry = session.registry
+        self.consumers: dict[int, Consumer] = {}
+        self._pending: dict[int, bool] = {}
+        """Being created, by id; True: the client closed it meanwhile."""
+
+    # --- SUBSCRIBE ------------------------------------------------------------------------------
+
+    async def subscribe(self, body: pb.CommandSubscribe) -> bytes:
+        """Answer of a SUBSCRIBE. Raises BrokerError; cancel-safe."""
+        consumer_id = body.consumer_id
+        if consumer_id in self.consumers:
+            return commands.success(body.request_id)
+        if consumer_id in self._pending:
+            raise ServiceNotReady("Consumer is already present on the connection")
+        if len(self.consumers) + len(self._pending) >= (
+            self._registry.settings.max_consumers_per_connection
+        ):
+            raise TooManyRequests("Too many consumers on the connection")
+        self._pending[consumer_id] = False
+        try:
+            await self._attach(body)
+        finally:
+            del self._pending[consumer_id]
+        return commands.success(body.request_id)
+
+    async def _attach(self, body: pb.CommandSubscribe) -> None:
+        name = parse_topic(body.topic)
+        kind = SubscriptionType(body.subType)
+        check_subscribe(body, kind)
+        registry = self._registry
+        consumer = Consumer(
+            self._session,
+            body.consumer_id,
+            body.consumer_name or registry.entropy.hex(_NAME_BYTES),
+            kind,
+            settings=registry.settings,
+            partition=name.partition,
+            now_ms=registry.clock.wall_ms(),
+            priority=body.priority_level,
+            epoch=body.consumer_epoch if body.HasField("consumer_epoch") else None,
+            metadata=check_metadata(body.metadata),
+        )
+        topic = await registry.get(name, create=body.force_topic_creation)
+        await topic.subscribe(
+            consumer,
+            body.subscription,
+            durable=body.durable,
+            initial=await self._initial(body, topic),
+            properties={pair.key: pair.value for pair in body.subscription_properties},
+        )
+        if self._session.closing or self._pending[body.consumer_id]:
+            self._detach(consumer)
+            raise ServiceNotReady("The consumer was closed while it was being created")
+        self.consumers[body.consumer_id] = consumer
+
+    async def _initial(self, body: pb.CommandSubscribe, topic: Topic) -> Position | InitialPosition:
+        """Where a subscription starts if it is made now."""
+        earliest = body.initialPosition == pb.CommandSubscribe.Earliest
+        if body.start_message_rollback_duration_sec > 0:
+            back_ms = body.start_message_rollback_duration_sec * 1000
+            since_ms = max(0, self._registry.clock.wall_ms() - back_ms)
+            return topic.ledger.next_position(await topic.ledger.find_by_time(since_ms))
+        if not body.durable and body.HasField("start_message_id"):
+            return wire_position(body.start_message_id)
+        return InitialPosition.EARLIEST if earliest else InitialPosition.LATEST
+
+    # --- permits and acknowledgements -----------------------------------------------------------
+
+    def flow(self, body: pb.CommandFlow) -> None:
+        """Unknown consumers are ignored. Raises ProtocolViolation on 0 permits, as Pulsar closes the connection."""
+        consumer = self.consumers.get(body.consumer_id)
+        if consumer is None or consumer.subscription is None:
+            return
+        if body.messagePermits < 1:
+            raise ProtocolViolation("FLOW with messagePermits 0")
+        # What a client asks for beyond any queue's size is as good as no limit.
+        permits = min(body.messagePermits, PERMITS_MAX - max(consumer.permits, 0))
+        consumer.subscription.flow(consumer, permits)
+
+    def ack_run(self, consumer_id: int, positions: list[Position]) -> None:
+        """Plain individual acknowledgements, in one go."""
+        consumer = self.consumers.get(consumer_id)
+        if consumer is not None and consumer.subscription is not None:
+            consumer.subscription.acknowledge(consumer, positions)
+
+    def ack(self, body: pb.CommandAck) -> Awaitable[bytes] | None:
+        """Any ACK, applied at once. What is returned answers the client, if it asked, when it is durable."""
+        consumer = self.consumers.get(body.consumer_id)
+        if consumer is None or consumer.subscription is None:
+            return None
+        subscription = consumer.subscription
+        refusal: MagnetarError | None = None
+        try:
+            self.apply_ack(consumer, subscription, body)
+        except (BrokerError, InvalidPositionError) as error:
+            refusal = error
+        if body.HasField("request_id"):
+            return self._ack_answer(body, subscription, refusal)
+        if refusal is not None:
+            log.info("acknowledgement refused subscription=%s: %s", subscription.name, refusal)
+        return None
+
+    async def _ack_answer(
+        self, body: pb.CommandAck, subscription: Subscription, refusal: MagnetarError | None
+    ) -> bytes:
+        if refusal is None:
+            try:
+                await subscription.cursor.persisted()
+            except MagnetarError as error:
+                refusal = error
+        if refusal is None:
+            return commands.ack_response(body.consumer_id, body.request_id)
+        code = refusal.code if isinstance(refusal, BrokerError) else ServerError.MetadataError
+        return commands.ack_response(
+            body.consumer_id, body.request_id, code=code, message=str(refusal)
+        )
+
+    def apply_ack(
+        self, consumer: Consumer, subscription: Subscription, body: pb.CommandAck
+    ) -> None:
+        """Do what the ACK says, without waiting. Raises NotAllowed, InvalidPositionError."""
+        if body.HasField("txnid_most_bits") or body.HasField("txnid_least_bits"):
+            raise NotAllowed("Transactions are not enabled.")
+        if body.ack_type == pb.CommandAck.Cumulative:
+            if len(body.message_id) != 1:
+                raise NotAllowed(
+                    f"a cumulative acknowledgement has one message id, not {len(body.message_id)}"
+                )
+            one = body.message_id[0]
+            subscription.acknowledge_cumulative(consumer, wire_position(one), list(one.ack_set))
+            return
+        whole: list[Position] = []
+        for one in body.message_id:
+            if any(one.ack_set):
+                subscription.acknowledge_partly(consumer, wire_position(one), list(one.ack_set))
+            else:
+                whole.append(wire_position(one))
+        if whole:
+            subscription.acknowledge(consumer, whole)
+
+    def redeliver(self, body: pb.CommandRedeliverUnacknowledgedMessages) -> None:
+        consumer = self.consumers.get(body.consumer_id)
+        if consumer is None or consumer.subscription is None:
+            return
+        positions = [wire_position(one) for one in body.message_ids] or None
+        epoch = body.consumer_epoch if body.HasField("consumer_epoch") else None
+        consumer.subscription.redeliver(consumer, positions, epoch)
+
+    # --- requests about a consumer --------------------------------------------------------------
+
+    def _find(self, consumer_id: int) -> tuple[Consumer, Subscription]:
+        consumer = self.consumers.get(consumer_id)
+        if consumer is None or consumer.subscription is None:
+            raise MetadataError("Consumer not found")
+        return consumer, consumer.subscription
+
+    async def unsubscribe(self, body: pb.CommandUnsubscribe) -> bytes:
+        consumer, subscription = self._find(body.consumer_id)
+        if subscription.consumers != [consumer] and not body.force:
+            raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
+        self._forget(consumer)
+        if not subscription.durable and not subscription.consumers:
+            return commands.success(body.request_id)  # it went with its consumer
+        try:
+            await subscription.topic.delete_subscription(subscription.name, force=body.force)
+        except ConsumerBusy as error:
+            self._send_back(consumer)
+            raise MetadataError(
+                "Unconnected or shared consumer attempting to unsubscribe"
+            ) from error
+        except BrokerError:
+            self._send_back(consumer)
+            raise
+        return commands.success(body.request_id)
+
+    def _send_back(self, consumer: Consumer) -> None:
+        """Its client takes it for attached still when UNSUBSCRIBE failed: tell it to come again, behind the refusal.
+
+        Before that, Java's client would not listen: it takes the consumer for one that is on its way out.
+        """
+        close = commands.close_consumer(consumer.consumer_id)
+        asyncio.get_running_loop().call_soon(self._session.send, close)
+
+    async def seek(self, body: pb.CommandSeek) -> bytes:
+        """The consumers are closed first, then the cursor moves, then SUCCESS."""
+        if not body.HasField("message_id") and not body.HasField("message_publish_time"):
+            raise MetadataError("Message id and message publish time were not present")
+        _, subscription = self._find(body.consumer_id)
+        ledger = subscription.topic.ledger
+        if body.HasField("message_id"):
+            target = body.message_id
+            await subscription.reset(wire_position(target), list(target.ack_set))
+        else:
+            before = await ledger.find_by_time(body.message_publish_time)
+            await subscription.reset(ledger.next_position(before))
+        return commands.success(body.request_id)
+
+    async def last_message_id(self, body: pb.CommandGetLastMessageId) -> bytes:
+        _, subscription = self._find(body.consumer_id)
+        topic = subscription.topic
+        last, batch_index = await topic.last_message()
+        return commands.last_message_id(
+            body.request_id,
+            last,
+            partition=topic.name.partition,
+            batch_index=batch_index,
+            mark_delete=subscription.cursor.mark_delete,
+        )
+
+    def stats(self, body: pb.CommandConsumerStats) -> bytes:
+        consumer = self.consumers.get(body.consumer_id)
+        if consumer is None or consumer.subscription is None:
+            return commands.consumer_stats_failed(
+                body.request_id, ServerError.ConsumerNotFound, "Consumer not found"
+            )
+        since = datetime.fromtimestamp(consumer.connected_ms / 1000, UTC)
+        return commands.consumer_stats(
+            body.request_id,
+            {
+                "msgRateOut": consumer.out.messages.per_second,
+                "msgThroughputOut": consumer.out.bytes.per_second,
+                "msgRateRedeliver": consumer.redelivered.per_second,
+                "consumerName": consumer.name,
+                "availablePermits": max(consumer.permits, 0),
+                "unackedMessages": consumer.unacked,
+                "blockedConsumerOnUnackedMsgs": consumer.blocked,
+                "address": f"/{self._session.address}",
+                "connectedSince": since.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+                "type": consumer.kind.title,
+                "msgRateExpired": 0.0,
+                "msgBacklog": consumer.subscription.cursor.backlog_entries(),
+                "messageAckRate": consumer.acked.per_second,
+            },
+        )
+
+    # --- end ------------------------------------------------------------------------------------
+
+    def close(self, body: pb.CommandCloseConsumer) -> bytes:
+        """CLOSE_CONSUMER of the client. Unknown ids succeed."""
+        consumer = self.consumers.get(body.consumer_id)
+        if consumer is not None:
+            self._forget(consumer)
+        elif body.consumer_id in self._pending:
+            self._pending[body.consumer_id] = True
+        return commands.success(body.request_id)
+
+    def drop(self, consumer_id: int) -> None:
+        """The broker sends it away; it is detached already."""
+        if self.consumers.pop(consumer_id, None) is not None:
+            self._session.send(commands.close_consumer(consumer_id))
+
+    def wake(self) -> None:
+        """The socket takes data again."""
+        for consumer in list(self.consumers.values()):
+            if consumer.subscription is not None:
+                consumer.subscription.wake()
+
+    def leave(self) -> None:
+        """The connection is gone."""
+        consumers = list(self.consumers.values())
+        self.consumers.clear()
+        for consumer in consumers:
+            self._detach(consumer)
+
+    def _forget(self, consumer: Consumer) -> None:
+        self.consumers.pop(consumer.consumer_id, None)
+        self._detach(consumer)
+
+    def _detach(self, consumer: Consumer) -> None:
+        if consumer.subscription is not None:
+            consumer.subscription.detach(consumer)
+
+
+def check_subscribe(body: pb.CommandSubscribe, kind: SubscriptionType) -> None:
+    """Refuse what SUBSCRIBE must not ask. Naming errors go as ProducerBusy, as in Pulsar."""
+    name = body.subscription
+    if name.startswith(RESERVED_CURSORS):
+        raise ProducerBusy("Subscription with reserved subscription name attempted")
+    try:
+        check_subscription(name)
+    except InvalidNameError as error:
+        raise ProducerBusy(str(error)) from error
+    if body.read_compacted:
+        if kind not in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER):
+            raise NotAllowed("readCompacted only allowed on failover or exclusive subscriptions")
+        raise NotAllowed("Reading compacted topics is not supported yet")
+    if kind == SubscriptionType.KEY_SHARED:
+        raise NotAllowed("Key_Shared subscriptions are not supported yet")
+
+
+def wire_position(one: pb.MessageIdData) -> Position:
+    """Position of a message id; -1:-1 is EARLIEST, the largest numbers LATEST."""
+    ledger_id, entry_id = one.ledgerId, one.entryId
+    if ledger_id >> 63:
+        return EARLIEST
+    if ledger_id == LATEST.ledger_id:
+        return LATEST
+    return Position(ledger_id, -1 if entry_id >> 63 else entry_id)

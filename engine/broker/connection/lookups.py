@@ -1,0 +1,152 @@
+"""Lookup, partitioned metadata, topics of a namespace: what clients ask before they open anything."""
+
+import asyncio
+import re
+from typing import TYPE_CHECKING
+
+from crc32c import crc32c
+
+from engine.base.errors import InvalidNameError
+from engine.base.names import PARTITION_SUFFIX, NamespaceName, TopicName
+from engine.broker.connection.patterns import NAME_MAX, PatternError, compile_pattern
+from engine.broker.errors import (
+    BrokerError,
+    InvalidTopicName,
+    MetadataError,
+    ProtocolViolation,
+)
+from engine.broker.ports import TopicMode
+from engine.wire import commands
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.errors import ServerError
+
+if TYPE_CHECKING:
+    from engine.broker.connection.session import Session
+
+FILTER_S = 1.0
+"""Longest time a pattern may take over all names, before the client has to filter."""
+FILTER_GROUP = 200
+
+
+def parse_topic(text: str) -> TopicName:
+    """The topic a client named. Raises InvalidTopicName."""
+    try:
+        return TopicName.parse(text)
+    except InvalidNameError as error:
+        raise InvalidTopicName(f"Invalid topic name: {error}") from error
+
+
+class LookupCommands:
+    """The commands of one connection that need no producer or consumer."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._registry = session.registry
+
+    async def lookup(self, body: pb.CommandLookupTopic) -> bytes:
+        try:
+            found = await self._registry.ownership.lookup(
+                parse_topic(body.topic),
+                authoritative=body.authoritative,
+                listener=body.advertised_listener_name,
+            )
+        except BrokerError as error:
+            return commands.lookup_failed(body.request_id, error.code, str(error))
+        if found.redirect:
+            return commands.lookup_redirect(
+                body.request_id,
+                found.broker_url or None,
+                found.broker_url_tls or None,
+                authoritative=found.authoritative,
+                proxy_through_service_url=found.proxy_through_service_url,
+            )
+        return commands.lookup_connect(
+            body.request_id,
+            found.broker_url or None,
+            found.broker_url_tls or None,
+            proxy_through_service_url=found.proxy_through_service_url,
+        )
+
+    async def partitioned_metadata(self, body: pb.CommandPartitionedTopicMetadata) -> bytes:
+        try:
+            count = await self._registry.namespaces.partitions(
+                parse_topic(body.topic), allow_create=body.metadata_auto_creation_enabled
+            )
+        except BrokerError as error:
+            return commands.partitioned_metadata_failed(body.request_id, error.code, str(error))
+        return commands.partitioned_metadata(body.request_id, count)
+
+    async def topics_of_namespace(self, body: pb.CommandGetTopicsOfNamespace) -> bytes:
+        """A namespace that is no name closes the connection, as Pulsar does."""
+        try:
+            namespace = NamespaceName.parse(body.namespace)
+        except InvalidNameError as error:
+            raise ProtocolViolation(str(error)) from error
+        topics = await self._registry.namespaces.topics_of_namespace(
+            namespace, TopicMode(body.mode)
+        )
+        filtered = False
+        longest = self._registry.settings.subscription_pattern_max_length
+        if body.HasField("topics_pattern") and len(body.topics_pattern) <= longest:
+            kept = await filter_topics(topics, body.topics_pattern)
+            if kept is not None:
+                filtered, topics = True, kept
+        digest = topics_hash(topics)
+        changed = not body.HasField("topics_hash") or body.topics_hash != digest
+        return commands.topics_of_namespace(
+            body.request_id,
+            topics if changed else [],
+            filtered=filtered,
+            topics_hash=digest,
+            changed=changed,
+        )
+
+    def get_schema(self, body: pb.CommandGetSchema) -> bytes:
+        """No topic has a schema yet."""
+        if body.HasField("schema_version") and not body.schema_version:
+            code, text = ServerError.IncompatibleSchema, "Empty schema version"
+        else:
+            code = ServerError.TopicNotFound
+            text = f"Topic not found or no-schema {body.topic}"
+        return commands.schema_failed(body.request_id, code, text)
+
+    def get_or_create_schema(self, body: pb.CommandGetOrCreateSchema) -> bytes:
+        return commands.schema_version_failed(
+            body.request_id,
+            ServerError.NotAllowedError,
+            "Schemas are not supported yet",
+        )
+
+
+async def filter_topics(topics: list[str], pattern: str) -> list[str] | None:
+    """Topics whose name without scheme and partition suffix matches ``pattern`` wholly (its scheme is ignored).
+
+    None when matching might take long: then the client has to filter. Raises MetadataError on a pattern that is none.
+    Cancel-safe; lets others run between groups of names.
+    """
+    try:
+        matches = compile_pattern(pattern.split("://", 1)[-1])
+    except PatternError as error:
+        raise MetadataError(f"Invalid topics pattern: {error}") from error
+    if matches is None or any(len(topic) > NAME_MAX for topic in topics):
+        return None
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + FILTER_S
+    kept: list[str] = []
+    for at in range(0, len(topics), FILTER_GROUP):
+        group = topics[at : at + FILTER_GROUP]
+        kept += [t for t in group if matches(_PARTITION.sub("", t.split("://", 1)[-1]))]
+        await asyncio.sleep(0)
+        if loop.time() > deadline:
+            return None
+    return kept
+
+
+_PARTITION = re.compile(rf"{PARTITION_SUFFIX}\d+\Z")
+
+
+def topics_hash(topics: list[str]) -> str:
+    """CRC32C of the sorted names joined by commas, its bytes little-endian in hexadecimal; none at all: 00000000."""
+    if not topics:
+        return "00000000"
+    return int(crc32c(",".join(sorted(topics)).encode())).to_bytes(4, "little").hex()

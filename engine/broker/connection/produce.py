@@ -1,0 +1,213 @@
+"""PRODUCER, SEND, CLOSE_PRODUCER of one connection.
+
+A schema in PRODUCER is not kept yet: the answer has no schema version, so messages carry none and nothing is checked.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engine.broker.connection.lookups import parse_topic
+from engine.broker.errors import (
+    MetadataError,
+    NotAllowed,
+    ProtocolViolation,
+    ServiceNotReady,
+    TooManyRequests,
+)
+from engine.broker.topics.producer import Producer, ProducerGroup
+from engine.managed.ledger import InitialPosition
+from engine.wire import commands
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.errors import ServerError
+from engine.wire.events import CorruptSend, Sends
+from engine.wire.kernels import SendRun
+
+if TYPE_CHECKING:
+    from engine.broker.connection.session import Session
+    from engine.broker.topics.topic import Topic
+
+CLOSED_REMEMBERED_MAX = 1000
+METADATA_BYTES_MAX = 1024
+"""Producer and consumer metadata: keys and values together."""
+
+
+class ProduceCommands:
+    """Producers by id. An id is pending while its PRODUCER is being answered."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self._registry = session.registry
+        self.producers: dict[int, Producer] = {}
+        self._pending: set[int] = set()
+        self._closed: dict[int, None] = {}
+        """Ids that the broker closed lately: SENDs already under way for them are ignored."""
+
+    # --- PRODUCER -------------------------------------------------------------------------------
+
+    async def producer(self, body: pb.CommandProducer) -> bytes:
+        """Answer of a PRODUCER. Raises BrokerError; cancel-safe."""
+        producer_id = body.producer_id
+        present = self.producers.get(producer_id)
+        if present is not None and not body.epoch > present.epoch:
+            return commands.producer_success(body.request_id, present.name)
+        if producer_id in self._pending:
+            raise ServiceNotReady("Producer is already present on the connection")
+        if len(self.producers) + len(self._pending) >= (
+            self._registry.settings.max_producers_per_connection
+        ):
+            raise TooManyRequests("Too many producers on the connection")
+        self._pending.add(producer_id)
+        try:
+            return await self._create(body)
+        finally:
+            self._pending.discard(producer_id)
+
+    async def _create(self, body: pb.CommandProducer) -> bytes:
+        name = parse_topic(body.topic)
+        if body.producer_access_mode != pb.Shared:
+            mode = pb.ProducerAccessMode.Name(body.producer_access_mode)
+            raise NotAllowed(f"Producer access mode {mode} is not supported yet")
+        if body.txn_enabled:
+            raise NotAllowed("Transactions are not enabled.")
+        metadata = check_metadata(body.metadata)
+        topic = await self._registry.get(name, create=True)
+        if body.initial_subscription_name:
+            if not topic.policies.auto_subscription:
+                raise NotAllowed("Could not create the initial subscription: not allowed by policy")
+            await topic.create_subscription(
+                body.initial_subscription_name, InitialPosition.EARLIEST, {}
+            )
+        producer = Producer(
+            self._session,
+            body.producer_id,
+            body.producer_name or self._registry.producer_name(),
+            topic,
+            now_ms=self._registry.clock.wall_ms(),
+            epoch=body.epoch,
+            named_by_user=body.user_provided_producer_name and bool(body.producer_name),
+            metadata=metadata,
+        )
+        await topic.add_producer(producer)
+        if self._session.closing:
+            producer.leave()
+            raise ServiceNotReady("The connection is closed")
+        self._closed.pop(body.producer_id, None)
+        older = self.producers.get(body.producer_id)
+        if older is not None:
+            older.leave()
+        self.producers[body.producer_id] = producer
+        return commands.producer_success(body.request_id, producer.name)
+
+    # --- SEND -----------------------------------------------------------------------------------
+
+    def send(self, event: Sends) -> None:
+        """A run of SENDs. Raises ProtocolViolation for a producer that is not there."""
+        run = event.run
+        if run.owners is not None:
+            self._send_mixed(run, run.owners)
+            return
+        producer = self._find(run.producer_id)
+        if producer is None:
+            return
+        if event.command is not None:
+            refusal = refuse_send(event.command)
+            if refusal is not None:
+                highest = max(event.command.sequence_id, event.command.highest_sequence_id)
+                code, text = refusal
+                self._session.send(commands.send_error(run.producer_id, highest, code, text))
+                return
+            if event.command.is_chunk:
+                producer.topic.chunks_published = True
+        producer.send(run)
+
+    def _send_mixed(self, run: SendRun, owners: list[int]) -> None:
+        """SENDs of several producers that came together: one run for each topic."""
+        of_topic: dict[Topic, list[int]] = {}
+        producers: dict[int, Producer] = {}
+        for i, owner in enumerate(owners):
+            producer = producers.get(owner)
+            if producer is None:
+                producer = self._find(owner)
+                if producer is None or not producer.takes:
+                    continue
+                producers[owner] = producer
+            of_topic.setdefault(producer.topic, []).append(i)
+        for topic, indexes in of_topic.items():
+            part = run if len(indexes) == run.count else run.pick(indexes)
+            if part.owners is None:
+                producers[part.producer_id].send(part)
+            else:
+                ProducerGroup(self._session, topic, producers).send(part, part.owners)
+
+    def corrupt(self, event: CorruptSend) -> None:
+        """A SEND with a wrong checksum was skipped."""
+        if self._find(event.producer_id) is not None:
+            self._session.send(
+                commands.send_error(
+                    event.producer_id,
+                    event.sequence_id,
+                    ServerError.ChecksumError,
+                    "Checksum failed on the broker",
+                )
+            )
+
+    def _find(self, producer_id: int) -> Producer | None:
+        producer = self.producers.get(producer_id)
+        if producer is None and producer_id not in self._closed:
+            raise ProtocolViolation(f"SEND for unknown producer {producer_id}")
+        return producer
+
+    # --- end ------------------------------------------------------------------------------------
+
+    async def close(self, body: pb.CommandCloseProducer) -> bytes:
+        """CLOSE_PRODUCER of the client: what it sent is stored first. Unknown ids succeed."""
+        producer = self.producers.get(body.producer_id)
+        if producer is not None:
+            await producer.drained()
+            producer.leave()
+            if self.producers.get(body.producer_id) is producer:
+                del self.producers[body.producer_id]
+        return commands.success(body.request_id)
+
+    def drop(self, producer_id: int) -> None:
+        """The broker sends it away."""
+        self.producers.pop(producer_id, None)
+        self._closed[producer_id] = None
+        if len(self._closed) > CLOSED_REMEMBERED_MAX:
+            del self._closed[next(iter(self._closed))]
+        self._session.send(commands.close_producer(producer_id))
+
+    def leave(self) -> None:
+        """The connection is gone."""
+        producers = list(self.producers.values())
+        self.producers.clear()
+        for producer in producers:
+            producer.leave()
+
+
+def check_metadata(pairs: Sequence[pb.KeyValue]) -> dict[str, str]:
+    """Producer or consumer metadata. Raises MetadataError above the bound."""
+    size = sum(len(pair.key) + len(pair.value) for pair in pairs)
+    if size > METADATA_BYTES_MAX:
+        raise MetadataError(
+            f"metadata of {size} characters: keys and values may have {METADATA_BYTES_MAX} together"
+        )
+    return {pair.key: pair.value for pair in pairs}
+
+
+def refuse_send(body: pb.CommandSend) -> tuple[ServerError, str] | None:
+    """Why a SEND with rare fields is refused: error and text."""
+    if body.HasField("highest_sequence_id") and body.highest_sequence_id < body.sequence_id:
+        return (
+            ServerError.MetadataError,
+            f"Invalid lowest or highest sequence id: {body.sequence_id}, {body.highest_sequence_id}",
+        )
+    if body.HasField("message_id"):
+        return ServerError.NotAllowedError, "Only shadow topics take messages with a message id"
+    if body.HasField("txnid_most_bits") or body.HasField("txnid_least_bits"):
+        return ServerError.NotAllowedError, "Transactions are not enabled."
+    if body.num_messages < 1:
+        return ServerError.MetadataError, f"num_messages {body.num_messages}: must be at least 1"
+    if body.marker:
+        return ServerError.NotAllowedError, "Markers are not supported yet"
+    return None

@@ -1,0 +1,31 @@
+"""All client connections of the broker: accepts them, counts them, ends them."""
+
+import asyncio
+
+from engine.broker.connection.session import Session
+from engine.broker.topics.registry import TopicRegistry
+
+
+class Sessions:
+    """``accept`` is the protocol factory to listen with. ``close`` ends every connection."""
+
+    def __init__(self, registry: TopicRegistry) -> None:
+        self.registry = registry
+        self._open: dict[Session, None] = {}
+        self.accepted = 0
+
+    def accept(self) -> asyncio.BaseProtocol:
+        """The protocol of one new connection."""
+        self.accepted += 1
+        session = Session(self.registry, self._open.pop)
+        self._open[session] = None
+        return session
+
+    @property
+    def count(self) -> int:
+        return len(self._open)
+
+    async def close(self) -> None:
+        """Close every connection; topics are to be unloaded before, so that clients know where to go."""
+        for session in list(self._open):
+            session.close()

@@ -1,0 +1,202 @@
+"""One attached consumer: what it may receive (D1), what it holds (D3), what it received."""
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from engine.base.ids import Position
+from engine.base.slices import View
+from engine.broker.connection.outlet import Outlet
+from engine.broker.dispatch.redelivery import PendingAcks
+from engine.broker.limits import DataPathSettings
+from engine.broker.topics.counters import Rate, Traffic
+from engine.wire import commands
+from engine.wire.kernels import build_messages
+
+if TYPE_CHECKING:
+    from engine.broker.topics.subscription import Subscription
+
+UNLIMITED = 1 << 62
+"""More messages than there are."""
+
+
+class SubscriptionType(IntEnum):
+    """Wire numbers of ``SubType``."""
+
+    EXCLUSIVE = 0
+    SHARED = 1
+    FAILOVER = 2
+    KEY_SHARED = 3
+
+    @property
+    def title(self) -> str:
+        """As Pulsar prints it."""
+        return _TITLES[self]
+
+
+_TITLES = {
+    SubscriptionType.EXCLUSIVE: "Exclusive",
+    SubscriptionType.SHARED: "Shared",
+    SubscriptionType.FAILOVER: "Failover",
+    SubscriptionType.KEY_SHARED: "Key_Shared",
+}
+
+
+class Consumer:
+    """Permits, unacknowledged entries and counters of one consumer. ``subscription`` is set while attached.
+
+    ``pending`` holds the entries out at a Shared consumer. Other types need no set: what they hold lies between the
+    cursor's mark-delete and its read position.
+    """
+
+    def __init__(
+        self,
+        outlet: Outlet,
+        consumer_id: int,
+        name: str,
+        kind: SubscriptionType,
+        *,
+        settings: DataPathSettings,
+        partition: int,
+        now_ms: int,
+        priority: int = 0,
+        epoch: int | None = None,
+        metadata: dict[str, str] | None = None,
+    ) -> None:
+        self.outlet = outlet
+        self.consumer_id = consumer_id
+        self.name = name
+        self.kind = kind
+        self.partition = partition
+        self.priority = priority
+        self.epoch = epoch
+        self.metadata = metadata or {}
+        self.connected_ms = now_ms
+        self.subscription: Subscription | None = None
+        self.permits = 0
+        self.pending = PendingAcks() if kind == SubscriptionType.SHARED else None
+        self.blocked = False
+        self.told_end = False
+        self._unacked_max = settings.max_unacked_messages_per_consumer
+        self.out = Traffic()
+        self.acked = Rate()
+        self.redelivered = Rate()
+        self.entries_out = 0
+        self.flow_ms = 0
+        self.consumed_ms = 0
+        self.acked_ms = 0
+
+    @property
+    def unacked(self) -> int:
+        """Messages out here, as Pulsar counts them: 0 for types that acknowledge in order."""
+        return self.pending.messages if self.pending is not None else 0
+
+    @property
+    def can_receive(self) -> bool:
+        return self.permits > 0 and not self.blocked and self.outlet.can_send
+
+    @property
+    def paused_for(self) -> str | None:
+        """Why nothing is sent and what ends it: None, or "permits" (FLOW), "acks" (ACK), "socket" (the peer reads)."""
+        if self.permits <= 0:
+            return "permits"
+        if self.blocked:
+            return "acks"
+        return None if self.outlet.can_send else "socket"
+
+    def take(self, view: View, entries_max: int, messages_max: int) -> int:
+        """How many entries of ``view`` may go out now, at most ``entries_max`` and for ``messages_max`` messages.
+
+        An entry goes out whole while any permit is left, so a batch may overdraw them, and the other bounds alike.
+        """
+        room = min(self.permits, messages_max)
+        if self.pending is not None and self._unacked_max:
+            room = min(room, self._unacked_max - self.pending.messages)
+        count = min(view.count, entries_max)
+        counts = view.run.counts
+        if counts is None:
+            return max(0, min(count, room))
+        taken = 0
+        while taken < count and room > 0:
+            room -= counts[view.start + taken]
+            taken += 1
+        return taken
+
+    def deliver(self, view: View, redelivery_counts: list[int] | None, now_ms: int) -> None:
+        """Send all entries of ``view``; permits and counters follow."""
+        run = view.run
+        self.outlet.send_parts(
+            build_messages(
+                self.consumer_id,
+                run,
+                view.start,
+                view.stop,
+                redelivery_counts,
+                self.epoch,
+                self.partition,
+            )
+        )
+        messages = view.messages
+        if self.pending is not None:
+            self.pending.add(view)
+        self._sent(view, messages, redelivery_counts, now_ms)
+
+    def deliver_partly(
+        self, view: View, ack_set: list[int], redelivery_count: int, now_ms: int
+    ) -> None:
+        """Send the one entry of ``view``, a batch of which only the indexes set in ``ack_set`` are still due."""
+        position = Position(view.ledger_id, view.first)
+        messages = min(count_bits(ack_set), view.messages)
+        self.outlet.send(
+            commands.message(
+                self.consumer_id,
+                position,
+                view.run.entry(view.start),
+                partition=self.partition,
+                redelivery_count=redelivery_count,
+                ack_set=ack_set,
+                consumer_epoch=self.epoch,
+            )
+        )
+        if self.pending is not None:
+            self.pending.add_entry(position, messages)
+        counts = [redelivery_count] if redelivery_count else None
+        self._sent(view, messages, counts, now_ms)
+
+    def _sent(
+        self, view: View, messages: int, redelivery_counts: list[int] | None, now_ms: int
+    ) -> None:
+        self.permits -= messages
+        self.out.messages.total += messages
+        self.out.bytes.total += view.size
+        self.entries_out += view.count
+        self.consumed_ms = now_ms
+        if redelivery_counts is not None:
+            self.redelivered.total += sum(1 for count in redelivery_counts if count)
+        if (
+            self.pending is not None
+            and self._unacked_max
+            and self.pending.messages >= self._unacked_max
+        ):
+            self.blocked = True
+
+    def acknowledged(self, messages: int, now_ms: int) -> None:
+        """Count ``messages`` acknowledged by this consumer."""
+        self.acked.total += messages
+        self.acked_ms = now_ms
+
+    def unblock(self) -> bool:
+        """Whether ``pending`` has just become small enough to receive again."""
+        if self.blocked and self.unacked <= self._unacked_max // 2:
+            self.blocked = False
+            return True
+        return False
+
+    def tick(self, elapsed_s: float) -> None:
+        self.out.tick(elapsed_s)
+        self.acked.tick(elapsed_s)
+        self.redelivered.tick(elapsed_s)
+
+
+def count_bits(words: list[int]) -> int:
+    """Set bits of a little-endian set of signed 64-bit words."""
+    return sum((word & 0xFFFFFFFFFFFFFFFF).bit_count() for word in words)

@@ -1,0 +1,191 @@
+"""Entries of one cursor on their way to a dispatcher: read ahead of permits, given back, read again.
+
+At most one read is under way; a rewind waits for it, so that a late answer neither is delivered nor moves the cursor
+(D7). Its end wakes the dispatcher (D2).
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from engine.base.backoff import Backoff
+from engine.base.entropy import Entropy
+from engine.base.errors import MagnetarError
+from engine.base.ids import Position
+from engine.base.slices import View
+from engine.base.tasks import TaskScope
+from engine.broker.limits import DataPathSettings
+from engine.managed.cursors.cursor import Cursor
+from engine.managed.errors import ManagedLedgerClosedError, ManagedLedgerFencedError
+
+log = logging.getLogger(__name__)
+
+
+class EntrySource:
+    """What ``cursor`` still has to deliver. ``ready`` is called (never from inside ``next``) when a read has ended."""
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        scope: TaskScope,
+        settings: DataPathSettings,
+        entropy: Entropy,
+        ready: Callable[[], None],
+    ) -> None:
+        self.cursor = cursor
+        self._scope = scope
+        self._settings = settings
+        self._entropy = entropy
+        self._backoff = Backoff()
+        self._ready = ready
+        self._held: deque[View] = deque()
+        self._reading: asyncio.Task[None] | None = None
+        self._rewind_due = False
+        self._acked_ahead = False
+        self._failing = False
+        self._closed = False
+
+    @property
+    def waiting_for(self) -> str:
+        """What ends the wait when ``next`` gave None: "append", "read" (storage answers) or "retry" (a timer)."""
+        if self._failing:
+            return "retry"
+        return "read" if self._reading is not None else "append"
+
+    @property
+    def held_entries(self) -> int:
+        """Entries read and not yet delivered."""
+        return sum(view.count for view in self._held)
+
+    def next(self, entries_max: int) -> View | None:
+        """The next entries, in order; None when there are none now (see ``waiting_for``)."""
+        while True:
+            while self._held:
+                view = self._held.popleft()
+                if not self._acked_ahead:
+                    return view
+                left = self._unacknowledged(view)
+                if left is not None:
+                    return left
+            if not self.idle:
+                return None
+            self._acked_ahead = False
+            entries = min(max(entries_max, 1), self._settings.dispatcher_max_read_batch_size)
+            size = self._settings.dispatcher_max_read_size_bytes
+            try:
+                views = self.cursor.read_nowait(entries, size)
+            except (ManagedLedgerFencedError, ManagedLedgerClosedError):
+                return None  # the topic is on its way out and sends its consumers away, one after the other
+            if views is None:
+                self._start("read", partial(self.cursor.read, entries, size), front=False)
+                return None
+            if not views:
+                return None
+            self._held.extend(views)
+
+    def give_back(self, view: View) -> None:
+        """``view`` could not be delivered now; it comes first again."""
+        self._held.appendleft(view)
+
+    def replay(self, positions: list[Position]) -> bool:
+        """Read ``positions`` again, ahead of all else; False while a read is under way (ask again later)."""
+        if not self.idle:
+            return False
+        self._acked_ahead = True  # some may be acknowledged before they are sent
+        self._start("replay", partial(self.cursor.replay, positions), front=True)
+        return True
+
+    @property
+    def idle(self) -> bool:
+        """Whether a read could start now."""
+        return self._reading is None and not self._closed
+
+    def first_partial(self, view: View) -> int | None:
+        """Run index of the first batch in ``view`` that is acknowledged in part."""
+        cursor = self.cursor
+        if not cursor.has_partial_batches:
+            return None
+        run = view.run
+        for i in range(view.start, view.stop):
+            if cursor.ack_set(run.position(i)) is not None:
+                return i
+        return None
+
+    def acknowledged_ahead(self) -> None:
+        """Something may have been acknowledged before it was delivered: look before delivering what is held."""
+        if self._held or self._reading is not None:
+            self._acked_ahead = True
+
+    def rewind(self) -> None:
+        """Drop what is held and start over at the first unacknowledged entry."""
+        self._held.clear()
+        if self._reading is not None:
+            self._rewind_due = True
+        else:
+            self.cursor.rewind()
+
+    async def settle(self) -> None:
+        """Wait until no read is under way; what is held is dropped. For a reset of the cursor."""
+        while self._reading is not None:
+            self._rewind_due = True
+            await asyncio.wait([self._reading])
+        self._held.clear()
+
+    def close(self) -> None:
+        self._closed = True
+        self._held.clear()
+
+    def _start(self, what: str, call: Callable[[], Awaitable[list[View]]], front: bool) -> None:
+        self._reading = self._scope.spawn(what, self._fetch(call, front))
+
+    async def _fetch(self, call: Callable[[], Awaitable[list[View]]], front: bool) -> None:
+        views: list[View] = []
+        try:
+            views = await self._insist(call)
+        finally:
+            self._reading = None
+            self._failing = False
+        if self._closed:
+            return
+        if self._rewind_due:
+            self._rewind_due = False
+            self.cursor.rewind()
+        elif front:
+            self._held.extendleft(reversed(views))
+        else:
+            self._held.extend(views)
+        self._ready()
+
+    async def _insist(self, call: Callable[[], Awaitable[list[View]]]) -> list[View]:
+        """Try until it works or a rewind makes it pointless; storage may be away for a while."""
+        while not self._rewind_due:
+            try:
+                views = await call()
+            except MagnetarError as error:
+                if not self._failing:
+                    self._failing = True
+                    log.warning(
+                        "reading failed, trying again cursor=%s: %s", self.cursor.name, error
+                    )
+            else:
+                self._backoff.reset()
+                return views
+            await asyncio.sleep(self._backoff.next_s(self._entropy.random()))
+        return []
+
+    def _unacknowledged(self, view: View) -> View | None:
+        """The first run of entries in ``view`` that are still due; what follows a gap is held again."""
+        run, cursor = view.run, self.cursor
+        start = view.start
+        while start < view.stop and cursor.is_acknowledged(run.position(start)):
+            start += 1
+        if start == view.stop:
+            return None
+        stop = start + 1
+        while stop < view.stop and not cursor.is_acknowledged(run.position(stop)):
+            stop += 1
+        if stop < view.stop:
+            self._held.appendleft(View(run, stop, view.stop))
+        return View(run, start, stop)

@@ -1,0 +1,320 @@
+"""The topics that this broker serves now: loaded once however many ask, unloaded, counted."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from engine.base.clock import Clock
+from engine.base.entropy import Entropy
+from engine.base.errors import MagnetarError
+from engine.base.names import NamespaceName, TopicName
+from engine.base.tasks import TaskScope
+from engine.broker.errors import BrokerError, NotAllowed, PersistenceError, ServiceNotReady
+from engine.broker.limits import DataPathSettings
+from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
+from engine.broker.topics.topic import Topic
+from engine.ledger.errors import NotEnoughBookiesError
+from engine.managed.errors import ManagedLedgerFencedError
+from engine.managed.factory import ManagedLedgerFactory
+from engine.managed.ledger import ManagedLedger
+from engine.managed.settings import LedgerConfig
+
+log = logging.getLogger(__name__)
+
+TICK_S = 1.0
+UNLOAD_PARALLEL = 32
+BOOKIES_RETRY_S = 0.25
+
+
+class Throttled(Protocol):
+    """A session as far as the broker's publish budget knows it."""
+
+    def hold(self, reason: str) -> None: ...
+
+    def release(self, reason: str) -> None: ...
+
+
+class TopicRegistry:
+    """Loads, finds and unloads topics.
+
+    ``start`` begins the one-second tick that turns counters into rates, and the check of retention.
+
+    Every method raises BrokerError where it refuses. ``ledger_config`` makes a managed ledger's settings from a topic's
+    policies.
+    """
+
+    def __init__(
+        self,
+        *,
+        factory: ManagedLedgerFactory,
+        ownership: Ownership,
+        namespaces: Namespaces,
+        identity: BrokerIdentity,
+        clock: Clock,
+        entropy: Entropy,
+        settings: DataPathSettings,
+        ledger_config: Callable[[TopicPolicies], LedgerConfig],
+    ) -> None:
+        self.factory = factory
+        self.ownership = ownership
+        self.namespaces = namespaces
+        self.identity = identity
+        self.clock = clock
+        self.entropy = entropy
+        self.settings = settings
+        self._ledger_config = ledger_config
+        self._scope = TaskScope("topics", self._task_failed)
+        self._loaded: dict[str, Topic] = {}
+        self._loading: dict[str, asyncio.Task[Topic]] = {}
+        self._leaving: dict[str, asyncio.Task[None]] = {}
+        self._deleting: dict[str, None] = {}
+        self._producer_names = 0
+        self.publish_bytes_pending = 0
+        """Unconfirmed publish bytes of all connections; sessions stop reading above the broker's bound."""
+        self._throttled: dict[Throttled, None] = {}
+        self.load_failures = 0
+        self.loads = 0
+
+    def start(self) -> None:
+        """Begin the tick; call once, inside the running loop."""
+        self._scope.spawn("tick", self._tick())
+        self._scope.spawn("retention", self._keep_retention())
+
+    async def close(self, deadline_s: float = 15.0) -> None:
+        """Unload every topic, then stop; what is not done by the deadline is cut off."""
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self.unload_where(lambda _: True)
+        except TimeoutError:
+            log.warning("topics left at the deadline count=%d", len(self._loaded))
+        await self._scope.close()
+
+    def _task_failed(self, name: str, error: BaseException) -> None:
+        # A refused load is the answer to whoever asked; anything else is our fault.
+        if not isinstance(error, BrokerError):
+            log.error("task failed name=%s", name, exc_info=error)
+
+    def loaded(self, name: TopicName) -> Topic | None:
+        """The topic when it is served now."""
+        return self._loaded.get(name.full)
+
+    def topics(self, namespace: NamespaceName | None = None) -> list[Topic]:
+        """Topics served now, by name."""
+        return [
+            self._loaded[name]
+            for name in sorted(self._loaded)
+            if namespace is None or self._loaded[name].name.namespace == namespace
+        ]
+
+    def producer_name(self) -> str:
+        """A name no other producer of the cluster has: cluster, this broker process, a counter."""
+        self._producer_names += 1
+        return f"{self.identity.cluster}-{self.identity.instance}-{self._producer_names}"
+
+    async def get(self, name: TopicName, *, create: bool) -> Topic:
+        """The topic, loaded when it is not; ``create``: the client allows its creation (policy decides with it).
+
+        Cancel-safe: the load goes on for others. Raises ServiceNotReady (not owned, leaving, or not loaded in time),
+        TopicNotFound, NotAllowed, PersistenceError.
+        """
+        topic = self._loaded.get(name.full)
+        if topic is not None:
+            return topic
+        if not name.persistent:
+            raise NotAllowed(
+                f"Topic {name} is non-persistent, which this broker does not serve yet"
+            )
+        await self.ownership.resume(name)
+        self.ownership.check_owned(name)
+        self._check_staying(name)
+        # Asked anew by each caller: whether a topic may be created depends on who asks.
+        if name.full not in self._loading:
+            await self.namespaces.ensure_topic(name, create=create)
+        task = self._loading.get(name.full)
+        if task is None:
+            topic = self._loaded.get(name.full)
+            if topic is not None:
+                return topic
+            self._check_staying(name)
+            task = self._scope.spawn(f"load {name}", self._load(name))
+            self._loading[name.full] = task
+            task.add_done_callback(lambda _: self._loading.pop(name.full, None))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise ServiceNotReady(f"Topic {name} is being unloaded") from None
+            raise
+
+    def _check_staying(self, name: TopicName) -> None:
+        if name.full in self._leaving:
+            raise ServiceNotReady(f"Topic {name} is being unloaded")
+        if name.full in self._deleting:
+            raise ServiceNotReady(f"Topic {name} is being deleted")
+
+    async def _load(self, name: TopicName) -> Topic:
+        self.ownership.check_owned(name)
+        try:
+            async with asyncio.timeout(self.settings.topic_load_timeout_seconds):
+                topic = await self._open(name)
+        except TimeoutError as error:
+            self.load_failures += 1
+            raise ServiceNotReady(
+                f"Topic {name} was not loaded within {self.settings.topic_load_timeout_seconds} s"
+            ) from error
+        except BrokerError:
+            self.load_failures += 1
+            raise
+        except MagnetarError as error:
+            self.load_failures += 1
+            log.warning("topic not loaded topic=%s: %s", name, error)
+            raise PersistenceError(f"Topic {name} could not be loaded: {error}") from error
+        self.loads += 1
+        self._loaded[name.full] = topic
+        return topic
+
+    async def _open(self, name: TopicName) -> Topic:
+        policies = await self.namespaces.policies(name)
+        ledger = await self._open_ledger(name, self._ledger_config(policies))
+        try:
+            self.ownership.check_owned(name)  # it may have gone while the ledger was being opened
+        except BrokerError:
+            await ledger.close()
+            raise
+        if ledger.ended:  # taken over while it was being handed to us
+            raise ServiceNotReady(f"Topic {name} was opened by another broker")
+        return Topic(name, ledger, policies, self)
+
+    async def _open_ledger(self, name: TopicName, config: LedgerConfig) -> ManagedLedger:
+        """Open it, waiting for a bookie that is just starting again.
+
+        Refusing at once would be worse: clients come again after longer and longer pauses.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.settings.topic_load_timeout_seconds / 2
+        while True:
+            try:
+                return await self.factory.open(name.managed_ledger_name, config)
+            except NotEnoughBookiesError:
+                if loop.time() >= until:
+                    raise
+                await asyncio.sleep(BOOKIES_RETRY_S)
+
+    async def unload(self, name: TopicName) -> bool:
+        """Close the topic gracefully: clients are told to look it up again. False when it was not loaded."""
+        loading = self._loading.get(name.full)
+        if loading is not None:
+            await asyncio.wait([loading])
+        topic = self._loaded.get(name.full)
+        if topic is None:
+            return False
+        await asyncio.shield(self._leave(topic))
+        return True
+
+    def reload(self, topic: Topic) -> None:
+        """Its ledger can no longer be written: close it; the next client that comes loads it anew."""
+        if self._loaded.get(topic.name.full) is topic and not self._scope.closed:
+            self._leave(topic)
+
+    def _leave(self, topic: Topic) -> "asyncio.Task[None]":
+        full = topic.name.full
+        task = self._leaving.get(full)
+        if task is None:
+            task = self._scope.spawn(f"unload {full}", self._unload(topic))
+            self._leaving[full] = task
+        return task
+
+    async def _unload(self, topic: Topic) -> None:
+        full = topic.name.full
+        self._loaded.pop(full, None)
+        try:
+            await topic.close()
+        finally:
+            self._leaving.pop(full, None)
+
+    async def unload_where(self, chosen: Callable[[TopicName], bool]) -> int:
+        """Unload the topics that ``chosen`` accepts, some at a time; how many there were."""
+        loading = [task for name, task in self._loading.items() if chosen(TopicName.parse(name))]
+        if loading:
+            await asyncio.wait(loading)
+        names = [topic.name for topic in self.topics() if chosen(topic.name)]
+        gate = asyncio.Semaphore(UNLOAD_PARALLEL)
+
+        async def one(name: TopicName) -> None:
+            async with gate:
+                await self.unload(name)
+
+        await asyncio.gather(*(one(name) for name in names))
+        return len(names)
+
+    def abandon_where(self, chosen: Callable[[TopicName], bool]) -> None:
+        """Another broker may serve the topics that ``chosen`` accepts: confirm nothing more, send their clients away.
+
+        What is being loaded is refused by its own check of the ownership.
+        """
+        for topic in self.topics():
+            if chosen(topic.name):
+                topic.ledger.fenced(ManagedLedgerFencedError("its bundle was lost"))
+
+    async def delete(self, name: TopicName, *, force: bool) -> None:
+        """Delete the topic and its data. Refused with producers, consumers or subscriptions unless ``force``."""
+        topic = await self.get(name, create=False)
+        if not force and (topic.producers or topic.subscription_names):
+            raise NotAllowed(f"Topic {name} has {topic.use}")
+        self._check_staying(name)
+        self._deleting[name.full] = None  # nobody makes it anew before all of it is gone
+        try:
+            await self.unload(name)
+            await self.factory.delete(name.managed_ledger_name)
+        finally:
+            del self._deleting[name.full]
+
+    def publish_started(self, session: "Throttled", size: int) -> None:
+        """``size`` bytes more wait to be confirmed; above the bound, whoever publishes is not read from."""
+        self.publish_bytes_pending += size
+        if self.publish_bytes_pending > self.settings.max_message_publish_buffer_size:
+            self._throttled[session] = None
+            session.hold("broker")
+
+    def publish_ended(self, size: int) -> None:
+        self.publish_bytes_pending -= size
+        if self._throttled and self.publish_bytes_pending <= (
+            self.settings.max_message_publish_buffer_size // 2
+        ):
+            throttled, self._throttled = self._throttled, {}
+            for session in throttled:
+                session.release("broker")
+
+    def unthrottle(self, session: "Throttled") -> None:
+        """It is gone."""
+        self._throttled.pop(session, None)
+
+    async def _keep_retention(self) -> None:
+        """Time alone lets acknowledged ledgers go, and policies change: look at every topic now and then."""
+        while True:
+            await asyncio.sleep(self.settings.retention_check_interval_in_seconds)
+            for topic in self.topics():
+                if not topic.closing:
+                    await self._refresh(topic)
+
+    async def _refresh(self, topic: Topic) -> None:
+        try:
+            policies = await self.namespaces.policies(topic.name)
+            if policies == topic.policies:
+                topic.ledger.trim_soon()
+            else:
+                topic.policies = policies
+                await topic.ledger.update_config(self._ledger_config(policies))
+        except MagnetarError as error:
+            log.debug("policies not looked at topic=%s: %s", topic.name, error)
+
+    async def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        while True:
+            await asyncio.sleep(TICK_S)
+            now = loop.time()
+            for topic in self._loaded.values():
+                topic.tick(now - before)
+            before = now

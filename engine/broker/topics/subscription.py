@@ -1,0 +1,337 @@
+"""One subscription: a cursor, the dispatcher over it, and the consumers attached."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engine.base.ids import Position
+from engine.base.tasks import TaskScope
+from engine.broker.dispatch.consumer import Consumer, SubscriptionType, count_bits
+from engine.broker.dispatch.redelivery import RedeliveryCounts
+from engine.broker.dispatch.shared import SharedDispatcher
+from engine.broker.dispatch.single import Dispatcher, SingleDispatcher
+from engine.broker.dispatch.source import EntrySource
+from engine.broker.errors import BrokerError, ConsumerBusy, NotAllowed, ServiceNotReady
+from engine.broker.topics.counters import Traffic
+from engine.managed.cursors.cursor import Cursor
+from engine.wire import commands
+
+if TYPE_CHECKING:
+    from engine.broker.topics.topic import Topic
+
+
+class Subscription:
+    """Attach, acknowledge, redeliver, move. Methods raise BrokerError where they refuse."""
+
+    def __init__(self, topic: "Topic", cursor: Cursor) -> None:
+        self.topic = topic
+        self.cursor = cursor
+        self.name = cursor.name
+        self.durable = cursor.durable
+        self._registry = topic.registry
+        self._settings = topic.registry.settings
+        self._clock = topic.registry.clock
+        self._scope = TaskScope(f"subscription {topic.name} {self.name}")
+        self._counts = RedeliveryCounts()
+        self._source = EntrySource(
+            cursor, self._scope, self._settings, topic.registry.entropy, self.wake
+        )
+        self._dispatcher: Dispatcher | None = None
+        self.kind: SubscriptionType | None = None
+        self._moving = asyncio.Lock()
+        self._closed = False
+        self.out = Traffic()
+        """Of consumers that have left; with those attached it makes the subscription's total."""
+        cursor.on_unblocked = self.wake
+        self.flow_ms = 0
+        self.consumed_ms = 0
+        self.acked_ms = 0
+        self.advanced_ms = 0
+        self._mark_delete = cursor.mark_delete
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended and takes no consumer any more."""
+        return self._closed
+
+    @property
+    def consumers(self) -> list[Consumer]:
+        """Attached consumers in order of joining."""
+        return [] if self._dispatcher is None else self._dispatcher.consumers
+
+    @property
+    def active(self) -> Consumer | None:
+        """The consumer that receives, where there is only one."""
+        return None if self._dispatcher is None else self._dispatcher.active
+
+    @property
+    def paused_for(self) -> str | None:
+        """The event that dispatch waits for; None when it waits for nothing."""
+        reason = "consumer" if self._dispatcher is None else self._dispatcher.paused_for
+        return "acks" if reason == "append" and self.cursor.blocked is not None else reason
+
+    @property
+    def replaying(self) -> int:
+        """Entries queued to be sent again."""
+        dispatcher = self._dispatcher
+        return len(dispatcher.replay) if isinstance(dispatcher, SharedDispatcher) else 0
+
+    @property
+    def delayed(self) -> int:
+        """Entries set aside until the time they are to be delivered."""
+        dispatcher = self._dispatcher
+        return dispatcher.delayed if isinstance(dispatcher, SharedDispatcher) else 0
+
+    @property
+    def blocked(self) -> bool:
+        """At its limit of unacknowledged messages."""
+        dispatcher = self._dispatcher
+        return isinstance(dispatcher, SharedDispatcher) and dispatcher.blocked
+
+    def wake(self) -> None:
+        """Something that dispatch may wait for has happened."""
+        if self._dispatcher is not None:
+            self._dispatcher.wake()
+
+    def tell_end(self) -> None:
+        """REACHED_END_OF_TOPIC, once per consumer, when the topic is sealed and all of it is acknowledged.
+
+        Only to Java clients: the others close the connection on this command.
+        """
+        if not self.topic.terminated or self.cursor.backlog_entries():
+            return
+        for consumer in self.consumers:
+            outlet = consumer.outlet
+            if not consumer.told_end and outlet.client_version.startswith("Pulsar-Java"):
+                consumer.told_end = True
+                outlet.send(commands.reached_end_of_topic(consumer.consumer_id))
+
+    # --- consumers ------------------------------------------------------------------------------
+
+    async def attach(self, consumer: Consumer) -> bool:
+        """Let ``consumer`` receive. False: this subscription was deleted meanwhile, make a new one.
+
+        Raises ConsumerBusy. A holder of an Exclusive subscription on another connection is asked for a sign of life.
+        Waits while the cursor is being moved; cancel-safe.
+        """
+        while True:
+            async with self._moving:
+                if self._closed:
+                    return False
+                if self.topic.closing:
+                    raise ServiceNotReady(f"Topic {self.topic.name} is being unloaded")
+                holder = self._obstacle(consumer)
+                if holder is None:
+                    self._attach(consumer)
+                    return True
+            if holder.outlet is not consumer.outlet and not await holder.outlet.is_alive():
+                self.detach(holder)
+                continue
+            if holder.subscription is self:
+                raise ConsumerBusy("Exclusive consumer is already connected")
+
+    def _obstacle(self, consumer: Consumer) -> Consumer | None:
+        """Who keeps ``consumer`` from attaching (D8)."""
+        present = self.consumers
+        if not present:
+            return None
+        if self.kind != consumer.kind:
+            assert self.kind is not None
+            raise ConsumerBusy(
+                f"Subscription is of different type. Active subscription type of '{self.kind.title}' is different than "
+                f"the connecting consumer's type '{consumer.kind.title}'."
+            )
+        return present[0] if consumer.kind == SubscriptionType.EXCLUSIVE else None
+
+    def _attach(self, consumer: Consumer) -> None:
+        if self._dispatcher is None or self.kind != consumer.kind:
+            self._dispatcher = self._make_dispatcher(consumer.kind)
+            self.kind = consumer.kind
+        consumer.subscription = self
+        self._dispatcher.add(consumer)
+
+    def _make_dispatcher(self, kind: SubscriptionType) -> Dispatcher:
+        if kind == SubscriptionType.SHARED:
+            return SharedDispatcher(self._source, self._settings, self._clock, self._counts)
+        if kind == SubscriptionType.KEY_SHARED:
+            raise NotAllowed("Key_Shared subscriptions are not supported yet")
+        name = self.topic.name
+        return SingleDispatcher(
+            kind,
+            self._source,
+            self._settings,
+            self._clock,
+            topic=name.full,
+            partition=name.partition,
+        )
+
+    def detach(self, consumer: Consumer) -> None:
+        """It left: what it held goes to others, or back to the cursor. Safe to call twice."""
+        if consumer.subscription is self:
+            self._detach(consumer)
+            if not self.consumers:
+                self.topic.abandoned(self)
+
+    def _detach(self, consumer: Consumer) -> None:
+        consumer.subscription = None
+        assert self._dispatcher is not None
+        self.out.messages.total += consumer.out.messages.total
+        self.out.bytes.total += consumer.out.bytes.total
+        self.consumed_ms = max(self.consumed_ms, consumer.consumed_ms)
+        self._dispatcher.remove(consumer)
+
+    def disconnect(self, *, moving: bool = False) -> None:
+        """Send all consumers away; they come back by themselves. ``moving``: to the place the cursor gets now."""
+        for consumer in list(self.consumers):
+            self._detach(consumer)
+            consumer.outlet.drop_consumer(consumer.consumer_id)
+        if not moving:
+            self.topic.abandoned(self)
+        elif not self.durable:
+            self.topic.abandoned_later(self)
+
+    # --- acknowledgements -----------------------------------------------------------------------
+
+    def acknowledge(self, consumer: Consumer, positions: list[Position]) -> None:
+        """Whole entries, individually."""
+        assert self._dispatcher is not None
+        self.cursor.acknowledge(positions)
+        self._acked(consumer, self._dispatcher.acknowledged(consumer, positions))
+
+    def acknowledge_partly(
+        self, consumer: Consumer, position: Position, ack_set: Sequence[int]
+    ) -> None:
+        """Part of a batch; bits set are still due."""
+        assert self._dispatcher is not None
+        if self.cursor.acknowledge_batch(position, ack_set):
+            self._acked(consumer, self._dispatcher.acknowledged(consumer, [position]))
+        else:
+            left = count_bits(list(self.cursor.ack_set(position) or ack_set))
+            self._dispatcher.acknowledged_partly(consumer, position, left)
+
+    def acknowledge_cumulative(
+        self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()
+    ) -> None:
+        """Everything up to ``position``. Ignored on types without order, as in Pulsar.
+
+        Raises InvalidPositionError.
+        """
+        if self.kind not in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER):
+            return
+        assert self._dispatcher is not None
+        before = self.cursor.backlog_entries()
+        self.cursor.acknowledge_cumulative(position, ack_set)
+        self._dispatcher.acknowledged_up_to(position)
+        self._acked(consumer, before - self.cursor.backlog_entries())
+
+    def _acked(self, consumer: Consumer, messages: int) -> None:
+        now_ms = self._clock.wall_ms()
+        consumer.acknowledged(messages, now_ms)
+        self.acked_ms = now_ms
+        if self.topic.terminated:
+            self.tell_end()
+        if self.cursor.mark_delete != self._mark_delete:
+            self._mark_delete = self.cursor.mark_delete
+            self.advanced_ms = now_ms
+
+    def redeliver(
+        self, consumer: Consumer, positions: list[Position] | None, epoch: int | None
+    ) -> None:
+        """Send again: ``positions`` still out at ``consumer``, or all; types with order start over."""
+        if epoch is not None and (consumer.epoch is None or epoch > consumer.epoch):
+            consumer.epoch = epoch
+        if self._dispatcher is not None:
+            self._dispatcher.redeliver(consumer, positions)
+
+    def flow(self, consumer: Consumer, permits: int) -> None:
+        """``consumer`` takes ``permits`` (>= 1) more messages (D1, D2)."""
+        consumer.permits += permits
+        self.flow_ms = consumer.flow_ms = self._clock.wall_ms()
+        self.wake()
+        if self.topic.terminated:
+            self.tell_end()
+
+    # --- moving the cursor ----------------------------------------------------------------------
+
+    async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        """Disconnect the consumers, then make ``position`` the next entry delivered (D7); durable before it returns.
+
+        ``ack_set``: of the batch at ``position`` only the messages set here are delivered.
+
+        Raises ServiceNotReady while another reset is under way, or when deleted meanwhile.
+        """
+        if self._moving.locked():
+            raise BrokerError("Failed to reset: another reset of the subscription is in progress")
+        async with self._moving:
+            if self._closed:
+                raise ServiceNotReady("Subscription was deleted")
+            self.disconnect(moving=True)
+            await self._source.settle()
+            self._forget()
+            await self.cursor.reset(position)
+            if any(ack_set):
+                self.cursor.acknowledge_batch(position, ack_set)
+                await self.cursor.persisted()
+
+    async def skip(self, entries: int) -> None:
+        """Acknowledge the first ``entries`` unacknowledged entries; durable before it returns."""
+        self._look_before_sending()
+        try:
+            await self.cursor.skip(entries)
+        finally:
+            self._moved()  # acknowledged they are, whoever stopped waiting for it to be durable
+
+    async def clear(self) -> None:
+        """Acknowledge everything; durable before it returns."""
+        self._look_before_sending()
+        try:
+            await self.cursor.clear()
+        finally:
+            self._moved()  # acknowledged they are, whoever stopped waiting for it to be durable
+
+    async def acknowledge_before(self, position: Position) -> None:
+        """Acknowledge everything up to ``position`` for an administrator; durable before it returns."""
+        if position > self.cursor.mark_delete:
+            self.cursor.acknowledge_cumulative(position)
+            self._moved()
+        await self.cursor.persisted()
+
+    def _look_before_sending(self) -> None:
+        """What was read may be acknowledged from now on, before that is durable: also the batch of which a part is
+        confirmed, and what is left of it is not known any more."""
+        if self._dispatcher is not None:
+            self._dispatcher.acknowledged_up_to(self.cursor.mark_delete)
+
+    def _moved(self) -> None:
+        if self._dispatcher is not None:
+            self._dispatcher.acknowledged_up_to(self.cursor.mark_delete)
+        self.wake()
+
+    def _forget(self) -> None:
+        self._counts = RedeliveryCounts()
+        self._dispatcher = None
+        self.kind = None
+
+    def end(self) -> None:
+        """Nobody can attach any more; see ``Topic.abandoned``."""
+        self._closed = True
+        self.stop()
+
+    async def close(self, *, force: bool) -> None:
+        """End for good, before its cursor is deleted. Raises ConsumerBusy with consumers attached and not ``force``."""
+        async with self._moving:
+            if self.consumers and not force:
+                raise ConsumerBusy("Subscription has active connected consumers")
+            self._closed = True
+            self.disconnect(moving=True)
+            self._source.close()
+            await self._scope.close()
+
+    def stop(self) -> None:
+        """The topic closes: no more reads."""
+        self._source.close()
+        self._scope.cancel()
+
+    def tick(self, elapsed_s: float) -> None:
+        for consumer in self.consumers:
+            consumer.tick(elapsed_s)

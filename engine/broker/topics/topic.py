@@ -1,0 +1,425 @@
+"""One topic served here: its producers, its subscriptions, and the way of a run of entries into its managed ledger."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from engine.base.errors import WorldError
+from engine.base.ids import EARLIEST, Position
+from engine.base.names import TopicName
+from engine.base.tasks import TaskScope
+from engine.broker.dispatch.consumer import Consumer
+from engine.broker.errors import (
+    BrokerError,
+    NotAllowed,
+    PersistenceError,
+    ProducerBusy,
+    ServiceNotReady,
+    SubscriptionNotFound,
+    TopicTerminated,
+)
+from engine.broker.ports import TopicPolicies
+from engine.broker.topics.counters import Traffic
+from engine.broker.topics.subscription import Subscription
+from engine.managed.cursors.cursor import Cursor
+from engine.managed.errors import (
+    AppendFailedError,
+    CursorNotFoundError,
+    InvalidPositionError,
+    ManagedLedgerError,
+    ManagedLedgerTerminatedError,
+)
+from engine.managed.ledger import InitialPosition, ManagedLedger
+from engine.managed.writing.appends import AppendSink
+from engine.wire.batches import read_metadata
+from engine.wire.kernels import SendRun
+
+if TYPE_CHECKING:
+    from engine.broker.topics.producer import Producer
+    from engine.broker.topics.registry import TopicRegistry
+
+log = logging.getLogger(__name__)
+
+RESERVED_CURSORS = ("pulsar.repl", "pulsar.dedup")
+"""Cursors with these prefixes are the broker's own."""
+
+RETURN_GRACE_S = 60.0
+"""How long a non-durable subscription without consumers is kept after a seek."""
+CONFIRM_GRACE_S = 3.0
+"""How long a closing topic waits for what its producers sent, before it sends them away."""
+
+
+class Topic:
+    """Made by the registry around an open managed ledger. Methods raise BrokerError where they refuse."""
+
+    def __init__(
+        self,
+        name: TopicName,
+        ledger: ManagedLedger,
+        policies: TopicPolicies,
+        registry: "TopicRegistry",
+    ) -> None:
+        self.name = name
+        self.ledger = ledger
+        self.policies = policies
+        self.registry = registry
+        self.scope = TaskScope(f"topic {name}")
+        self.producers: dict[str, Producer] = {}
+        self.subscriptions: dict[str, Subscription] = {}
+        self.closing = False
+        self.published = Traffic()
+        self.chunks_published = False
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._leaving: dict[str, asyncio.Task[None]] = {}
+        """Cursors being deleted, by name: who subscribes under the name must not get the old one."""
+        self._last_message = (EARLIEST, -1)
+        for cursor_name in sorted(ledger.cursors):
+            if not cursor_name.startswith(RESERVED_CURSORS):
+                self._add_subscription(ledger.cursors[cursor_name])
+        ledger.on_cursor_read(self._came_back)
+        self._stop_listening = ledger.on_appended(self._wake)
+        ledger.on_fenced(lambda: registry.reload(self))
+
+    @property
+    def use(self) -> str:
+        """What keeps the topic from being deleted, for messages."""
+        return f"{len(self.producers)} producers and {len(self.subscription_names)} subscriptions"
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """Subscriptions that are or may be stored and cannot be used now, and why. They come back by themselves."""
+        found = self.ledger.unread_cursors
+        return {
+            name: found[name] for name in sorted(found) if not name.startswith(RESERVED_CURSORS)
+        }
+
+    @property
+    def subscription_names(self) -> list[str]:
+        """All subscriptions, sorted, whether they can be used now or not."""
+        return sorted({**self.subscriptions, **self.unread})
+
+    @property
+    def terminated(self) -> bool:
+        return self.ledger.terminated is not None
+
+    # --- publishing -----------------------------------------------------------------------------
+
+    def publish(self, producer: AppendSink, run: SendRun) -> None:
+        """Append ``run``; its fate goes to ``producer``, maybe within this call."""
+        self.ledger.append(run, producer)
+
+    def stored(self, messages: int, size: int) -> None:
+        """Count what became durable."""
+        self.published.messages.total += messages
+        self.published.bytes.total += size
+
+    def _wake(self) -> None:
+        """Entries were appended (D2)."""
+        for subscription in self.subscriptions.values():
+            subscription.wake()
+
+    async def add_producer(self, producer: "Producer") -> None:
+        """Let ``producer`` publish.
+
+        Raises ServiceNotReady, TopicTerminated, ProducerBusy (name taken), PersistenceError (nothing can be stored).
+
+        A holder of the name on another connection is asked for a sign of life; a newer epoch of the same connection and
+        id replaces the older one. Cancel-safe.
+        """
+        while True:
+            self._check_open()
+            if self.terminated:
+                raise TopicTerminated("Topic was already terminated")
+            await self._check_writable()
+            holder = self.producers.get(producer.name)
+            if holder is None:
+                self.producers[producer.name] = producer
+                return
+            if holder.outlet is producer.outlet:
+                if holder.producer_id == producer.producer_id and producer.epoch > holder.epoch:
+                    holder.leave()
+                    continue
+            elif not await holder.outlet.is_alive():
+                if self.producers.get(producer.name) is holder:
+                    holder.leave()
+                continue
+            if self.producers.get(producer.name) is not holder:
+                continue
+            raise ProducerBusy(
+                f"Producer with name '{producer.name}' is already connected to topic '{self.name}'"
+            )
+
+    async def _check_writable(self) -> None:
+        """Refuse who would come, fail and come again for as long as there is no ledger to write to."""
+        try:
+            await self.ledger.writable()
+        except AppendFailedError as error:
+            raise PersistenceError(f"Topic {self.name} cannot be written: {error}") from error
+        except ManagedLedgerTerminatedError as error:
+            raise TopicTerminated("Topic was already terminated") from error
+        except ManagedLedgerError as error:
+            raise ServiceNotReady(f"Topic {self.name} is being unloaded") from error
+        self._check_open()
+
+    def remove_producer(self, producer: "Producer") -> None:
+        """It left. Safe to call twice."""
+        if self.producers.get(producer.name) is producer:
+            del self.producers[producer.name]
+
+    # --- subscriptions --------------------------------------------------------------------------
+
+    async def subscribe(
+        self,
+        consumer: Consumer,
+        name: str,
+        *,
+        durable: bool,
+        initial: Position | InitialPosition,
+        properties: dict[str, str],
+        replicated: bool = False,
+    ) -> Subscription:
+        """Attach ``consumer`` to the subscription ``name``, made if missing. ``initial`` counts only then.
+
+        Raises ConsumerBusy, NotAllowed (durable onto non-durable or reverse), SubscriptionNotFound (may not be made),
+        ServiceNotReady. Cancel-safe: the subscription may remain, without the consumer.
+        """
+        while True:
+            subscription = await self._ensure_subscription(name, durable, initial, properties)
+            if subscription.durable != durable:
+                kind = "Durable" if subscription.durable else "NonDurable"
+                raise NotAllowed(f"{kind} subscription with the same name already exists.")
+            try:
+                if await subscription.attach(consumer):
+                    return subscription
+            finally:
+                if not subscription.consumers:
+                    self.abandoned(subscription)  # made for this consumer, which did not come
+
+    def _changing(self, name: str) -> asyncio.Lock:
+        """Held while a subscription of this name is made or deleted: another's storage may be silent for long."""
+        lock = self._locks.get(name)
+        if lock is None:
+            lock = self._locks[name] = asyncio.Lock()
+        return lock
+
+    async def _ensure_subscription(
+        self,
+        name: str,
+        durable: bool,
+        initial: Position | InitialPosition,
+        properties: dict[str, str],
+    ) -> Subscription:
+        self._check_open()
+        subscription = self.subscriptions.get(name)
+        if subscription is not None and not subscription.closed:
+            return subscription
+        while True:  # whoever comes during a deletion waits for its end
+            leaving = self._leaving.get(name)
+            if leaving is not None:
+                await asyncio.wait([leaving])
+            async with self._changing(name):
+                self._check_open()
+                subscription = self.subscriptions.get(name)
+                if subscription is not None:
+                    return subscription
+                if name in self._leaving:
+                    continue
+                if durable and not self.policies.auto_subscription:
+                    raise SubscriptionNotFound("Subscription does not exist")
+                return await self._make_subscription(name, durable, initial, properties)
+
+    async def create_subscription(
+        self, name: str, initial: Position | InitialPosition, properties: dict[str, str]
+    ) -> Subscription | None:
+        """A new durable subscription for an administrator; None when it exists.
+
+        Raises ServiceNotReady when it is not known whether it exists now; try again.
+        """
+        self._check_open()
+        async with self._changing(name):
+            self._check_open()
+            if name in self.subscriptions:
+                return None
+            cursor = await self._open_cursor(name, True, initial, properties)
+            return None if name in self.subscriptions else self._add_subscription(cursor)
+
+    async def _make_subscription(
+        self,
+        name: str,
+        durable: bool,
+        initial: Position | InitialPosition,
+        properties: dict[str, str],
+    ) -> Subscription:
+        cursor = await self._open_cursor(name, durable, initial, properties)
+        return self.subscriptions.get(name) or self._add_subscription(cursor)
+
+    async def _open_cursor(
+        self,
+        name: str,
+        durable: bool,
+        initial: Position | InitialPosition,
+        properties: dict[str, str],
+    ) -> Cursor:
+        """A new one; or one that could not be read until now, its subscription with it (``_came_back``)."""
+        try:
+            return await self.ledger.open_cursor(
+                name, initial, durable=durable, cursor_properties=properties
+            )
+        except (WorldError, ManagedLedgerError) as error:
+            raise ServiceNotReady(f"Subscription {name} cannot be used now: {error}") from error
+
+    def _came_back(self, cursor: Cursor) -> None:
+        if not cursor.name.startswith(RESERVED_CURSORS) and not self.closing:
+            self._add_subscription(cursor)
+
+    def _add_subscription(self, cursor: Cursor) -> Subscription:
+        subscription = Subscription(self, cursor)
+        self.subscriptions[cursor.name] = subscription
+        return subscription
+
+    async def delete_subscription(self, name: str, *, force: bool = False) -> None:
+        """Raises SubscriptionNotFound, ConsumerBusy (consumers connected and not ``force``), ServiceNotReady.
+
+        After ServiceNotReady it is gone or comes back whole, its consumers with it; delete again to be sure.
+        Cancel-safe: the deletion goes on.
+        """
+        task = self.scope.spawn(f"delete {name}", self._delete_named(name, force))
+        try:
+            refusal = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise ServiceNotReady(f"Topic {self.name} is being unloaded") from None
+            raise
+        if refusal is not None:
+            raise refusal
+
+    async def _delete_named(self, name: str, force: bool) -> BrokerError | None:
+        async with self._changing(name):
+            subscription = self.subscriptions.get(name)
+            try:
+                if subscription is not None:
+                    await subscription.close(force=force)
+                    await self._delete(subscription)
+                elif name in self.unread:
+                    await self._delete_unread(name)
+                else:
+                    return SubscriptionNotFound("Subscription not found")
+            except BrokerError as error:
+                return error
+            except (WorldError, ManagedLedgerError) as error:
+                return ServiceNotReady(f"Subscription {name} is not known to be deleted: {error}")
+        return None
+
+    async def _delete_unread(self, name: str) -> None:
+        """Whoever reads the cursor just now is waited for: then it is found to be gone, or its subscription is back."""
+        try:
+            await self.ledger.delete_cursor(name)
+        except CursorNotFoundError:
+            log.debug("cursor was gone topic=%s cursor=%s", self.name, name)
+        finally:
+            back = self.subscriptions.pop(name, None)
+            if back is not None:
+                await back.close(force=True)
+
+    async def _delete(self, subscription: Subscription) -> None:
+        try:
+            await self.ledger.delete_cursor(subscription.name)
+        except CursorNotFoundError:
+            log.debug("cursor was gone topic=%s cursor=%s", self.name, subscription.name)
+        finally:
+            if self.subscriptions.get(subscription.name) is subscription:
+                del self.subscriptions[subscription.name]
+
+    def abandoned(self, subscription: Subscription) -> None:
+        """The last consumer left: a non-durable subscription goes with it, at once for whoever subscribes next."""
+        present = self.subscriptions.get(subscription.name) is subscription
+        if subscription.durable or self.closing or not present:
+            return
+        del self.subscriptions[subscription.name]
+        subscription.end()
+        name = subscription.name
+        self._leaving[name] = self.scope.spawn(f"delete {name}", self._drop(subscription))
+
+    async def _drop(self, subscription: Subscription) -> None:
+        try:
+            async with self._changing(subscription.name):
+                await self._delete(subscription)
+        finally:
+            del self._leaving[subscription.name]
+
+    def abandoned_later(self, subscription: Subscription) -> None:
+        """Its consumers were sent away by a seek and should come back; if they do not, it goes."""
+        if not self.closing:
+            self.scope.spawn(f"wait for {subscription.name}", self._drop_unused(subscription))
+
+    async def _drop_unused(self, subscription: Subscription) -> None:
+        await asyncio.sleep(RETURN_GRACE_S)
+        if not subscription.consumers:
+            self.abandoned(subscription)
+
+    async def last_message(self) -> tuple[Position, int]:
+        """Position of the last entry and the index of its last message (-1: no batch); -1:-1 when none is kept.
+
+        Cancel-safe. Raises LedgerError when it cannot be read.
+        """
+        last = self.ledger.last_confirmed
+        if last.entry_id < 0:
+            return EARLIEST, -1
+        if last != self._last_message[0]:
+            try:
+                entry = await self.ledger.read_entry(last)
+            except InvalidPositionError:
+                return EARLIEST, -1  # trimmed
+            self._last_message = (last, last_batch_index(entry.entry(0)))
+        return self._last_message
+
+    # --- life -----------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self.closing:
+            raise ServiceNotReady(f"Topic {self.name} is being unloaded")
+
+    async def close(self) -> None:
+        """Send every client away (they look the topic up again), persist cursors, close the ledger.
+
+        Producers go last: what they sent before is confirmed first, so that they do not send it twice.
+        """
+        self.closing = True
+        self._stop_listening()
+        for subscription in list(self.subscriptions.values()):
+            subscription.disconnect()
+            subscription.stop()
+        closing = self.scope.spawn("close ledger", self.ledger.close())
+        await asyncio.wait([closing], timeout=CONFIRM_GRACE_S)
+        for producer in list(self.producers.values()):
+            producer.disconnect()
+        try:
+            await closing
+        finally:
+            await self.scope.close()
+
+    async def terminate(self) -> Position:
+        """Seal the topic: producers are disconnected and cannot come back; the last entry's position."""
+        position = await self.ledger.terminate()
+        for producer in list(self.producers.values()):
+            producer.disconnect()
+        for subscription in self.subscriptions.values():
+            subscription.tell_end()
+        return position
+
+    def tick(self, elapsed_s: float) -> None:
+        """Once a second: rates from counters."""
+        self.published.tick(elapsed_s)
+        for producer in self.producers.values():
+            producer.published.tick(elapsed_s)
+        for subscription in self.subscriptions.values():
+            subscription.tick(elapsed_s)
+
+
+def last_batch_index(entry: bytes) -> int:
+    """Index of the last message of the batch ``entry``; -1 when it is no batch."""
+    metadata = read_metadata(entry)
+    if metadata is None or not metadata.HasField("num_messages_in_batch"):
+        return -1
+    return metadata.num_messages_in_batch - 1

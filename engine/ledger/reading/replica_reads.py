@@ -1,0 +1,161 @@
+"""One read of a run of entries: replica after replica (I2), each overtaken by the next when it is slow."""
+
+import asyncio
+
+from engine.ledger.cluster.bookies import Bookies
+from engine.ledger.digest import Digest
+from engine.ledger.errors import CorruptEntryError, NoSuchEntryError, ReadError
+from engine.ledger.quorum import write_set
+from engine.ledger.reading.batch_read import BatchRead
+from engine.ledger.reading.read_op import CORRUPT, DOWN, MISSING, PENDING, RangeRead
+from engine.ledger.settings import LedgerSettings
+from engine.wire.bookie_commands import EBADREQ, code_name
+
+_WORDS = {CORRUPT: "corrupt", DOWN: "unreachable", PENDING: "nothing in time"}
+
+Attempt = RangeRead | BatchRead
+
+
+class ReplicaReads:
+    """Entries ``first .. stop - 1`` of one segment. ``run`` gives the first attempt that brought the first entry.
+
+    Where every bookie holds every entry a whole run is asked of one bookie, in one request if it knows that; in a
+    striped segment each entry of a bookie that holds it. ``bytes_max`` bounds what one request brings, which are
+    about ``wanted`` entries: so many are asked for one by one. ``failures`` counts the replicas that failed.
+    """
+
+    def __init__(
+        self,
+        ledger_id: int,
+        members: tuple[str, ...],
+        write_quorum: int,
+        span: tuple[int, int],
+        bytes_max: int,
+        wanted: int,
+        *,
+        start_at: int,
+        digest: Digest,
+        bookies: Bookies,
+        settings: LedgerSettings,
+    ) -> None:
+        self.failures = 0
+        self._ledger_id = ledger_id
+        self._members = members
+        self._quorum = write_quorum
+        self._first, self._stop = span
+        self._bytes_max = bytes_max
+        self._wanted = wanted
+        self._digest = digest
+        self._bookies = bookies
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._costs = bookies.read_costs(members)
+        size = len(members)
+        self._order = sorted(range(size), key=lambda p: (self._costs[p], (p - start_at) % size))
+        self._codes: list[int] = []
+        self._running: list[tuple[Attempt, int, float]] = []  # with its turn and deadline
+
+    async def run(self) -> Attempt:
+        """Raises NoSuchEntryError when every replica lacks the first entry, ReadError when one could not say (I21:
+        damage, silence and errors never count as absence). Cancel-safe; the caller closes what it is given."""
+        settings, loop = self._settings, self._loop
+        patience = settings.speculative_read_timeout_s or settings.read_entry_timeout_s
+        asked, overtake_at = 0, 0.0
+        try:
+            while True:
+                now = loop.time()
+                if asked < self._quorum and (not self._running or now >= overtake_at):
+                    if self._running:
+                        self._mark_slow()
+                    self._ask(asked, now)
+                    asked += 1
+                    overtake_at = now + patience
+                if not self._running:
+                    raise self._failure()
+                until = min(deadline for _, _, deadline in self._running)
+                if asked < self._quorum:
+                    until = min(until, overtake_at)
+                await asyncio.wait(
+                    [op.done for op, _, _ in self._running],
+                    timeout=max(until - now, 0),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                found = self._sort_out(loop.time())
+                if found is not None:
+                    return found
+        finally:
+            for op, _, _ in self._running:
+                op.close()
+
+    def _sort_out(self, now: float) -> Attempt | None:
+        """An attempt that brought something; those that failed are dropped."""
+        for attempt in list(self._running):
+            op, turn, deadline = attempt
+            if not op.done.done() and now < deadline:
+                continue
+            self._running.remove(attempt)
+            if op.good():
+                if op.complete is False:
+                    self.failures += 1  # the rest is better asked of another replica
+                return op
+            if not op.done.done():
+                for channel in op.silent(now - self._settings.read_entry_timeout_s):
+                    channel.take_down("hangs: nothing heard since a read was sent")
+            op.close()
+            if isinstance(op, BatchRead) and self._refused(op):
+                self._ask(turn, now)
+                continue
+            self._codes.append(op.code)
+            self.failures += 1
+        return None
+
+    def _refused(self, op: BatchRead) -> bool:
+        """Whether the bookie does not know batch reads, so that it is asked again one by one."""
+        if op.code == EBADREQ:
+            self._bookies.refuses_batches(op.bookie_id)
+        return not self._bookies.knows_batches(op.bookie_id)
+
+    def _mark_slow(self) -> None:
+        for op, turn, _ in self._running:
+            if isinstance(op, BatchRead) or len(self._members) == self._quorum:
+                self._bookies.slow(self._members[self._order[turn]])
+
+    def _ask(self, turn: int, now: float) -> None:
+        """Ask the ``turn``-th best replica of each entry."""
+        op: Attempt
+        if len(self._members) > self._quorum:
+            op = self._ask_striped(turn)
+        else:
+            bookie = self._members[self._order[turn]]
+            channel = self._bookies.reading(bookie)
+            if self._stop - self._first > 1 and self._bookies.knows_batches(bookie):
+                op = BatchRead(self._ledger_id, self._first, self._stop, self._digest)
+                op.ask(channel, self._bytes_max, self._wanted)
+            else:
+                op = self._range()
+                op.ask(channel, range(self._first, self._first + len(op.codes)))
+        self._running.append((op, turn, now + self._settings.read_entry_timeout_s))
+
+    def _range(self) -> RangeRead:
+        stop = min(self._stop, self._first + min(self._wanted, self._settings.read_entries_max))
+        return RangeRead(self._ledger_id, self._first, stop, self._digest)
+
+    def _ask_striped(self, turn: int) -> RangeRead:
+        op = self._range()
+        shares: dict[int, list[int]] = {}
+        for entry in range(self._first, self._first + len(op.codes)):
+            replicas = write_set(entry, len(self._members), self._quorum)
+            replicas.sort(key=self._costs.__getitem__)
+            shares.setdefault(replicas[turn], []).append(entry)
+        for position, entries in shares.items():
+            op.ask(self._bookies.reading(self._members[position]), entries)
+        return op
+
+    def _failure(self) -> Exception:
+        words = ", ".join(_WORDS.get(code) or code_name(code) for code in self._codes)
+        text = f"entry {self._first} of ledger {self._ledger_id}: replicas answered {words}"
+        if all(code in MISSING for code in self._codes):
+            return NoSuchEntryError(text)
+        if all(code == CORRUPT or code in MISSING for code in self._codes):
+            return CorruptEntryError(text)
+        return ReadError(text)

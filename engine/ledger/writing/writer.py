@@ -1,0 +1,458 @@
+"""Ordered, pipelined appends to a ledger: the same frames to every bookie of the ensemble, confirmed in entry order.
+
+Entries are confirmed below a mark that an ack quorum of bookies has passed. A bookie that fails is replaced from the
+first unconfirmed entry on by compare-and-set of the metadata, and what is unconfirmed is sent again to the newcomer.
+While nobody can take its place the writer goes on without it, as long as every write set still has an ack quorum.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from engine.base.errors import MisuseError
+from engine.base.loop import last_call
+from engine.base.slices import Slice
+from engine.base.tasks import TaskScope
+from engine.ledger import metadata_update as tail
+from engine.ledger.cluster.bookies import Bookies
+from engine.ledger.cluster.channel import BookieChannel
+from engine.ledger.digest import Digest, DigestType, master_key
+from engine.ledger.errors import (
+    LedgerClosedError,
+    LedgerError,
+    LedgerFencedError,
+    NotEnoughBookiesError,
+    UnauthorizedError,
+    WriteError,
+)
+from engine.ledger.ledger_metadata import LedgerMetadata
+from engine.ledger.quorum import AckTracker, holds, write_set
+from engine.ledger.reading.reader import LedgerReader
+from engine.ledger.settings import LedgerSettings
+from engine.ledger.striping import StripedAdds
+from engine.ledger.writing import explicit_lac
+from engine.ledger.writing.pending_adds import PendingAdds
+from engine.ledger.writing.progress import AckProgress
+from engine.metadata.store import MetadataStore
+from engine.wire.bookie_commands import EFENCED, EOK, EUA, code_name
+from engine.wire.kernels import build_adds
+
+log = logging.getLogger(__name__)
+
+
+class WriterListener(Protocol):
+    """Told by a writer, from the event loop, never from within ``append``."""
+
+    def confirmed(self, below: int) -> None:
+        """Every entry id < ``below`` is on its ack quorum. Rising, once per wake-up."""
+        ...
+
+    def failed(self, error: LedgerError) -> None:
+        """Once, at the end: no entry from the last ``confirmed`` on will be confirmed; their outcome is unknown."""
+        ...
+
+
+class LedgerWriter:
+    """The one writer of a ledger; made by ``LedgerClient.create``. Set ``listener`` before the first append."""
+
+    def __init__(
+        self,
+        ledger_id: int,
+        metadata: LedgerMetadata,
+        *,
+        store: MetadataStore,
+        bookies: Bookies,
+        settings: LedgerSettings,
+        password: bytes,
+        listener: WriterListener | None = None,
+        on_end: Callable[[int], None] | None = None,
+    ) -> None:
+        self.ledger_id = ledger_id
+        self.listener = listener
+        self.length = 0
+        self.closed = False
+        self.metadata = metadata
+        self._on_end = on_end
+        self._store = store
+        self._bookies = bookies
+        self._settings = settings
+        self._password = password
+        self._key = master_key(password)
+        self._loop = asyncio.get_running_loop()
+        self._call_last = last_call(self._loop)
+        self._tasks = TaskScope(f"ledger {ledger_id} writer", self._task_failed)
+        self._tracker = AckTracker(
+            metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
+        )
+        self._striped = metadata.ensemble_size > metadata.write_quorum
+        self._pending = PendingAdds()
+        self._next = 0
+        self._confirmed = 0
+        self._advance_due = False
+        self._changing = False
+        self._failed: dict[int, str] = {}
+        self._error: LedgerError | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._closing: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._retry: asyncio.TimerHandle | None = None
+        self._told = -1
+        self._tell_timer: asyncio.TimerHandle | None = None
+        if settings.explicit_lac_interval_s:
+            self._tell_later()
+        self._progress = AckProgress(
+            metadata.ensemble_size, settings.add_entry_timeout_s, settings.add_entry_age_max_s
+        )
+        self._ensemble = list(metadata.segments[-1].bookies)
+        self._channels: list[BookieChannel | None] = [None] * metadata.ensemble_size
+        for position in range(metadata.ensemble_size):
+            self._seat(position)
+        self._stop_registrations = bookies.on_change(self._registrations_changed)
+
+    @property
+    def last_confirmed(self) -> int:
+        """Last entry id on its ack quorum; -1 when none is."""
+        return self._confirmed - 1
+
+    @property
+    def last_pushed(self) -> int:
+        return self._next - 1
+
+    @property
+    def pending_bytes(self) -> int:
+        """Payload bytes appended and not confirmed; the caller bounds them."""
+        return self._pending.bytes
+
+    @property
+    def error(self) -> LedgerError | None:
+        """Why the writer failed, else None."""
+        return self._error
+
+    def append(self, run: Slice) -> int:
+        """Send a run; returns the id of its first entry. Sets ``run.ledger_id`` and ``run.first``, never waits.
+        Each entry carries what is confirmed now (I8).
+
+        Raises LedgerClosedError after ``close``, and the terminal error after a failure.
+        """
+        if self.closed or self._error is not None:
+            raise self._error or LedgerClosedError(f"ledger {self.ledger_id} is closed")
+        if not run.count:
+            raise MisuseError("a run must have at least one entry")
+        first, before = self._next, self.length
+        run.ledger_id = self.ledger_id
+        run.first = first
+        self._next = first + run.count
+        self._pending.push(run, first, before)
+        if self._striped:
+            self.length = self._send_striped(run, 0, first, before, None)
+        else:
+            parts, self.length = build_adds(
+                run, 0, run.count, self.ledger_id, first, self._confirmed - 1, before, self._key, 0
+            )
+            for channel in self._channels:
+                if channel is not None:
+                    channel.send_parts(parts)
+        if self._timer is None:
+            self._progress.started(self._loop.time())
+            self._watch_progress()
+        return first
+
+    async def close(self) -> None:
+        """Refuse appends, wait for those under way, write CLOSED. Cancel-safe and repeatable.
+
+        After a failure other than fencing the ledger is closed behind the last confirmed entry, which settles the
+        outcome of the rest. Raises LedgerFencedError when somebody else took over, LedgerError when it could not be
+        written.
+        """
+        self.closed = True
+        if self._closing is None:
+            self._closing = self._tasks.spawn("close", self._close())
+        await asyncio.shield(self._closing)
+
+    def reader(self) -> LedgerReader:
+        """Reads up to the last confirmed entry."""
+        return LedgerReader(
+            self.ledger_id,
+            self.metadata,
+            store=self._store,
+            bookies=self._bookies,
+            settings=self._settings,
+            password=self._password,
+            writer=self,
+        )
+
+    def abandon(self, error: LedgerError) -> None:
+        """Stop without closing the ledger: what a crash would leave, for recovery to find."""
+        self.closed = True
+        self._fail(error)
+
+    # Answers
+
+    def add_answered(self, channel: BookieChannel, rc: int, first: int, count: int) -> None:
+        position = self._position(channel)
+        if position < 0 or self._error is not None:
+            return
+        if rc == EOK and first + count <= self._next:
+            self._tracker.acked(position, first, count)
+            if not self._advance_due:
+                self._advance_due = True
+                self._call_last(self._advance)
+        elif rc == EFENCED:
+            self._fail(LedgerFencedError(f"ledger {self.ledger_id} is fenced"))
+        elif rc == EUA:
+            self._fail(UnauthorizedError(f"ledger {self.ledger_id}: wrong password"))
+        else:
+            self._position_failed(position, f"answered {code_name(rc)} to entry {first}")
+
+    def channel_down(self, channel: BookieChannel, reason: str) -> None:
+        position = self._position(channel)
+        if position >= 0 and self._error is None:
+            self._position_failed(position, reason)
+
+    def _position(self, channel: BookieChannel) -> int:
+        """Where the channel sits in the present ensemble; -1: its answers count no more (I11)."""
+        for position, sitting in enumerate(self._channels):
+            if sitting is channel:
+                return position
+        return -1
+
+    def _advance(self) -> None:
+        self._advance_due = False
+        if self._changing or self._error is not None:
+            return
+        below = self._tracker.confirmed(self._next)  # in order, without a gap (I10)
+        if below > self._confirmed:  # never back (I9)
+            self._confirmed = below
+            self._pending.confirmed(below)
+            if self.listener is not None:
+                self.listener.confirmed(below)
+        self._check_drained()
+
+    def _check_progress(self) -> None:
+        """Bookies that owe answers for too long are failed."""
+        self._timer = None
+        if self._error is not None:
+            return
+        now = self._loop.time()
+        below = [
+            None if channel is None else self._tracker.below(position)
+            for position, channel in enumerate(self._channels)
+        ]
+        late, owing = self._progress.check(below, self._next, now)
+        for position in late:
+            channel = self._channels[position]
+            if channel is None:
+                continue
+            if channel.silent_since(now - self._settings.add_entry_timeout_s):
+                channel.take_down("hangs: nothing heard while adds wait")
+            else:
+                self._position_failed(position, "no answer in time")
+        if (owing or self._confirmed < self._next) and self._error is None:
+            self._watch_progress()
+
+    def _watch_progress(self) -> None:
+        self._timer = self._loop.call_later(
+            self._settings.add_entry_timeout_s / 4, self._check_progress
+        )
+
+    # Sending
+
+    def _seat(self, position: int) -> None:
+        """Connect the ensemble's bookie at ``position``."""
+        bookie = self._ensemble[position]
+        channel = self._bookies.channel(bookie)
+        self._channels[position] = channel
+        if channel.down is None:
+            channel.add_writer(self.ledger_id, self)
+        else:
+            self._loop.call_soon(self.channel_down, channel, channel.down)
+        self._progress.seated(position, self._tracker.below(position), self._loop.time())
+        self._bookies.count(bookie, 1)
+
+    def _unseat(self, position: int) -> None:
+        channel = self._channels[position]
+        if channel is not None:
+            self._channels[position] = None
+            channel.remove_writer(self.ledger_id, self)
+            self._bookies.count(channel.bookie_id, -1)
+
+    def _send_striped(
+        self, run: Slice, start: int, first: int, length: int, only: int | None
+    ) -> int:
+        """Send each entry to its write set, or only to position ``only`` of it; returns the length after the run."""
+        parts, length = build_adds(
+            run, start, run.count, self.ledger_id, first, self._confirmed - 1, length, self._key, 0
+        )
+        size, quorum = self.metadata.ensemble_size, self.metadata.write_quorum
+        alone = run.count - start == 1
+        adds = None if alone else StripedAdds(parts, run.spans[2 * start :], first, size, quorum)
+        positions = write_set(first, size, quorum) if alone else range(size)
+        for position in positions:
+            channel = self._channels[position]
+            if channel is not None and only in (None, position):
+                channel.send_parts(parts if adds is None else adds.of(position))
+        return length
+
+    def _resend(self, position: int, below: int) -> None:
+        """Send everything from entry ``below`` on to the bookie that is new at ``position``."""
+        channel = self._channels[position]
+        for run, start, first, length in self._pending.from_entry(below):
+            if self._striped:
+                self._send_striped(run, start, first, length, position)
+            elif channel is not None:
+                parts, _ = build_adds(
+                    run, start, run.count, self.ledger_id, first, self._confirmed - 1, length,
+                    self._key, 0,
+                )  # fmt: skip
+                channel.send_parts(parts)
+
+    def _tell_later(self) -> None:
+        interval = self._settings.explicit_lac_interval_s
+        self._tell_timer = self._loop.call_later(interval, self._tell_confirmed)
+
+    def _tell_confirmed(self) -> None:
+        """Explicit LAC: while adds are under way they carry it themselves. Never above what is confirmed (I8)."""
+        self._tell_later()
+        lac = self._confirmed - 1
+        if self._next == self._confirmed and lac > self._told:
+            self._told = lac
+            digest = Digest(self.metadata.digest or DigestType.CRC32C, self._password)
+            explicit_lac.tell(self.ledger_id, lac, self.metadata, digest, self._key, self._bookies)
+
+    # Failures and ensemble changes
+
+    def _position_failed(self, position: int, reason: str) -> None:
+        log.info(
+            "bookie fails ledger=%d bookie=%s reason=%s",
+            self.ledger_id, self._ensemble[position], reason,
+        )  # fmt: skip
+        self._bookies.failed(self._ensemble[position])
+        self._unseat(position)
+        self._failed[position] = reason
+        self._start_change()
+
+    def _registrations_changed(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        if self._failed:
+            self._start_change()
+
+    def _start_change(self) -> None:
+        if self._changing or self._error is not None:
+            return
+        if self._settings.delay_ensemble_change and self._enough() and not self._refused():
+            return  # others make up the ack quorums
+        if self.closed and self._confirmed == self._next:
+            return  # about to be closed: nothing is owed to anybody
+        self._changing = True
+        self._tasks.spawn("ensemble change", self._change_ensemble())
+
+    async def _change_ensemble(self) -> None:
+        """Replace failed bookies until none is left or nobody can replace them. No entry is confirmed meanwhile."""
+        while self._failed and self._error is None:
+            chosen = self._bookies.replacements(
+                sorted(self._failed), self._ensemble, self.metadata.write_quorum
+            )
+            if not chosen:
+                break
+            ensemble = list(self._ensemble)
+            for position, bookie in chosen.items():
+                ensemble[position] = bookie
+            start = self._confirmed  # stays while ``_changing`` (I12)
+            try:
+                self.metadata = await tail.change_ensemble(
+                    self._store, self.ledger_id, self.metadata, start, tuple(ensemble),
+                    self._settings.metadata_timeout_s,
+                )  # fmt: skip
+            except LedgerError as e:
+                self._fail(e)
+                return
+            if self._error is not None:
+                return
+            self._ensemble = ensemble
+            for position in chosen:
+                del self._failed[position]
+                self._tracker.replace(position, start)
+                self._seat(position)
+                self._resend(position, start)
+        self._changing = False
+        if self._failed and not self._enough():
+            reasons = "; ".join(f"{self._ensemble[p]}: {r}" for p, r in self._failed.items())
+            self._fail(NotEnoughBookiesError(f"ledger {self.ledger_id}: {reasons}"))
+            return
+        if self._failed and self._retry is None:  # who is suspect now may do later
+            self._retry = self._loop.call_later(
+                self._settings.suspect_s, self._registrations_changed
+            )
+        self._advance()
+
+    def _refused(self) -> bool:
+        """Whether a failed bookie is read-only: it will not come back soon, so a change is not put off."""
+        return any(self._ensemble[p] in self._bookies.read_only for p in self._failed)
+
+    def _enough(self) -> bool:
+        """Whether every write set still has an ack quorum of connected bookies."""
+        size, quorum = self.metadata.ensemble_size, self.metadata.write_quorum
+        for entry in range(size):
+            seated = sum(
+                channel is not None and holds(position, entry, size, quorum)
+                for position, channel in enumerate(self._channels)
+            )
+            if seated < self.metadata.ack_quorum:
+                return False
+        return True
+
+    def _fail(self, error: LedgerError) -> None:
+        if self._error is not None:
+            return
+        if not self._changing:
+            self._advance()  # what was answered before still counts
+        self._error = error
+        self._release()
+        if not self.closed:
+            log.info("ledger writer failed ledger=%d error=%s", self.ledger_id, error)
+        self._check_drained()
+        if self.listener is not None:
+            self.listener.failed(error)
+
+    def _task_failed(self, name: str, error: BaseException) -> None:
+        if isinstance(error, LedgerError):
+            return  # raised to whoever awaited the close
+        log.error("ledger writer task failed name=%s", name, exc_info=error)
+        self._fail(WriteError(f"{name}: {error!r}"))
+
+    def _release(self) -> None:
+        self._stop_registrations()
+        for position in range(len(self._channels)):
+            self._unseat(position)
+        for timer in (self._timer, self._retry, self._tell_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._retry = self._tell_timer = None
+        if self._on_end is not None:
+            self._on_end(self.ledger_id)
+            self._on_end = None
+
+    def _settled(self) -> bool:
+        """Nothing more will be confirmed, and no change of the metadata is under way."""
+        return self._error is not None or (self._confirmed == self._next and not self._changing)
+
+    def _check_drained(self) -> None:
+        if self._drained is not None and not self._drained.done() and self._settled():
+            self._drained.set_result(None)
+
+    async def _close(self) -> None:
+        if not self._settled():
+            self._drained = self._loop.create_future()
+            await self._drained
+        if isinstance(self._error, LedgerFencedError | LedgerClosedError):
+            raise self._error
+        last = self._confirmed - 1  # (I1)
+        length = self._pending.length_below(self._confirmed, self.length)
+        self._release()
+        self.metadata = await tail.write_closed(
+            self._store, self.ledger_id, last, length, self._settings.metadata_timeout_s
+        )
+        self.length = length

@@ -1,0 +1,313 @@
+"""A cursor: where a subscription stands and what it acknowledged; ``cursor_reader`` is its reading half.
+
+Acknowledgements change ``AckState`` at once; ``persister`` makes them survive.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from engine.base.ids import Position
+from engine.managed.cursors.ack_snapshot import AckSnapshot
+from engine.managed.cursors.ack_state import AckState, bits_of, words_of
+from engine.managed.cursors.cursor_reader import CursorReader, ReadOwner
+from engine.managed.cursors.cursor_store import CursorStore
+from engine.managed.cursors.persister import Persister
+from engine.managed.errors import (
+    CursorMisuseError,
+    InvalidPositionError,
+    ManagedLedgerClosedError,
+    ManagedLedgerError,
+)
+from engine.managed.stats import CursorStats
+
+STATS_RANGES_MAX = 1000
+
+
+class CursorOwner(ReadOwner, Protocol):
+    """What a cursor needs of its managed ledger."""
+
+    def cursor_persisted(self, cursor: "Cursor") -> None:
+        """A cursor's persisted mark moved: ledgers may be trimmed."""
+        ...
+
+    def proven(self) -> bool:
+        """Whether anything may be confirmed now; ``fenced`` when not."""
+        ...
+
+    def fenced(self, error: Exception) -> None:
+        """Another owner has the topic."""
+        ...
+
+
+class Cursor(CursorReader):
+    """Made by ``ManagedLedger.open_cursor``. One reader at a time; acknowledgements at any time.
+
+    Acknowledging never waits: state is persisted lazily, at once when somebody waits in ``persisted``.
+    ``mark_delete``: everything up to and with it is acknowledged. ``read_position``: next entry to be read.
+    ``properties`` (name -> int) are stored with the state; ``set_property`` changes them.
+    ``on_unblocked`` is called when reads that ``blocked`` held back may go on. Must not raise.
+    """
+
+    def __init__(
+        self,
+        owner: CursorOwner,
+        name: str,
+        acks: AckState,
+        store: CursorStore | None,
+        properties: dict[str, int],
+    ) -> None:
+        """``store`` is None for a cursor that is not durable."""
+        super().__init__(owner, name, acks)
+        self.durable = store is not None
+        self._owner = owner
+        self._store = store
+        self._properties = dict(properties)
+        if store is not None:
+            self._persister = Persister(
+                name, store, self._snapshot, acks.mark, owner, self._persisted, owner.fenced
+            )
+
+    @property
+    def mark_delete(self) -> Position:
+        return self._owner.line.before(self._acks.mark)
+
+    @property
+    def persisted_mark_delete(self) -> Position:
+        """The mark-delete position that survives a crash now."""
+        return self._owner.line.before(self._stored_mark)
+
+    @property
+    def _stored_mark(self) -> int:
+        return self._acks.mark if self._persister is None else self._persister.mark
+
+    @property
+    def properties(self) -> dict[str, int]:
+        return dict(self._properties)
+
+    @property
+    def cursor_properties(self) -> dict[str, str]:
+        """The subscription's properties."""
+        return dict(self._store.cursor_properties) if self._store is not None else {}
+
+    @property
+    def trim_limit(self) -> int:
+        """Ordinal below which this cursor needs nothing any more, also after a crash (M8)."""
+        return min(self._stored_mark, self._acks.mark)
+
+    def acknowledge(self, positions: Sequence[Position]) -> None:
+        """Acknowledge single entries; idempotent. Positions that do not exist (any more) are ignored."""
+        line, acks = self._owner.line, self._acks
+        changed = False
+        present = -1
+        base = entries = start = stop = 0
+        for ledger_id, entry_id in positions:
+            if ledger_id != present:
+                present = ledger_id
+                base, entries = line.extent(ledger_id)
+            if not 0 <= entry_id < entries:
+                continue
+            ordinal = base + entry_id
+            if ordinal != stop:  # neighbours go together
+                changed = acks.acknowledge(start, stop) or changed
+                start = ordinal
+            stop = ordinal + 1
+        if acks.acknowledge(start, stop) or changed:
+            self._changed()
+
+    def acknowledge_ranges(self, ranges: Iterable[tuple[int, int, int]]) -> None:
+        """Acknowledge ``(ledger_id, first entry, last entry)``, inclusive; else as ``acknowledge``."""
+        line, acks = self._owner.line, self._acks
+        changed = False
+        for ledger_id, first, last in ranges:
+            base = line.first_ordinal(ledger_id)
+            if base is None:
+                continue
+            start = line.ordinal(Position(ledger_id, first))
+            stop = line.ordinal(Position(ledger_id, last + 1))
+            if acks.acknowledge(start, stop):
+                changed = True
+        if changed:
+            self._changed()
+
+    def acknowledge_batch(self, position: Position, ack_set: Sequence[int]) -> bool:
+        """Acknowledge part of a batch: 64-bit words (signed or not), bit i set = message i is *not* acknowledged.
+
+        Narrows what was acknowledged before. True when the whole entry is acknowledged now.
+        """
+        ordinal = self._owner.line.exact(*position)
+        if ordinal < 0:
+            return position < self._owner.line.position(self._owner.line.base)
+        if self._acks.acknowledge_batch(ordinal, bits_of(ack_set)):
+            self._changed()
+        return self._acks.is_acknowledged(ordinal)
+
+    def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        """Acknowledge everything up to ``position``; with ``ack_set`` only that part of ``position`` itself.
+
+        Raises InvalidPositionError behind the last entry.
+        """
+        line, acks = self._owner.line, self._acks
+        stop = line.ordinal_after(position)
+        if position > line.before(line.end):
+            raise InvalidPositionError(
+                f"{position} lies behind the last entry {line.before(line.end)}"
+            )
+        bits = bits_of(ack_set)
+        if bits and line.exact(*position) < 0:
+            return  # the batch is gone: so is everything before it
+        changed = acks.acknowledge(acks.mark, stop - 1 if bits else stop)
+        if bits:
+            changed = acks.acknowledge_batch(stop - 1, bits) or changed
+        if changed:
+            self._changed()
+
+    @property
+    def has_partial_batches(self) -> bool:
+        """Whether any batch is acknowledged in part: only then ``ack_set`` needs to be asked."""
+        return bool(self._acks.batches)
+
+    def ack_set(self, position: Position) -> list[int] | None:
+        """Words of the partly acknowledged batch (bit set = not acknowledged), signed; None when nothing is."""
+        bits = self._acks.batches.get(self._owner.line.exact(*position))
+        return None if bits is None else words_of(bits)
+
+    def is_acknowledged(self, position: Position) -> bool:
+        line = self._owner.line
+        ordinal = line.exact(*position)
+        if ordinal < 0:
+            return position < line.position(line.base)
+        return self._acks.is_acknowledged(ordinal)
+
+    async def persisted(self) -> None:
+        """Return when all acknowledgements made so far survive a crash (M5). Cancel-safe.
+
+        Raises ManagedLedgerFencedError or ManagedLedgerClosedError; other failures are tried again until they heal.
+        """
+        if self._persister is not None:
+            await self._persister.wait(self._check)
+            if not self._owner.proven():
+                self._check()
+
+    async def reset(self, position: Position) -> None:
+        """Make ``position`` the next entry read and forget acknowledgements from it on; durable before it returns (M9).
+
+        The only way for the mark-delete position to move backward (M4).
+
+        EARLIEST and LATEST work; vanished or future positions go to the nearest valid one.
+        """
+        self._check()
+        line = self._owner.line
+        ordinal = line.ordinal(position)
+        self._acks.reset(ordinal)
+        self._next = ordinal
+        self._changed()
+        await self.persisted()
+
+    async def skip(self, entries: int) -> None:
+        """Acknowledge the first ``entries`` unacknowledged entries (not messages, as Pulsar); durable after."""
+        self._check()
+        if entries > 0:
+            await self._acknowledge_to(self._acks.nth_pending(entries, self._owner.line.end))
+
+    async def clear(self) -> None:
+        """Acknowledge everything; durable before it returns."""
+        self._check()
+        await self._acknowledge_to(self._owner.line.end)
+
+    def set_property(self, name: str, value: int | None) -> None:
+        """Set (None: remove) a property; persisted like an acknowledgement."""
+        if value is None:
+            self._properties.pop(name, None)
+        else:
+            self._properties[name] = value
+        self._changed()
+
+    async def update_cursor_properties(self, properties: dict[str, str]) -> None:
+        """Replace the subscription's properties; durable before it returns."""
+        self._check()
+        if self._store is None:
+            raise CursorMisuseError(f"cursor {self.name} is not durable")
+        await self._store.write_properties(self._state(), properties)
+
+    def backlog_entries(self) -> int:
+        """Unacknowledged entries."""
+        return self._acks.backlog(self._owner.line.end)
+
+    def stats(self) -> CursorStats:
+        line, store, holes = self._owner.line, self._store, self._acks.holes
+        ranges: list[tuple[Position, Position]] = []
+        for start, stop in holes:
+            if len(ranges) == STATS_RANGES_MAX:
+                break
+            ranges.append((line.position(start), line.position(stop - 1)))
+        state = "Closed" if self._error is not None else "Open"
+        if store is not None and store.ledger_id < 0 and self._error is None:
+            state = "NoLedger"
+        return CursorStats(
+            name=self.name,
+            durable=self.durable,
+            mark_delete=self.mark_delete,
+            read_position=self.read_position,
+            persisted_mark_delete=self.persisted_mark_delete,
+            backlog_entries=self.backlog_entries(),
+            acknowledged_range_count=len(holes),
+            acknowledged_ranges=tuple(ranges),
+            acknowledged_entries=holes.total,
+            cursor_ledger_id=store.ledger_id if store is not None else -1,
+            cursor_ledger_last_entry=store.ledger_last_entry if store is not None else -1,
+            last_ledger_switch_ms=store.last_switch_ms if store is not None else 0,
+            last_active_ms=store.last_active_ms if store is not None else 0,
+            state=state,
+            properties=self.properties,
+            cursor_properties=self.cursor_properties,
+        )
+
+    def _state(self) -> AckSnapshot:
+        return AckSnapshot.of(self._acks, self._owner.line, self._properties)
+
+    def _snapshot(self) -> tuple[AckSnapshot, int]:
+        return self._state(), self._acks.mark
+
+    async def _acknowledge_to(self, stop: int) -> None:
+        if self._acks.acknowledge(self._acks.mark, stop):
+            self._changed()
+        await self.persisted()
+
+    def _changed(self) -> None:
+        if self._persister is not None:
+            self._persister.changed()
+
+    def _persisted(self) -> None:
+        self._owner.cursor_persisted(self)
+        self._unblock()
+
+    # For the managed ledger
+
+    def trimmed(self) -> None:
+        """Ledgers in front were deleted: what was in them counts as acknowledged (only other cursors kept it not)."""
+        if self._acks.acknowledge(self._acks.mark, self._owner.line.base):
+            self._changed()
+
+    async def close(self) -> None:
+        """Make the state durable and stop. Raises what forbids it, stopped all the same."""
+        self._end(ManagedLedgerClosedError(f"cursor {self.name} is closed"))
+        if self._persister is not None:
+            await self._persister.close()
+
+    async def delete(self) -> None:
+        """Remove the stored state and stop. Raises ManagedLedgerFencedError and the store's errors: then it may be
+        gone or not, and this object is of no more use."""
+        if self._store is not None and self._persister is not None:
+            await self._persister.stop()  # a write that finds no node would look like another owner
+            await self._store.delete(self._state())
+        self.abandon(ManagedLedgerClosedError(f"cursor {self.name} was deleted"))
+
+    def abandon(self, error: ManagedLedgerError) -> None:
+        """Stop at once without writing anything more."""
+        self._end(error)
+        if self._persister is not None:
+            self._persister.abandon(error)
+
+    def _end(self, error: ManagedLedgerError) -> None:
+        self._error = self._error or error
+        self._stop_reading()

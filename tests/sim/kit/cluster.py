@@ -1,0 +1,461 @@
+"""Brokers, bookies and metadata of one run: the shipped classes on simulated seams, as machines that come and go."""
+
+import asyncio
+import contextvars
+import random
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bookie.server import Bookie
+from bookie.settings import BookieSettings
+from engine.base.clock import LoopClock
+from engine.base.entropy import RandomEntropy
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.broker.ledgers import LedgerDefaults
+from engine.broker.limits import DataPathSettings
+from engine.broker.node import NodeSettings
+from engine.broker.service import BrokerService
+from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.topic import Topic
+from engine.managed.settings import ManagedSettings
+from engine.metadata.memory import MemoryStore
+from engine.metadata.store import SessionExpiredError, StoreUnavailableError
+from engine.settings import Settings
+from engine.wiring import build_broker
+from tests.sim.kit.disk import Crashed, FaultDisk, InlineLane
+from tests.sim.kit.history import History
+from tests.sim.kit.listed import listed_ledgers, stored_ledgers
+from tests.sim.kit.loop import Node, SimLoop
+from tests.sim.kit.network import SimNetwork, World
+from tests.sim.topics.followers import FollowedServer
+from tests.support.ledger_cluster import FAST
+
+BROKER_PORT = 6650
+HTTP_PORT = 8081
+BOOKIE_PORT = 3181
+TOKEN = "simulated-token-of-no-use"
+EPOCH_MS = 1_700_000_000_000
+WATCH_S = 0.25
+
+
+class SimDefaults(LedgerDefaults):
+    """Rolls in entries, at once: a run lasts seconds, the product's least ledger age is minutes."""
+
+    def config(self, policies):  # type: ignore[no-untyped-def]
+        return replace(super().config(policies), ledger_age_min_s=0.0)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a cluster is made of, drawn from the seed."""
+
+    brokers: int
+    bookies: int
+    quorum: tuple[int, int, int]
+    session_s: float
+    ledger_entries: int
+    cursor_entries: int
+    cursor_interval_s: float
+    cache_mb: int
+    flush_interval_s: float
+    journal_file_bytes: int
+    gc_wait_s: float = 2.0
+    unacked_consumer: int = 0
+    unacked_subscription: int = 0
+    """Bounds of unacknowledged messages; 0: none."""
+    set_aside_max: int = 100_000
+    parked_max: int = 1000
+    """Bounds of a Shared subscription's entries that wait for their time, and of chunks that wait for a consumer."""
+    round_max: int = 20
+    """Entries of a consumer's turn."""
+
+    @classmethod
+    def draw(cls, rng: random.Random) -> "Shape":
+        bookies = rng.choice((1, 3, 3))
+        return cls(
+            brokers=rng.choice((1, 2)),
+            bookies=bookies,
+            quorum=(1, 1, 1) if bookies == 1 else rng.choice(((3, 3, 2), (3, 3, 2), (3, 2, 2))),
+            session_s=rng.choice((2.0, 4.0)),
+            ledger_entries=rng.choice((10, 40, 1000)),
+            cursor_entries=rng.choice((5, 30, 1000)),
+            cursor_interval_s=rng.choice((0.05, 1.0)),
+            cache_mb=1,
+            flush_interval_s=rng.choice((0.5, 3.0)),
+            journal_file_bytes=rng.choice((16 << 10, 128 << 10)),
+            unacked_consumer=rng.choice((0, 4, 30)),
+            unacked_subscription=rng.choice((0, 6, 40)),
+            set_aside_max=rng.choice((3, 20, 100_000)),
+            parked_max=rng.choice((1, 1000)),
+            round_max=rng.choice((1, 20)),
+        )
+
+
+class Machine:
+    """One host: its name, disk and clock stay; ``node`` is the process that runs on it now, None while it is down."""
+
+    def __init__(self, name: str, kind: str, epoch_ms: int, disk_s: float) -> None:
+        self.name = name
+        self.kind = kind
+        self.disk = FaultDisk()
+        self.disk_s = disk_s
+        self.disk_slow_until = 0.0
+        self.node: Node | None = None
+        self.starts = 0
+        self.ready = False
+        self.store: MemoryStore | None = None
+        self.bookie: Bookie | None = None
+        self.broker: BrokerService | None = None
+        self.stop: asyncio.Event | None = None
+        self.clock = LoopClock(epoch_ms)
+        self.excuses: tuple[type[Exception], ...] = ()
+        """Errors its process may end with after what was done to its disk."""
+
+    @property
+    def incarnation(self) -> str:
+        return f"{self.name}#{self.starts}"
+
+
+class Cluster:
+    """Starts, kills and watches machines. ``failures`` collects processes that ended for no reason they may have."""
+
+    def __init__(self, loop: SimLoop, shape: Shape, topics: list[str]) -> None:
+        self.loop = loop
+        self.shape = shape
+        self.topics = [TopicName.parse(topic) for topic in topics]
+        self.world = World(loop)
+        self._outside = contextvars.copy_context()  # what a dying node asks for must outlive it
+        self.history = History()
+        self.metadata = FollowedServer(LoopClock(EPOCH_MS))
+        self.failures: list[str] = []
+        self.counts: dict[str, int] = {}
+        self.restarts = True
+        self.listed: dict[int, None] = {}
+        """Ledgers that a topic or a cursor had at some time."""
+        self.ahead_ms = 0
+        """How far any machine's clock ever was ahead of the true time."""
+        self.lost: Machine | None = None
+        """The one machine whose synced bytes may be damaged or gone in this run."""
+        rng = loop.rng
+        self.machines: dict[str, Machine] = {}
+        names = [(f"bookie-{i + 1}", "bookie") for i in range(shape.bookies)]
+        names += [(f"broker-{i + 1}", "broker") for i in range(shape.brokers)]
+        for name, kind in names:
+            skew_ms = rng.choice((0, 0, -3_000, 5_000))
+            self.ahead_ms = max(self.ahead_ms, skew_ms)
+            disk_s = rng.choice((0.0002, 0.001, 0.004))
+            self.machines[name] = Machine(name, kind, EPOCH_MS + skew_ms, disk_s)
+
+    @property
+    def brokers(self) -> list[Machine]:
+        return [m for m in self.machines.values() if m.kind == "broker"]
+
+    @property
+    def bookies(self) -> list[Machine]:
+        return [m for m in self.machines.values() if m.kind == "bookie"]
+
+    def count(self, what: str, n: int = 1) -> None:
+        self.counts[what] = self.counts.get(what, 0) + n
+
+    # -- processes
+
+    def start(self, machine: Machine) -> None:
+        """Start the machine's process anew; nothing when it runs."""
+        if machine.node is not None:
+            return
+        machine.starts += 1
+        machine.ready = False
+        node = machine.node = Node(machine.name)
+        self.world.back(machine.name)
+        self.loop.note("start", machine.incarnation)
+        task = self.loop.spawn(node, self._process(machine))
+        task.add_done_callback(partial(self._ended, machine, node))
+
+    def _process(self, machine: Machine) -> Coroutine[Any, Any, None]:
+        """What runs on a machine of this kind."""
+        return self._bookie(machine) if machine.kind == "bookie" else self._broker(machine)
+
+    def start_later(self, machine: Machine, delay_s: float) -> None:
+        if self.restarts:
+            self.loop.call_later(delay_s, self.start, machine, context=self._outside)
+
+    def kill(
+        self,
+        machine: Machine,
+        *,
+        power: bool = False,
+        torn: bool = False,
+        silent: bool = False,
+    ) -> None:
+        """End the process as ``kill -9`` does, or with the machine's power: what was not synced is lost, by chance in
+        parts when ``torn``; peers hear nothing when ``silent``."""
+        node = machine.node
+        if node is None:
+            return
+        machine.node = machine.broker = machine.bookie = machine.store = machine.stop = None
+        machine.ready = False
+        self.loop.kill(node)
+        self.world.kill(node, silent)
+        keep = (lambda: self.loop.rng.random() < 0.5) if torn else (lambda: False)
+        # After the disk operation under way, if we are inside one, has ended.
+        lose = machine.disk.crash if power else machine.disk.kill
+        self.loop.call_soon(lose, keep, context=self._outside)
+        self.count("power losses" if power else "kills")
+
+    def _ended(self, machine: Machine, node: Node, task: "asyncio.Task[None]") -> None:
+        """A process ended by itself; the supervisor starts it again."""
+        if node.dead:
+            return
+        error = None if task.cancelled() else task.exception()
+        expected = (StoreUnavailableError, SessionExpiredError, OSError, TimeoutError)
+        if error is not None and not isinstance(error, (*expected, *machine.excuses)):
+            self.failures.append(f"{machine.incarnation} ended: {type(error).__name__}: {error}")
+        self.loop.note("ended", machine.incarnation, type(error).__name__)
+        self.kill(machine)
+        if not isinstance(error, machine.excuses):
+            self.start_later(machine, 0.5)
+
+    def add_bookie(self) -> Machine:
+        """A new machine with an empty disk joins."""
+        machine = Machine(f"bookie-{len(self.bookies) + 1}", "bookie", EPOCH_MS, 0.001)
+        self.machines[machine.name] = machine
+        self.start(machine)
+        return machine
+
+    def crash_at_operation(self, machine: Machine, n: int, torn: bool) -> None:
+        """Cut the power in the middle of the ``n``-th disk operation from now, half of a write done when ``torn``."""
+        disk = machine.disk
+        at = disk.operations + n
+
+        def plan(operation: str, path: str) -> int | None:
+            if disk.operations < at:
+                return None
+            disk.plan = None
+            self.kill(machine, power=True, torn=torn)
+            self.start_later(machine, 0.2 + 2 * self.loop.rng.random())
+            if torn and operation == "pwritev":
+                return self.loop.rng.randrange(512)  # every write is longer
+            raise Crashed(f"{operation} {path}")
+
+        disk.plan = plan
+
+    def _entropy(self, machine: Machine) -> RandomEntropy:
+        return RandomEntropy(random.Random(f"{self.loop.seed}/{machine.incarnation}"))
+
+    def _lane(self, machine: Machine) -> InlineLane:
+        rng = random.Random(f"{self.loop.seed}/{machine.incarnation}/lane")
+
+        def delay_s() -> float:
+            slow = 100.0 if self.loop.now < machine.disk_slow_until else 1.0
+            return machine.disk_s * (0.5 + rng.random()) * slow
+
+        return InlineLane(delay_s)
+
+    async def _bookie(self, machine: Machine) -> None:
+        store = machine.store = self.metadata.session(self.shape.session_s)
+        bookie = machine.bookie = Bookie(
+            BookieSettings(
+                data_dir="/data",
+                bookie_port=BOOKIE_PORT,
+                advertised_address=machine.name,
+                zk_timeout_s=self.shape.session_s,
+                journal_file_bytes=self.shape.journal_file_bytes,
+                write_cache_bytes=64 << 10,
+                entry_log_bytes_max=256 << 10,
+                flush_interval_s=self.shape.flush_interval_s,
+                min_usable_size_for_high_priority_writes=1 << 20,
+                gc_wait_time_s=self.shape.gc_wait_s,
+                minor_compaction_interval_s=1.5 * self.shape.gc_wait_s,
+                major_compaction_interval_s=4 * self.shape.gc_wait_s,
+                disk_check_interval_s=5.0,
+            ),
+            clock=machine.clock,
+            entropy=self._entropy(machine),
+            network=SimNetwork(self.world),
+            store=store,
+            disk=machine.disk,
+            lanes=lambda name: self._lane(machine),
+        )
+        stop = machine.stop = asyncio.Event()
+        try:
+            await bookie.start()
+            machine.ready = True
+            waiting = [asyncio.ensure_future(event.wait()) for event in (bookie.over, stop)]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in waiting:
+                task.cancel()
+        finally:
+            await bookie.stop()
+            await store.close()
+        if bookie.failed is not None:
+            raise bookie.failed
+
+    async def _broker(self, machine: Machine) -> None:
+        store = machine.store = self.metadata.session(self.shape.session_s)
+        service = machine.broker = build_broker(
+            self._settings(machine),
+            clock=machine.clock,
+            entropy=self._entropy(machine),
+            network=SimNetwork(self.world),
+            store=store,
+        )
+        stop = machine.stop = asyncio.Event()
+        try:
+            await service.start()
+            machine.ready = True
+            await stop.wait()
+        finally:
+            await service.drain()
+            await store.close()
+
+    def _settings(self, machine: Machine) -> Settings:
+        shape = self.shape
+        ensemble, write, ack = shape.quorum
+        return Settings(
+            node=NodeSettings(
+                advertised_address=machine.name,
+                broker_port=BROKER_PORT,
+                broker_http_port=HTTP_PORT,
+                data_dir=Path("/nowhere"),
+                internal_token=TOKEN,
+                broker_shutdown_timeout_ms=5_000,
+            ),
+            data_path=DataPathSettings(
+                keep_alive_interval_seconds=5,
+                connection_liveness_check_timeout_millis=1000,
+                max_unacked_messages_per_consumer=shape.unacked_consumer,
+                max_unacked_messages_per_subscription=shape.unacked_subscription,
+                dispatcher_max_round_robin_batch_size=shape.round_max,
+            ),
+            defaults=SimDefaults(
+                managed_ledger_default_ensemble_size=ensemble,
+                managed_ledger_default_write_quorum=write,
+                managed_ledger_default_ack_quorum=ack,
+                managed_ledger_max_entries_per_ledger=shape.ledger_entries,
+                managed_ledger_cache_size_mb=shape.cache_mb,
+            ),
+            managed=ManagedSettings(
+                cursor_persist_interval_s=shape.cursor_interval_s,
+                cursor_ledger_entries_max=shape.cursor_entries,
+                retry_max_s=1.0,
+            ),
+            ledger=FAST,
+        )
+
+    # -- watching
+
+    async def watch(self) -> None:
+        """Look all the time for what must not be: two brokers that may acknowledge for one topic."""
+        while True:
+            await asyncio.sleep(WATCH_S)
+            self.listed.update(dict.fromkeys(listed_ledgers(self.metadata.tree)))
+            for topic in self.topics:
+                owners = [m.incarnation for m in self.brokers if _serves(m, topic)]
+                if len(owners) > 1:
+                    self.history.anomalies.append(
+                        f"{topic} is served by {' and '.join(owners)} at {self.loop.now:.3f}"
+                    )
+                found = self.served(topic)
+                if found is not None:
+                    self._watch_trimming(found[1])
+                    for subscription in found[1].subscriptions.values():
+                        self.loop.spawn(found[0], self._watch_waking(subscription))
+
+    def served(self, topic: TopicName | str) -> tuple[Node, Topic] | None:
+        """The topic and the process that would acknowledge for it now; None while there is none."""
+        name = TopicName.parse(topic) if isinstance(topic, str) else topic
+        for machine in self.brokers:
+            if _serves(machine, name) and machine.broker is not None and machine.node is not None:
+                found = machine.broker.running.registry.loaded(name)
+                if found is not None:
+                    return machine.node, found
+        return None
+
+    def _watch_trimming(self, topic: Topic) -> None:
+        """Ledgers go only when every durable cursor's stored state is past them."""
+        for name, cursor in topic.ledger.cursors.items():
+            if cursor.durable and cursor._stored_mark < topic.ledger.line.base:
+                self.history.anomalies.append(
+                    f"trimmed {topic.name} beyond what {name} has stored, at {self.loop.now:.3f}"
+                )
+
+    async def _watch_waking(self, subscription: Subscription) -> None:
+        """Dispatch goes on when the reason of a pause is gone: a wake that nobody asked for sends nothing. Runs as the
+        broker."""
+        before, reason = _sent(subscription), subscription.paused_for
+        subscription.wake()
+        if _sent(subscription) > before:
+            self.history.anomalies.append(
+                f"{subscription.topic.name}/{subscription.name} went on waiting for {reason} when there was nothing to"
+                f" wait for, at {self.loop.now:.3f}"
+            )
+        limits = [
+            (c.name, c.blocked, c.unacked, self.shape.unacked_consumer)
+            for c in subscription.consumers
+        ]
+        out = sum(unacked for _, _, unacked, _ in limits)
+        limits.append(("all", subscription.blocked, out, self.shape.unacked_subscription))
+        self.history.anomalies += [
+            f"{subscription.topic.name}/{subscription.name}: {who} stopped at {limit} unacknowledged messages and"
+            f" did not go on at {unacked}, at {self.loop.now:.3f}"
+            for who, blocked, unacked, limit in limits
+            if blocked and unacked <= limit // 2
+        ]
+
+    def leaked(self) -> list[int]:
+        """Ledgers that metadata has and that were a topic's or a cursor's once, and are listed nowhere any more."""
+        now = listed_ledgers(self.metadata.tree)
+        return [
+            one
+            for one in stored_ledgers(self.metadata.tree)
+            if one in self.listed and one not in now
+        ]
+
+    def backlogs(self, topic: TopicName) -> dict[str, int] | None:
+        """Entries not acknowledged by subscription, from the broker that serves ``topic``; None while nobody does."""
+        found = self.served(topic)
+        if found is None:
+            return None
+        known = found[1].subscriptions
+        return {name: known[name].cursor.backlog_entries() for name in known}
+
+    def first_kept(self, topic: str) -> Position | None:
+        """The first entry that the topic still has, to its broker's knowledge; None while nobody serves it."""
+        found = self.served(topic)
+        if found is None:
+            return None
+        line = found[1].ledger.line
+        return line.position(line.base)
+
+    def is_stored_back_to(self, topic: str, subscription: str, position: Position) -> bool:
+        """Whether a crash now would leave the subscription at ``position`` or before it. True when nobody serves it."""
+        found = self.served(topic)
+        known = found[1].subscriptions.get(subscription) if found is not None else None
+        if found is None or known is None:
+            return True
+        return known.cursor._stored_mark <= found[1].ledger.line.ordinal(position)
+
+    def durable_copies(self, marker: bytes, enough: int, among: Sequence[str] = ()) -> int:
+        """Bookies (of those ``among``, by machine; all of them without) whose disk would still hold ``marker`` if all
+        power went now; counts no further than ``enough``."""
+        copies = 0
+        for machine in self.bookies:
+            if copies < enough and (not among or machine.name in among):
+                copies += machine.disk.holds_durably(marker)
+        return copies
+
+
+def _sent(subscription: Subscription) -> int:
+    return sum(consumer.out.messages.total for consumer in subscription.consumers)
+
+
+def _serves(machine: Machine, topic: TopicName) -> bool:
+    """Whether a broker would acknowledge for ``topic`` if it ran now. A paused one does not run."""
+    node, service = machine.node, machine.broker
+    if node is None or node.paused or service is None or not machine.ready:
+        return False
+    return service.running.ownership.serves(topic)

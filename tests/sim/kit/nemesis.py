@@ -1,0 +1,376 @@
+"""What goes wrong in a run: a random part of the fault classes, each at a random rate (swarm testing).
+
+Damage budget: what was synced stays. So every promise must hold whatever this does, and no finding is an excuse.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from engine.base.errors import MagnetarError
+from engine.base.names import TopicName
+from engine.broker.service import BrokerService
+from engine.broker.topics.subscription import Subscription
+from engine.metadata.memory import Fault
+from tests.sim.kit.cluster import EPOCH_MS, Cluster, Machine
+from tests.sim.kit.damage import DAMAGE, PLENTY
+from tests.sim.kit.history import Cleared
+from tests.sim.kit.loop import Node
+from tests.sim.topics.consumer import KINDS
+from tests.sim.topics.followers import FOLLOWERS
+
+Act = Callable[["Nemesis"], None]
+
+
+class Nemesis:
+    """Runs the chosen faults until ``stop``, then heals everything."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clients: list[str],
+        rng: random.Random,
+        without: tuple[str, ...] = (),
+    ) -> None:
+        self.cluster = cluster
+        self.rng = rng
+        self.clients = clients
+        self.plan = {name: rate for name, rate in _draw(rng).items() if name not in without}
+        self.over = False
+        self.metadata_rates: tuple[float, float, float] = (0.0, 0.0, 0.0)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._partitioned: list[int] = []
+        self._paused: list[Node] = []
+
+    def start(self) -> None:
+        self.cluster.metadata.on_call = self._on_call
+        for name, rate in self.plan.items():
+            if name == "metadata calls":
+                weights = [self.rng.random() * rate for _ in range(3)]
+                self.metadata_rates = (weights[0], weights[1], weights[2])
+            else:
+                self._tasks.append(self.cluster.loop.create_task(self._repeat(name, rate)))
+
+    def heal(self) -> None:
+        """No more faults; cuts, pauses and partitions end; whoever is down is started."""
+        self.over = True
+        for task in self._tasks:
+            task.cancel()
+        self.metadata_rates = (0.0, 0.0, 0.0)
+        self.cluster.world.heal()
+        for follower in range(FOLLOWERS):
+            self.cluster.metadata.catch_up(follower)
+        for session_id in self._partitioned:
+            self.cluster.metadata.heal(session_id)
+        for node in self._paused:
+            if node.paused:
+                self.cluster.loop.resume(node)
+        for machine in self.cluster.machines.values():
+            machine.disk.plan = None
+            machine.disk.capacity_bytes = PLENTY
+            machine.disk_slow_until = 0.0
+            if machine.kind == "broker":  # its own time is right again: what is delayed has to come
+                machine.clock.epoch_ms = EPOCH_MS
+            self.cluster.start(machine)
+        usable = [m for m in self.cluster.bookies if m is not self.cluster.lost]
+        for _ in range(self.cluster.shape.quorum[0] - len(usable)):
+            self.cluster.add_bookie()
+
+    async def _repeat(self, name: str, rate: float) -> None:
+        while True:
+            await asyncio.sleep(self.rng.expovariate(rate))
+            if self.over:
+                return
+            self.cluster.count("faults")
+            self.cluster.loop.note("fault", name)
+            FAULTS[name](self)
+
+    def _on_call(self, session_id: int, operation: str, path: str) -> Fault | None:
+        lost_request, lost_reply, slow = self.metadata_rates
+        chance = self.rng.random()
+        delay = self.rng.choice((0.0, 0.0002, 0.001))
+        if chance < lost_request:
+            return Fault(lose_request=True)
+        if chance < lost_request + lost_reply:
+            return Fault(delay_s=delay, lose_reply=True)
+        if chance < lost_request + lost_reply + slow:
+            return Fault(delay_s=self.rng.random(), reply_delay_s=self.rng.random())
+        return Fault(delay_s=delay, reply_delay_s=delay)
+
+    # -- pieces
+
+    def machine(self, kind: str | None = None) -> Machine | None:
+        """A running machine."""
+        machines = self.cluster.machines.values()
+        running = [m for m in machines if m.node is not None and kind in (None, m.kind)]
+        return self.rng.choice(running) if running else None
+
+    def served(self) -> tuple[TopicName, Machine, BrokerService] | None:
+        """Some topic and the broker that has it loaded."""
+        found = [
+            (topic, machine, machine.broker)
+            for topic in self.cluster.topics
+            for machine in self.cluster.brokers
+            if machine.broker is not None and machine.ready
+            if machine.broker.running.registry.loaded(topic) is not None
+        ]
+        return self.rng.choice(found) if found else None
+
+    def host(self) -> str:
+        return self.rng.choice([*self.cluster.machines, *self.clients])
+
+    def later(self, delay_s: float, act: Callable[[], None]) -> None:
+        self.cluster.loop.call_later(delay_s, act)
+
+    def unless_over(self, act: Callable[[], object]) -> Callable[[], None]:
+        return lambda: None if self.over else (act(), None)[1]
+
+    def down(self, machine: Machine, *, power: bool, silent: bool = False) -> None:
+        torn = power and self.rng.random() < 0.5
+        self.cluster.kill(machine, power=power, torn=torn, silent=silent)
+        self.cluster.start_later(machine, self.rng.choice((0.1, 0.5, 2.0, 6.0)))
+
+
+def kill(n: Nemesis) -> None:
+    if machine := n.machine():
+        n.down(machine, power=False)
+
+
+def power_loss(n: Nemesis) -> None:
+    if machine := n.machine(n.rng.choice(("bookie", "bookie", "broker"))):
+        n.down(machine, power=True, silent=n.rng.random() < 0.5)
+
+
+def crash_in_a_disk_operation(n: Nemesis) -> None:
+    if machine := n.machine("bookie"):
+        n.cluster.crash_at_operation(machine, n.rng.randrange(1, 60), n.rng.random() < 0.7)
+
+
+def whole_rack(n: Nemesis) -> None:
+    for machine in n.cluster.machines.values():
+        n.down(machine, power=True)
+
+
+def stop(n: Nemesis) -> None:
+    """SIGTERM: an orderly end, then a new process."""
+    if (machine := n.machine()) and machine.stop is not None:
+        machine.stop.set()
+        n.cluster.count("stops")
+
+
+def pause(n: Nemesis) -> None:
+    machine = n.machine()
+    if machine is None or machine.node is None or machine.node.paused:
+        return
+    node = machine.node
+    n.cluster.loop.pause(node)
+    n._paused.append(node)
+    n.cluster.count("pauses")
+
+    def resume() -> None:
+        if node.paused and not node.dead:
+            n.cluster.loop.resume(node)
+
+    n.later(n.rng.choice((0.1, 1.0, 5.0, 9.0)), resume)
+
+
+def cut(n: Nemesis) -> None:
+    source, target = n.host(), n.host()
+    pairs = [(source, target)]
+    if n.rng.random() < 0.5:
+        pairs.append((target, source))
+    for pair in pairs:
+        n.cluster.world.cut(*pair)
+    n.cluster.count("cuts")
+
+    def mend() -> None:
+        for pair in pairs:
+            n.cluster.world.cuts.pop(pair, None)
+
+    n.later(n.rng.choice((0.2, 2.0, 8.0)), mend)
+
+
+def reset(n: Nemesis) -> None:
+    n.cluster.world.reset_links(n.host())
+    n.cluster.count("resets")
+
+
+def slow_link(n: Nemesis) -> None:
+    name = n.host()
+    n.cluster.world.slow[name] = n.rng.choice((0.01, 0.1, 0.5))
+
+    def mend() -> None:
+        n.cluster.world.slow.pop(name, None)
+
+    n.later(n.rng.choice((1.0, 5.0)), mend)
+
+
+def slow_disk(n: Nemesis) -> None:
+    if machine := n.machine("bookie"):
+        machine.disk_slow_until = n.cluster.loop.now + n.rng.choice((0.5, 4.0))
+
+
+def expire_session(n: Nemesis) -> None:
+    """Early, so only where the client hears of it: that the server waits is what leases stand on."""
+    machine = n.machine()
+    if machine is None or machine.store is None or machine.node is None or machine.node.paused:
+        return
+    if machine.store.session_id not in n._partitioned:
+        n.cluster.metadata.expire(machine.store.session_id)
+        n.cluster.count("expired sessions")
+
+
+def break_session(n: Nemesis) -> None:
+    if (machine := n.machine()) and machine.store is not None:
+        n.cluster.metadata.break_connection(machine.store.session_id)
+
+
+def partition_metadata(n: Nemesis) -> None:
+    if (machine := n.machine()) is None or machine.store is None:
+        return
+    session_id = machine.store.session_id
+    n.cluster.metadata.partition(session_id)
+    n._partitioned.append(session_id)
+    n.cluster.count("metadata partitions")
+    n.later(n.rng.choice((0.3, 2.0, 8.0)), lambda: n.cluster.metadata.heal(session_id))
+
+
+def take_over(n: Nemesis) -> None:
+    """A broker is frozen, or cut off from metadata, beyond its session; part of its clients goes elsewhere."""
+    machine = n.machine("broker")
+    if machine is None or machine.store is None or machine.node is None or machine.node.paused:
+        return
+    session_s = n.cluster.shape.session_s
+    n.cluster.count("take-overs")
+    if n.rng.random() < 0.7:
+        session_id = machine.store.session_id
+        n.cluster.metadata.partition(session_id)
+        n._partitioned.append(session_id)
+        n.later(session_s * (1.5 + n.rng.random()), lambda: n.cluster.metadata.heal(session_id))
+    else:
+        node = machine.node
+        n.cluster.loop.pause(node)
+        n._paused.append(node)
+
+        def resume() -> None:
+            if node.paused and not node.dead:
+                n.cluster.loop.resume(node)
+
+        n.later(session_s * (1.2 + n.rng.random()), resume)
+    for name in n.clients:
+        # Producers mostly stay, so that the old owner can do wrong. Thrice: a client may well ask it again.
+        if n.rng.random() < (0.2 if "-p" in name else 0.7):
+            for share in (1.05, 1.15, 1.3):
+                reset = partial(n.cluster.world.reset_links, name)
+                n.later(session_s * share, n.unless_over(reset))
+
+
+def unload(n: Nemesis) -> None:
+    """An administrator has a topic unloaded."""
+    if (found := n.served()) is not None:
+        topic, machine, broker = found
+        assert machine.node is not None
+        n.cluster.loop.spawn(machine.node, _quietly(broker.running.registry.unload(topic)))
+        n.cluster.count("unloads")
+
+
+def _subscription(n: Nemesis) -> tuple[Subscription, Node] | None:
+    """One that clients use, with the process that serves it."""
+    if (found := n.served()) is None:
+        return None
+    topic, machine, broker = found
+    loaded = broker.running.registry.loaded(topic)
+    known = loaded.subscriptions if loaded is not None else {}
+    names = sorted(set(known) & set(KINDS))
+    if not names or machine.node is None:
+        return None
+    return known[n.rng.choice(names)], machine.node
+
+
+def clear_backlog(n: Nemesis) -> None:
+    """An administrator acknowledges everything of a subscription: clears, skips or expires it."""
+    if (found := _subscription(n)) is not None:
+        subscription, node = found
+        clearing = pass_over(n.cluster, subscription, n.rng.choice(WAYS))
+        n.cluster.loop.spawn(node, _quietly(clearing))
+
+
+async def pass_over(cluster: Cluster, subscription: Subscription, way: str) -> None:
+    """Acknowledge everything that is there, in one of the ways that administrators have. Call it as the broker."""
+    cleared, loop, ledger = cluster.history.cleared, cluster.loop, subscription.topic.ledger
+    last, at, entries = ledger.last_confirmed, len(cleared), subscription.cursor.backlog_entries()
+    name = f"{subscription.topic.name.full}/{subscription.name}"
+    cleared.append(Cleared(loop.now, float("inf"), name, last))
+    if way == "clear":
+        await subscription.clear()
+    elif way == "skip":
+        await subscription.skip(entries)
+        if not entries:  # who skips nothing is promised nothing
+            return
+    else:
+        await subscription.acknowledge_before(last)
+    cleared[at] = cleared[at]._replace(done_at=loop.now)
+    cluster.count("backlogs passed over")
+
+
+def reset_cursor(n: Nemesis) -> None:
+    """An administrator sets a subscription back."""
+    if (found := _subscription(n)) is None:
+        return
+    subscription, node = found
+    topic, history, loop = subscription.topic, n.cluster.history, n.cluster.loop
+    known = history.confirmed.get(topic.name.full, [])[-RESET_BACK:]
+    if not known:
+        return
+    position = n.rng.choice(known)
+    name = f"{topic.name.full}/{subscription.name}"
+
+    async def reset() -> None:
+        confirmed = history.move(name, position, loop.now)
+        await subscription.reset(position)
+        confirmed(loop.now, topic.ledger.line.position(topic.ledger.line.base))
+        n.cluster.count("cursors reset")
+
+    loop.spawn(node, _quietly(reset()))
+
+
+def lag_follower(n: Nemesis) -> None:
+    """One of the metadata servers falls behind: who asks it reads what was, but for what it wrote itself."""
+    metadata = n.cluster.metadata
+    follower = n.rng.randrange(FOLLOWERS)
+    metadata.fall_behind(follower)
+    n.cluster.count("lags of metadata")
+    n.later(n.rng.choice((0.5, 2.0, 8.0)), lambda: metadata.catch_up(follower))
+
+
+async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
+    """What an administrator is refused is no failure of the run."""
+    with contextlib.suppress(MagnetarError):
+        await work
+
+
+FAULTS: dict[str, Act] = {
+    act.__name__: act
+    for act in (
+        *DAMAGE.values(),
+        *(kill, power_loss, crash_in_a_disk_operation, whole_rack, stop, pause, cut, reset),
+        *(slow_link, slow_disk, expire_session, break_session, partition_metadata),
+        *(take_over, unload, clear_backlog, reset_cursor, lag_follower),
+    )
+}
+WAYS = ("clear", "skip", "expire")
+RESET_BACK = 60
+RATES = {"whole_rack": 0.3, "lose_disk": 0.3, "metadata calls": 0.2}
+"""Relative to the others'; of metadata calls it is the greatest part of all calls that goes wrong."""
+
+
+def _draw(rng: random.Random) -> dict[str, float]:
+    """Fault classes of a run with their rates per second; one run in ten has none."""
+    if rng.random() < 0.1:
+        return {}
+    share = rng.choice((0.15, 0.3, 0.6))
+    names = [name for name in [*FAULTS, "metadata calls"] if rng.random() < share]
+    return {name: RATES.get(name, 1.0) * rng.choice((0.08, 0.2, 0.5)) for name in names}

@@ -1,0 +1,282 @@
+"""In-memory network of the simulator: listeners by (node name, port); pipes with delay, segmentation, cuts, resets."""
+
+import asyncio
+import contextvars
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from engine.net.network import ProtocolFactory
+from tests.sim.kit.loop import NODE, Node, SimLoop
+
+HIGH_WATER = 256 << 10
+LOW_WATER = 64 << 10
+CONNECT_TIMEOUT_S = 3.0
+CUT_POLL_S = 0.05
+TOGETHER_S = 0.01
+"""What was written at most so much later may be read together with what was written before."""
+LATENCIES_S = (0.0001, 0.0002, 0.0005, 0.002)
+"""One way, up to twice as long; drawn anew whenever bytes leave while none are under way."""
+
+
+class World:
+    """All links of a run. A cut is one-way: bytes from ``source`` to ``target`` wait, as in TCP, until it heals."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self.loop = loop
+        self.listeners: dict[
+            tuple[str, int], tuple[Node, ProtocolFactory, contextvars.Context]
+        ] = {}
+        self.pipes: list[Pipe] = []
+        self.cuts: dict[tuple[str, str], None] = {}
+        self.slow: dict[str, float] = {}
+        self.slow_pairs: dict[tuple[str, str], float] = {}
+        self.tail_loss = 0.0
+        """Chance that what is under way when a process dies or closes a connection is never read."""
+        self.half_open: dict[str, list[Pipe]] = {}
+        self.segment_chance = 0.05
+
+    def latency(self, source: str, target: str) -> float:
+        kind, jitter = divmod(self.loop.rng.random() * len(LATENCIES_S), 1.0)
+        base = LATENCIES_S[int(kind)] * (1 + jitter)
+        if self.slow:
+            base += self.slow.get(source, 0.0) + self.slow.get(target, 0.0)
+        if self.slow_pairs:
+            base += self.slow_pairs.get((source, target), 0.0)
+        return base
+
+    def cut(self, source: str, target: str) -> None:
+        self.cuts[source, target] = None
+        self.loop.note("cut", source, target)
+
+    def heal(self) -> None:
+        self.cuts.clear()
+        self.slow.clear()
+        self.slow_pairs.clear()
+        self.tail_loss = 0.0
+
+    def kill(self, node: Node, silent: bool) -> None:
+        """A dead process' listeners go; its peers see a reset, or nothing at all when ``silent`` (power loss)."""
+        self.listeners = {
+            key: value for key, value in self.listeners.items() if value[0] is not node
+        }
+        for pipe in [pipe for pipe in self.pipes if pipe.node is node and not pipe.dead]:
+            pipe.dead = True
+            if silent:
+                self.half_open.setdefault(node.name, []).append(pipe.peer)
+            else:
+                pipe.peer.deliver_end()
+        self.pipes = [pipe for pipe in self.pipes if not pipe.dead]
+
+    def back(self, name: str) -> None:
+        """A machine that vanished silently is up again: it answers its old connections with resets."""
+        for pipe in self.half_open.pop(name, []):
+            pipe.deliver(None)
+
+    def reset_links(self, name: str) -> None:
+        """Break every connection of a live node: in-flight bytes are lost in both directions."""
+        for pipe in [pipe for pipe in self.pipes if pipe.node.name == name and not pipe.closed]:
+            pipe.queue.clear()
+            pipe.peer.queue.clear()
+            pipe.lose(ConnectionResetError("reset by the simulator"))
+            pipe.peer.lose(ConnectionResetError("reset by the simulator"))
+
+
+class SimServer:
+    def __init__(self, world: World, key: tuple[str, int]) -> None:
+        self._world = world
+        self._key = key
+
+    @property
+    def port(self) -> int:
+        return self._key[1]
+
+    def close(self) -> None:
+        self._world.listeners.pop(self._key, None)
+
+    async def wait_closed(self) -> None:
+        pass
+
+
+class SimNetwork:
+    """The Network seam of one node. The host part of ``listen`` is ignored: a node has one address, its name."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def listen(self, host: str, port: int, factory: ProtocolFactory) -> SimServer:
+        node = NODE.get()
+        key = (node.name, port)
+        if key in self._world.listeners:
+            raise OSError(98, f"{key} is taken")
+        self._world.listeners[key] = (node, factory, contextvars.copy_context())
+        return SimServer(self._world, key)
+
+    async def connect(
+        self, host: str, port: int, factory: ProtocolFactory
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        world, me = self._world, NODE.get()
+        await asyncio.sleep(world.latency(me.name, host))
+        if (me.name, host) in world.cuts or (host, me.name) in world.cuts:
+            await asyncio.sleep(CONNECT_TIMEOUT_S)
+            raise TimeoutError(f"{me.name} cannot reach {host}")
+        found = world.listeners.get((host, port))
+        if found is None:
+            raise ConnectionRefusedError(f"{host}:{port}")
+        node, accept, context = found
+        accepted = context.copy().run(accept)
+        mine = Pipe(world, me, contextvars.copy_context(), factory())
+        theirs = Pipe(world, node, context.copy(), accepted)
+        mine.peer, theirs.peer = theirs, mine
+        world.pipes += [mine, theirs]
+        world.loop.call_soon(accepted.connection_made, theirs, context=theirs.context)
+        mine.protocol.connection_made(mine)
+        return mine, mine.protocol
+
+
+class Pipe(asyncio.Transport):
+    """One end of a connection. What is written arrives at the peer in order, after a delay, in arbitrary cuts."""
+
+    peer: "Pipe"
+
+    def __init__(
+        self, world: World, node: Node, context: contextvars.Context, protocol: asyncio.BaseProtocol
+    ) -> None:
+        super().__init__({"peername": (node.name, 0), "sockname": (node.name, 0)})
+        self.sent_at = 0.0  # when the peer wrote the first of the bytes now being received
+        self.world = world
+        self.node = node
+        self.context = context
+        self.protocol: Any = protocol
+        self.dead = False
+        self.closed = False
+        self.queue: deque[tuple[float, bytes | None]] = deque()
+        self._in_flight = 0
+        self._paused_writing = False
+        self._paused_reading = False
+        self._arrival = 0.0
+        self._pumping = False
+
+    # -- asyncio.Transport
+
+    def write(self, data: Any) -> None:
+        if self.dead or self.closed:
+            return
+        data = bytes(data)
+        self._in_flight += len(data)
+        rng = self.world.loop.rng
+        if rng.random() < self.world.segment_chance:
+            split = rng.randrange(len(data) + 1)
+            for part in (data[:split], data[split:]):
+                if part:
+                    self.peer.deliver(part)
+        elif data:
+            self.peer.deliver(data)
+        if self._in_flight > HIGH_WATER and not self._paused_writing:
+            self._paused_writing = True
+            self.protocol.pause_writing()
+
+    def writelines(self, parts: Iterable[Any]) -> None:
+        self.write(b"".join(parts))
+
+    def close(self) -> None:
+        if not self.closed and not self.dead:
+            self.peer.deliver_end()
+            self.lose(None)
+
+    def abort(self) -> None:
+        self.close()
+
+    def is_closing(self) -> bool:
+        return self.closed or self.dead
+
+    def get_write_buffer_size(self) -> int:
+        return self._in_flight
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        protocol: asyncio.BaseProtocol = self.protocol
+        return protocol
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = protocol
+
+    def is_reading(self) -> bool:
+        return not self._paused_reading
+
+    def pause_reading(self) -> None:
+        self._paused_reading = True
+
+    def resume_reading(self) -> None:
+        self._paused_reading = False
+        self._schedule()
+
+    # -- the wire
+
+    def deliver(self, part: bytes | None) -> None:
+        """Bytes, or None for the end of the connection, are on their way to this end."""
+        if self.dead or self.closed:
+            return
+        self.queue.append((self.world.loop.now, part))
+        self._schedule()
+
+    def deliver_end(self) -> None:
+        """The peer is gone; what it had sent may go with it, as a reset does on arrival."""
+        tail_loss = self.world.tail_loss
+        if tail_loss and self.world.loop.rng.random() < tail_loss:
+            self.queue.clear()
+        self.deliver(None)
+
+    def _schedule(self) -> None:
+        if self._pumping or not self.queue:
+            return
+        self._pumping = True
+        loop = self.world.loop
+        delay = self.world.latency(self.peer.node.name, self.node.name)
+        self._arrival = max(self._arrival, loop.now + delay)
+        loop.call_at(self._arrival, self._pump, context=self.context)
+
+    def _pump(self) -> None:
+        self._pumping = False
+        if self.dead or self.closed or self._paused_reading:
+            return
+        loop = self.world.loop
+        if self.world.cuts and (self.peer.node.name, self.node.name) in self.world.cuts:
+            self._pumping = True
+            loop.call_later(CUT_POLL_S, self._pump, context=self.context)
+            return
+        parts: list[bytes] = []
+        if self.queue:
+            self.sent_at = self.queue[0][0]
+        while self.queue and (part := self.queue[0][1]) is not None and len(parts) < 16:
+            if self.queue[0][0] > self.sent_at + TOGETHER_S:
+                break
+            parts.append(part)
+            self.queue.popleft()
+        if parts:
+            data = b"".join(parts)
+            loop.trace.update(b"%.9f %s %d " % (loop.now, self.node.name.encode(), len(data)))
+            loop.trace.update(data)
+            self.protocol.data_received(data)
+            self.peer.acknowledge(len(data))
+            self._schedule()
+        elif self.queue:
+            self.queue.popleft()
+            self.lose(ConnectionResetError("peer is gone"))
+
+    def acknowledge(self, count: int) -> None:
+        self._in_flight -= count
+        if self._paused_writing and self._in_flight < LOW_WATER:
+            self._paused_writing = False
+            if not (self.dead or self.closed):
+                self.world.loop.call_soon(self.protocol.resume_writing, context=self.context)
+
+    def lose(self, error: Exception | None) -> None:
+        """This end is over: its protocol hears so once."""
+        if self.closed or self.dead:
+            return
+        self.closed = True
+        self.world.loop.call_soon(self.protocol.connection_lost, error, context=self.context)
+        self.world.pipes = [pipe for pipe in self.world.pipes if pipe is not self]

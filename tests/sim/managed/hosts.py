@@ -1,0 +1,301 @@
+"""What processes do with managed ledgers in a run: open them against each other, append, read, acknowledge, reset."""
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any
+
+from engine.base.ids import EARLIEST, Position
+from engine.base.slices import Slice, View
+from engine.ledger.client import LedgerClient
+from engine.ledger.errors import LedgerError
+from engine.ledger.ledger_metadata import LedgerState, decode
+from engine.managed.cursors.cursor import Cursor
+from engine.managed.errors import ManagedLedgerError
+from engine.managed.factory import ManagedLedgerFactory
+from engine.managed.ledger import ManagedLedger
+from engine.managed.settings import LedgerConfig, ManagedSettings
+from engine.managed.stored.records import TopicRecord
+from engine.metadata import paths
+from engine.metadata.store import NoNodeError, SessionExpiredError, StoreUnavailableError
+from tests.sim.kit.cluster import Machine
+from tests.sim.ledgers.cluster import LedgerCluster
+from tests.sim.managed import history as m
+
+REFUSALS = (ManagedLedgerError, LedgerError, StoreUnavailableError, SessionExpiredError)
+"""What a call may end with while things break."""
+CURSORS = ("c1", "c2")
+OPEN_ENTRIES_MAX = 200
+"""Appended and not confirmed by one object, beyond which it appends no more."""
+
+
+class ManagedCluster(LedgerCluster):
+    """Notes each version of each topic's list of ledgers."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.managed = m.ManagedHistory(CURSORS)
+        self.stored: dict[str, dict[Position, m.Entry]] = {}
+        """Confirmed entries by topic."""
+
+    def metadata_stored(self, path: str, value: bytes | None, conditional: bool) -> None:
+        super().metadata_stored(path, value, conditional)
+        topic = path.removeprefix(f"{paths.MANAGED_LEDGERS}/")
+        if value and topic in TOPICS:
+            ledgers = tuple(one.ledger_id for one in TopicRecord.decode(value).ledgers)
+            closed = tuple(ledger for ledger in ledgers if self._is_closed(ledger))
+            self.note(m.Listed(self.loop.now, topic, ledgers, closed))
+
+    def _is_closed(self, ledger: int) -> bool:
+        try:
+            return (
+                decode(self.metadata.tree.get(paths.ledger(ledger))[0]).state is LedgerState.CLOSED
+            )
+        except NoNodeError:
+            return True
+
+    def note(self, event: m.Event) -> None:
+        self.managed.events.append(event)
+
+
+TOPICS = tuple(f"public/default/persistent/t{i}" for i in range(2))
+
+
+def _run(owner: str, first: int, count: int, size: int) -> Slice:
+    parts = [f"<{owner} {first + i}>".encode().ljust(size, b".") for i in range(count)]
+    spans: list[int] = []
+    at = 0
+    for part in parts:
+        spans += (at, at + len(part))
+        at += len(part)
+    return Slice(b"".join(parts), spans, at)
+
+
+def entry_of(content: bytes) -> m.Entry:
+    """What an entry's content says that it is; itself when it says nothing."""
+    owner, _, number = content.partition(b">")[0].lstrip(b"<").rpartition(b" ")
+    return (owner.decode(), int(number)) if number.isdigit() else (content[:60].hex(), -1)
+
+
+class Sink:
+    """Hears of one run."""
+
+    def __init__(self, owner: "Owner", first: int) -> None:
+        self._owner = owner
+        self._first = first
+
+    def appended(self, run: Slice, start: int, stop: int) -> None:
+        owner = self._owner
+        for i in range(start, stop):
+            entry, position = (owner.name, self._first + i), run.position(i)
+            owner.note(partial(m.Stored, entry=entry, position=position))
+            owner.cluster.stored.setdefault(owner.topic, {}).setdefault(position, entry)
+        owner.waiting -= stop - start
+        owner.cluster.count("entries confirmed", stop - start)
+
+    def append_failed(self, run: Slice, start: int, error: Exception) -> None:
+        self._owner.waiting -= run.count - start
+        self._owner.cluster.count("appends failed")
+        if not isinstance(error, REFUSALS):
+            self._owner.cluster.managed.anomalies.append(f"an append failed with {error!r}")
+
+
+class ManagedHost:
+    """One process: a ledger client, a factory, and one hand per topic that owns it now and then."""
+
+    def __init__(
+        self, cluster: ManagedCluster, machine: Machine, client: LedgerClient, config: LedgerConfig
+    ) -> None:
+        self.cluster = cluster
+        self.who = machine.incarnation
+        self.config = config
+        self.calm = False
+        self.busy: dict[str, str] = {}
+        self.rng = random.Random(f"{cluster.loop.seed}/{self.who}/hands")
+        assert machine.store is not None
+        settings = ManagedSettings(
+            cursor_persist_interval_s=self.rng.choice((0.05, 0.5)),
+            cursor_ledger_entries_max=self.rng.choice((3, 20, 1000)),
+            cache_bytes_max=self.rng.choice((20_000, 1 << 20)),
+            read_ahead_bytes=self.rng.choice((2_000, 100_000)),
+            retry_max_s=1.0,
+        )
+        self.factory = ManagedLedgerFactory(
+            store=machine.store,
+            ledgers=client,
+            clock=machine.clock,
+            entropy=cluster._entropy(machine),
+            settings=settings,
+        )
+        self._opened = 0
+
+    async def run(self, topics: list[str]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for topic in topics:
+                group.create_task(self._hand(topic))
+
+    async def _hand(self, topic: str) -> None:
+        while not self.calm:
+            await asyncio.sleep(self.rng.expovariate(0.7))
+            if self.calm:
+                return
+            self.busy[topic] = f"since {self.cluster.loop.now:.3f}"
+            try:
+                owner = await self.open(topic)
+                await owner.live(self.rng.choice((0.3, 2.0, 6.0)))
+            except REFUSALS as error:
+                self.cluster.count("openings refused")
+                self.cluster.loop.note(self.who, topic, type(error).__name__)
+            finally:
+                self.busy.pop(topic, None)
+
+    async def open(self, topic: str) -> "Owner":
+        """Own ``topic``, its cursors known."""
+        cluster = self.cluster
+        self._opened += 1
+        owner = Owner(self, topic, f"{self.who}/{self._opened}")
+        stale = self.factory.opened.get(topic)
+        if stale is not None:
+            stale.abandon()  # as a broker that has to ask for the topic anew
+        since = cluster.loop.now
+        owner.ledger = await self.factory.open(topic, self.config)
+        for name in CURSORS:
+            cursor = await owner.ledger.open_cursor(name, EARLIEST)
+            owner.cursors[name] = cursor
+            known = [p for p in cluster.stored.get(topic, {}) if owner.ledger.line.exact(*p) >= 0]
+            acked = frozenset(p for p in known if cursor.is_acknowledged(p))
+            event = partial(
+                m.CursorOpened, since, cursor=name, mark_delete=cursor.mark_delete, acked=acked,
+                unacked=frozenset(known) - acked,
+            )  # fmt: skip
+            cluster.note(event(at=cluster.loop.now, owner=owner.name, topic=topic))
+        cluster.count("openings")
+        return owner
+
+
+class Owner:
+    """One managed ledger object and what is done with it."""
+
+    ledger: ManagedLedger
+
+    def __init__(self, host: ManagedHost, topic: str, name: str) -> None:
+        self.host = host
+        self.cluster = host.cluster
+        self.topic = topic
+        self.name = name
+        self.cursors: dict[str, Cursor] = {}
+        self.waiting = 0
+        self._appended = 0
+
+    def note(self, event: Any) -> None:
+        self.cluster.note(event(at=self.cluster.loop.now, owner=self.name, topic=self.topic))
+
+    async def live(self, seconds: float) -> None:
+        """Append, read and acknowledge for a while; then close, leave as a crash would, or stay until fenced."""
+        rng = self.host.rng
+        work: list[Coroutine[Any, Any, None]] = [self._append_for(seconds)]
+        work += [self._consume_for(cursor, seconds) for cursor in self.cursors.values()]
+        for result in await asyncio.gather(*work, return_exceptions=True):
+            if isinstance(result, BaseException) and not isinstance(result, REFUSALS):
+                raise result
+        end = rng.random()
+        if end < 0.5 or self.host.calm:
+            await self.ledger.close()
+            self.cluster.count("closings")
+        elif end < 0.7:
+            self.ledger.abandon()
+
+    async def _append_for(self, seconds: float) -> None:
+        loop, rng = self.cluster.loop, self.host.rng
+        until = loop.now + seconds
+        while loop.now < until and not self.ledger.ended and not self.host.calm:
+            if self.waiting < OPEN_ENTRIES_MAX:
+                self.append(rng.choice((1, 1, 3, 8)), rng.choice((60, 300, 2000)))
+            await asyncio.sleep(rng.choice((0.002, 0.02, 0.1)))
+
+    def append(self, count: int, size: int) -> None:
+        first = self._appended
+        self._appended += count
+        self.waiting += count
+        for i in range(count):
+            self.note(partial(m.Append, entry=(self.name, first + i)))
+        self.ledger.append(_run(self.name, first, count, size), Sink(self, first))
+
+    async def _consume_for(self, cursor: Cursor, seconds: float) -> None:
+        loop, rng = self.cluster.loop, self.host.rng
+        until = loop.now + seconds
+        held: list[Position] = []
+        while loop.now < until and not self.ledger.ended and not self.host.calm:
+            held += await self.read(cursor, rng.choice((1, 10, 50)))
+            rng.shuffle(held)
+            act = rng.random()
+            if act < 0.5 and held:
+                done = [held.pop() for _ in range(rng.randrange(len(held)) + 1)]
+                self.acknowledge(cursor, done)
+            elif act < 0.65 and held:
+                self.acknowledge_to(cursor, max(held[: rng.randrange(len(held)) + 1]))
+                held = [p for p in held if not cursor.is_acknowledged(p)]
+            elif act < 0.70:
+                held.clear()
+                cursor.rewind()
+            elif act < 0.72:
+                held.clear()
+                await self.reset(cursor)
+            elif act < 0.73:
+                await self.clear(cursor)
+                held.clear()
+            if rng.random() < 0.3:
+                await self.persist(cursor)
+            await asyncio.sleep(rng.choice((0.005, 0.05, 0.2)))
+
+    async def read(self, cursor: Cursor, entries: int) -> list[Position]:
+        """The next entries of a cursor, noted; their positions."""
+        views: list[View] | None = cursor.read_nowait(entries, 20_000)
+        if views is None:
+            views = await cursor.read(entries, 20_000)
+        found = []
+        for view in views:
+            for i in range(view.start, view.stop):
+                position = view.run.position(i)
+                found.append(position)
+                entry = entry_of(view.run.entry(i))
+                self.note(partial(m.Delivered, cursor=cursor.name, position=position, entry=entry))
+        self.cluster.count("entries read", len(found))
+        return found
+
+    def acknowledge(self, cursor: Cursor, positions: list[Position]) -> None:
+        self.note(partial(m.AckAsked, cursor=cursor.name, positions=tuple(positions)))
+        cursor.acknowledge(positions)
+
+    def acknowledge_to(self, cursor: Cursor, position: Position) -> None:
+        self.note(partial(m.AckAsked, cursor=cursor.name, positions=(), to=position))
+        cursor.acknowledge_cumulative(position)
+
+    async def persist(self, cursor: Cursor) -> None:
+        since = self.cluster.loop.now
+        await cursor.persisted()
+        self.note(partial(m.AckStored, since, cursor=cursor.name))
+        self.cluster.count("acknowledgements stored")
+
+    async def reset(self, cursor: Cursor) -> None:
+        known = [
+            p for p in self.cluster.stored.get(self.topic, {}) if self.ledger.line.exact(*p) >= 0
+        ]
+        if not known:
+            return
+        since, to = self.cluster.loop.now, self.host.rng.choice(known)
+        event = partial(
+            m.Reset, since, owner=self.name, topic=self.topic, cursor=cursor.name, to=to
+        )
+        self.cluster.note(event(at=float("inf")))
+        await cursor.reset(to)
+        self.cluster.note(event(at=self.cluster.loop.now))
+        self.cluster.count("resets of cursors")
+
+    async def clear(self, cursor: Cursor) -> None:
+        to = self.ledger.last_confirmed
+        self.note(partial(m.AckAsked, cursor=cursor.name, positions=(), to=to))
+        since = self.cluster.loop.now
+        await cursor.clear()
+        self.note(partial(m.AckStored, since, cursor=cursor.name))

@@ -1,0 +1,235 @@
+"""An administrator of a simulated cluster, as the gateway is one: metadata and the brokers' private port, over the same
+network as everybody else. It remembers what it was promised, so that the end of a run can hold the cluster to it."""
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from engine.admin import api, partitions, topics
+from engine.admin.client import AdminClient, _NotReachedError
+from engine.auth.internal import TOKEN_HEADER
+from engine.base.errors import AdminError, MagnetarError
+from engine.base.names import TopicName
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore
+from tests.sim.kit.cluster import HTTP_PORT, TOKEN, Cluster
+from tests.sim.kit.loop import Node
+from tests.sim.kit.network import SimNetwork
+
+PATIENCE_S = 5.0
+"""For one answer."""
+VISITS_RATE = 0.5
+VISITOR = "visitor-"
+
+
+class _Answer(asyncio.Protocol):
+    """Everything that comes until the broker ends the connection."""
+
+    def __init__(self) -> None:
+        self.received = bytearray()
+        self.over = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
+
+
+class SimAdminClient(AdminClient):
+    """The gateway's client of the brokers on the simulated network."""
+
+    def __init__(self, store: MetadataStore, network: SimNetwork) -> None:
+        super().__init__(store, TOKEN, timeout_s=PATIENCE_S)
+        self._network = network
+
+    async def _post(self, url: str, operation: str, args: Any) -> tuple[int, dict[str, Any]]:
+        host = url.removeprefix("http://").partition(":")[0]
+        body = json.dumps(api.to_json(args)).encode()
+        head = (
+            f"POST /rpc/{operation} HTTP/1.1\r\n{TOKEN_HEADER}: {TOKEN}\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        )
+        try:
+            transport, answer = await self._network.connect(host, HTTP_PORT, _Answer)
+        except OSError as error:
+            raise _NotReachedError(url) from error
+        assert isinstance(answer, _Answer)
+        transport.write(head.encode() + body)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await answer.over
+        except TimeoutError as error:
+            raise AdminError(503, f"{url} gave no answer in time") from error
+        finally:
+            transport.abort()
+        first, _, rest = bytes(answer.received).partition(b"\r\n")
+        head_end = rest.find(b"\r\n\r\n")
+        try:
+            return int(first.split()[1]), json.loads(rest[head_end + 4 :])
+        except (IndexError, ValueError) as error:
+            raise AdminError(503, f"{url} gave half an answer") from error
+
+
+class Administrator:
+    """Makes and deletes subscriptions that nobody uses, grows topics, deletes everything at the end."""
+
+    name = "administrator"
+
+    def __init__(self, cluster: Cluster, visits: bool) -> None:
+        self.cluster = cluster
+        self.loop = cluster.loop
+        self.rng = random.Random(f"{cluster.loop.seed}/{self.name}")
+        self.node = Node(self.name)
+        self.calm = False
+        self.visits = visits
+        self._visitors: dict[tuple[str, str], float | None] = {}
+        """Subscriptions that may exist, and since when they surely do; None: nobody knows."""
+        self._gone: list[tuple[str, str]] = []
+        """Those that were deleted, by what we were told."""
+        self._living: asyncio.Task[None] | None = None
+        self._store: MetadataStore | None = None
+        self._brokers: SimAdminClient | None = None
+
+    def start(self) -> None:
+        self._living = self.work(self._live())
+
+    def work(self, what: Awaitable[Any]) -> "asyncio.Task[Any]":
+        """Have it done by this node."""
+
+        async def do() -> Any:
+            if self._store is None:
+                self._store = self.cluster.metadata.session(self.cluster.shape.session_s)
+                self._brokers = SimAdminClient(self._store, SimNetwork(self.cluster.world))
+            return await what
+
+        return self.loop.spawn(self.node, do())
+
+    @property
+    def store(self) -> MetadataStore:
+        assert self._store is not None
+        return self._store
+
+    @property
+    def brokers(self) -> SimAdminClient:
+        assert self._brokers is not None
+        return self._brokers
+
+    async def insist(self, what: Callable[[], Awaitable[Any]]) -> None:
+        """Until it is done, or was done already."""
+        while True:
+            try:
+                await what()
+                return
+            except AdminError as error:
+                if error.status == 404:
+                    return
+                self._refused(error)
+            except MagnetarError as error:
+                self._refused(error)
+            await asyncio.sleep(0.2)
+
+    def _refused(self, error: MagnetarError) -> None:
+        self.loop.note(self.name, type(error).__name__)
+        self.cluster.count("verbs refused")
+
+    # -- subscriptions that nobody uses
+
+    async def _live(self) -> None:
+        while self.visits and not self.calm:
+            await asyncio.sleep(self.rng.expovariate(VISITS_RATE))
+            if self.calm:
+                return
+            known = [v for v, since in self._visitors.items() if since is not None]
+            try:
+                if known and self.rng.random() < 0.6:
+                    await self._leave(self.rng.choice(known))
+                else:
+                    await self._visit()
+            except MagnetarError as error:
+                self._refused(error)
+
+    async def _visit(self) -> None:
+        topic = str(self.rng.choice(self.cluster.topics))
+        visitor = topic, f"{VISITOR}{len(self._visitors) + len(self._gone)}"
+        self._visitors[visitor] = None
+        await self.brokers.create_subscription(TopicName.parse(topic), visitor[1])
+        self._visitors[visitor] = self.loop.now
+        self.cluster.count("subscriptions made")
+
+    async def _leave(self, visitor: tuple[str, str]) -> None:
+        topic, name = visitor
+        self._visitors[visitor] = None
+        await self.brokers.delete_subscription(TopicName.parse(topic), name, force=True)
+        del self._visitors[visitor]
+        self._gone.append(visitor)
+        self.cluster.count("subscriptions deleted")
+
+    async def end_visits(self) -> None:
+        """With no more faults: what was promised to exist does, with its backlog, and each can be deleted."""
+        if self._living is not None:
+            await self._living
+        for (topic, name), since in self._visitors.items():
+            if since is not None:
+                self._check_kept(topic, name, since)
+        for parsed in self.cluster.topics:  # growth took them along to new partitions
+            for name in self._stored_visitors(parsed):
+                await self.insist(
+                    partial(self.brokers.delete_subscription, parsed, name, force=True)
+                )
+                self._gone.append((str(parsed), name))
+        for topic, name in self._gone:
+            if self._is_stored(topic, name):
+                self._wrong(f"{topic}/{name} was deleted and is stored")
+
+    def _check_kept(self, topic: str, name: str, since: float) -> None:
+        if not self._is_stored(topic, name):
+            self._wrong(f"{topic}/{name} was made at {since:.3f} and is not stored")
+        backlog = (self.cluster.backlogs(TopicName.parse(topic)) or {}).get(name)
+        history = self.cluster.history
+        later = {(one.producer, one.number) for one in history.sent if one.at > since}
+        sent = sum(
+            history.topics.get(r.producer) == topic and (r.producer, r.number) in later
+            for r in history.receipts
+        )
+        if backlog is not None and backlog < sent:
+            self._wrong(
+                f"{topic}/{name} made at {since:.3f} has a backlog of {backlog}, not {sent}"
+            )
+
+    def _stored_visitors(self, topic: TopicName) -> list[str]:
+        node = paths.managed_ledger(topic.managed_ledger_name)
+        return [c for c in self.cluster.metadata.tree.children(node) if c.startswith(VISITOR)]
+
+    def _is_stored(self, topic: str, subscription: str) -> bool:
+        ledger = TopicName.parse(topic).managed_ledger_name
+        return self.cluster.metadata.tree.exists(paths.cursor(ledger, subscription)) is not None
+
+    def _wrong(self, text: str) -> None:
+        self.cluster.history.anomalies.append(f"{text} at {self.loop.now:.3f}")
+
+    # -- topics
+
+    async def create_partitioned(self, topic: TopicName, count: int) -> None:
+        async def create() -> None:
+            try:
+                await topics.create_partitioned(self.store, topic, count)
+            except AdminError as error:
+                if error.status != 409:
+                    raise
+
+        while await topics.find_partitions(self.store, topic) is None:
+            await self.insist(create)
+            await asyncio.sleep(0.1)
+
+    async def grow(self, topic: TopicName, count: int) -> None:
+        await self.insist(lambda: partitions.grow(self.store, self.brokers, topic, count))
+        self.cluster.count("topics grown")
+
+    async def delete(self, topic: TopicName) -> None:
+        await self.insist(lambda: self.brokers.delete_topic(topic, force=True))
+        self.cluster.count("topics deleted")

@@ -1,0 +1,209 @@
+"""A producer of a simulated cluster: sends numbered entries, pipelined, again and again until each has its receipt."""
+
+import asyncio
+from bisect import insort
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from engine.base.ids import Position
+from engine.wire import client_commands as say
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.batches import Message, pack_entry
+from tests.sim.kit.cluster import EPOCH_MS, Cluster
+from tests.sim.kit.history import Receipt, Sent
+from tests.sim.topics.client import Client, Link, Lost
+
+SEND_TIMEOUT_S = 10.0
+DELAYS_MS = (-1000, 200, 1000, 4000)
+FAR_MS = 3_600_000
+"""Delays of delivery; far ones come only when a clock is set or an administrator takes them away."""
+
+
+class Producer(Client):
+    """Sends numbered messages, pipelined, until told to stop; then waits for the last receipts."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        name: str,
+        topic: str,
+        rate: float,
+        ready: Callable[[], bool],
+        *,
+        reminds: bool = False,
+    ) -> None:
+        super().__init__(cluster, name, topic)
+        self.reminds = reminds
+        """Whether some of its messages are for a later day."""
+        self.payloads: list[bytes] = []
+        self.sizes: list[int] = []
+        """Messages in the entry of each number."""
+        self.deliver_at_ms: dict[int, int] = {}
+        self._chunks = self.history.chunks
+        self.unanswered: deque[int] = deque()
+        self._durable: set[int] = set()
+        self.quiet = False
+        self._rate = rate
+        self._ready = ready
+        self._written = 0
+        self._epoch = 0
+        self._attached = False
+        self._heard_at = 0.0
+        self.history.topics[name] = topic
+
+    def start(self) -> None:
+        super().start()
+        self.loop.spawn(self.node, self._generate())
+
+    async def _generate(self) -> None:
+        while not self._ready():
+            await asyncio.sleep(0.1)
+        while not self.quiet:
+            await asyncio.sleep(self.rng.expovariate(self._rate))
+            if len(self.unanswered) < 60 and not self.quiet:
+                for _ in range(self.rng.choice((1, 1, 2, 8))):
+                    self._make_any()
+                self._wake()
+
+    def _wake(self) -> None:
+        if self.link is not None:
+            self.link.wake.set()
+
+    def encore(self) -> None:
+        """A few more, one of them delayed."""
+        self._make(1, deliver_in_ms=200)
+        for _ in range(3):
+            self._make_any()
+        self._wake()
+
+    def _make_any(self) -> None:
+        chance = self.rng.random()
+        if chance < 0.05:
+            count = self.rng.choice((2, 3))
+            for index in range(count):
+                number = self._make(1)
+                self._chunks[self.name, number] = (f"{self.name}-{number - index}", index, count)
+        elif chance < 0.15:
+            self._make(1, deliver_in_ms=self.rng.choice(DELAYS_MS))
+        elif self.reminds and not self.calm and chance < 0.3:
+            self._make(1, deliver_in_ms=FAR_MS)
+        else:
+            self._make(self.rng.choice((1, 1, 1, 3, 9)))
+
+    def _make(self, size: int, *, deliver_in_ms: int | None = None) -> int:
+        """A new entry of ``size`` messages; its number."""
+        number = len(self.payloads)
+        padding = self.rng.choice((0, 0, 10, 200, 200, 2000, 20_000 if number % 10 == 0 else 50))
+        payload = b"<%s:%d:%016x>" % (self.name.encode(), number, self.rng.getrandbits(64))
+        self.payloads.append(payload + b"." * padding)
+        self.sizes.append(size)
+        if deliver_in_ms is not None:
+            self.deliver_at_ms[number] = EPOCH_MS + int(self.loop.now * 1000) + deliver_in_ms
+        self.unanswered.append(number)
+        self.history.sent.append(Sent(self.loop.now, self.name, number))
+        return number
+
+    def values(self, number: int) -> list[bytes]:
+        """The messages sent together under a number."""
+        first = self.payloads[number]
+        return [first, *(first[:40] + b"#%d" % i for i in range(1, self.sizes[number]))]
+
+    def marker(self, number: int) -> bytes:
+        """Bytes found in a stored copy of the message and nowhere else."""
+        return self.payloads[number].rstrip(b".")
+
+    async def _session(self) -> None:
+        link = await self.open()
+        link.heard = self._heard
+        rid = self.request_id()
+        self._epoch += 1
+        frame = say.producer(
+            self.topic,
+            1,
+            rid,
+            producer_name=self.name,
+            epoch=self._epoch,
+            user_provided_producer_name=True,
+        )
+        self._attached = True
+        await link.request(rid, frame)
+        self._written = 0
+        self._heard_at = self.loop.now
+        while self._attached and not link.over:
+            link.wake.clear()
+            self._write(link)
+            if self.unanswered and self.loop.now - self._heard_at > SEND_TIMEOUT_S:
+                raise Lost("no receipt in time")
+            try:
+                async with asyncio.timeout(1.0):
+                    await link.wake.wait()
+            except TimeoutError:
+                pass
+            if not self.calm and self.rng.random() < 0.01:
+                raise Lost("a whim of the client")
+        raise Lost("sent away")
+
+    def _write(self, link: Link) -> None:
+        if not self.unanswered:
+            self._heard_at = self.loop.now
+        for number in list(self.unanswered)[self._written :]:
+            size = self.sizes[number]
+            link.send(
+                say.send(
+                    1,
+                    number,
+                    self._entry(number),
+                    num_messages=size if size > 1 else None,
+                    is_chunk=True if (self.name, number) in self._chunks else None,
+                )
+            )
+        self._written = len(self.unanswered)
+
+    def _entry(self, number: int) -> bytes:
+        messages = [Message(value, sequence_id=number) for value in self.values(number)]
+        publish_ms = EPOCH_MS + int(self.loop.now * 1000)
+        extra: dict[str, Any] = {}
+        if number in self.deliver_at_ms:
+            extra["deliver_at_time"] = self.deliver_at_ms[number]
+        if (self.name, number) in self._chunks:
+            uuid, index, count = self._chunks[self.name, number]
+            extra |= {"uuid": uuid, "chunk_id": index, "num_chunks_from_msg": count}
+        return pack_entry(messages, producer_name=self.name, publish_ms=publish_ms, extra=extra)
+
+    def _heard(self, command: pb.BaseCommand, entry: bytes) -> None:
+        kind = command.type
+        if kind == pb.BaseCommand.SEND_RECEIPT:
+            body = command.send_receipt
+            number = body.sequence_id
+            if not self._written or self.unanswered[0] != number:
+                waits = self.unanswered[0] if self._written else None
+                self.history.anomalies.append(
+                    f"{self.name}: receipt for {number} while {waits} waits, at {self.loop.now:.3f}"
+                )
+                return
+            self.unanswered.popleft()
+            self._written -= 1
+            self._heard_at = self.loop.now
+            position = Position(body.message_id.ledgerId, body.message_id.entryId)
+            self.history.receipts.append(
+                Receipt(self.loop.now, self.name, number, position, self.broker)
+            )
+            insort(self.history.confirmed.setdefault(self.topic, []), position)
+            self.check_durable(number, position, "has its receipt")
+        elif kind in (pb.BaseCommand.CLOSE_PRODUCER, pb.BaseCommand.SEND_ERROR):
+            self._attached = False
+            if self.link is not None:
+                self.link.wake.set()
+
+    def check_durable(self, number: int, position: Position, what: str) -> None:
+        """At the moment of its receipt or its first delivery, the ack quorum's disks hold the message."""
+        if number in self._durable:
+            return
+        self._durable.add(number)
+        need = self.cluster.shape.quorum[2] - (self.cluster.lost is not None)
+        copies = self.cluster.durable_copies(self.marker(number), need)
+        if copies < need:
+            self.history.anomalies.append(
+                f"{self.name} {number} at {position} {what} and has {copies} synced copies of {need}"
+            )

@@ -1,0 +1,97 @@
+"""For tests: one broker over one bookie, administered without sockets, on a metadata store whose calls can fail."""
+
+from pathlib import Path
+
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.base.names import TopicName
+from engine.broker.service import BrokerService
+from engine.broker.topics.topic import Topic
+from engine.net.network import LoopNetwork
+from engine.settings import load
+from engine.wire import pulsar_pb2 as pb
+from engine.wiring import build_broker
+from gateway.services.engine_link import Engine
+from tests.support.direct_admin import DirectAdmin
+from tests.support.failing_store import FailingStore
+from tests.support.ledger_cluster import Cluster, run_of
+from tests.support.managed_cluster import Sink
+
+TOKEN = "a-token-of-some-length"
+QUICK = {
+    "MAGNETAR_BROKER_PORT": "0",
+    "MAGNETAR_BROKER_HTTP_PORT": "0",
+    "MAGNETAR_INTERNAL_TOKEN": TOKEN,
+    "MAGNETAR_METADATA_ATTEMPTS_MAX": "2",
+    "MAGNETAR_RETRY_INITIAL_S": "0.001",
+    "MAGNETAR_RETRY_MAX_S": "0.005",
+    "MAGNETAR_METADATA_TIMEOUT_S": "0.1",
+    "MAGNETAR_CURSOR_PERSIST_INTERVAL_S": "0.005",
+}
+
+
+class AdminBench:
+    """``store`` is the one session that broker and gateway share; ``engine`` is what services work on."""
+
+    store: FailingStore
+    broker: BrokerService
+    engine: Engine
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._cluster = Cluster(directory)
+
+    async def start(self) -> None:
+        await self._cluster.start("b0")
+        await self._start_broker()
+
+    async def _start_broker(self) -> None:
+        self.store = FailingStore(self._cluster.server.session(10.0))
+        self.broker = build_broker(
+            load(QUICK, self._directory),
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            network=LoopNetwork(),
+            store=self.store,
+        )
+        self.admin = DirectAdmin(self.store, TOKEN, lambda: [self.broker])
+        self.engine = Engine(self.store, self.admin)
+        await self.broker.start()
+
+    async def _stop_broker(self) -> None:
+        self.store.heal()
+        await self.broker.drain()
+        await self.store.close()
+
+    async def restart(self) -> None:
+        """The broker is killed (nothing of its topics is written any more) and started again."""
+        for topic in self.broker.running.registry.topics():
+            topic.ledger.abandon()
+        await self._stop_broker()
+        await self._start_broker()
+
+    async def close(self) -> None:
+        await self._stop_broker()
+        await self._cluster.close()
+
+    async def loaded(self, name: TopicName) -> Topic:
+        """The topic, served here from now on."""
+        await self.admin.last_message_id(name)
+        found = self.broker.running.registry.loaded(name)
+        assert found is not None
+        return found
+
+    async def publish(self, name: TopicName, count: int, first_ms: int = 1_000) -> Sink:
+        """Entries a second apart by their publish time; how they ended."""
+        sink = Sink()
+        entries = [_entry(i, first_ms + 1000 * i) for i in range(count)]
+        (await self.loaded(name)).ledger.append(run_of(*entries), sink)
+        await sink.settle(count)
+        return sink
+
+
+def _entry(sequence: int, publish_ms: int) -> bytes:
+    metadata = pb.MessageMetadata(
+        producer_name="p", sequence_id=sequence, publish_time=publish_ms
+    ).SerializeToString()
+    return len(metadata).to_bytes(4, "big") + metadata + b"v"

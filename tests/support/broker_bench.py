@@ -1,0 +1,251 @@
+"""A topic over a real managed ledger and bookie, and stand-ins for what lies around it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.base.ids import Position
+from engine.base.names import NamespaceName, TopicName
+from engine.broker.dispatch.consumer import Consumer, SubscriptionType
+from engine.broker.limits import DataPathSettings
+from engine.broker.ports import BrokerIdentity, LookupResult, TopicMode, TopicPolicies
+from engine.broker.topics.producer import Producer
+from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.topic import Topic
+from engine.managed.factory import ManagedLedgerFactory
+from engine.managed.ledger import InitialPosition
+from engine.managed.settings import LedgerConfig, ManagedSettings
+from engine.metadata.store import MetadataStore
+from engine.wire import frames
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.commands import command_bytes
+from engine.wire.kernels import take_sends
+from tests.support.ledger_cluster import Cluster
+from tests.support.raw_client import entry_of
+
+NAME = TopicName.parse("persistent://public/default/d")
+
+
+class Everything:
+    """Ownership and namespaces of a broker that owns and allows everything."""
+
+    def __init__(self) -> None:
+        self.in_force = TopicPolicies()
+        self.ledger_entries = 50_000
+
+    async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
+        return LookupResult("pulsar://127.0.0.1:1")
+
+    async def resume(self, topic: TopicName) -> None:
+        pass
+
+    def check_owned(self, topic: TopicName) -> None:
+        pass
+
+    async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
+        return 0
+
+    async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode) -> list[str]:
+        return []
+
+    async def ensure_topic(self, topic: TopicName, *, create: bool) -> None:
+        pass
+
+    async def policies(self, topic: TopicName) -> TopicPolicies:
+        return self.in_force
+
+    def ledger_config(self, policies: TopicPolicies) -> LedgerConfig:
+        return LedgerConfig(
+            ensemble=1,
+            write_quorum=1,
+            ack_quorum=1,
+            ledger_age_min_s=0,
+            ledger_entries_max=self.ledger_entries,
+            retention_s=policies.retention_minutes * 60.0,
+            retention_bytes=policies.retention_mb,
+        )
+
+
+class Client:
+    """A connection's end: what was sent to it, by position."""
+
+    client_version = "test"
+    address = "test:1"
+    protocol_version = 20
+
+    def __init__(self) -> None:
+        self.can_send = True
+        self.received: list[Position] = []
+        self.counts: dict[Position, int] = {}
+        self.fresh: list[Position] = []
+        self.ack_sets: dict[Position, list[int]] = {}
+        self.kinds: list[str] = []
+        self.receipts = 0
+        self.alive = True
+        self.dropped: list[int] = []
+        self.errors: list[tuple[int, int, str]] = []
+        """Sequence id, code and text of each SEND_ERROR."""
+
+    def send(self, data: bytes) -> None:
+        pos = 0
+        while pos < len(data):
+            stop = frames.whole_frame(data, pos, len(data), 1 << 24)
+            start, end = frames.command_span(data, pos, stop)
+            command = pb.BaseCommand.FromString(data[start:end])
+            if command.HasField("message"):
+                one = command.message.message_id
+                position = Position(one.ledgerId, one.entryId)
+                self.received.append(position)
+                self.fresh.append(position)
+                self.counts[position] = command.message.redelivery_count
+                self.ack_sets[position] = list(command.message.ack_set)
+            elif command.HasField("send_receipt"):
+                self.receipts += 1
+            elif command.HasField("send_error"):
+                error = command.send_error
+                self.errors.append((error.sequence_id, error.error, error.message))
+            else:
+                self.kinds.append(pb.BaseCommand.Type.Name(command.type))
+            pos = stop
+
+    def send_parts(self, parts: list[bytes | memoryview]) -> None:
+        self.send(b"".join(parts))
+
+    def publish_started(self, size: int) -> None:
+        pass
+
+    def publish_ended(self, size: int) -> None:
+        pass
+
+    async def is_alive(self) -> bool:
+        return self.alive
+
+    def drop_consumer(self, consumer_id: int) -> None:
+        self.dropped.append(consumer_id)
+
+    def drop_producer(self, producer_id: int) -> None:
+        self.dropped.append(producer_id)
+
+
+class Bench:
+    """A topic, loaded."""
+
+    def __init__(
+        self, cluster: Cluster, registry: TopicRegistry, everything: Everything, topic: Topic
+    ) -> None:
+        self.cluster = cluster
+        self.registry = registry
+        self.everything = everything
+        self.topic = topic
+        self.publisher = Client()
+        self.producer = Producer(self.publisher, 1, "p", topic, now_ms=0)
+        self._sent = 0
+
+    def send(self, count: int, deliver_at_ms: int | None = None, **fields: int) -> None:
+        """``count`` entries on their way."""
+        at = {} if deliver_at_ms is None else {"deliver_at_time": deliver_at_ms}
+        data = b"".join(
+            frames.payload_frame(
+                command_bytes("send", {"producer_id": 1, "sequence_id": self._sent + i, **fields}),
+                entry_of(b"v", **at),
+            )
+            for i in range(count)
+        )
+        _, _, run = take_sends(data, 0, len(data), 1 << 20)
+        assert run is not None
+        self.producer.send(run)
+        self._sent += count
+
+    async def publish(self, count: int, deliver_at_ms: int | None = None, **fields: int) -> None:
+        """``count`` entries, stored when it returns."""
+        self.send(count, deliver_at_ms, **fields)
+        async with asyncio.timeout(120):
+            while self.publisher.receipts < self._sent:
+                await asyncio.sleep(0.001)
+
+    async def join(
+        self, kind: SubscriptionType, permits: int = 1000, name: str = "c", priority: int = 0
+    ) -> tuple[Consumer, Client]:
+        client = Client()
+        consumer = Consumer(
+            client,
+            1,
+            name,
+            kind,
+            settings=self.registry.settings,
+            partition=-1,
+            now_ms=0,
+            priority=priority,
+        )
+        subscription = await self.topic.subscribe(
+            consumer, "s", durable=True, initial=InitialPosition.EARLIEST, properties={}
+        )
+        if permits:
+            subscription.flow(consumer, permits)
+        return consumer, client
+
+    @property
+    def subscription(self) -> Subscription:
+        return self.topic.subscriptions["s"]
+
+    async def load(self, name: TopicName = NAME) -> Topic:
+        """Turn to the topic ``name``, loaded, with a producer of its own."""
+        self.topic = await self.registry.get(name, create=True)
+        self.publisher, self._sent = Client(), 0
+        self.producer = Producer(self.publisher, 1, "p", self.topic, now_ms=0)
+        return self.topic
+
+    async def kill(self) -> None:
+        """As if the broker were killed: of the topic nothing is written any more, and it is not loaded."""
+        self.topic.ledger.abandon()
+        await self.registry.unload(self.topic.name)
+
+
+@asynccontextmanager
+async def opened(
+    directory: Path,
+    *,
+    settings: ManagedSettings | None = None,
+    wrap: Callable[[MetadataStore], MetadataStore] = lambda store: store,
+) -> AsyncIterator[Bench]:
+    """One bookie, one broker's registry, the topic loaded. ``wrap``: puts a store around the broker's own."""
+    cluster = Cluster(directory)
+    await cluster.start("b0")
+    store = wrap(cluster.server.session(10.0))
+    factory = ManagedLedgerFactory(
+        store=store,
+        ledgers=cluster.client(store=store),
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+        settings=settings or ManagedSettings(),
+    )
+    everything = Everything()
+    registry = TopicRegistry(
+        factory=factory,
+        ownership=everything,
+        namespaces=everything,
+        identity=BrokerIdentity("test", "b", 0),
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+        settings=DataPathSettings(
+            active_consumer_failover_delay_time_millis=20,
+            retention_check_interval_in_seconds=1,
+            topic_load_timeout_seconds=60,
+        ),
+        ledger_config=everything.ledger_config,
+    )
+    yield Bench(cluster, registry, everything, await registry.get(NAME, create=True))
+    await registry.close()
+    await factory.close()
+    await cluster.close()
+
+
+async def until(condition: Callable[[], object], timeout_s: float = 120.0) -> None:
+    """Return when ``condition`` holds. Raises TimeoutError."""
+    async with asyncio.timeout(timeout_s):
+        while not condition():
+            await asyncio.sleep(0.001)

@@ -1,0 +1,239 @@
+"""What a Shared subscription owes its consumers, checked at every delivery and at every rest."""
+
+import asyncio
+
+from engine.base.ids import Position
+from engine.broker.dispatch.consumer import Consumer
+from engine.broker.limits import DataPathSettings
+from engine.managed.cursors.ack_state import bits_of, words_of
+from engine.wire import frames
+from engine.wire import pulsar_pb2 as pb
+from tests.support.broker_bench import Client
+from tests.support.shelf import READ_S, Reading
+
+REST_S = 200 * READ_S
+"""Long enough for everything that can happen without anybody's help."""
+
+
+class Reader(Client):
+    """A consumer as its client sees it. ``held``: messages (bits) it has still to do, by entry."""
+
+    def __init__(self, model: "SharedModel") -> None:
+        super().__init__()
+        self.model = model
+        self.permits = 0
+        self.held: dict[Position, int] = {}
+        self.blocked = False
+
+    async def join(self) -> None:
+        self.consumer: Consumer = await self.model.reading.join(self)
+
+    def unacked(self) -> int:
+        return sum(due.bit_count() for due in self.held.values())
+
+    def send(self, data: bytes) -> None:
+        at = 0
+        while at < len(data):
+            stop = frames.whole_frame(data, at, len(data), 1 << 24)
+            command = pb.BaseCommand.FromString(data[slice(*frames.command_span(data, at, stop))])
+            one = command.message.message_id
+            ack_set = list(command.message.ack_set)
+            self.model.delivered(self, Position(one.ledgerId, one.entryId), bits_of(ack_set))
+            at = stop
+
+    def drop_consumer(self, consumer_id: int) -> None:
+        self.model.readers.remove(self)
+
+
+class SharedModel:
+    """``due``: messages (bits) not acknowledged, by entry that has any. ``at_ms``: delivery times."""
+
+    def __init__(self, settings: DataPathSettings, tail_bytes: int) -> None:
+        self.reading = Reading(settings, tail_bytes)
+        self.subscription = self.reading.subscription
+        self.readers: list[Reader] = []
+        self.due: dict[Position, int] = {}
+        self.whole: dict[Position, int] = {}
+        self.at_ms: dict[Position, int] = {}
+        self.blocked = False
+        self.moving = False
+        self.unseen = 0
+        """Entries acknowledged that nobody held: they may be counted as delayed until they are looked for."""
+        self._reader_max = settings.max_unacked_messages_per_consumer
+        self._all_max = settings.max_unacked_messages_per_subscription
+
+    @property
+    def places(self) -> list[Position]:
+        """All entries, in order."""
+        return list(self.whole)
+
+    def unacked(self) -> int:
+        return sum(reader.unacked() for reader in self.readers)
+
+    # --- what happens ---------------------------------------------------------------------------
+
+    def publish(self, entries: int, messages: int, delay_ms: int | None) -> None:
+        for position in self.reading.append(entries, messages, delay_ms):
+            self.due[position] = self.whole[position] = (1 << messages) - 1
+            self.at_ms[position] = 0 if delay_ms is None else self.reading.now_ms + delay_ms
+        self.subscription.wake()
+
+    def delivered(self, reader: Reader, position: Position, ack_set: int) -> None:
+        """The broker sent an entry."""
+        if self.moving:
+            return  # to one whose turn to be sent away comes next
+        assert position in self.due, "acknowledged, and delivered again"
+        assert self.at_ms[position] <= self.reading.now_ms, "before its time"
+        assert not any(position in each.held for each in self.readers), "out twice"
+        assert reader in self.readers, "to one who left"
+        assert reader.permits > 0, "without a permit"
+        assert not reader.blocked, "beyond what may be unacknowledged at the consumer"
+        assert not self.blocked, "beyond what may be unacknowledged"
+        assert (ack_set or self.whole[position]) == self.due[position], "not what is due of it"
+        reader.held[position] = self.due[position]
+        reader.permits -= self.due[position].bit_count()
+        self._block()
+
+    def _block(self) -> None:
+        """Who reaches a limit is blocked until at most half of it is out."""
+        for reader in self.readers:
+            reader.blocked = _still(reader.blocked, reader.unacked(), self._reader_max)
+        self.blocked = _still(self.blocked, self.unacked(), self._all_max)
+
+    async def join(self, permits: int) -> None:
+        reader = Reader(self)
+        self.readers.append(reader)
+        await reader.join()
+        self.flow(reader, permits)
+
+    def flow(self, reader: Reader, permits: int) -> None:
+        if permits:
+            reader.permits += permits
+            self.subscription.flow(reader.consumer, permits)
+
+    def leave(self, reader: Reader) -> None:
+        self.readers.remove(reader)
+        self._block()
+        self.subscription.detach(reader.consumer)
+
+    def acknowledge(self, by: Reader, positions: list[Position]) -> None:
+        for position in positions:
+            self._done(position, 0)
+        self._block()
+        self.subscription.acknowledge(by.consumer, positions)
+
+    def acknowledge_partly(self, by: Reader, position: Position, left: int) -> None:
+        """Of the messages that are due, only those of ``left`` stay so."""
+        left &= self.due[position]
+        self._done(position, left)
+        self._block()
+        if left:
+            self.subscription.acknowledge_partly(by.consumer, position, words_of(left))
+        else:
+            self.subscription.acknowledge(by.consumer, [position])
+
+    def _done(self, position: Position, left: int) -> None:
+        holder = next((each for each in self.readers if position in each.held), None)
+        if left:
+            self.due[position] = left
+            if holder is not None:
+                holder.held[position] = left
+            return
+        if self.due.pop(position, 0) and holder is None:
+            self.unseen += 1
+        if holder is not None:
+            del holder.held[position]
+
+    def give_back(self, reader: Reader, positions: list[Position] | None) -> None:
+        for position in list(reader.held) if positions is None else positions:
+            del reader.held[position]
+        self._block()
+        self.subscription.redeliver(reader.consumer, positions, None)
+
+    async def skip(self, entries: int) -> None:
+        self._administer(sorted(self.due)[:entries])
+        await self.subscription.skip(entries)
+
+    async def clear(self) -> None:
+        self._administer(list(self.due))
+        await self.subscription.clear()
+        self.unseen = 0
+
+    async def expire(self, position: Position) -> None:
+        self._administer([p for p in self.due if p <= position])
+        await self.subscription.acknowledge_before(position)
+
+    def _administer(self, positions: list[Position]) -> None:
+        for position in positions:
+            self._done(position, 0)
+        self._block()
+
+    async def reset(self, position: Position, left: int) -> None:
+        """``left``: of a batch at ``position`` only these are wanted; 0: all of it."""
+        self.moving = True
+        await self.subscription.reset(position, words_of(left & self.whole[position]))
+        self.moving = False
+        assert not self.readers
+        self.blocked = False
+        self.unseen = 0
+        self.due = {p: bits for p, bits in self.whole.items() if p >= position}
+        self.due[position] = left & self.whole[position] or self.whole[position]
+
+    # --- what must hold -------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """At any time."""
+        for reader in self.readers:
+            assert reader.consumer.permits == reader.permits
+            assert reader.consumer.unacked == reader.unacked()
+            assert reader.consumer.blocked == reader.blocked
+        assert self.subscription.blocked == self.blocked
+        assert self.reading.cursor.backlog_entries() == len(self.due)
+
+    async def rest(self) -> None:
+        """Let everything happen that can: then nobody waits without a reason, and the reason told is the true one."""
+        await asyncio.sleep(REST_S)
+        for _ in range(100 * len(self.whole)):
+            since = [self.reading.now_ms - at_ms for at_ms in self.at_ms.values()]
+            just_due = any(0 <= ms < 20 for ms in since)
+            if not just_due and self.subscription.paused_for != "read":
+                break
+            await asyncio.sleep(READ_S)
+        self.check()
+        subscription, now_ms = self.subscription, self.reading.now_ms
+        if self.blocked:
+            assert subscription.paused_for == "acks"
+        able = [each for each in self.readers if each.permits > 0 and not each.blocked]
+        if not able or self.blocked:
+            return
+        held = {p for reader in self.readers for p in reader.held}
+        waiting = [p for p in self.due if p not in held]
+        ready = [p for p in waiting if self.at_ms[p] <= now_ms]
+        assert not ready, f"{ready} wait without a reason"
+        assert len(waiting) <= subscription.delayed <= len(waiting) + self.unseen
+        assert subscription.replaying == 0
+        if not self.unseen:
+            assert subscription.paused_for == ("time" if waiting else "append")
+
+    async def finish(self) -> None:
+        """Everything that is not acknowledged comes, as soon as somebody takes and acknowledges it."""
+        if not self.readers:
+            await self.join(1)
+        for _ in range(10 * len(self.whole) + 10):
+            for reader in self.readers:
+                self.flow(reader, 50)
+            await self.rest()
+            for reader in self.readers:
+                self.acknowledge(reader, list(reader.held))
+            if not self.due:
+                break
+            later = [self.at_ms[p] - self.reading.now_ms for p in self.due]
+            await asyncio.sleep(max(min(later), 0) / 1000)
+        assert not self.due, "never delivered"
+        await self.rest()
+
+
+def _still(blocked: bool, unacked: int, limit: int) -> bool:
+    if not limit:
+        return False
+    return unacked > limit // 2 if blocked else unacked >= limit

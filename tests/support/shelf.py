@@ -1,0 +1,156 @@
+"""A subscription over entries in memory, in simulated time: quick enough for thousands of steps.
+
+Cursor, source and dispatchers are the shipped ones; only what stores entries is replaced.
+"""
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from engine.base.clock import LoopClock
+from engine.base.entropy import RandomEntropy
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.base.slices import Slice
+from engine.base.tasks import TaskScope
+from engine.broker.dispatch.consumer import Consumer, SubscriptionType
+from engine.broker.limits import DataPathSettings
+from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.topic import Topic
+from engine.managed.cursors.ack_state import AckState
+from engine.managed.cursors.cursor import Cursor
+from engine.managed.positions import LedgerEntry, LedgerLine
+from engine.managed.reading.backlog import Backlog, BacklogCache
+from engine.managed.reading.entry_cache import EntryCache
+from engine.managed.reading.reads import LedgerReads
+from engine.managed.settings import ManagedSettings
+from tests.sim.kit.loop import SimLoop, simulate
+from tests.support.broker_bench import Client
+from tests.support.raw_client import entry_of
+
+READ_S = 0.001
+"""How long a read of stored entries takes."""
+
+
+def simulated(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """``test`` as an ordinary function: it runs on a loop of its own, where waiting costs nothing."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        async def whole(loop: SimLoop) -> None:
+            await test(*args, **kwargs)
+            assert not loop.failures, loop.failures
+
+        simulate(0, whole, limit_s=1e6)
+
+    return run
+
+
+class Shelf:
+    """Entries of a topic. Those beyond ``tail_bytes`` are read as from storage, in ``READ_S``."""
+
+    def __init__(self, tail_bytes: int = 1 << 20, ledger_entries: int = 8) -> None:
+        self.line = LedgerLine()
+        self.tail = EntryCache(tail_bytes).tail()
+        self.settings = ManagedSettings()
+        self.clock = LoopClock()
+        self.entropy = RandomEntropy()
+        self.tasks = TaskScope("shelf")
+        self.reads = cast(LedgerReads, self)
+        self.backlog = Backlog(self, BacklogCache(1 << 12))
+        self.places: list[Position] = []
+        self._ledger_entries = ledger_entries
+        self._runs: list[Slice] = []
+
+    def append(self, entries: Sequence[bytes], counts: Sequence[int]) -> list[Position]:
+        """Entries with their numbers of messages, in one slice; a full ledger is followed by the next."""
+        if not self.line.ledgers or self.line.last.entries >= self._ledger_entries:
+            self.line.push(LedgerEntry(3 + 2 * len(self.line.ledgers)))
+        spans: list[int] = []
+        for entry in entries:
+            at = spans[-1] if spans else 0
+            spans += at, at + len(entry)
+        ledger = self.line.last
+        counted = list(counts) if max(counts) > 1 else None
+        run = Slice(b"".join(entries), spans, spans[-1], counted, ledger.ledger_id, ledger.entries)
+        start = self.line.end
+        self._runs += [run] * run.count
+        self.line.grow(run.count, run.size)
+        self.tail.append(start, run)
+        new = [run.position(i) for i in range(run.count)]
+        self.places += new
+        return new
+
+    async def fetch(self, start: int, stop: int, bytes_max: int) -> list[Slice]:
+        """As ``LedgerReads.fetch``: here one entry at a time, so that reads end everywhere."""
+        await asyncio.sleep(READ_S)
+        run = self._runs[start]
+        i = self.places[start].entry_id - run.first
+        entry = run.entry(i)
+        counts = None if run.counts is None else run.counts[i : i + 1]
+        return [Slice(entry, [0, len(entry)], len(entry), counts, run.ledger_id, run.first + i)]
+
+    def cursor_persisted(self, cursor: Cursor) -> None:
+        pass
+
+    def proven(self) -> bool:
+        return True
+
+    def fenced(self, error: Exception) -> None:
+        raise error
+
+
+class Reading:
+    """A subscription over a shelf, and whoever reads it."""
+
+    def __init__(self, settings: DataPathSettings, tail_bytes: int = 1 << 20) -> None:
+        self.shelf = Shelf(tail_bytes)
+        self.settings = settings
+        self.cursor = Cursor(self.shelf, "s", AckState(), None, {})
+        topic = SimpleNamespace(
+            name=TopicName.parse("persistent://public/default/shelf"),
+            registry=SimpleNamespace(
+                settings=settings, clock=self.shelf.clock, entropy=self.shelf.entropy
+            ),
+            closing=False,
+            terminated=False,
+            abandoned=lambda _: None,
+            abandoned_later=lambda _: None,
+        )
+        self.subscription = Subscription(cast(Topic, topic), self.cursor)
+        self._joined = 0
+
+    @property
+    def now_ms(self) -> int:
+        return self.shelf.clock.wall_ms()
+
+    def append(
+        self, entries: int, messages: int = 1, delay_ms: int | None = None
+    ) -> list[Position]:
+        """``entries`` of ``messages`` each; ``delay_ms``: their delivery time from now (negative: it is over)."""
+        at = {} if delay_ms is None else {"deliver_at_time": self.now_ms + delay_ms}
+        return self.shelf.append([entry_of(b"v", **at)] * entries, [messages] * entries)
+
+    def publish(self, entries: int, messages: int = 1, delay_ms: int | None = None) -> None:
+        self.append(entries, messages, delay_ms)
+        self.subscription.wake()
+
+    async def join(
+        self, client: Client, permits: int = 0, kind: SubscriptionType = SubscriptionType.SHARED
+    ) -> Consumer:
+        self._joined += 1
+        consumer = Consumer(
+            client,
+            self._joined,
+            f"c{self._joined}",
+            kind,
+            settings=self.settings,
+            partition=-1,
+            now_ms=0,
+        )
+        assert await self.subscription.attach(consumer)
+        if permits:
+            self.subscription.flow(consumer, permits)
+        return consumer

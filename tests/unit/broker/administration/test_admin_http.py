@@ -1,0 +1,165 @@
+"""The private HTTP port: token, routes, refusals; over real sockets of the loop, spoken to byte by byte."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.base.errors import AdminError
+from engine.broker.administration.admin_http import AdminPages, MovedError
+from engine.broker.errors import ServiceNotReady, TopicNotFound
+from engine.metadata.store import StoreUnavailableError
+from engine.net.http import BODY_BYTES_MAX, HttpServer
+from engine.net.network import LoopNetwork
+
+TOKEN = "a-token-of-some-length"
+TOPIC = "persistent://t/n/x"
+
+
+class Answering:
+    """Operations that answer with their arguments, or raise what the topic's name says."""
+
+    raises: dict[str, Exception] = {
+        "moved": MovedError("http://127.0.0.1:9"),
+        "refused": AdminError(412, "Topic has 5 connected producers/consumers"),
+        "missing": TopicNotFound("Namespace not found"),
+        "leaving": ServiceNotReady("being unloaded"),
+        "store": StoreUnavailableError("no answer"),
+        "bug": RuntimeError("secret detail"),
+    }
+
+    async def unload(self, args: api.OnTopic) -> None:
+        error = self.raises.get(args.name.local)
+        if error is not None:
+            raise error
+
+    async def peek(self, args: api.Peek) -> Any:
+        return api.to_json(args)
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    operations: Any = Answering()
+    pages = AdminPages(operations, TOKEN, ready=lambda: True, metrics=lambda: b"pulsar_x 1\n")
+    server = HttpServer(LoopNetwork(), pages)
+    yield await server.listen("127.0.0.1", 0)
+    await server.close()
+
+
+async def talk(port: int, *requests: bytes) -> list[tuple[int, bytes]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    answers = []
+    for request in requests:
+        writer.write(request)
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        length = int(head.lower().split("content-length: ")[1].split("\r\n")[0])
+        answers.append((int(head.split(" ")[1]), await reader.readexactly(length)))
+    writer.close()
+    await writer.wait_closed()
+    return answers
+
+
+def post(path: str, body: bytes = b"", token: str | None = TOKEN, method: str = "POST") -> bytes:
+    header = f"X-Magnetar-Token: {token}\r\n" if token is not None else ""
+    return (
+        f"{method} {path} HTTP/1.1\r\nHost: x\r\n{header}Content-Length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
+
+
+async def call(port: int, operation: str, args: Any, **kwargs: Any) -> tuple[int, Any]:
+    [(status, body)] = await talk(
+        port, post(f"/rpc/{operation}", json.dumps(args).encode(), **kwargs)
+    )
+    return status, json.loads(body)
+
+
+async def test_an_operation_answers_with_its_result(port: int) -> None:
+    args = {"topic": TOPIC, "subscription": "s", "nth": 3}
+    assert await call(port, "peek", args) == (200, {"result": args})
+    assert await call(port, "unload", {"topic": TOPIC}) == (200, {"result": None})
+
+
+@pytest.mark.parametrize("token", [None, "", "wrong", TOKEN + "x"])
+async def test_a_bad_token_is_401_whatever_is_asked(port: int, token: str | None) -> None:
+    for operation in ("peek", "no_such"):
+        status, answer = await call(port, operation, {}, token=token)
+        assert (status, answer) == (401, {"reason": "Internal token required"})
+
+
+async def test_unknown_operations_pages_and_methods_are_refused(port: int) -> None:
+    assert (await call(port, "no_such", {}))[0] == 404
+    assert (await call(port, "__init__", {}))[0] == 404
+    assert (await call(port, "peek", {}, method="GET"))[0] == 405
+    answers = await talk(port, post("/nothing"), post("/metrics"), post("/ready"))
+    assert [status for status, _ in answers] == [404, 405, 405]
+
+
+async def test_bad_arguments_are_400_and_name_the_field(port: int) -> None:
+    assert await call(port, "peek", {"topic": TOPIC}) == (400, {"reason": "subscription: missing"})
+    [(status, body)] = await talk(port, post("/rpc/peek", b"{bad"))
+    assert (status, json.loads(body)) == (400, {"reason": "arguments: not valid JSON"})
+
+
+@pytest.mark.parametrize(
+    ("local", "status", "answer"),
+    [
+        ("moved", 307, {"location": "http://127.0.0.1:9"}),
+        ("refused", 412, {"reason": "Topic has 5 connected producers/consumers"}),
+        ("missing", 404, {"reason": "Namespace not found"}),
+        ("leaving", 503, {"reason": "being unloaded"}),
+        ("store", 503, {"reason": "The metadata store does not answer: no answer"}),
+        ("bug", 500, {"reason": "Internal error, see the broker's log"}),
+    ],
+)
+async def test_refusals_keep_their_status_and_a_bug_tells_nothing(
+    port: int, local: str, status: int, answer: dict[str, str]
+) -> None:
+    assert await call(port, "unload", {"topic": f"persistent://t/n/{local}"}) == (status, answer)
+
+
+async def test_metrics_and_readiness_need_no_token(port: int) -> None:
+    get = b"GET %s HTTP/1.1\r\n\r\n"
+    answers = await talk(port, get % b"/metrics", get % b"/metrics/", get % b"/ready?x=1")
+    assert answers == [(200, b"pulsar_x 1\n"), (200, b"pulsar_x 1\n"), (200, b"ok")]
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET / HTTP/2\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nbad header\r\n\r\n", 400),
+        (b"POST /rpc/peek HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST /rpc/peek HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (BODY_BYTES_MAX + 1), 413),
+        (b"POST /rpc/peek HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 411),
+        (b"GET /" + b"x" * (17 << 10), 431),
+    ],
+)
+async def test_malformed_requests_get_an_error_and_the_connection_ends(
+    port: int, request_bytes: bytes, status: int
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request_bytes)
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert (await talk(port, b"GET /ready HTTP/1.1\r\n\r\n"))[0] == (200, b"ok")
+
+
+async def test_pipelined_and_split_requests_are_answered_in_order(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    body = json.dumps({"topic": TOPIC, "subscription": "s"}).encode()
+    data = post("/rpc/peek", body) + b"GET /ready HTTP/1.1\r\nConnection: close\r\n\r\n"
+    for index in range(0, len(data), 7):
+        writer.write(data[index : index + 7])
+        await writer.drain()
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    assert answer.count(b"HTTP/1.1 200 OK") == 2
+    assert answer.endswith(b"ok")

@@ -1,0 +1,194 @@
+"""Whatever call of the metadata store gets no answer: no verb reports success that is not, and after each everything
+can be used and deleted, here and by the next broker."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from engine.base.errors import WorldError
+from engine.base.ids import EARLIEST
+from engine.base.names import TopicName
+from engine.broker.dispatch.consumer import SubscriptionType
+from engine.broker.errors import BrokerError, SubscriptionNotFound
+from engine.managed.errors import ManagedLedgerError
+from engine.managed.ledger import InitialPosition
+from engine.managed.settings import ManagedSettings
+from engine.metadata import paths
+from engine.metadata.store import MetadataStore
+from tests.support.broker_bench import Bench, opened
+from tests.support.failing_store import FailingStore
+
+FIRST = InitialPosition.EARLIEST
+QUICK = ManagedSettings(
+    retry_initial_s=0.001,
+    retry_max_s=0.004,
+    metadata_attempts_max=2,
+    cursor_persist_interval_s=3600,
+)
+SILENT_CALLS = 3
+"""More than are tried for one write, and few enough for what is tried until it succeeds."""
+CALLS_MAX = 60
+
+
+@dataclass(frozen=True)
+class Verb:
+    """``work`` on a topic of four entries whose subscription "s" has acknowledged one; what then ``holds``."""
+
+    work: Callable[[Bench], Awaitable[object]]
+    holds: Callable[[Bench], bool]
+
+
+def backlog(count: int) -> Callable[[Bench], bool]:
+    return lambda bench: bench.subscription.cursor.backlog_entries() == count
+
+
+async def create(bench: Bench) -> None:
+    await bench.topic.create_subscription("n", FIRST, {})
+
+
+async def delete(bench: Bench) -> None:
+    await bench.topic.delete_subscription("s")
+
+
+async def delete_forced(bench: Bench) -> None:
+    await bench.join(SubscriptionType.SHARED)
+    await bench.topic.delete_subscription("s", force=True)
+
+
+async def delete_topic(bench: Bench) -> None:
+    await bench.registry.delete(bench.topic.name, force=True)
+    await bench.load(bench.topic.name)
+
+
+async def unload(bench: Bench) -> None:
+    await bench.registry.unload(bench.topic.name)
+    await bench.load(bench.topic.name)
+
+
+async def expire(bench: Bench) -> None:
+    ledger = bench.topic.ledger
+    await bench.subscription.acknowledge_before(ledger.previous_position(ledger.last_confirmed))
+
+
+VERBS = {
+    "create": Verb(
+        create,
+        lambda bench: (
+            "n" in bench.topic.subscriptions
+            and bench.topic.subscriptions["n"].cursor.backlog_entries() == 4
+        ),
+    ),
+    "delete": Verb(delete, lambda bench: bench.topic.subscription_names == []),
+    "delete, forced": Verb(delete_forced, lambda bench: bench.topic.subscription_names == []),
+    "delete the topic": Verb(
+        delete_topic,
+        lambda bench: not bench.topic.subscription_names and not bench.topic.ledger.stats().entries,
+    ),
+    "unload": Verb(unload, backlog(3)),
+    "reset": Verb(lambda bench: bench.subscription.reset(EARLIEST), backlog(4)),
+    "skip": Verb(lambda bench: bench.subscription.skip(1), backlog(2)),
+    "clear": Verb(lambda bench: bench.subscription.clear(), backlog(0)),
+    "expire": Verb(expire, backlog(1)),
+    "terminate": Verb(lambda bench: bench.topic.terminate(), lambda bench: bench.topic.terminated),
+}
+
+
+class Silence:
+    """The one store of the broker under test."""
+
+    store: FailingStore
+
+    def wrap(self, store: MetadataStore) -> MetadataStore:
+        self.store = FailingStore(store)
+        return self.store
+
+
+@pytest.fixture
+def silence() -> Silence:
+    return Silence()
+
+
+@pytest.fixture
+async def bench(tmp_path: Path, silence: Silence) -> AsyncIterator[Bench]:
+    async with opened(tmp_path, settings=QUICK, wrap=silence.wrap) as made:
+        await made.registry.delete(made.topic.name, force=True)
+        yield made
+
+
+async def prepare(bench: Bench, name: TopicName) -> None:
+    await bench.load(name)
+    await bench.topic.create_subscription("s", FIRST, {})
+    await bench.publish(4)
+    cursor = bench.subscription.cursor
+    cursor.acknowledge([bench.topic.ledger.next_position(EARLIEST)])
+    await cursor.persisted()
+
+
+async def attempt(bench: Bench, verb: Verb) -> bool:
+    """Whether the verb says that it is done. It must refuse with what a client or an administrator understands."""
+    try:
+        await verb.work(bench)
+    except SubscriptionNotFound:
+        assert verb.holds(bench), "a deletion that says so knows it"
+        return True
+    except (BrokerError, WorldError, ManagedLedgerError) as error:
+        assert error.retriable, error
+        return False
+    return True
+
+
+async def can_be_used_and_deleted(bench: Bench) -> None:
+    """Its subscription keeps what is acknowledged, and both go without a trace."""
+    topic = bench.topic
+    await topic.create_subscription("s", FIRST, {})
+    if not topic.terminated:
+        await bench.publish(1)
+    await bench.subscription.clear()
+    await bench.kill()
+    await bench.load(topic.name)
+    assert backlog(0)(bench)
+    for name in bench.topic.subscription_names:
+        await bench.topic.delete_subscription(name)
+    await bench.registry.delete(topic.name, force=False)
+    store = bench.cluster.store
+    assert await store.exists(paths.managed_ledger(topic.name.managed_ledger_name)) is None
+
+
+async def check_no_ledger_is_left(bench: Bench) -> None:
+    """But for an empty one that was made when the silence began, before any record could name it."""
+    tree, client = bench.cluster.server.tree, bench.cluster.client()
+    left = [i for i in range(1_000) if tree.exists(paths.ledger(i)) is not None]
+    assert len(left) <= 1, left
+    for ledger_id in left:
+        assert (await client.open(ledger_id, recover=True)).last_confirmed < 0, ledger_id
+        await client.delete(ledger_id)
+
+
+@pytest.mark.parametrize("lost_answer", [False, True])
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+async def test_no_verb_lies_or_leaves_a_wreck(
+    bench: Bench, silence: Silence, verb: Verb, lost_answer: bool
+) -> None:
+    for k in range(1, CALLS_MAX):
+        await prepare(bench, TopicName.parse(f"persistent://public/default/t{k}"))
+        silence.store.fail_at(k, lost_answer=lost_answer, calls=SILENT_CALLS)
+        done = await attempt(bench, verb)
+        met = silence.store.failed
+        silence.store.heal()
+        if not done:
+            await bench.load(bench.topic.name)
+            assert await attempt(bench, verb) or verb.holds(bench), (
+                k,
+                "again, with a store that answers",
+            )
+        assert verb.holds(bench), (k, done)
+        await bench.kill()
+        await bench.load(bench.topic.name)
+        assert verb.holds(bench), (k, done, "after a kill")
+        await can_be_used_and_deleted(bench)
+        await check_no_ledger_is_left(bench)
+        if not met:
+            return
+    raise AssertionError("it has no end")

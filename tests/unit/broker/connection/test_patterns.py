@@ -1,0 +1,65 @@
+"""Patterns of clients are matched only where that is sure to be cheap."""
+
+import pytest
+
+from engine.broker.connection.lookups import filter_topics, topics_hash
+from engine.broker.connection.patterns import PatternError, compile_pattern
+from engine.broker.errors import MetadataError
+
+TOPICS = [
+    "persistent://t/n/alpha",
+    "persistent://t/n/beta-partition-0",
+    "persistent://t/n/beta-partition-1",
+]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+b", "a*b*c*d", r"(a)\1", "(?=a)b", "a{1,1000}", "(?:a|b)*c"]
+)
+def test_a_pattern_that_may_backtrack_is_left_to_the_client(pattern: str) -> None:
+    assert compile_pattern(pattern) is None
+
+
+@pytest.mark.parametrize(
+    "pattern", ["t/n/.*", "t/n/[*+a-z]+", r"t/n/\w+\*", "t/n/(a|b).*", "(?:x)?t.*"]
+)
+def test_ordinary_patterns_are_matched(pattern: str) -> None:
+    assert compile_pattern(pattern) is not None
+
+
+@pytest.mark.parametrize("pattern", ["([bad", "*", "a**", "(" * 40])
+def test_what_is_no_pattern_is_refused(pattern: str) -> None:
+    with pytest.raises(PatternError):
+        compile_pattern(pattern)
+
+
+async def test_filter_ignores_scheme_and_partition_suffix() -> None:
+    for pattern in ("persistent://t/n/be.*a", "t/n/be.*a"):
+        assert await filter_topics(TOPICS, pattern) == TOPICS[1:]
+
+
+async def test_filter_needs_the_whole_name() -> None:
+    assert await filter_topics(TOPICS, "t/n/al") == []
+
+
+async def test_filter_refuses_what_is_no_pattern() -> None:
+    with pytest.raises(MetadataError, match="Invalid topics pattern"):
+        await filter_topics(TOPICS, "([bad")
+
+
+async def test_names_too_long_to_match_are_left_to_the_client() -> None:
+    assert await filter_topics(["persistent://t/n/" + "a" * 600], "t/n/.*") is None
+
+
+@pytest.mark.parametrize(
+    ("topics", "digest"),
+    [
+        ([], "00000000"),
+        (["persistent://public/default/a"], "e4a876e3"),
+        (["persistent://public/default/b", "persistent://public/default/a"], "c7559e98"),
+        (["persistent://my-property/my-ns/pattern-topic-1"], "0d0602ed"),
+        ([f"persistent://my-property/my-ns/pattern-topic-{i}" for i in (1, 2, 3)], "90d4a04a"),
+    ],
+)
+def test_topics_hash_agrees_with_published_vectors(topics: list[str], digest: str) -> None:
+    assert topics_hash(topics) == digest

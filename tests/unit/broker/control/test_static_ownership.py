@@ -1,0 +1,39 @@
+"""Who is sent here by the node of an earlier life of this broker is served, not refused."""
+
+import pytest
+
+from engine.admin import changes
+from engine.base.names import TopicName
+from engine.broker.control.static_ownership import Placement
+from engine.broker.errors import ServiceNotReady
+from engine.metadata.memory import MemoryServer
+from engine.ownership.owner import BundleOwnership, OwnerRecord
+from engine.ownership.registration import BrokerRecord, Registration
+
+TOPIC = TopicName.parse("persistent://public/default/x")
+
+
+async def _broker(server: MemoryServer, name: str) -> Placement:
+    store = server.session()
+    record = BrokerRecord(f"{name}:8081", f"pulsar://{name}:6650", f"http://{name}:8081", 0, "test")
+    await Registration(store, record).renew()
+    owner = OwnerRecord(record.service_url, record.web_url)
+    return Placement(store, BundleOwnership(store, owner, lambda lost: None), record)
+
+
+async def test_a_restarted_broker_serves_whom_its_old_node_sends() -> None:
+    server = MemoryServer()
+    await changes.bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
+    killed = await _broker(server, "one")
+    assert (await killed.place(TOPIC, authoritative=True)).here
+    other = await _broker(server, "two")
+    again = await _broker(server, "one")
+    sent = await other.lookup(TOPIC, authoritative=False, listener="")
+    assert (sent.broker_url, sent.redirect) == ("pulsar://one:6650", False)
+    with pytest.raises(ServiceNotReady, match="not served by this instance"):
+        again.check_owned(TOPIC)
+    await again.resume(TOPIC)
+    again.check_owned(TOPIC)
+    await other.resume(TOPIC)
+    with pytest.raises(ServiceNotReady, match="not served by this instance"):
+        other.check_owned(TOPIC)

@@ -1,0 +1,321 @@
+"""Dispatch over a real managed ledger and bookie: every message to one consumer at a time, until acknowledged."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.broker.dispatch.consumer import Consumer, SubscriptionType
+from engine.broker.errors import ProducerBusy, TopicTerminated
+from engine.broker.topics.producer import Producer
+from engine.managed.ledger import InitialPosition
+from engine.managed.settings import ManagedSettings
+from engine.wire.kernels import SendRun
+from tests.support.broker_bench import NAME, Bench, Client, opened, until
+from tests.support.raw_client import entry_of
+
+
+async def _received(client: Client, count: int) -> None:
+    await until(lambda: len(client.received) == count)
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+async def test_an_append_wakes_a_waiting_consumer_without_a_timer(bench: Bench) -> None:
+    _, client = await bench.join(SubscriptionType.EXCLUSIVE)
+    assert bench.subscription.paused_for == "append"
+    await bench.publish(3)
+    assert len(client.received) == 3
+
+
+async def test_permits_count_messages_and_a_batch_may_overdraw_them(bench: Bench) -> None:
+    consumer, client = await bench.join(SubscriptionType.SHARED, permits=5)
+    await bench.publish(4, num_messages=3)
+    assert len(client.received) == 2
+    assert consumer.permits == -1
+    assert bench.subscription.paused_for == "permits"
+    bench.subscription.flow(consumer, 2)
+    assert len(client.received) == 3
+
+
+async def test_a_full_socket_pauses_its_consumer_and_not_the_others(bench: Bench) -> None:
+    _, full = await bench.join(SubscriptionType.SHARED)
+    _, open_ = await bench.join(SubscriptionType.SHARED)
+    full.can_send = False
+    await bench.publish(50)
+    assert (len(full.received), len(open_.received)) == (0, 50)
+    open_.can_send = False
+    await bench.publish(10)
+    assert bench.subscription.paused_for == "socket"
+    full.can_send = True
+    bench.subscription.wake()
+    assert len(full.received) == 10
+
+
+async def test_shared_serves_the_better_priority_first(bench: Bench) -> None:
+    _, low = await bench.join(SubscriptionType.SHARED, priority=1)
+    _, high = await bench.join(SubscriptionType.SHARED, permits=10, priority=0)
+    await bench.publish(30)
+    assert (len(high.received), len(low.received)) == (10, 20)
+
+
+async def test_what_is_given_back_comes_again_counted_and_before_what_is_new(bench: Bench) -> None:
+    consumer, client = await bench.join(SubscriptionType.SHARED, permits=5)
+    await bench.publish(10)
+    back = client.received[1:3]
+    bench.subscription.redeliver(consumer, back, None)
+    client.fresh.clear()
+    bench.subscription.flow(consumer, 4)
+    await until(lambda: len(client.fresh) == 4)
+    assert client.fresh[:2] == back
+    assert [client.counts[position] for position in back] == [1, 1]
+    assert bench.subscription.replaying == 0
+
+
+async def test_what_another_consumer_holds_cannot_be_given_back(bench: Bench) -> None:
+    _, holding = await bench.join(SubscriptionType.SHARED)
+    await bench.publish(5)
+    other, _ = await bench.join(SubscriptionType.SHARED)
+    bench.subscription.redeliver(other, list(holding.received), None)
+    assert bench.subscription.replaying == 0
+
+
+async def test_an_acknowledgement_while_queued_for_replay_stops_it(bench: Bench) -> None:
+    consumer, client = await bench.join(SubscriptionType.SHARED, permits=3)
+    await bench.publish(3)
+    bench.subscription.redeliver(consumer, None, None)
+    bench.subscription.acknowledge(consumer, [client.received[0]])
+    bench.subscription.flow(consumer, 10)
+    await until(lambda: len(client.received) == 5)
+    await asyncio.sleep(0.01)
+    assert Counter(client.received) == Counter(client.received[:3] + client.received[1:3])
+
+
+async def test_all_chunks_of_a_message_go_to_one_consumer(bench: Bench) -> None:
+    clients = [(await bench.join(SubscriptionType.SHARED, permits=4))[1] for _ in range(3)]
+    entries = [
+        entry_of(b"piece", uuid=f"m{i % 2}", num_chunks_from_msg=6, chunk_id=i // 2)
+        for i in range(12)
+    ]
+    buf = b"".join(entries)
+    spans, at = [], 0
+    for entry in entries:
+        spans += [at, at + len(entry)]
+        at += len(entry)
+    heads = [b"\x08\x01\x10" + bytes((i,)) for i in range(12)]
+    bench.producer.send(SendRun(buf, spans, len(buf), heads, None, 1))
+    await until(lambda: bench.publisher.receipts == 12)
+    await asyncio.sleep(0.02)
+    for client in clients:
+        assert len({p.entry_id % 2 for p in client.received}) <= 1
+    assert sum(len(c.received) for c in clients) == 8  # two owners with four permits each
+
+
+async def test_a_handover_that_a_reset_cut_off_never_comes(bench: Bench) -> None:
+    """The consumers are sent away while the second takes over from the first; who comes then is given each once."""
+    first, _ = await bench.join(SubscriptionType.FAILOVER, permits=0, name="a")
+    await bench.join(SubscriptionType.FAILOVER, permits=0, name="b")
+    await bench.publish(3)
+    bench.subscription.detach(first)
+    await bench.subscription.reset(Position(0, 0))
+    third, client = await bench.join(SubscriptionType.FAILOVER, name="c")
+    await until(lambda: len(client.received) == 3)
+    await asyncio.sleep(
+        2 * bench.registry.settings.active_consumer_failover_delay_time_millis / 1000
+    )
+    bench.subscription.wake()
+    assert len(client.received) == 3
+    assert third.permits == 997
+
+
+async def test_failover_hands_over_and_starts_at_the_first_unacknowledged(bench: Bench) -> None:
+    first, got = await bench.join(SubscriptionType.FAILOVER, name="a")
+    await bench.publish(6)
+    bench.subscription.acknowledge(first, got.received[:2])
+    _, waiting = await bench.join(SubscriptionType.FAILOVER, name="b", priority=1)
+    assert waiting.received == []
+    bench.subscription.detach(first)
+    await until(lambda: len(waiting.received) == 4)
+    assert waiting.received == got.received[2:]
+    assert waiting.kinds == ["ACTIVE_CONSUMER_CHANGE"] * 2
+
+
+async def test_exclusive_rewinds_for_the_next_consumer(bench: Bench) -> None:
+    first, got = await bench.join(SubscriptionType.EXCLUSIVE)
+    await bench.publish(5)
+    bench.subscription.acknowledge(first, [got.received[1]])
+    bench.subscription.detach(first)
+    _, second = await bench.join(SubscriptionType.EXCLUSIVE)
+    assert second.received == [got.received[0], *got.received[2:]]
+
+
+async def test_a_reset_sends_consumers_away_and_the_next_starts_there(bench: Bench) -> None:
+    _, client = await bench.join(SubscriptionType.SHARED)
+    await bench.publish(5)
+    await bench.subscription.reset(client.received[3])
+    assert client.dropped == [1]
+    _, again = await bench.join(SubscriptionType.SHARED)
+    assert again.received == client.received[3:5]
+
+
+async def test_the_end_of_a_sealed_topic_is_told_to_java_alone_and_once(bench: Bench) -> None:
+    java, told = await bench.join(SubscriptionType.SHARED, permits=0)
+    other, untold = await bench.join(SubscriptionType.SHARED)
+    told.client_version = "Pulsar-Java-v4.0.8"
+    await bench.publish(2)
+    await bench.topic.terminate()
+    assert told.kinds == []
+    bench.subscription.acknowledge(other, untold.received)
+    bench.subscription.flow(java, 5)
+    assert (told.kinds, untold.kinds) == (["REACHED_END_OF_TOPIC"], [])
+
+
+async def test_a_sealed_topic_takes_no_producer(bench: Bench) -> None:
+    await bench.topic.terminate()
+    late = Producer(Client(), 2, "late", bench.topic, now_ms=0)
+    with pytest.raises(TopicTerminated):
+        await bench.topic.add_producer(late)
+
+
+async def test_a_newer_epoch_replaces_a_producer_and_a_stranger_of_its_name_is_refused(
+    bench: Bench,
+) -> None:
+    client = Client()
+    old, new = (Producer(client, 1, "n", bench.topic, now_ms=0, epoch=i) for i in (0, 1))
+    await bench.topic.add_producer(old)
+    await bench.topic.add_producer(new)
+    assert bench.topic.producers["n"] is new
+    stranger = Producer(Client(), 1, "n", bench.topic, now_ms=0, epoch=9)
+    with pytest.raises(ProducerBusy, match="already connected"):
+        await bench.topic.add_producer(stranger)
+    client.alive = False
+    await bench.topic.add_producer(stranger)
+    assert bench.topic.producers["n"] is stranger
+
+
+async def test_topics_asked_for_at_once_are_loaded_once(bench: Bench) -> None:
+    name = TopicName.parse("persistent://public/default/once")
+    loads = bench.registry.loads
+    topics = await asyncio.gather(*(bench.registry.get(name, create=True) for _ in range(20)))
+    assert len({id(topic) for topic in topics}) == 1
+    assert bench.registry.loads == loads + 1
+
+
+async def test_an_unloaded_topic_sends_its_clients_away_and_loads_again_with_its_state(
+    bench: Bench,
+) -> None:
+    consumer, client = await bench.join(SubscriptionType.SHARED)
+    await bench.publish(4)
+    bench.subscription.acknowledge(consumer, client.received[:3])
+    assert await bench.registry.unload(NAME)
+    assert client.dropped == [1]
+    topic = await bench.registry.get(NAME, create=True)
+    assert topic is not bench.topic
+    assert topic.subscriptions["s"].cursor.backlog_entries() == 1
+
+
+async def test_a_readers_subscription_goes_with_it_and_starts_afresh_for_the_next(
+    bench: Bench,
+) -> None:
+    await bench.publish(3)
+    for _ in range(2):
+        client = Client()
+        consumer = Consumer(
+            client,
+            1,
+            "r",
+            SubscriptionType.EXCLUSIVE,
+            settings=bench.registry.settings,
+            partition=-1,
+            now_ms=0,
+        )
+        subscription = await bench.topic.subscribe(
+            consumer, "r", durable=False, initial=InitialPosition.EARLIEST, properties={}
+        )
+        subscription.flow(consumer, 10)
+        await _received(client, 3)
+        subscription.acknowledge_cumulative(consumer, client.received[-1])
+        subscription.detach(consumer)
+        assert "r" not in bench.topic.subscriptions
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_shared_under_random_comings_and_goings_delivers_all_and_never_twice_at_once(
+    bench: Bench, seed: int
+) -> None:
+    chance = random.Random(seed)
+    present: list[tuple[Consumer, Client]] = [await bench.join(SubscriptionType.SHARED, permits=0)]
+    acked: set[Position] = set()
+    published = 0
+    for _ in range(150):
+        step = chance.random()
+        consumer, client = chance.choice(present)
+        if step < 0.2 and published < 400:
+            count = chance.randint(1, 15)
+            await bench.publish(count)
+            published += count
+        elif step < 0.45:
+            bench.subscription.flow(consumer, chance.randint(1, 12))
+        elif step < 0.7 and client.fresh:
+            chance.shuffle(client.fresh)
+            some = [client.fresh.pop() for _ in range(chance.randint(1, len(client.fresh)))]
+            assert not acked & set(some), "acknowledged, and delivered again"
+            bench.subscription.acknowledge(consumer, some)
+            acked |= set(some)
+        elif step < 0.8 and client.fresh:
+            back = [client.fresh.pop() for _ in range(chance.randint(1, len(client.fresh)))]
+            bench.subscription.redeliver(consumer, back, None)
+        elif step < 0.9 and len(present) < 4:
+            present.append(await bench.join(SubscriptionType.SHARED, permits=chance.randint(0, 9)))
+        elif step < 0.97 and len(present) > 1:
+            bench.subscription.detach(consumer)
+            present.remove((consumer, client))
+        else:
+            await asyncio.sleep(0.002)
+        held = Counter(p for _, c in present for p in c.fresh)
+        assert not held or max(held.values()) == 1, "out at two consumers"
+        for each, its in present:
+            assert each.unacked == len(its.fresh)
+    async with asyncio.timeout(120):
+        while len(acked) < published:
+            for consumer, client in present:
+                bench.subscription.flow(consumer, 50)
+                if client.fresh:
+                    bench.subscription.acknowledge(consumer, client.fresh)
+                    acked |= set(client.fresh)
+                    client.fresh.clear()
+            await asyncio.sleep(0.002)
+    assert bench.subscription.cursor.backlog_entries() == 0
+
+
+async def test_too_scattered_acknowledgements_pause_what_is_new_and_not_what_is_missing(
+    bench: Bench,
+) -> None:
+    bench.topic.ledger.settings = ManagedSettings(
+        cursor_state_bytes_max=400, cursor_persist_interval_s=0.01
+    )
+    first, holding = await bench.join(SubscriptionType.SHARED)
+    await bench.publish(100)
+    bench.subscription.acknowledge(first, holding.received[1::2])
+    await until(lambda: bench.subscription.cursor.blocked)
+    await bench.publish(3)
+    assert len(holding.received) == 100
+    assert bench.subscription.paused_for == "acks"
+    bench.subscription.detach(first)  # the one that could have acknowledged the rest is gone
+    other, client = await bench.join(SubscriptionType.SHARED, name="other")
+    await _received(client, 50)
+    assert client.received == holding.received[::2]
+    assert bench.subscription.paused_for == "acks"
+    bench.subscription.acknowledge(other, client.received[:49])
+    await _received(client, 53)
+    assert bench.subscription.cursor.blocked is None
+    assert bench.subscription.paused_for == "append"

@@ -1,0 +1,50 @@
+"""Chunks that wait for the consumer that has the earlier ones of their message (D6)."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.broker.dispatch.consumer import SubscriptionType
+from engine.wire.kernels import SendRun
+from tests.support.broker_bench import Bench, opened, until
+from tests.support.raw_client import entry_of
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+async def publish_chunks(bench: Bench, count: int) -> None:
+    """One message in so many pieces."""
+    entries = [
+        entry_of(b"piece", uuid="m", num_chunks_from_msg=count, chunk_id=i) for i in range(count)
+    ]
+    spans, at = [], 0
+    for entry in entries:
+        spans += [at, at + len(entry)]
+        at += len(entry)
+    heads = [b"\x08\x01\x10" + bytes((i,)) for i in range(count)]
+    bench.producer.send(SendRun(b"".join(entries), spans, at, heads, None, 1))
+    await until(lambda: bench.publisher.receipts == count)
+
+
+async def test_what_waited_for_a_consumer_that_left_goes_to_another_in_order(bench: Bench) -> None:
+    owner, first = await bench.join(SubscriptionType.SHARED, permits=2, priority=0)
+    _, second = await bench.join(SubscriptionType.SHARED, priority=1)
+    await publish_chunks(bench, 4)
+    assert (len(first.received), len(second.received)) == (2, 0)
+    bench.subscription.detach(owner)
+    await until(lambda: len(second.received) == 4)
+    assert second.received == sorted(second.received)
+
+
+async def test_what_waits_goes_to_its_consumer_as_soon_as_it_can_receive(bench: Bench) -> None:
+    owner, first = await bench.join(SubscriptionType.SHARED, permits=1, priority=0)
+    _, second = await bench.join(SubscriptionType.SHARED, priority=1)
+    await publish_chunks(bench, 3)
+    bench.subscription.flow(owner, 5)
+    assert (len(first.received), second.received) == (3, [])
+    assert first.received == sorted(first.received)

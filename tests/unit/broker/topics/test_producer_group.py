@@ -1,0 +1,99 @@
+"""SENDs of several producers that arrive together: one run for each topic, answered and counted one by one."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.base.names import TopicName
+from engine.broker.connection.produce import ProduceCommands
+from engine.broker.topics.producer import Producer
+from engine.broker.topics.topic import Topic
+from engine.wire import client_commands
+from engine.wire.events import Sends
+from engine.wire.kernels import take_sends
+from tests.support.broker_bench import Bench, Client, opened, until
+from tests.support.raw_client import entry_of
+
+OTHER = TopicName.parse("persistent://public/default/other")
+
+
+class Burst:
+    """A connection with producers, and what it sends at once."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.client = Client()
+        self.client.registry = bench.registry  # type: ignore[attr-defined]
+        self.commands = ProduceCommands(self.client)  # type: ignore[arg-type]
+
+    async def join(self, producer_id: int, topic: Topic) -> Producer:
+        producer = Producer(self.client, producer_id, f"p{producer_id}", topic, now_ms=0)
+        await topic.add_producer(producer)
+        self.commands.producers[producer_id] = producer
+        return producer
+
+    def send(self, *sends: tuple[int, int, int]) -> None:
+        """Producer id, sequence id and messages of each."""
+        data = b"".join(
+            client_commands.send(owner, sequence, entry_of(b"v%d" % sequence), num_messages=count)
+            for owner, sequence, count in sends
+        )
+        pos, _, run = take_sends(data, 0, len(data), 1 << 20)
+        assert run is not None
+        assert pos == len(data)
+        self.commands.send(Sends(run))
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+async def test_each_topic_gets_its_sends_in_order_and_each_producer_its_count(bench: Bench) -> None:
+    burst = Burst(bench)
+    other = await bench.registry.get(OTHER, create=True)
+    first, second = await burst.join(1, bench.topic), await burst.join(2, bench.topic)
+    third = await burst.join(300, other)
+    burst.send((1, 0, 1), (300, 0, 1), (2, 0, 5), (1, 1, 2), (300, 1, 1), (2, 1, 1))
+    await until(lambda: burst.client.receipts == 6)
+    assert [p.published.messages.total for p in (first, second, third)] == [3, 6, 2]
+    assert bench.topic.published.messages.total == 9
+    assert first.published.bytes.total + second.published.bytes.total == (
+        bench.topic.published.bytes.total
+    )
+    assert other.ledger.last_confirmed.entry_id == 1
+    ledger = bench.topic.ledger
+    last = ledger.last_confirmed
+    assert last.entry_id == 3
+    stored = [
+        (await ledger.read_entry(last._replace(entry_id=entry_id))).entry(0)[-2:]
+        for entry_id in range(4)
+    ]
+    assert stored == [b"v0", b"v0", b"v1", b"v1"]
+    for producer in (first, second, third):
+        await producer.drained()
+
+
+async def test_a_producer_that_was_sent_away_is_left_out_of_a_burst(bench: Bench) -> None:
+    burst = Burst(bench)
+    await burst.join(1, bench.topic)
+    gone = await burst.join(2, bench.topic)
+    gone.leave()
+    burst.send((2, 0, 1), (1, 0, 1), (2, 1, 1), (1, 1, 1))
+    await until(lambda: burst.client.receipts == 2)
+    assert bench.topic.ledger.last_confirmed.entry_id == 1
+    assert gone.published.messages.total == 0
+
+
+async def test_a_burst_that_cannot_be_stored_is_refused_send_by_send(bench: Bench) -> None:
+    burst = Burst(bench)
+    await burst.join(1, bench.topic)
+    await burst.join(2, bench.topic)
+    bookie = bench.cluster.bookies["b0"]
+    bookie._set_read_only(True, "for a test")
+    burst.send((1, 7, 1), (2, 8, 1), (1, 9, 1))
+    await until(lambda: len(burst.client.dropped) == 2)
+    assert sorted(number for number, _, _ in burst.client.errors) == [7, 8, 9]
+    assert bench.topic.producers == {}
+    assert burst.client.receipts == 0

@@ -1,0 +1,133 @@
+"""What clients see while nothing can be stored, and that it passes by itself; deletion; retention."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.base.names import TopicName
+from engine.broker.errors import PersistenceError, ServiceNotReady, SubscriptionNotFound
+from engine.broker.ports import TopicPolicies
+from engine.broker.topics.producer import Producer
+from engine.managed.ledger import InitialPosition
+from engine.wire.errors import ServerError
+from tests.support.broker_bench import NAME, Bench, Client, opened, until
+
+OTHER = TopicName.parse("persistent://public/default/other")
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+async def _fill_disk(bench: Bench, full: bool) -> None:
+    """As the bookie does when it finds its disk full, or with room again."""
+    bookie = bench.cluster.bookies["b0"]
+    bookie._set_read_only(full, "for a test")
+    path = "/ledgers/available/readonly/b0" if full else "/ledgers/available/b0"
+    while await bench.cluster.store.exists(path) is None:
+        await asyncio.sleep(0.001)
+
+
+def _newcomer(bench: Bench, name: str) -> Producer:
+    return Producer(Client(), 1, name, bench.topic, now_ms=0)
+
+
+async def test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_away(
+    bench: Bench,
+) -> None:
+    await bench.topic.add_producer(bench.producer)
+    await bench.publish(2)
+    await _fill_disk(bench, True)
+    bench.send(3)
+    bench.send(1)
+    await until(lambda: bench.publisher.dropped)
+    assert [number for number, _, _ in bench.publisher.errors] == [2, 3, 4]
+    assert {code for _, code, _ in bench.publisher.errors} == {ServerError.PersistenceError}
+    assert "EREADONLY" in bench.publisher.errors[0][2]
+    bench.send(1)
+    assert bench.publisher.receipts == 2
+    assert bench.topic.producers == {}
+    assert bench.publisher.dropped == [1]
+
+
+async def test_producers_are_refused_with_the_reason_until_storage_is_back(bench: Bench) -> None:
+    await bench.topic.add_producer(bench.producer)
+    await _fill_disk(bench, True)
+    bench.registry.settings = replace(bench.registry.settings, topic_load_timeout_seconds=1)
+    bench.send(1)
+    await until(lambda: bench.publisher.dropped)
+    async with asyncio.timeout(120):
+        with pytest.raises(PersistenceError, match="1 writable bookies, there are 0"):
+            await bench.topic.add_producer(_newcomer(bench, "refused"))
+        with pytest.raises(PersistenceError, match="1 writable bookies, there are 0"):
+            await bench.registry.get(OTHER, create=True)
+    await _fill_disk(bench, False)
+    async with asyncio.timeout(120):
+        while True:
+            try:
+                await bench.topic.add_producer(bench.producer)
+                break
+            except PersistenceError:
+                await asyncio.sleep(0.01)
+    bench.producer = _newcomer(bench, "q")
+    bench.publisher = bench.producer.outlet  # type: ignore[assignment]
+    bench.send(1)
+    await until(lambda: bench.publisher.receipts == 1)
+    assert (await bench.registry.get(OTHER, create=True)).name == OTHER
+
+
+async def test_a_topic_waits_for_a_bookie_that_is_about_to_be_back(bench: Bench) -> None:
+    """Clients that are refused come again after longer and longer pauses."""
+    await _fill_disk(bench, True)
+    loading = asyncio.ensure_future(bench.registry.get(OTHER, create=True))
+    await asyncio.sleep(0.05)  # it has been tried and refused by now
+    assert not loading.done()
+    await _fill_disk(bench, False)
+    assert (await loading).name == OTHER
+
+
+async def test_a_topic_cannot_be_made_anew_before_all_of_it_is_deleted(bench: Bench) -> None:
+    await bench.publish(5)
+    await bench.topic.create_subscription("s", InitialPosition.EARLIEST, {})
+    deleting = asyncio.ensure_future(bench.registry.delete(NAME, force=True))
+    refused = 0
+    while True:
+        try:
+            again = await bench.registry.get(NAME, create=True)
+        except ServiceNotReady:
+            refused += 1
+            await asyncio.sleep(0)
+            continue
+        if again is not bench.topic:
+            break
+        await asyncio.sleep(0)
+    assert deleting.done()
+    await deleting
+    assert refused
+    assert again.subscriptions == {}
+    assert again.ledger.stats().entries == 0
+    with pytest.raises(SubscriptionNotFound):
+        await again.delete_subscription("s")
+
+
+async def test_changed_retention_reaches_a_loaded_topic_without_traffic(bench: Bench) -> None:
+    bench.everything.ledger_entries = 2
+    bench.everything.in_force = TopicPolicies(retention_minutes=-1, retention_mb=-1)
+    await bench.registry.unload(NAME)
+    bench.topic = await bench.registry.get(NAME, create=True)
+    bench.producer = _newcomer(bench, "p")
+    bench.publisher = bench.producer.outlet  # type: ignore[assignment]
+    for i in range(3):
+        bench.send(2)
+        await until(lambda sent=2 * i + 2: bench.publisher.receipts == sent)  # type: ignore[misc]
+    await bench.topic.ledger.trim()
+    assert bench.topic.ledger.stats().entries == 6
+    bench.registry.start()
+    bench.everything.in_force = TopicPolicies()
+    await until(lambda: bench.topic.ledger.stats().entries < 6)
+    assert bench.topic.policies == TopicPolicies()

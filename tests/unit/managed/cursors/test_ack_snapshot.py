@@ -1,0 +1,105 @@
+"""Snapshots of acknowledgements have Apache's bytes, whole and short, and are encoded in steps."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.base.ids import Position
+from engine.managed.cursors import ack_snapshot
+from engine.managed.cursors.ack_snapshot import AckSnapshot
+from engine.managed.cursors.ack_state import AckState, words_of
+from engine.managed.positions import LedgerEntry, LedgerLine
+from engine.managed.stored.records import CursorState
+from engine.wire import mledger_pb2 as pb
+
+
+def test_entries_of_a_cursor_ledger() -> None:
+    stored = "080410041a0c0a0408041006120408041007"  # seen on Pulsar 4.0.8
+    acks = AckState(5, [(7, 8)])
+    snapshot = AckSnapshot.of(acks, LedgerLine([LedgerEntry(4, 10)]), {})
+    assert snapshot.encode().hex() == stored
+    assert CursorState.decode(bytes.fromhex(stored)) == snapshot.state()
+
+
+def by_classes(snapshot: AckSnapshot) -> bytes:
+    """The same by the generated classes."""
+    state = snapshot.state()
+    at = state.mark_delete
+    info = pb.PositionInfo(ledgerId=at.ledger_id, entryId=at.entry_id)
+    for first, last in state.ranges:
+        one = info.individualDeletedMessages.add()
+        one.lowerEndpoint.ledgerId, one.lowerEndpoint.entryId = first.ledger_id, first.entry_id - 1
+        one.upperEndpoint.ledgerId, one.upperEndpoint.entryId = last
+    for name, value in state.properties.items():
+        info.properties.add(name=name, value=value)
+    for position, bits in state.batches.items():
+        batch = info.batchedEntryDeletionIndexInfo.add()
+        batch.position.ledgerId, batch.position.entryId = position
+        batch.deleteSet.extend(words_of(bits))
+    return info.SerializeToString()
+
+
+SIZES = st.integers(0, 1 << 22)
+
+
+@given(
+    st.lists(SIZES, min_size=1, max_size=5),
+    st.lists(st.tuples(SIZES, st.integers(1, 300_000)), max_size=30),
+    SIZES,
+    st.dictionaries(SIZES, st.integers(1, 1 << 130), max_size=3),
+)
+def test_ranges_have_the_bytes_of_the_generated_classes(
+    sizes: list[int], found: list[tuple[int, int]], mark: int, batches: dict[int, int]
+) -> None:
+    line = LedgerLine([LedgerEntry(3 + 1000 * i, size) for i, size in enumerate(sizes)])
+    holes = [(min(at, line.end), min(at + size, line.end)) for at, size in found]
+    inside = {at: bits for at, bits in batches.items() if at < line.end}
+    acks = AckState(min(mark, line.end), holes, inside)
+    snapshot = AckSnapshot.of(acks, line, {"p": -1})
+    payload = snapshot.encode()
+    assert payload == by_classes(snapshot)
+    again = CursorState.decode(payload)
+    found_acks = again.acks(line)
+    assert (found_acks.mark, found_acks.holes, found_acks.batches) == (
+        acks.mark,
+        acks.holes,
+        acks.batches,
+    )
+    assert snapshot.last == (again.ranges[-1][1] if again.ranges else None)
+
+
+@pytest.mark.parametrize("step", [2, 3, 7])
+def test_many_ranges_are_stored_short_and_whole(step: int) -> None:
+    line = LedgerLine([LedgerEntry(1, 30_000), LedgerEntry(2, 30_000)])
+    acks = AckState(5, [(at, min(at + step - 1, 60_000)) for at in range(7, 60_000, step)])
+    payload = AckSnapshot.of(acks, line, {}).encode()
+    assert len(payload) < 14_000 + 60_000 // 64 * 11
+    found = CursorState.decode(payload).acks(line)
+    assert (found.mark, found.holes) == (acks.mark, acks.holes)
+
+
+def test_a_range_across_ledgers_is_stored_per_ledger() -> None:
+    line = LedgerLine([LedgerEntry(1, 10), LedgerEntry(2, 0), LedgerEntry(3, 10)])
+    acks = AckState(2, [(8, 13)])
+    state = CursorState.decode(AckSnapshot.of(acks, line, {}).encode())
+    assert state.ranges == [(Position(1, 8), Position(1, 9)), (Position(3, 0), Position(3, 2))]
+    assert state.acks(line).holes == acks.holes
+
+
+@pytest.mark.parametrize("gap", [2, 1000])
+def test_encoding_stops_for_others_and_does_not_see_what_they_change(gap: int) -> None:
+    count = 20 * ack_snapshot.STEP
+    line = LedgerLine([LedgerEntry(7, (count + 1) * gap)])
+    acks = AckState(0, [(1 + i * gap, 2 + i * gap) for i in range(count)])
+    steps = AckSnapshot.of(acks, line, {}).encoding()
+    before = AckSnapshot.of(acks, line, {}).encode()
+    pauses = 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            assert end.value == before
+            break
+        pauses += 1
+        acks.acknowledge(0, 2 + pauses * gap)
+    assert pauses == 20

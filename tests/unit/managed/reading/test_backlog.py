@@ -1,0 +1,150 @@
+"""Catch-up reads: storage is asked once for all cursors, ahead of need, within a budget, beside the tail cache."""
+
+import asyncio
+
+import pytest
+
+from engine.base.slices import Slice
+from engine.ledger.errors import LedgerError, ReadError
+from engine.managed.cursors.cursor import Cursor
+from engine.managed.ledger import InitialPosition, ManagedLedger
+from engine.managed.reading.reads import LedgerReads
+from engine.managed.settings import ManagedSettings
+from tests.support.managed_cluster import NAME, Brokers, drain, numbered, publish, rolling, texts
+
+FIRST = InitialPosition.EARLIEST
+COUNT = 400
+
+
+class Asked:
+    """Ranges that the bookies were asked for, through the shipped reads."""
+
+    def __init__(self, reads: LedgerReads, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ranges: list[tuple[int, int]] = []
+        self.bytes = 0
+        self.failing = False
+        self._real = reads.fetch
+        monkeypatch.setattr(reads, "fetch", self.fetch)
+
+    async def fetch(self, start: int, stop: int, bytes_max: int) -> list[Slice]:
+        if self.failing:
+            raise ReadError("asked to fail")
+        runs = await self._real(start, stop, bytes_max)
+        self.ranges.append((start, start + sum(run.count for run in runs)))
+        self.bytes += sum(run.size for run in runs)
+        return runs
+
+    @property
+    def entries(self) -> int:
+        return sum(stop - start for start, stop in self.ranges)
+
+
+async def cold(brokers: Brokers, settings: ManagedSettings) -> tuple[ManagedLedger, list[Cursor]]:
+    """A topic whose entries left the tail cache, and ten cursors before the first."""
+    ledger = await brokers.broker(settings).open(NAME, rolling(90))
+    cursors = [await ledger.open_cursor(f"c{i}", FIRST) for i in range(10)]
+    await publish(ledger, 0, COUNT, batch=10)
+    assert ledger.tail.first > ledger.line.base + COUNT // 2
+    return ledger, cursors
+
+
+def small(ahead: int, total: int = 1 << 20) -> ManagedSettings:
+    return ManagedSettings(
+        cache_bytes_max=300,
+        read_ahead_bytes=ahead,
+        read_ahead_total_bytes_max=total,
+        cursor_persist_interval_s=3600,
+    )
+
+
+async def test_ten_cursors_at_one_place_read_storage_once(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, cursors = await cold(brokers, small(100))
+    asked = Asked(ledger.reads, monkeypatch)
+    found = await asyncio.gather(*(drain(cursor, 7) for cursor in cursors))
+    assert found == [numbered(0, COUNT)] * 10
+    assert asked.entries <= COUNT
+    assert len(set(asked.ranges)) == len(asked.ranges)
+
+
+async def test_the_next_range_is_fetched_while_one_is_being_sent(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, cursors = await cold(brokers, small(200))
+    asked = Asked(ledger.reads, monkeypatch)
+    seen = texts(await cursors[0].read(5, 1000))
+    while len(asked.ranges) < 2:
+        await asyncio.sleep(0)
+    assert asked.ranges[1][0] == asked.ranges[0][1], "the next range, without being asked"
+    while (views := cursors[0].read_nowait(5, 1000)) is not None:
+        seen += texts(views)
+        for _ in range(200):
+            await asyncio.sleep(0)
+            if asked.ranges[-1][0] > ledger.line.ordinal(cursors[0].read_position):
+                break
+        if len(seen) == COUNT:
+            break
+    assert seen == numbered(0, COUNT)
+
+
+async def test_read_ahead_stays_within_the_budget_and_out_of_the_tail(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, cursors = await cold(brokers, small(100, total=50_000))
+    cache = ledger.backlog._cache
+    before = ledger.tail.first
+    await asyncio.gather(*(drain(cursor, 20 + i) for i, cursor in enumerate(cursors)))
+    assert cache.bytes <= cache.bytes_max
+    assert cache.fetching_bytes == 0
+    assert ledger.tail.first == before
+    ledger.abandon()
+    assert cache.bytes == 0
+
+
+async def test_what_is_read_by_all_is_let_go_at_once(brokers: Brokers) -> None:
+    ledger, cursors = await cold(brokers, small(100))
+    cache = ledger.backlog._cache
+    peak = 0
+    while views := await cursors[0].read(10, 1000):
+        assert texts(views)
+        peak = max(peak, len(ledger.backlog._chunks))
+    assert peak <= 3
+    assert (cache.bytes, ledger.backlog._chunks) == (0, [])
+
+
+async def test_a_failing_read_is_told_and_the_next_one_goes_on(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, cursors = await cold(brokers, small(100))
+    asked = Asked(ledger.reads, monkeypatch)
+    asked.failing = True
+    failures = await asyncio.gather(
+        *(cursor.read(5, 1000) for cursor in cursors), return_exceptions=True
+    )
+    assert all(isinstance(one, LedgerError) for one in failures)
+    asked.failing = False
+    assert await drain(cursors[0]) == numbered(0, COUNT)
+
+
+async def test_a_rewind_under_a_read_skips_nothing(brokers: Brokers) -> None:
+    ledger, cursors = await cold(brokers, small(150))
+    cursor = cursors[0]
+    reading = asyncio.get_running_loop().create_task(cursor.read(30, 10_000))
+    await asyncio.sleep(0)
+    cursor.rewind()
+    assert texts(await reading)[:5] == numbered(0, 5)
+    cursor.rewind()
+    cursor.acknowledge([ledger.line.position(x) for x in range(10, 30)])
+    assert await drain(cursor) == numbered(0, 10) + numbered(30, COUNT - 30)
+
+
+async def test_redelivered_entries_come_from_what_was_read_ahead(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, cursors = await cold(brokers, small(200))
+    first = texts(await cursors[0].read(4, 1000))
+    asked = Asked(ledger.reads, monkeypatch)
+    again = await cursors[0].replay([ledger.line.position(x) for x in (3, 1, 2)])
+    assert texts(again) == first[1:4]
+    assert all(start > 3 for start, _ in asked.ranges)

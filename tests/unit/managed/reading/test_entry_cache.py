@@ -1,0 +1,115 @@
+"""The tail cache keeps its byte budget in whole buffers, oldest out first, and stays contiguous."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.base.slices import Slice
+from engine.managed.reading.entry_cache import EntryCache, TailCache
+
+
+def run_in(buf: bytes, at: int, sizes: list[int]) -> Slice:
+    spans: list[int] = []
+    for size in sizes:
+        spans += (at, at + size)
+        at += size
+    return Slice(buf, spans, sum(sizes))
+
+
+def held(cache: EntryCache, tails: list[TailCache], end: int) -> int:
+    """Bytes of the distinct buffers that can be reached."""
+    buffers = {id(run.buf): len(run.buf) for tail in tails for run in reachable(tail, end)}
+    assert cache.bytes == sum(buffers.values())
+    return cache.bytes
+
+
+def reachable(tail: TailCache, end: int) -> list[Slice]:
+    start = next((x for x in range(end) if tail.covers(x)), end)
+    return [run for _, run in tail.runs(start, end)] if start < end else []
+
+
+def test_shared_buffers_are_charged_once() -> None:
+    cache = EntryCache(1000)
+    tail = cache.tail()
+    buf = bytes(300)
+    tail.append(0, run_in(buf, 0, [10, 10]))
+    tail.append(2, run_in(buf, 100, [10]))
+    assert cache.bytes == 300
+    assert [(base, run.count) for base, run in tail.runs(1, 3)] == [(0, 2), (2, 1)]
+    tail.close()
+    assert cache.bytes == 0
+
+
+def test_the_oldest_go_first_across_topics() -> None:
+    cache = EntryCache(1000)
+    one, two = cache.tail(), cache.tail()
+    one.append(0, run_in(bytes(400), 0, [400]))
+    two.append(0, run_in(bytes(400), 0, [400]))
+    one.append(1, run_in(bytes(400), 0, [400]))
+    assert not one.covers(0)
+    assert one.covers(1)
+    assert two.covers(0)
+    assert cache.bytes == 800
+
+
+def test_a_lone_small_entry_does_not_keep_a_large_buffer() -> None:
+    cache = EntryCache(1000)
+    small, large = cache.tail(), cache.tail()
+    small.append(0, run_in(b"x" * 800, 5, [8, 2]))
+    large.append(0, run_in(bytes(500), 0, [500]))
+    assert cache.bytes == 510
+    ((base, run),) = small.runs(0, 2)
+    assert (base, run.entry(0), run.entry(1), run.held) == (0, b"x" * 8, b"xx", 10)
+    large.append(1, run_in(bytes(495), 0, [495]))
+    assert not small.covers(0)  # a copy is as old as what it was copied from
+    assert large.covers(1)
+
+
+def test_an_entry_larger_than_everything_is_not_kept() -> None:
+    cache = EntryCache(100)
+    tail = cache.tail()
+    tail.append(0, run_in(bytes(500), 0, [500]))
+    assert cache.bytes == 0
+    assert not tail.covers(0)
+
+
+def test_a_closed_topic_leaves_nothing() -> None:
+    cache = EntryCache(1000)
+    one, two = cache.tail(), cache.tail()
+    for i in range(3):
+        one.append(i, run_in(bytes(200), 0, [200]))
+    one.close()
+    assert cache.bytes == 0
+    for i in range(6):
+        two.append(i, run_in(bytes(200), 0, [200]))
+    assert cache.bytes <= 1000
+    assert two.covers(5)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(1, 300), st.booleans(), st.integers(1, 3)),
+        max_size=60,
+    )
+)
+def test_budget_and_contiguity_hold_whatever_comes(
+    work: list[tuple[int, int, bool, int]],
+) -> None:
+    cache = EntryCache(1000)
+    tails = [cache.tail() for _ in range(3)]
+    ends = [0, 0, 0]
+    buf = bytes(400)
+    for which, size, shared, count in work:
+        if not shared:
+            buf = bytes(400)
+        sizes = [max(size // count, 1)] * count
+        tails[which].append(ends[which], run_in(buf, 0, sizes))
+        ends[which] += count
+        assert cache.bytes <= 1000
+        held(cache, tails, max(ends))
+        for tail, end in zip(tails, ends, strict=True):
+            start = next((x for x in range(end) if tail.covers(x)), end)
+            at = None
+            for base, run in tail.runs(start, end) if start < end else []:
+                assert at is None or base == at
+                at = base + run.count
+            assert at in (None, end)
