@@ -16,9 +16,7 @@ from typing import Any, TypeVar
 
 from engine.base.errors import MagnetarError, MisuseError
 from engine.base.settings_file import SettingsFileError, read_settings, settings_path
-from engine.broker.ledgers import LedgerDefaults
-from engine.broker.limits import DataPathSettings
-from engine.broker.node import NodeSettings
+from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
 from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
 

@@ -21,9 +21,8 @@ from engine.broker.administration.operations import BrokerOperations, Parts
 from engine.broker.connection.sessions import Sessions
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.static_ownership import Placement
-from engine.broker.limits import DataPathSettings
-from engine.broker.node import NodeSettings
 from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
+from engine.broker.settings import DataPathSettings, NodeSettings
 from engine.broker.topics.registry import TopicRegistry
 from engine.ledger.client import LedgerClient
 from engine.managed.factory import ManagedLedgerFactory

@@ -10,8 +10,8 @@ from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
-from engine.broker.limits import DataPathSettings
 from engine.broker.ports import BrokerIdentity, LookupResult, TopicMode, TopicPolicies
+from engine.broker.settings import DataPathSettings
 from engine.broker.topics.producer import Producer
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription

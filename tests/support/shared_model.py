@@ -4,7 +4,7 @@ import asyncio
 
 from engine.base.ids import Position
 from engine.broker.dispatch.consumer import Consumer
-from engine.broker.limits import DataPathSettings
+from engine.broker.settings import DataPathSettings
 from engine.managed.cursors.ack_state import bits_of, words_of
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb

@@ -16,7 +16,7 @@ from engine.base.names import TopicName
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
-from engine.broker.limits import DataPathSettings
+from engine.broker.settings import DataPathSettings
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.managed.cursors.ack_state import AckState

@@ -13,8 +13,8 @@ from engine.base.errors import AdminError
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.control.policies import NamespacePolicies, effective
 from engine.broker.errors import BrokerError, MetadataError, ServiceNotReady, TopicNotFound
-from engine.broker.node import NodeSettings
 from engine.broker.ports import TopicMode, TopicPolicies
+from engine.broker.settings import NodeSettings
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 

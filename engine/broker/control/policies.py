@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.broker.node import NodeSettings
 from engine.broker.ports import TopicPolicies
+from engine.broker.settings import NodeSettings
 
 PARTITIONED = "partitioned"
 

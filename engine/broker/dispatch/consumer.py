@@ -7,7 +7,7 @@ from engine.base.ids import Position
 from engine.base.slices import View
 from engine.broker.connection.outlet import Outlet
 from engine.broker.dispatch.redelivery import PendingAcks
-from engine.broker.limits import DataPathSettings
+from engine.broker.settings import DataPathSettings
 from engine.broker.topics.counters import Rate, Traffic
 from engine.wire import commands
 from engine.wire.kernels import build_messages

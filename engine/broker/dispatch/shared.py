@@ -18,7 +18,7 @@ from engine.broker.dispatch.delayed import (
 from engine.broker.dispatch.redelivery import RedeliveryCounts, ReplayQueue
 from engine.broker.dispatch.single import deliver
 from engine.broker.dispatch.source import EntrySource
-from engine.broker.limits import DataPathSettings
+from engine.broker.settings import DataPathSettings
 
 ALARM_MAX_S = 60.0
 """Longest wait for a delivery time before the clock is looked at again."""

@@ -15,7 +15,7 @@ from engine.broker.dispatch.choosers import choose_active
 from engine.broker.dispatch.consumer import UNLIMITED, Consumer, SubscriptionType
 from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.source import EntrySource
-from engine.broker.limits import DataPathSettings
+from engine.broker.settings import DataPathSettings
 from engine.wire import commands
 
 ACTIVE_CHANGE_VERSION = 12

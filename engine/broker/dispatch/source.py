@@ -16,7 +16,7 @@ from engine.base.errors import MagnetarError
 from engine.base.ids import Position
 from engine.base.slices import View
 from engine.base.tasks import TaskScope
-from engine.broker.limits import DataPathSettings
+from engine.broker.settings import DataPathSettings
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.errors import ManagedLedgerClosedError, ManagedLedgerFencedError
 

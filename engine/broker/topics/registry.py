@@ -11,8 +11,8 @@ from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName, TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.errors import BrokerError, NotAllowed, PersistenceError, ServiceNotReady
-from engine.broker.limits import DataPathSettings
 from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
+from engine.broker.settings import DataPathSettings
 from engine.broker.topics.topic import Topic
 from engine.ledger.errors import NotEnoughBookiesError
 from engine.managed.errors import ManagedLedgerFencedError

@@ -15,10 +15,8 @@ from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
 from engine.base.names import TopicName
-from engine.broker.ledgers import LedgerDefaults
-from engine.broker.limits import DataPathSettings
-from engine.broker.node import NodeSettings
 from engine.broker.service import BrokerService
+from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.managed.settings import ManagedSettings

@@ -9,7 +9,7 @@ from engine.base.ids import EARLIEST, Position
 from engine.broker.dispatch import delayed
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.dispatch.delayed import DelayQueue
-from engine.broker.limits import DataPathSettings
+from engine.broker.settings import DataPathSettings
 from tests.support.broker_bench import Client
 from tests.support.shelf import Reading, simulated
 

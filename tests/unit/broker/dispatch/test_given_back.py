@@ -2,7 +2,7 @@
 
 import asyncio
 
-from engine.broker.limits import DataPathSettings
+from engine.broker.settings import DataPathSettings
 from tests.support.broker_bench import Client
 from tests.support.shelf import Reading, simulated
 

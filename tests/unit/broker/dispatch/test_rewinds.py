@@ -10,7 +10,7 @@ from engine.base.entropy import RandomEntropy
 from engine.base.slices import View
 from engine.base.tasks import TaskScope
 from engine.broker.dispatch.source import EntrySource
-from engine.broker.limits import DataPathSettings
+from engine.broker.settings import DataPathSettings
 from tests.support.ledger_cluster import run_of
 
 

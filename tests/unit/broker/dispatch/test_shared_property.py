@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from engine.broker.dispatch import delayed
-from engine.broker.limits import DataPathSettings
+from engine.broker.settings import DataPathSettings
 from tests.sim.kit.loop import SimLoop, simulate
 from tests.support.shared_model import SharedModel
 

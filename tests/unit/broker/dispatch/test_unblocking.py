@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from engine.broker.dispatch.consumer import Consumer
-from engine.broker.limits import DataPathSettings
+from engine.broker.settings import DataPathSettings
 from tests.support.broker_bench import Client
 from tests.support.shelf import Reading, simulated
 

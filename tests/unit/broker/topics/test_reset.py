@@ -7,7 +7,7 @@ import pytest
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.broker.dispatch import delayed
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
-from engine.broker.limits import DataPathSettings
+from engine.broker.settings import DataPathSettings
 from tests.support.broker_bench import Client
 from tests.support.shelf import READ_S, Reading, simulated
 
