@@ -19,6 +19,7 @@ from engine.broker.administration.admin_http import AdminPages
 from engine.broker.administration.metrics_page import metrics_page
 from engine.broker.administration.operations import BrokerOperations, Parts
 from engine.broker.connection.sessions import Sessions
+from engine.broker.context import Context
 from engine.broker.control.catalog import Catalog
 from engine.broker.control.static_ownership import Placement
 from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
@@ -81,10 +82,7 @@ class Running:
             factory=base.factory,
             ownership=owned,
             namespaces=namespaces,
-            identity=self.identity,
-            clock=base.clock,
-            entropy=base.entropy,
-            settings=base.data_path,
+            context=Context(base.data_path, base.clock, base.entropy, self.identity),
             ledger_config=base.ledger_config,
         )
         self.sessions = Sessions(self.registry)

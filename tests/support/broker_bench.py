@@ -9,6 +9,7 @@ from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
 from engine.base.names import NamespaceName, TopicName
+from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.ports import BrokerIdentity, LookupResult, TopicMode, TopicPolicies
 from engine.broker.settings import DataPathSettings
@@ -176,7 +177,7 @@ class Bench:
             1,
             name,
             kind,
-            settings=self.registry.settings,
+            settings=self.registry.context.settings,
             partition=-1,
             now_ms=0,
             priority=priority,
@@ -228,13 +229,15 @@ async def opened(
         factory=factory,
         ownership=everything,
         namespaces=everything,
-        identity=BrokerIdentity("test", "b", 0),
-        clock=SystemClock(),
-        entropy=RandomEntropy(),
-        settings=DataPathSettings(
-            active_consumer_failover_delay_time_millis=20,
-            retention_check_interval_in_seconds=1,
-            topic_load_timeout_seconds=60,
+        context=Context(
+            settings=DataPathSettings(
+                active_consumer_failover_delay_time_millis=20,
+                retention_check_interval_in_seconds=1,
+                topic_load_timeout_seconds=60,
+            ),
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            identity=BrokerIdentity("test", "b", 0),
         ),
         ledger_config=everything.ledger_config,
     )

@@ -15,7 +15,9 @@ from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
+from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
+from engine.broker.ports import BrokerIdentity
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
@@ -111,8 +113,8 @@ class Reading:
         self.cursor = Cursor(self.shelf, "s", AckState(), None, {})
         topic = SimpleNamespace(
             name=TopicName.parse("persistent://public/default/shelf"),
-            registry=SimpleNamespace(
-                settings=settings, clock=self.shelf.clock, entropy=self.shelf.entropy
+            context=Context(
+                settings, self.shelf.clock, self.shelf.entropy, BrokerIdentity("test", "b", 0)
             ),
             closing=False,
             terminated=False,

@@ -53,7 +53,7 @@ class ProduceCommands:
         if producer_id in self._pending:
             raise ServiceNotReady("Producer is already present on the connection")
         if len(self.producers) + len(self._pending) >= (
-            self._registry.settings.max_producers_per_connection
+            self._registry.context.settings.max_producers_per_connection
         ):
             raise TooManyRequests("Too many producers on the connection")
         self._pending.add(producer_id)
@@ -82,7 +82,7 @@ class ProduceCommands:
             body.producer_id,
             body.producer_name or self._registry.producer_name(),
             topic,
-            now_ms=self._registry.clock.wall_ms(),
+            now_ms=self._registry.context.clock.wall_ms(),
             epoch=body.epoch,
             named_by_user=body.user_provided_producer_name and bool(body.producer_name),
             metadata=metadata,

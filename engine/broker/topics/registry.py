@@ -5,14 +5,12 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from engine.base.clock import Clock
-from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName, TopicName
 from engine.base.tasks import TaskScope
+from engine.broker.context import Context
 from engine.broker.errors import BrokerError, NotAllowed, PersistenceError, ServiceNotReady
-from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
-from engine.broker.settings import DataPathSettings
+from engine.broker.ports import Namespaces, Ownership, TopicPolicies
 from engine.broker.topics.topic import Topic
 from engine.ledger.errors import NotEnoughBookiesError
 from engine.managed.errors import ManagedLedgerFencedError
@@ -50,19 +48,15 @@ class TopicRegistry:
         factory: ManagedLedgerFactory,
         ownership: Ownership,
         namespaces: Namespaces,
-        identity: BrokerIdentity,
-        clock: Clock,
-        entropy: Entropy,
-        settings: DataPathSettings,
+        context: Context,
         ledger_config: Callable[[TopicPolicies], LedgerConfig],
     ) -> None:
         self.factory = factory
         self.ownership = ownership
         self.namespaces = namespaces
-        self.identity = identity
-        self.clock = clock
-        self.entropy = entropy
-        self.settings = settings
+        self.context = context
+        self.settings, self.clock = context.settings, context.clock
+        self.entropy, self.identity = context.entropy, context.identity
         self._ledger_config = ledger_config
         self._scope = TaskScope("topics", self._task_failed)
         self._loaded: dict[str, Topic] = {}
@@ -110,7 +104,7 @@ class TopicRegistry:
     def producer_name(self) -> str:
         """A name no other producer of the cluster has: cluster, this broker process, a counter."""
         self._producer_names += 1
-        return f"{self.identity.cluster}-{self.identity.instance}-{self._producer_names}"
+        return f"{self.context.identity.cluster}-{self.context.identity.instance}-{self._producer_names}"
 
     async def get(self, name: TopicName, *, create: bool) -> Topic:
         """The topic, loaded when it is not; ``create``: the client allows its creation (policy decides with it).
@@ -156,12 +150,12 @@ class TopicRegistry:
     async def _load(self, name: TopicName) -> Topic:
         self.ownership.check_owned(name)
         try:
-            async with asyncio.timeout(self.settings.topic_load_timeout_seconds):
+            async with asyncio.timeout(self.context.settings.topic_load_timeout_seconds):
                 topic = await self._open(name)
         except TimeoutError as error:
             self.load_failures += 1
             raise ServiceNotReady(
-                f"Topic {name} was not loaded within {self.settings.topic_load_timeout_seconds} s"
+                f"Topic {name} was not loaded within {self.context.settings.topic_load_timeout_seconds} s"
             ) from error
         except BrokerError:
             self.load_failures += 1
@@ -184,7 +178,7 @@ class TopicRegistry:
             raise
         if ledger.ended:  # taken over while it was being handed to us
             raise ServiceNotReady(f"Topic {name} was opened by another broker")
-        return Topic(name, ledger, policies, self)
+        return Topic(name, ledger, policies, self.context, self.reload)
 
     async def _open_ledger(self, name: TopicName, config: LedgerConfig) -> ManagedLedger:
         """Open it, waiting for a bookie that is just starting again.
@@ -192,7 +186,7 @@ class TopicRegistry:
         Refusing at once would be worse: clients come again after longer and longer pauses.
         """
         loop = asyncio.get_running_loop()
-        until = loop.time() + self.settings.topic_load_timeout_seconds / 2
+        until = loop.time() + self.context.settings.topic_load_timeout_seconds / 2
         while True:
             try:
                 return await self.factory.open(name.managed_ledger_name, config)
@@ -293,7 +287,7 @@ class TopicRegistry:
     async def _keep_retention(self) -> None:
         """Time alone lets acknowledged ledgers go, and policies change: look at every topic now and then."""
         while True:
-            await asyncio.sleep(self.settings.retention_check_interval_in_seconds)
+            await asyncio.sleep(self.context.settings.retention_check_interval_in_seconds)
             for topic in self.topics():
                 if not topic.closing:
                     await self._refresh(topic)

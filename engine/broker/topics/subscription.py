@@ -28,13 +28,12 @@ class Subscription:
         self.cursor = cursor
         self.name = cursor.name
         self.durable = cursor.durable
-        self._registry = topic.registry
-        self._settings = topic.registry.settings
-        self._clock = topic.registry.clock
+        self._settings = topic.context.settings
+        self._clock = topic.context.clock
         self._scope = TaskScope(f"subscription {topic.name} {self.name}")
         self._counts = RedeliveryCounts()
         self._source = EntrySource(
-            cursor, self._scope, self._settings, topic.registry.entropy, self.wake
+            cursor, self._scope, self._settings, topic.context.entropy, self.wake
         )
         self._dispatcher: Dispatcher | None = None
         self.kind: SubscriptionType | None = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -9,6 +10,7 @@ from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
+from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.errors import (
     BrokerError,
@@ -37,7 +39,6 @@ from engine.wire.kernels import SendRun
 
 if TYPE_CHECKING:
     from engine.broker.topics.producer import Producer
-    from engine.broker.topics.registry import TopicRegistry
 
 log = logging.getLogger(__name__)
 
@@ -58,12 +59,14 @@ class Topic:
         name: TopicName,
         ledger: ManagedLedger,
         policies: TopicPolicies,
-        registry: "TopicRegistry",
+        context: Context,
+        reload: Callable[["Topic"], None],
     ) -> None:
+        """``reload`` is called once when the ledger can no longer be written: it closes the topic."""
         self.name = name
         self.ledger = ledger
         self.policies = policies
-        self.registry = registry
+        self.context = context
         self.scope = TaskScope(f"topic {name}")
         self.producers: dict[str, Producer] = {}
         self.subscriptions: dict[str, Subscription] = {}
@@ -79,7 +82,7 @@ class Topic:
                 self._add_subscription(ledger.cursors[cursor_name])
         ledger.on_cursor_read(self._came_back)
         self._stop_listening = ledger.on_appended(self._wake)
-        ledger.on_fenced(lambda: registry.reload(self))
+        ledger.on_fenced(lambda: reload(self))
 
     @property
     def use(self) -> str:

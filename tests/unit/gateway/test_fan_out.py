@@ -148,7 +148,7 @@ async def test_a_topic_that_is_used_is_deleted_whole_or_not_at_all(bench: AdminB
         1,
         "c",
         SubscriptionType.SHARED,
-        settings=topic.registry.settings,
+        settings=topic.context.settings,
         partition=1,
         now_ms=0,
     )

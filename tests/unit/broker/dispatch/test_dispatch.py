@@ -130,7 +130,7 @@ async def test_a_handover_that_a_reset_cut_off_never_comes(bench: Bench) -> None
     third, client = await bench.join(SubscriptionType.FAILOVER, name="c")
     await until(lambda: len(client.received) == 3)
     await asyncio.sleep(
-        2 * bench.registry.settings.active_consumer_failover_delay_time_millis / 1000
+        2 * bench.registry.context.settings.active_consumer_failover_delay_time_millis / 1000
     )
     bench.subscription.wake()
     assert len(client.received) == 3
@@ -234,7 +234,7 @@ async def test_a_readers_subscription_goes_with_it_and_starts_afresh_for_the_nex
             1,
             "r",
             SubscriptionType.EXCLUSIVE,
-            settings=bench.registry.settings,
+            settings=bench.registry.context.settings,
             partition=-1,
             now_ms=0,
         )

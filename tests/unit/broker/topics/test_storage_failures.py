@@ -58,7 +58,8 @@ async def test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_aw
 async def test_producers_are_refused_with_the_reason_until_storage_is_back(bench: Bench) -> None:
     await bench.topic.add_producer(bench.producer)
     await _fill_disk(bench, True)
-    bench.registry.settings = replace(bench.registry.settings, topic_load_timeout_seconds=1)
+    settings = replace(bench.registry.context.settings, topic_load_timeout_seconds=1)
+    bench.registry.context = replace(bench.registry.context, settings=settings)
     bench.send(1)
     await until(lambda: bench.publisher.dropped)
     async with asyncio.timeout(120):
