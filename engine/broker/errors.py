@@ -37,6 +37,7 @@ class ConsumerBusy(BrokerError):
     """The subscription is taken, of another type, or at its limit of consumers."""
 
     code = ServerError.ConsumerBusy
+    retriable = True
 
 
 class ProducerBusy(BrokerError):

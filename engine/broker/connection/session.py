@@ -52,6 +52,9 @@ class Session(Connection):
         self._lookups = LookupCommands(self)
         self._heard = True
         self._probe: asyncio.Future[bool] | None = None
+        self._sign = False
+        """Anything was heard since the probe began."""
+        self._pongs_due = 0
         self._timer: asyncio.TimerHandle | None = None
         self._requests = 0
         self._publish_bytes = 0
@@ -104,25 +107,40 @@ class Session(Connection):
             self.abort(ProtocolViolation("no answer to PING"))
             return
         self._heard = False
-        self.send(commands.ping())
+        self._ping()
         self._timer = self._loop.call_later(self._interval_s, self._keep_alive)
 
+    def _ping(self) -> None:
+        self._pongs_due += 1
+        self.send(commands.ping())
+
+    def _pong(self, _: object) -> None:
+        self._pongs_due = max(0, self._pongs_due - 1)
+        if not self._pongs_due:
+            self._answer_probe(True)
+
     async def is_alive(self) -> bool:
+        """Whether the client is there. What it sent before it went may still arrive, its end behind that: so only the
+        PONG to our PING proves it; or, if that takes too long, anything heard since."""
         if self.closing:
             return False
         if self._holds:
             return True  # we do not read it ourselves
         if self._probe is None:
             self._probe = self._loop.create_future()
-            self.send(commands.ping())
+            self._sign = False
+            self._ping()
             timeout_s = self.registry.settings.connection_liveness_check_timeout_millis / 1000
-            self._loop.call_later(timeout_s, self._give_up, self._probe)
+            self._loop.call_later(timeout_s, self._end_probe, self._probe)
         return await asyncio.shield(self._probe)
 
-    def _give_up(self, probe: "asyncio.Future[bool]") -> None:
-        if not probe.done():
+    def _end_probe(self, probe: "asyncio.Future[bool]") -> None:
+        if probe.done():
+            return
+        alive = self._sign or bool(self._holds)
+        if not alive:
             self.abort(ProtocolViolation("no sign of life when asked for one"))
-            self._answer_probe(False)
+        self._answer_probe(alive)
 
     def _answer_probe(self, alive: bool) -> None:
         if self._probe is not None:
@@ -170,9 +188,7 @@ class Session(Connection):
     # --- reading --------------------------------------------------------------------------------
 
     def received(self, buf: bytes, pos: int, end: int) -> int:
-        self._heard = True
-        if self._probe is not None:
-            self._answer_probe(True)
+        self._heard = self._sign = True
         before = -1
         try:
             while pos != before and not self.closing:
@@ -224,7 +240,7 @@ class Session(Connection):
         routes: dict[int, Callable[[Any], None]] = {
             kind.CONNECT: self._connect,
             kind.PING: lambda _: self.send(commands.pong()),
-            kind.PONG: lambda _: None,
+            kind.PONG: self._pong,
             kind.AUTH_RESPONSE: lambda _: None,
             kind.FLOW: consume.flow,
             kind.ACK: self._ack,

@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from engine.admin.topics import partitioned_path
@@ -215,12 +216,13 @@ class Scenario:
     async def _pass_over(self) -> None:
         """What is for a later day goes by an administrator's hand; after that every subscription must go on."""
         way = self.rng.choice(WAYS)
-        for full in [c.full_name for c in self.consumers if c.kind == SHARED]:
+        for full in dict.fromkeys(c.full_name for c in self.consumers if c.kind == SHARED):
             topic, _, name = full.rpartition("/")
-            found = self.cluster.served(topic)
-            if found is None or name not in found[1].subscriptions:
-                self.result.violations.append(f"liveness: {full} is served by nobody")
+            there = partial(self._exists, topic, name)  # whoever gave it up comes again
+            if not await self._reach(f"subscribe to {full}", there, SETTLE_S):
                 continue
+            found = self.cluster.served(topic)
+            assert found is not None
             passing = pass_over(self.cluster, found[1].subscriptions[name], way)
             await self._reach(
                 f"pass over {full}", self.loop.spawn(found[0], passing).done, SETTLE_S
@@ -279,14 +281,20 @@ class Scenario:
         if left:
             self.result.violations.append(f"deletion: ledgers {left} stay for ever")
 
-    async def _reach(self, what: str, done: Any, bound_s: float) -> None:
+    async def _reach(self, what: str, done: Any, bound_s: float) -> bool:
+        """Wait until ``done``; False, and a violation, when that takes longer than ``bound_s``."""
         until = self.loop.now + bound_s
         while not done():
             if self.loop.now > until:
                 why = "; ".join(self._why())
                 self.result.violations.append(f"liveness: could not {what} in {bound_s:g} s: {why}")
-                return
+                return False
             await asyncio.sleep(0.1)
+        return True
+
+    def _exists(self, topic: str, subscription: str) -> bool:
+        found = self.cluster.served(topic)
+        return found is not None and subscription in found[1].subscriptions
 
     def _subscribed(self) -> bool:
         return all(consumer.subscribed for consumer in self.consumers)
