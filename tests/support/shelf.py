@@ -19,8 +19,7 @@ from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.ports import BrokerIdentity
 from engine.broker.settings import DataPathSettings
-from engine.broker.topics.subscription import Subscription
-from engine.broker.topics.topic import Topic
+from engine.broker.topics.subscription import Subscription, SubscriptionHost
 from engine.managed.cursors.ack_state import AckState
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.positions import LedgerEntry, LedgerLine
@@ -113,15 +112,15 @@ class Reading:
         self.cursor = Cursor(self.shelf, "s", AckState(), None, {})
         topic = SimpleNamespace(
             name=TopicName.parse("persistent://public/default/shelf"),
-            context=Context(
-                settings, self.shelf.clock, self.shelf.entropy, BrokerIdentity("test", "b", 0)
-            ),
             closing=False,
             terminated=False,
             abandoned=lambda _: None,
             abandoned_later=lambda _: None,
         )
-        self.subscription = Subscription(cast(Topic, topic), self.cursor)
+        context = Context(
+            settings, self.shelf.clock, self.shelf.entropy, BrokerIdentity("test", "b", 0)
+        )
+        self.subscription = Subscription(cast(SubscriptionHost, topic), self.cursor, context)
         self._joined = 0
 
     @property

@@ -80,6 +80,9 @@ class BrokerOperations:
         return await self._registry.get(name, create=False)
 
     async def _subscription(self, args: api.OnSubscription) -> Subscription:
+        return (await self._found(args))[1]
+
+    async def _found(self, args: api.OnSubscription) -> tuple[Topic, Subscription]:
         topic = await self._topic(args.name)
         found = topic.subscriptions.get(args.subscription)
         if found is None and args.subscription in topic.unread:
@@ -89,7 +92,7 @@ class BrokerOperations:
             raise AdminError(
                 404, f"Subscription {args.subscription} not found for topic {args.topic}"
             )
-        return found
+        return topic, found
 
     # Topics
 
@@ -136,7 +139,7 @@ class BrokerOperations:
             subscription = topic.subscriptions.get(name)
             if subscription is None or not stats["msgBacklog"]:
                 continue
-            first = _nth(subscription, 1)
+            first = _nth(topic, subscription, 1)
             if first is not None:
                 entry = await topic.ledger.read_entry(first)
                 stats["earliestMsgPublishTimeInBacklog"] = publish_time_ms(entry.entry(0))
@@ -235,13 +238,13 @@ class BrokerOperations:
         await (await self._subscription(args)).clear()
 
     async def reset_cursor(self, args: api.ResetCursor) -> None:
-        subscription = await self._subscription(args)
-        await subscription.reset(await _target(subscription, args.timestamp_ms, args.position))
+        topic, subscription = await self._found(args)
+        await subscription.reset(await _target(topic, args.timestamp_ms, args.position))
 
     async def expire_messages(self, args: api.ExpireMessages) -> None:
-        subscription = await self._subscription(args)
+        topic, subscription = await self._found(args)
         since_ms = max(self._parts.clock.wall_ms() - args.seconds * 1000, 0)
-        last = await subscription.topic.ledger.find_by_time(since_ms)
+        last = await topic.ledger.find_by_time(since_ms)
         if last <= subscription.cursor.mark_delete or not subscription.cursor.backlog_entries():
             raise AdminError(
                 409,
@@ -253,8 +256,8 @@ class BrokerOperations:
     # Messages
 
     async def peek(self, args: api.Peek) -> JsonObject:
-        subscription = await self._subscription(args)
-        return await _message(subscription.topic, _nth(subscription, args.nth))
+        topic, subscription = await self._found(args)
+        return await _message(topic, _nth(topic, subscription, args.nth))
 
     async def examine(self, args: api.Examine) -> JsonObject:
         topic = await self._topic(args.name)
@@ -280,13 +283,12 @@ class BrokerOperations:
         return await _message(topic, position)
 
     async def preview_change(self, args: api.PreviewChange) -> JsonObject:
-        subscription = await self._subscription(args)
-        topic = subscription.topic
+        topic, subscription = await self._found(args)
         stats, cursor = topic.ledger.stats().ledgers, subscription.cursor.stats()
-        first = _nth(subscription, 1)
+        first = _nth(topic, subscription, 1)
         here = first if first is not None else topic.ledger.next_position(cursor.mark_delete)
         if args.change == "reset":
-            target = await _target(subscription, args.timestamp_ms, args.position)
+            target = await _target(topic, args.timestamp_ms, args.position)
             if target < here:  # backwards: delivered again
                 affected = topic.ledger.entries_between(target, here)
             else:
@@ -338,8 +340,8 @@ class BrokerOperations:
         return "ok"
 
 
-def _nth(subscription: Subscription, nth: int) -> Position | None:
-    stats = subscription.topic.ledger.stats().ledgers
+def _nth(topic: Topic, subscription: Subscription, nth: int) -> Position | None:
+    stats = topic.ledger.stats().ledgers
     return nth_unacknowledged(stats, subscription.cursor.stats(), nth)
 
 
@@ -364,14 +366,14 @@ def _start(topic: Topic, position: MessagePosition) -> Position:
 
 
 async def _target(
-    subscription: Subscription, timestamp_ms: int | None, position: MessagePosition | None
+    topic: Topic, timestamp_ms: int | None, position: MessagePosition | None
 ) -> Position:
     """First entry to deliver after a reset, within the topic."""
-    ledger = subscription.topic.ledger
+    ledger = topic.ledger
     if timestamp_ms is not None:
         return ledger.next_position(await ledger.find_by_time(timestamp_ms))
     assert position is not None, "the arguments were checked"
-    target = _start(subscription.topic, position)
+    target = _start(topic, position)
     end = ledger.next_position(ledger.last_confirmed)
     first = ledger.next_position(EARLIEST)
     return min(max(target, first), end)

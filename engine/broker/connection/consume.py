@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -39,13 +40,22 @@ _NAME_BYTES = 5
 PERMITS_MAX = (1 << 31) - 1
 
 
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A consumer and where it was attached; ``consumer.attached`` tells whether it still is."""
+
+    consumer: Consumer
+    subscription: Subscription
+    topic: Topic
+
+
 class ConsumeCommands:
     """Consumers by id. An id is pending while its SUBSCRIBE is being answered."""
 
     def __init__(self, session: "Session") -> None:
         self._session = session
         self._registry = session.registry
-        self.consumers: dict[int, Consumer] = {}
+        self.consumers: dict[int, Attached] = {}
         self._pending: dict[int, bool] = {}
         """Being created, by id; True: the client closed it meanwhile."""
 
@@ -87,7 +97,7 @@ class ConsumeCommands:
             metadata=check_metadata(body.metadata),
         )
         topic = await registry.get(name, create=body.force_topic_creation)
-        await topic.subscribe(
+        subscription = await topic.subscribe(
             consumer,
             body.subscription,
             durable=body.durable,
@@ -95,9 +105,9 @@ class ConsumeCommands:
             properties={pair.key: pair.value for pair in body.subscription_properties},
         )
         if self._session.closing or self._pending[body.consumer_id]:
-            self._detach(consumer)
+            subscription.detach(consumer)
             raise ServiceNotReady("The consumer was closed while it was being created")
-        self.consumers[body.consumer_id] = consumer
+        self.consumers[body.consumer_id] = Attached(consumer, subscription, topic)
 
     async def _initial(self, body: pb.CommandSubscribe, topic: Topic) -> Position | InitialPosition:
         """Where a subscription starts if it is made now."""
@@ -114,30 +124,30 @@ class ConsumeCommands:
 
     def flow(self, body: pb.CommandFlow) -> None:
         """Unknown consumers are ignored. Raises ProtocolViolation on 0 permits, as Pulsar closes the connection."""
-        consumer = self.consumers.get(body.consumer_id)
-        if consumer is None or consumer.subscription is None:
+        found = self._attached(body.consumer_id)
+        if found is None:
             return
         if body.messagePermits < 1:
             raise ProtocolViolation("FLOW with messagePermits 0")
         # What a client asks for beyond any queue's size is as good as no limit.
-        permits = min(body.messagePermits, PERMITS_MAX - max(consumer.permits, 0))
-        consumer.subscription.flow(consumer, permits)
+        permits = min(body.messagePermits, PERMITS_MAX - max(found.consumer.permits, 0))
+        found.subscription.flow(found.consumer, permits)
 
     def ack_run(self, consumer_id: int, positions: list[Position]) -> None:
         """Plain individual acknowledgements, in one go."""
-        consumer = self.consumers.get(consumer_id)
-        if consumer is not None and consumer.subscription is not None:
-            consumer.subscription.acknowledge(consumer, positions)
+        found = self._attached(consumer_id)
+        if found is not None:
+            found.subscription.acknowledge(found.consumer, positions)
 
     def ack(self, body: pb.CommandAck) -> Awaitable[bytes] | None:
         """Any ACK, applied at once. What is returned answers the client, if it asked, when it is durable."""
-        consumer = self.consumers.get(body.consumer_id)
-        if consumer is None or consumer.subscription is None:
+        found = self._attached(body.consumer_id)
+        if found is None:
             return None
-        subscription = consumer.subscription
+        subscription = found.subscription
         refusal: MagnetarError | None = None
         try:
-            self.apply_ack(consumer, subscription, body)
+            self.apply_ack(found.consumer, subscription, body)
         except (BrokerError, InvalidPositionError) as error:
             refusal = error
         if body.HasField("request_id"):
@@ -185,30 +195,36 @@ class ConsumeCommands:
             subscription.acknowledge(consumer, whole)
 
     def redeliver(self, body: pb.CommandRedeliverUnacknowledgedMessages) -> None:
-        consumer = self.consumers.get(body.consumer_id)
-        if consumer is None or consumer.subscription is None:
+        found = self._attached(body.consumer_id)
+        if found is None:
             return
         positions = [wire_position(one) for one in body.message_ids] or None
         epoch = body.consumer_epoch if body.HasField("consumer_epoch") else None
-        consumer.subscription.redeliver(consumer, positions, epoch)
+        found.subscription.redeliver(found.consumer, positions, epoch)
 
     # --- requests about a consumer --------------------------------------------------------------
 
-    def _find(self, consumer_id: int) -> tuple[Consumer, Subscription]:
-        consumer = self.consumers.get(consumer_id)
-        if consumer is None or consumer.subscription is None:
+    def _attached(self, consumer_id: int) -> Attached | None:
+        """None for one that is unknown, or that the broker has sent away."""
+        found = self.consumers.get(consumer_id)
+        return found if found is not None and found.consumer.attached else None
+
+    def _find(self, consumer_id: int) -> Attached:
+        found = self._attached(consumer_id)
+        if found is None:
             raise MetadataError("Consumer not found")
-        return consumer, consumer.subscription
+        return found
 
     async def unsubscribe(self, body: pb.CommandUnsubscribe) -> bytes:
-        consumer, subscription = self._find(body.consumer_id)
+        found = self._find(body.consumer_id)
+        consumer, subscription = found.consumer, found.subscription
         if subscription.consumers != [consumer] and not body.force:
             raise MetadataError("Unconnected or shared consumer attempting to unsubscribe")
-        self._forget(consumer)
+        self._forget(found)
         if not subscription.durable and not subscription.consumers:
             return commands.success(body.request_id)  # it went with its consumer
         try:
-            await subscription.topic.delete_subscription(subscription.name, force=body.force)
+            await found.topic.delete_subscription(subscription.name, force=body.force)
         except ConsumerBusy as error:
             self._send_back(consumer)
             raise MetadataError(
@@ -231,8 +247,8 @@ class ConsumeCommands:
         """The consumers are closed first, then the cursor moves, then SUCCESS."""
         if not body.HasField("message_id") and not body.HasField("message_publish_time"):
             raise MetadataError("Message id and message publish time were not present")
-        _, subscription = self._find(body.consumer_id)
-        ledger = subscription.topic.ledger
+        found = self._find(body.consumer_id)
+        subscription, ledger = found.subscription, found.topic.ledger
         if body.HasField("message_id"):
             target = body.message_id
             await subscription.reset(wire_position(target), list(target.ack_set))
@@ -242,23 +258,24 @@ class ConsumeCommands:
         return commands.success(body.request_id)
 
     async def last_message_id(self, body: pb.CommandGetLastMessageId) -> bytes:
-        _, subscription = self._find(body.consumer_id)
-        topic = subscription.topic
+        found = self._find(body.consumer_id)
+        topic = found.topic
         last, batch_index = await topic.last_message()
         return commands.last_message_id(
             body.request_id,
             last,
             partition=topic.name.partition,
             batch_index=batch_index,
-            mark_delete=subscription.cursor.mark_delete,
+            mark_delete=found.subscription.cursor.mark_delete,
         )
 
     def stats(self, body: pb.CommandConsumerStats) -> bytes:
-        consumer = self.consumers.get(body.consumer_id)
-        if consumer is None or consumer.subscription is None:
+        found = self._attached(body.consumer_id)
+        if found is None:
             return commands.consumer_stats_failed(
                 body.request_id, ServerError.ConsumerNotFound, "Consumer not found"
             )
+        consumer = found.consumer
         since = datetime.fromtimestamp(consumer.connected_ms / 1000, UTC)
         return commands.consumer_stats(
             body.request_id,
@@ -274,7 +291,7 @@ class ConsumeCommands:
                 "connectedSince": since.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
                 "type": consumer.kind.title,
                 "msgRateExpired": 0.0,
-                "msgBacklog": consumer.subscription.cursor.backlog_entries(),
+                "msgBacklog": found.subscription.cursor.backlog_entries(),
                 "messageAckRate": consumer.acked.per_second,
             },
         )
@@ -283,9 +300,9 @@ class ConsumeCommands:
 
     def close(self, body: pb.CommandCloseConsumer) -> bytes:
         """CLOSE_CONSUMER of the client. Unknown ids succeed."""
-        consumer = self.consumers.get(body.consumer_id)
-        if consumer is not None:
-            self._forget(consumer)
+        found = self.consumers.get(body.consumer_id)
+        if found is not None:
+            self._forget(found)
         elif body.consumer_id in self._pending:
             self._pending[body.consumer_id] = True
         return commands.success(body.request_id)
@@ -297,24 +314,20 @@ class ConsumeCommands:
 
     def wake(self) -> None:
         """The socket takes data again."""
-        for consumer in list(self.consumers.values()):
-            if consumer.subscription is not None:
-                consumer.subscription.wake()
+        for found in list(self.consumers.values()):
+            if found.consumer.attached:
+                found.subscription.wake()
 
     def leave(self) -> None:
         """The connection is gone."""
-        consumers = list(self.consumers.values())
+        leaving = list(self.consumers.values())
         self.consumers.clear()
-        for consumer in consumers:
-            self._detach(consumer)
+        for found in leaving:
+            found.subscription.detach(found.consumer)
 
-    def _forget(self, consumer: Consumer) -> None:
-        self.consumers.pop(consumer.consumer_id, None)
-        self._detach(consumer)
-
-    def _detach(self, consumer: Consumer) -> None:
-        if consumer.subscription is not None:
-            consumer.subscription.detach(consumer)
+    def _forget(self, found: Attached) -> None:
+        self.consumers.pop(found.consumer.consumer_id, None)
+        found.subscription.detach(found.consumer)
 
 
 def check_subscribe(body: pb.CommandSubscribe, kind: SubscriptionType) -> None:

@@ -1,7 +1,6 @@
 """One attached consumer: what it may receive (D1), what it holds (D3), what it received."""
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 from engine.base.ids import Position
 from engine.base.slices import View
@@ -11,9 +10,6 @@ from engine.broker.settings import DataPathSettings
 from engine.broker.topics.counters import Rate, Traffic
 from engine.wire import commands
 from engine.wire.kernels import build_messages
-
-if TYPE_CHECKING:
-    from engine.broker.topics.subscription import Subscription
 
 UNLIMITED = 1 << 62
 """More messages than there are."""
@@ -42,7 +38,7 @@ _TITLES = {
 
 
 class Consumer:
-    """Permits, unacknowledged entries and counters of one consumer. ``subscription`` is set while attached.
+    """Permits, unacknowledged entries and counters of one consumer. ``attached``: to its subscription.
 
     ``pending`` holds the entries out at a Shared consumer. Other types need no set: what they hold lies between the
     cursor's mark-delete and its read position.
@@ -71,7 +67,7 @@ class Consumer:
         self.epoch = epoch
         self.metadata = metadata or {}
         self.connected_ms = now_ms
-        self.subscription: Subscription | None = None
+        self.attached = False
         self.permits = 0
         self.pending = PendingAcks() if kind == SubscriptionType.SHARED else None
         self.blocked = False

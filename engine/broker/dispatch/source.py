@@ -16,8 +16,8 @@ from engine.base.errors import MagnetarError
 from engine.base.ids import Position
 from engine.base.slices import View
 from engine.base.tasks import TaskScope
+from engine.broker.dispatch.ports import DispatchCursor
 from engine.broker.settings import DataPathSettings
-from engine.managed.cursors.cursor import Cursor
 from engine.managed.errors import ManagedLedgerClosedError, ManagedLedgerFencedError
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class EntrySource:
 
     def __init__(
         self,
-        cursor: Cursor,
+        cursor: DispatchCursor,
         scope: TaskScope,
         settings: DataPathSettings,
         entropy: Entropy,

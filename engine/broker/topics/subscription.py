@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from engine.base.ids import Position
+from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
+from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType, count_bits
 from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.shared import SharedDispatcher
@@ -16,25 +18,45 @@ from engine.broker.topics.counters import Traffic
 from engine.managed.cursors.cursor import Cursor
 from engine.wire import commands
 
-if TYPE_CHECKING:
-    from engine.broker.topics.topic import Topic
+
+class SubscriptionHost(Protocol):
+    """What a subscription needs of its topic."""
+
+    @property
+    def name(self) -> TopicName: ...
+
+    @property
+    def closing(self) -> bool:
+        """Nobody can attach any more."""
+        ...
+
+    @property
+    def terminated(self) -> bool:
+        """Nothing more will be appended."""
+        ...
+
+    def abandoned(self, subscription: "Subscription") -> None:
+        """Its last consumer left."""
+        ...
+
+    def abandoned_later(self, subscription: "Subscription") -> None:
+        """Its consumers were sent away and should come back."""
+        ...
 
 
 class Subscription:
     """Attach, acknowledge, redeliver, move. Methods raise BrokerError where they refuse."""
 
-    def __init__(self, topic: "Topic", cursor: Cursor) -> None:
-        self.topic = topic
+    def __init__(self, host: SubscriptionHost, cursor: Cursor, context: Context) -> None:
+        self._host = host
         self.cursor = cursor
         self.name = cursor.name
         self.durable = cursor.durable
-        self._settings = topic.context.settings
-        self._clock = topic.context.clock
-        self._scope = TaskScope(f"subscription {topic.name} {self.name}")
+        self._settings = context.settings
+        self._clock = context.clock
+        self._scope = TaskScope(f"subscription {host.name} {self.name}")
         self._counts = RedeliveryCounts()
-        self._source = EntrySource(
-            cursor, self._scope, self._settings, topic.context.entropy, self.wake
-        )
+        self._source = EntrySource(cursor, self._scope, self._settings, context.entropy, self.wake)
         self._dispatcher: Dispatcher | None = None
         self.kind: SubscriptionType | None = None
         self._moving = asyncio.Lock()
@@ -97,7 +119,7 @@ class Subscription:
 
         Only to Java clients: the others close the connection on this command.
         """
-        if not self.topic.terminated or self.cursor.backlog_entries():
+        if not self._host.terminated or self.cursor.backlog_entries():
             return
         for consumer in self.consumers:
             outlet = consumer.outlet
@@ -117,8 +139,8 @@ class Subscription:
             async with self._moving:
                 if self._closed:
                     return False
-                if self.topic.closing:
-                    raise ServiceNotReady(f"Topic {self.topic.name} is being unloaded")
+                if self._host.closing:
+                    raise ServiceNotReady(f"Topic {self._host.name} is being unloaded")
                 holder = self._obstacle(consumer)
                 if holder is None:
                     self._attach(consumer)
@@ -126,7 +148,7 @@ class Subscription:
             if holder.outlet is not consumer.outlet and not await holder.outlet.is_alive():
                 self.detach(holder)
                 continue
-            if holder.subscription is self:
+            if holder.attached:
                 raise ConsumerBusy("Exclusive consumer is already connected")
 
     def _obstacle(self, consumer: Consumer) -> Consumer | None:
@@ -146,7 +168,7 @@ class Subscription:
         if self._dispatcher is None or self.kind != consumer.kind:
             self._dispatcher = self._make_dispatcher(consumer.kind)
             self.kind = consumer.kind
-        consumer.subscription = self
+        consumer.attached = True
         self._dispatcher.add(consumer)
 
     def _make_dispatcher(self, kind: SubscriptionType) -> Dispatcher:
@@ -154,7 +176,7 @@ class Subscription:
             return SharedDispatcher(self._source, self._settings, self._clock, self._counts)
         if kind == SubscriptionType.KEY_SHARED:
             raise NotAllowed("Key_Shared subscriptions are not supported yet")
-        name = self.topic.name
+        name = self._host.name
         return SingleDispatcher(
             kind,
             self._source,
@@ -166,13 +188,13 @@ class Subscription:
 
     def detach(self, consumer: Consumer) -> None:
         """It left: what it held goes to others, or back to the cursor. Safe to call twice."""
-        if consumer.subscription is self:
+        if consumer.attached:
             self._detach(consumer)
             if not self.consumers:
-                self.topic.abandoned(self)
+                self._host.abandoned(self)
 
     def _detach(self, consumer: Consumer) -> None:
-        consumer.subscription = None
+        consumer.attached = False
         assert self._dispatcher is not None
         self.out.messages.total += consumer.out.messages.total
         self.out.bytes.total += consumer.out.bytes.total
@@ -185,9 +207,9 @@ class Subscription:
             self._detach(consumer)
             consumer.outlet.drop_consumer(consumer.consumer_id)
         if not moving:
-            self.topic.abandoned(self)
+            self._host.abandoned(self)
         elif not self.durable:
-            self.topic.abandoned_later(self)
+            self._host.abandoned_later(self)
 
     # --- acknowledgements -----------------------------------------------------------------------
 
@@ -227,7 +249,7 @@ class Subscription:
         now_ms = self._clock.wall_ms()
         consumer.acknowledged(messages, now_ms)
         self.acked_ms = now_ms
-        if self.topic.terminated:
+        if self._host.terminated:
             self.tell_end()
         if self.cursor.mark_delete != self._mark_delete:
             self._mark_delete = self.cursor.mark_delete
@@ -247,7 +269,7 @@ class Subscription:
         consumer.permits += permits
         self.flow_ms = consumer.flow_ms = self._clock.wall_ms()
         self.wake()
-        if self.topic.terminated:
+        if self._host.terminated:
             self.tell_end()
 
     # --- moving the cursor ----------------------------------------------------------------------

@@ -277,7 +277,7 @@ class Topic:
             self._add_subscription(cursor)
 
     def _add_subscription(self, cursor: Cursor) -> Subscription:
-        subscription = Subscription(self, cursor)
+        subscription = Subscription(self, cursor, self.context)
         self.subscriptions[cursor.name] = subscription
         return subscription
 

@@ -361,7 +361,7 @@ class Cluster:
                 if found is not None:
                     self._watch_trimming(found[1])
                     for subscription in found[1].subscriptions.values():
-                        self.loop.spawn(found[0], self._watch_waking(subscription))
+                        self.loop.spawn(found[0], self._watch_waking(topic.full, subscription))
 
     def served(self, topic: TopicName | str) -> tuple[Node, Topic] | None:
         """The topic and the process that would acknowledge for it now; None while there is none."""
@@ -381,14 +381,14 @@ class Cluster:
                     f"trimmed {topic.name} beyond what {name} has stored, at {self.loop.now:.3f}"
                 )
 
-    async def _watch_waking(self, subscription: Subscription) -> None:
+    async def _watch_waking(self, topic: str, subscription: Subscription) -> None:
         """Dispatch goes on when the reason of a pause is gone: a wake that nobody asked for sends nothing. Runs as the
         broker."""
         before, reason = _sent(subscription), subscription.paused_for
         subscription.wake()
         if _sent(subscription) > before:
             self.history.anomalies.append(
-                f"{subscription.topic.name}/{subscription.name} went on waiting for {reason} when there was nothing to"
+                f"{topic}/{subscription.name} went on waiting for {reason} when there was nothing to"
                 f" wait for, at {self.loop.now:.3f}"
             )
         limits = [
@@ -398,7 +398,7 @@ class Cluster:
         out = sum(unacked for _, _, unacked, _ in limits)
         limits.append(("all", subscription.blocked, out, self.shape.unacked_subscription))
         self.history.anomalies += [
-            f"{subscription.topic.name}/{subscription.name}: {who} stopped at {limit} unacknowledged messages and"
+            f"{topic}/{subscription.name}: {who} stopped at {limit} unacknowledged messages and"
             f" did not go on at {unacked}, at {self.loop.now:.3f}"
             for who, blocked, unacked, limit in limits
             if blocked and unacked <= limit // 2

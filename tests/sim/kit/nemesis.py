@@ -14,6 +14,7 @@ from engine.base.errors import MagnetarError
 from engine.base.names import TopicName
 from engine.broker.service import BrokerService
 from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.topic import Topic
 from engine.metadata.memory import Fault
 from tests.sim.kit.cluster import EPOCH_MS, Cluster, Machine
 from tests.sim.kit.damage import DAMAGE, PLENTY
@@ -277,7 +278,7 @@ def unload(n: Nemesis) -> None:
         n.cluster.count("unloads")
 
 
-def _subscription(n: Nemesis) -> tuple[Subscription, Node] | None:
+def _subscription(n: Nemesis) -> tuple[Topic, Subscription, Node] | None:
     """One that clients use, with the process that serves it."""
     if (found := n.served()) is None:
         return None
@@ -285,24 +286,24 @@ def _subscription(n: Nemesis) -> tuple[Subscription, Node] | None:
     loaded = broker.running.registry.loaded(topic)
     known = loaded.subscriptions if loaded is not None else {}
     names = sorted(set(known) & set(KINDS))
-    if not names or machine.node is None:
+    if loaded is None or not names or machine.node is None:
         return None
-    return known[n.rng.choice(names)], machine.node
+    return loaded, known[n.rng.choice(names)], machine.node
 
 
 def clear_backlog(n: Nemesis) -> None:
     """An administrator acknowledges everything of a subscription: clears, skips or expires it."""
     if (found := _subscription(n)) is not None:
-        subscription, node = found
-        clearing = pass_over(n.cluster, subscription, n.rng.choice(WAYS))
+        topic, subscription, node = found
+        clearing = pass_over(n.cluster, topic, subscription, n.rng.choice(WAYS))
         n.cluster.loop.spawn(node, _quietly(clearing))
 
 
-async def pass_over(cluster: Cluster, subscription: Subscription, way: str) -> None:
+async def pass_over(cluster: Cluster, topic: Topic, subscription: Subscription, way: str) -> None:
     """Acknowledge everything that is there, in one of the ways that administrators have. Call it as the broker."""
-    cleared, loop, ledger = cluster.history.cleared, cluster.loop, subscription.topic.ledger
+    cleared, loop, ledger = cluster.history.cleared, cluster.loop, topic.ledger
     last, at, entries = ledger.last_confirmed, len(cleared), subscription.cursor.backlog_entries()
-    name = f"{subscription.topic.name.full}/{subscription.name}"
+    name = f"{topic.name.full}/{subscription.name}"
     cleared.append(Cleared(loop.now, float("inf"), name, last))
     if way == "clear":
         await subscription.clear()
@@ -320,8 +321,8 @@ def reset_cursor(n: Nemesis) -> None:
     """An administrator sets a subscription back."""
     if (found := _subscription(n)) is None:
         return
-    subscription, node = found
-    topic, history, loop = subscription.topic, n.cluster.history, n.cluster.loop
+    topic, subscription, node = found
+    history, loop = n.cluster.history, n.cluster.loop
     known = history.confirmed.get(topic.name.full, [])[-RESET_BACK:]
     if not known:
         return

@@ -223,7 +223,7 @@ class Scenario:
                 continue
             found = self.cluster.served(topic)
             assert found is not None
-            passing = pass_over(self.cluster, found[1].subscriptions[name], way)
+            passing = pass_over(self.cluster, found[1], found[1].subscriptions[name], way)
             await self._reach(
                 f"pass over {full}", self.loop.spawn(found[0], passing).done, SETTLE_S
             )
