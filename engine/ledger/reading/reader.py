@@ -1,7 +1,7 @@
 """Reads of confirmed entries: a run at once from one replica, checked, the next replica when that fails."""
 
 import logging
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from engine.base.errors import MisuseError
 from engine.base.slices import Slice
@@ -16,15 +16,25 @@ from engine.ledger.reading.scan import Scan
 from engine.ledger.settings import LedgerSettings
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 
-if TYPE_CHECKING:
-    from engine.ledger.writing.writer import LedgerWriter
-
 log = logging.getLogger(__name__)
 
 ENTRY_GUESS = 1024
 """Bytes of an entry while none was seen."""
 BATCH_BYTES_MAX = 4 * 1024 * 1024
 """Asked for in one request at most; a bookie gives 5 MiB."""
+
+
+class OpenLedger(Protocol):
+    """A ledger that is being written here: its writer knows what is confirmed."""
+
+    @property
+    def metadata(self) -> LedgerMetadata: ...
+
+    @property
+    def last_confirmed(self) -> int: ...
+
+    @property
+    def length(self) -> int: ...
 
 
 class LedgerReader:
@@ -39,7 +49,7 @@ class LedgerReader:
         bookies: Bookies,
         settings: LedgerSettings,
         password: bytes,
-        writer: "LedgerWriter | None" = None,
+        writer: OpenLedger | None = None,
         unconfirmed: bool = False,
     ) -> None:
         self.ledger_id = ledger_id

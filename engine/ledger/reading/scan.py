@@ -2,15 +2,22 @@
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Self
+from typing import Protocol, Self
 
 from engine.base.errors import MisuseError
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.ledger.errors import LedgerError
 
-if TYPE_CHECKING:
-    from engine.ledger.reading.reader import LedgerReader
+
+class Ranges(Protocol):
+    """What a scan needs of the ledger's reader."""
+
+    ledger_id: int
+
+    async def read(self, first: int, last: int, bytes_max: int) -> list[Slice]: ...
+
+    def entries_in(self, size: int) -> int: ...
 
 
 class Scan:
@@ -21,9 +28,7 @@ class Scan:
     goes on then asks for it again. Use it as a context manager: its end, also by cancellation, stops all reads.
     """
 
-    def __init__(
-        self, reader: "LedgerReader", first: int, last: int, bytes_max: int, ranges: int
-    ) -> None:
+    def __init__(self, reader: Ranges, first: int, last: int, bytes_max: int, ranges: int) -> None:
         if ranges < 1 or bytes_max < 1:
             raise MisuseError(
                 f"a scan needs ranges and bytes_max of at least 1, not {ranges}, {bytes_max}"
