@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from bookie.registration import (
+from bookie.identity import (
     IdentityError,
     check_cookie,
     cookie_text,

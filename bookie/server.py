@@ -8,9 +8,10 @@ from functools import partial
 from bookie.connection import BookieConnection
 from bookie.disks import Disks
 from bookie.garbage import GarbageCollector, Lanes
+from bookie.identity import instance_id
 from bookie.metrics import BookieMetrics
 from bookie.opening import Directories
-from bookie.registration import Registration, instance_id
+from bookie.presence import Presence
 from bookie.requests import Requests
 from bookie.settings import BookieSettings
 from bookie.storage.checkpoint import Checkpointer
@@ -91,7 +92,7 @@ class Bookie:
             return f"failed: {self.failed}"
         if not self._started:
             return "starting: replaying the journal"
-        return None if self._registration.registered else "not registered in the metadata store"
+        return None if self._presence.registered else "not registered in the metadata store"
 
     @property
     def read_only(self) -> bool:
@@ -126,13 +127,13 @@ class Bookie:
         self._serve(storage, cookie)
         await self._listener.start(settings.listening_host, settings.bookie_port)
         self.port = self._listener.port
-        self._registration = Registration(
+        self._presence = Presence(
             self._store, self._clock, settings, self.bookie_id, self.port, self._status.port or None
         )
         await self.disks.check()
-        await self._registration.register()
+        await self._presence.register()
         self._started = True
-        self._tasks.spawn("registration", self._registration.keep())
+        self._tasks.spawn("presence", self._presence.keep())
         self._tasks.spawn("checkpoints", self._checkpointer.run())
         self._tasks.spawn("disks", self.disks.run())
         self._tasks.spawn("gc", self.garbage.run())
@@ -152,7 +153,7 @@ class Bookie:
         if self.failed is None and self._started:
             try:
                 async with asyncio.timeout(CLOSE_DEADLINE_S):
-                    await self._registration.unregister()
+                    await self._presence.unregister()
                     await self._journal.drain()
                     await self._listener.drain(CLOSE_DEADLINE_S / 2)
                     await self._checkpointer.step(checkpoint=True)
@@ -320,7 +321,7 @@ class Bookie:
         if read_only == self._requests.read_only:
             return
         self._requests.read_only = read_only
-        self._registration.set_read_only(read_only)
+        self._presence.set_read_only(read_only)
         log.warning("bookie is %s reason=%s", "read-only" if read_only else "writable", reason)
 
     def _flushed(self) -> None:

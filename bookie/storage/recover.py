@@ -11,7 +11,7 @@ from bookie.storage.checkpoint import Flusher, begin_flush
 from bookie.storage.errors import DamagedError, JournalDamagedError
 from bookie.storage.files import Disk, Index
 from bookie.storage.index.index import BookieIndex
-from bookie.storage.index.manifest import Manifest, State, read_manifest
+from bookie.storage.index.manifest import Manifest, ManifestState, read_manifest
 from bookie.storage.index.rebuild import rebuild_index
 from bookie.storage.journal.journal import JournalWriter, read_headers
 from bookie.storage.journal.journal_format import (
@@ -145,7 +145,7 @@ def open_storage(
     )
 
 
-def _manifest_state(disk: Disk, home: str, checkpoint: Checkpoint) -> State | None:
+def _manifest_state(disk: Disk, home: str, checkpoint: Checkpoint) -> ManifestState | None:
     try:
         return read_manifest(disk, home, checkpoint.manifest)
     except DamagedError as error:
@@ -174,7 +174,7 @@ def _is_lost(index: BookieIndex, identity: bytes, mark: Mark, home: str) -> bool
     return found is None or known is None or known < mark
 
 
-def _learn_ends(logs: LogFiles, index: BookieIndex, state: State | None) -> None:
+def _learn_ends(logs: LogFiles, index: BookieIndex, state: ManifestState | None) -> None:
     """Up to where each log counts, and which ids were used."""
     listed = state.ends if state is not None else {}
     ends = {log_id: end for log_id, end in listed.items() if end and log_id in logs}

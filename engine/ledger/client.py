@@ -6,9 +6,8 @@ import logging
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.ledger import ids
-from engine.ledger import metadata_update as tail
-from engine.ledger.cluster.bookies import Bookies
+from engine.ledger import ids, metadata_update
+from engine.ledger.cluster.bookies import BookieCluster
 from engine.ledger.cluster.placement import Placement
 from engine.ledger.errors import (
     LedgerClosedError,
@@ -55,7 +54,7 @@ class LedgerClient:
         self._clock = clock
         self._entropy = entropy
         self._settings = settings if settings is not None else LedgerSettings()
-        self.bookies = Bookies(store, network, entropy, self._settings, placement)
+        self.bookies = BookieCluster(store, network, entropy, self._settings, placement)
         self._writers: dict[int, LedgerWriter] = {}
         self._layout_known = False
 
@@ -135,7 +134,7 @@ class LedgerClient:
             except StoreUnavailableError:
                 if loop.time() >= deadline:
                     return False
-                await asyncio.sleep(tail.RETRY_S)
+                await asyncio.sleep(metadata_update.RETRY_S)
                 continue
             except (NoNodeError, SessionExpiredError):
                 return False
@@ -151,7 +150,7 @@ class LedgerClient:
         Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError, ReadError (no view of the open ledger's end).
         """
         await self._begin()
-        metadata = await tail.read(self._store, ledger_id)
+        metadata = await metadata_update.read(self._store, ledger_id)
         if metadata.password is not None and metadata.password != password:
             raise UnauthorizedError(f"ledger {ledger_id}: wrong password")
         if recover and metadata.state is not LedgerState.CLOSED:
@@ -180,7 +179,7 @@ class LedgerClient:
 
     async def metadata(self, ledger_id: int) -> LedgerMetadata:
         """What is stored about a ledger. Raises NoSuchLedgerError."""
-        return await tail.read(self._store, ledger_id)
+        return await metadata_update.read(self._store, ledger_id)
 
     async def delete(self, ledger_id: int) -> None:
         """Forget a ledger; bookies collect its entries later. A missing one is no error."""

@@ -15,8 +15,8 @@ step 4 nothing is decided: an attempt that fails or is stopped leaves all to the
 import asyncio
 import logging
 
-from engine.ledger import metadata_update as tail
-from engine.ledger.cluster.bookies import Bookies
+from engine.ledger import metadata_update
+from engine.ledger.cluster.bookies import BookieCluster
 from engine.ledger.cluster.channel import BookieChannel
 from engine.ledger.digest import Digest, DigestType, header_of, master_key
 from engine.ledger.errors import LedgerRecoveryError, UnauthorizedError
@@ -47,7 +47,7 @@ async def recover(
     ledger_id: int,
     *,
     store: MetadataStore,
-    bookies: Bookies,
+    bookies: BookieCluster,
     settings: LedgerSettings,
     password: bytes,
 ) -> LedgerMetadata:
@@ -56,7 +56,7 @@ async def recover(
     Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError (nothing is lost; try again later). Cancelled at
     any point it leaves the ledger IN_RECOVERY, for another recovery to finish.
     """
-    metadata = await tail.start_recovery(store, ledger_id, settings.metadata_timeout_s)
+    metadata = await metadata_update.start_recovery(store, ledger_id, settings.metadata_timeout_s)
     if metadata.state is LedgerState.CLOSED:
         return metadata
     work = _Recovery(ledger_id, metadata, bookies, settings, password)
@@ -67,7 +67,7 @@ async def recover(
         raise LedgerRecoveryError(
             f"ledger {ledger_id}: no verdict within {settings.recovery_timeout_s} s"
         ) from None
-    closed = await tail.finish_recovery(
+    closed = await metadata_update.finish_recovery(
         store, ledger_id, metadata, work.metadata, last, length, settings.metadata_timeout_s
     )
     log.info(
@@ -82,7 +82,7 @@ class _Recovery:
         self,
         ledger_id: int,
         metadata: LedgerMetadata,
-        bookies: Bookies,
+        bookies: BookieCluster,
         settings: LedgerSettings,
         password: bytes,
     ) -> None:

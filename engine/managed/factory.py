@@ -22,7 +22,7 @@ from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.stats import CursorInfo, LedgerInfo, ManagedLedgerInfo
 from engine.managed.stored.node import StoredNode, read_or_create
-from engine.managed.stored.records import CursorRecord, TopicRecord
+from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.managed.stored.removal import discard_cursor, mark_deleted
 from engine.managed.writing.rolling import LedgerList
 from engine.metadata import paths
@@ -153,7 +153,7 @@ class ManagedLedgerFactory:
         path = paths.managed_ledger(name)
         node = StoredNode(self._store, path, self._entropy, self.settings)
         try:
-            record = TopicRecord.decode(await node.read())
+            record = LogRecord.decode(await node.read())
         except NoNodeError:
             raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
         record = await mark_deleted(node, record)
@@ -181,7 +181,7 @@ class ManagedLedgerFactory:
         """
         path = paths.managed_ledger(name)
         try:
-            record = TopicRecord.decode((await self._store.get(path))[0])
+            record = LogRecord.decode((await self._store.get(path))[0])
             children = await self._store.children(path)
         except NoNodeError:
             raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None

@@ -1,6 +1,6 @@
 """A managed ledger: the entries of one topic as a chain of ledgers, one owner at a time.
 
-``appender`` writes, ``rolling`` keeps the list of ledgers, ``topic_cursors`` the cursors, ``reads`` and ``backlog``
+``appender`` writes, ``rolling`` keeps the list of ledgers, ``cursor_set`` the cursors, ``reads`` and ``backlog``
 read. This is what holds them together: the public face, and the one place where the object ends. Fenced is its end
 for good (M15): a fresh open recovers the last ledger and writes the list anew, which no old object can undo.
 """
@@ -18,20 +18,20 @@ from engine.base.tasks import TaskScope
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerError
 from engine.managed.cursors.cursor import Cursor
-from engine.managed.cursors.cursor_set import InitialPosition, TopicCursors
+from engine.managed.cursors.cursor_set import CursorSet, InitialPosition
 from engine.managed.errors import (
     ManagedLedgerClosedError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
 )
 from engine.managed.positions import LedgerLine
-from engine.managed.reading import search as lookup
+from engine.managed.reading import search
 from engine.managed.reading.backlog import Backlog, BacklogCache
 from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.stats import LedgerInfo, ManagedLedgerStats
-from engine.managed.writing.appender import Appender, State
+from engine.managed.writing.appender import Appender, LogStatus
 from engine.managed.writing.appends import AppendSink
 from engine.managed.writing.rolling import LedgerList
 from engine.metadata.store import MetadataStore
@@ -75,13 +75,13 @@ class ManagedLedger:
         self.settings = settings
         self.clock = clock
         self.entropy = entropy
-        self.tasks = TaskScope(f"topic {name}")
+        self.tasks = TaskScope(f"log {name}")
         self.tail = cache.tail()
         self.backlog = Backlog(self, backlog_cache)
         self.when_ended: Callable[[], None] | None = None
-        self._closer = TaskScope(f"topic {name} end")
+        self._closer = TaskScope(f"log {name} end")
         self._list = ledger_list
-        self._cursors = TopicCursors(self, ledger_list, store, ledgers)
+        self._cursors = CursorSet(self, ledger_list, store, ledgers)
         self._appender = Appender(self, ledger_list, config, cache)
         self.append = self._appender.append
         self._store = store
@@ -266,7 +266,7 @@ class ManagedLedger:
     async def read_entry(self, position: Position) -> Slice:
         """The one entry at ``position``. Raises InvalidPositionError when there is none."""
         self._check()
-        return await lookup.read_entry(self, position)
+        return await search.read_entry(self, position)
 
     async def find_by_time(self, publish_ms: int) -> Position:
         """Last entry published before ``publish_ms`` (by the metadata's publish time; entries are taken as ordered).
@@ -274,7 +274,7 @@ class ManagedLedger:
         ``(first ledger, -1)`` when there is none. The next one is ``next_position`` of it: what ``Cursor.reset`` takes.
         """
         self._check()
-        return await lookup.find_by_time(self, publish_ms)
+        return await search.find_by_time(self, publish_ms)
 
     # Changes
 
@@ -292,7 +292,7 @@ class ManagedLedger:
         try:
             await self.trim()
         except (LedgerError, WorldError, ManagedLedgerError) as error:
-            log.warning("not trimmed topic=%s error=%s", self.name, error)
+            log.warning("not trimmed log=%s error=%s", self.name, error)
         finally:
             self._trimming = False
 
@@ -363,11 +363,11 @@ class ManagedLedger:
             except (LedgerError, WorldError, ManagedLedgerError) as error:
                 failures.append(error)
         if self._error is not None:
-            self._end(State.CLOSED, self._error)
+            self._end(LogStatus.CLOSED, self._error)
         await self.tasks.close()
         await self._list.sweep()
         if failures:
-            log.warning("not closed cleanly topic=%s error=%s", self.name, failures[0])
+            log.warning("not closed cleanly log=%s error=%s", self.name, failures[0])
 
     def proven(self) -> bool:
         """Whether this process may confirm anything at this moment. When not, the topic may have another owner already:
@@ -384,11 +384,11 @@ class ManagedLedger:
         """Another owner has the topic: stop acknowledging anything, for good (M15)."""
         if self._ended:
             return
-        log.warning("fenced topic=%s reason=%s", self.name, error)
+        log.warning("fenced log=%s reason=%s", self.name, error)
         if not isinstance(error, ManagedLedgerFencedError):
             error = ManagedLedgerFencedError(str(error))
         self._error = error
-        self._end(State.FENCED, error)
+        self._end(LogStatus.FENCED, error)
         for callback in self._end_callbacks:
             callback()
 
@@ -396,9 +396,9 @@ class ManagedLedger:
         """Stop at once, as a crash would: nothing is written any more."""
         if not self._ended:
             self._error = ManagedLedgerClosedError(f"{self.name} is closed")
-            self._end(State.CLOSED, self._error)
+            self._end(LogStatus.CLOSED, self._error)
 
-    def _end(self, state: State, error: ManagedLedgerError) -> None:
+    def _end(self, state: LogStatus, error: ManagedLedgerError) -> None:
         self._ended = True
         for cursor in self.cursors.values():
             cursor.abandon(error)

@@ -14,7 +14,7 @@ from engine.base.ids import Position
 
 
 @dataclass(slots=True)
-class LedgerEntry:
+class LedgerSpan:
     """One ledger of the list: confirmed ``entries``, their ``size`` in bytes, wall time of the close (0: open).
 
     ``extra`` holds the stored record's other fields (offload context, properties), kept as they came.
@@ -32,8 +32,8 @@ class LedgerLine:
 
     __slots__ = ("_bases", "_ids", "_index", "end", "ledgers")
 
-    def __init__(self, ledgers: list[LedgerEntry] | None = None) -> None:
-        self.ledgers: list[LedgerEntry] = []
+    def __init__(self, ledgers: list[LedgerSpan] | None = None) -> None:
+        self.ledgers: list[LedgerSpan] = []
         self.end = 0
         self._ids: list[int] = []
         self._bases: list[int] = []
@@ -47,11 +47,11 @@ class LedgerLine:
         return self._bases[0] if self._bases else self.end
 
     @property
-    def last(self) -> LedgerEntry:
+    def last(self) -> LedgerSpan:
         """The ledger written last. IndexError when there is none."""
         return self.ledgers[-1]
 
-    def push(self, ledger: LedgerEntry) -> None:
+    def push(self, ledger: LedgerSpan) -> None:
         """A further ledger behind the others."""
         if self._ids and ledger.ledger_id <= self._ids[-1]:
             raise MisuseError(f"ledger {ledger.ledger_id} cannot follow ledger {self._ids[-1]}")
@@ -68,7 +68,7 @@ class LedgerLine:
         last.size += size
         self.end += entries
 
-    def drop_last(self) -> LedgerEntry:
+    def drop_last(self) -> LedgerSpan:
         """Take the last ledger away, which must be empty: it was never part of the line."""
         if self.ledgers[-1].entries:
             raise MisuseError(f"ledger {self._ids[-1]} holds entries")
@@ -77,7 +77,7 @@ class LedgerLine:
         self._bases.pop()
         return ledger
 
-    def drop_first(self, count: int) -> list[LedgerEntry]:
+    def drop_first(self, count: int) -> list[LedgerSpan]:
         """Take the first ``count`` ledgers away (trimmed)."""
         gone = self.ledgers[:count]
         for ledger in gone:
@@ -96,7 +96,7 @@ class LedgerLine:
             return 0, 0
         return base, self.ledgers[bisect_right(self._ids, ledger_id) - 1].entries
 
-    def find(self, ordinal: int) -> tuple[LedgerEntry, int]:
+    def find(self, ordinal: int) -> tuple[LedgerSpan, int]:
         """Ledger and ordinal of its entry 0 that an ordinal in ``base <= ordinal <= end`` falls into.
 
         ``end`` belongs to the last ledger. IndexError when there is no ledger.

@@ -17,7 +17,7 @@ from engine.ledger.writing.writer import LedgerWriter
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.cursors.ack_state import AckState
 from engine.managed.ledger import InitialPosition
-from engine.managed.positions import LedgerEntry, LedgerLine
+from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from tests.support.managed_cluster import LAZY, NAME, Brokers
 
@@ -143,7 +143,7 @@ async def catch_up(directory: Path, size: int, count: int) -> None:
 def acknowledgements() -> None:
     """50,000 holes: every second, every third, every hundredth entry."""
     for step in (2, 3, 100):
-        line = LedgerLine([LedgerEntry(5, HOLES * step * 2, 1)])
+        line = LedgerLine([LedgerSpan(5, HOLES * step * 2, 1)])
         acks = AckState(0, [(1 + i * step, 2 + i * step) for i in range(HOLES)])
         taking: list[float] = []
         whole: list[float] = []

@@ -8,8 +8,8 @@ from engine.base.names import NamespaceName
 from engine.ledger import ledger_metadata
 from engine.ledger.errors import MetadataFormatError
 from engine.managed.errors import RecordFormatError as ManagedFormatError
-from engine.managed.positions import LedgerEntry
-from engine.managed.stored.records import CursorRecord, CursorState, TopicRecord, put_common
+from engine.managed.positions import LedgerSpan
+from engine.managed.stored.records import CursorRecord, CursorState, LogRecord, put_common
 from engine.metadata import prototext, records
 from engine.metadata.records import RecordFormatError
 from engine.ownership.bundles import Bundles
@@ -100,8 +100,8 @@ def cursor_state(data: bytes) -> None:
 
 
 def topic_seeds() -> list[bytes]:
-    ledgers = [LedgerEntry(4, 10, 1000, 99, b""), LedgerEntry(9, 0, 0, 0, b"")]
-    return [b"", TopicRecord(ledgers, Position(4, 9), {"k": "v"}).encode()]
+    ledgers = [LedgerSpan(4, 10, 1000, 99, b""), LedgerSpan(9, 0, 0, 0, b"")]
+    return [b"", LogRecord(ledgers, Position(4, 9), {"k": "v"}).encode()]
 
 
 def cursor_seeds() -> list[bytes]:
@@ -210,7 +210,7 @@ METADATA: tuple[Target, ...] = (
         Target(kind.__name__, record(kind), seeds, (RecordFormatError,), words=JSON)
         for kind, seeds in JSON_SEEDS.items()
     ),
-    Target("topic records", record(TopicRecord), topic_seeds(), (ManagedFormatError,)),
+    Target("topic records", record(LogRecord), topic_seeds(), (ManagedFormatError,)),
     Target("cursor records", record(CursorRecord), cursor_seeds(), (ManagedFormatError,)),
     Target("cursor snapshots", cursor_state, snapshot_seeds(), (ManagedFormatError,)),
     Target(

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bookie.storage.logs.entry_log_format import decode_block
-from engine.managed.stored.records import TopicRecord
+from engine.managed.stored.records import LogRecord
 from tests.fuzz.disk import a_block, seal_block
 from tests.fuzz.metadata import a_ledger
 from tests.fuzz.mutate import Mutator
@@ -89,7 +89,7 @@ def test_what_was_found_once_is_refused_by_name(name: str, data: bytes) -> None:
 def test_texts_that_are_not_utf8_do_not_make_a_record_unreadable() -> None:
     """Java replaces such bytes, too; refusing the record would take the topic away."""
     written = BY_NAME["topic records"].seeds[1].replace(b"\x0a\x01k", b"\x0a\x01\xfe")
-    assert TopicRecord.decode(written).properties == {"\ufffd": "v"}
+    assert LogRecord.decode(written).properties == {"\ufffd": "v"}
     execute(BY_NAME["topic records"], written)
 
 

@@ -304,7 +304,7 @@ EDITS = (
     ),
     Edit(
         "cursor-kept-though-its-deletion-is-unsure",
-        "engine/managed/cursors/cursor_set.py::TopicCursors._delete",
+        "engine/managed/cursors/cursor_set.py::CursorSet._delete",
         'self._lose(name, f"its deletion is not confirmed: {_reason(error)}")',
         "pass",
         (
@@ -314,7 +314,7 @@ EDITS = (
     ),
     Edit(
         "cursor-forgotten-though-its-creation-is-unsure",
-        "engine/managed/cursors/cursor_set.py::TopicCursors._make",
+        "engine/managed/cursors/cursor_set.py::CursorSet._make",
         'self._lose(name, f"its creation is not confirmed: {_reason(error)}")',
         "del self.by_name[name]",
         (

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from bookie.registration import instance_id
+from bookie.identity import instance_id
 from engine.base.entropy import RandomEntropy
 from engine.metadata import zookeeper
 from engine.metadata.store import MetadataStore

@@ -22,7 +22,7 @@ from engine.broker.settings import DataPathSettings
 from engine.broker.topics.subscription import Subscription, SubscriptionHost
 from engine.managed.cursors.ack_state import AckState
 from engine.managed.cursors.cursor import Cursor
-from engine.managed.positions import LedgerEntry, LedgerLine
+from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.reading.backlog import Backlog, BacklogCache
 from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.reading.reads import LedgerReads
@@ -68,7 +68,7 @@ class Shelf:
     def append(self, entries: Sequence[bytes], counts: Sequence[int]) -> list[Position]:
         """Entries with their numbers of messages, in one slice; a full ledger is followed by the next."""
         if not self.line.ledgers or self.line.last.entries >= self._ledger_entries:
-            self.line.push(LedgerEntry(3 + 2 * len(self.line.ledgers)))
+            self.line.push(LedgerSpan(3 + 2 * len(self.line.ledgers)))
         spans: list[int] = []
         for entry in entries:
             at = spans[-1] if spans else 0

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from bookie.disks import Disks
 from bookie.garbage import GarbageCollector, Lanes
-from bookie.registration import write_local_cookies
+from bookie.identity import write_local_cookies
 from bookie.settings import BookieSettings
 from bookie.storage.checkpoint import Checkpointer, begin_flush
 from bookie.storage.codes import Code

@@ -39,7 +39,7 @@ class Place(NamedTuple):
     size: int
 
 
-class State(NamedTuple):
+class ManifestState(NamedTuple):
     """What a manifest says: ledgers by id, end of the data in each log (0: removed), whether any may be missing."""
 
     ledgers: dict[int, LedgerRecord]
@@ -86,7 +86,7 @@ def encode_limbo() -> bytes:
     return _record(Kind.LIMBO, b"")
 
 
-def decode(data: bytes, number: int) -> State:
+def decode(data: bytes, number: int) -> ManifestState:
     """Up to the first record that does not verify. Raises DamagedError when the header does not."""
     if len(data) < HEADER_BYTES or data[:HEADER_BYTES] != encode_header(number):
         raise DamagedError(f"header of {manifest_name(number)} does not verify")
@@ -112,7 +112,7 @@ def decode(data: bytes, number: int) -> State:
         except StructError:
             break
         pos = stop
-    return State(ledgers, ends, limbo, pos)
+    return ManifestState(ledgers, ends, limbo, pos)
 
 
 def _records(data: bytes, pos: int) -> Iterator[tuple[int, bytes, int]]:
@@ -127,7 +127,7 @@ def _records(data: bytes, pos: int) -> Iterator[tuple[int, bytes, int]]:
         pos = stop
 
 
-def read_manifest(disk: Disk, directory: str, place: Place) -> State:
+def read_manifest(disk: Disk, directory: str, place: Place) -> ManifestState:
     """Raises DamagedError when the manifest is missing or does not verify up to where it was synced."""
     path = f"{directory}/{manifest_name(place.number)}"
     try:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bookie.storage.files import Disk, File
 from bookie.storage.index.index import DELETED, FENCED, LIMBO, BookieIndex, LedgerRecord, Placed
-from bookie.storage.index.manifest import State
+from bookie.storage.index.manifest import ManifestState
 from bookie.storage.journal.journal_format import Mark
 from bookie.storage.logs.entry_log import Location
 from bookie.storage.logs.entry_log_format import (
@@ -104,7 +104,12 @@ class _Found:
 
 
 def rebuild_index(
-    disk: Disk, logs: LogFiles, index: BookieIndex, state: State | None, identity: bytes, mark: Mark
+    disk: Disk,
+    logs: LogFiles,
+    index: BookieIndex,
+    state: ManifestState | None,
+    identity: bytes,
+    mark: Mark,
 ) -> None:
     """Empty the index and fill it from what ``state`` lists; from all logs there are when the manifest is lost, too.
 
@@ -155,7 +160,7 @@ def _index_log(
     logs: LogFiles,
     index: BookieIndex,
     log_id: int,
-    state: State | None,
+    state: ManifestState | None,
     found: _Found,
 ) -> None:
     file = disk.open(logs.path(log_id))
@@ -182,7 +187,7 @@ def _index_log(
         file.close()
 
 
-def _lives(state: State, ledger_id: int) -> bool:
+def _lives(state: ManifestState, ledger_id: int) -> bool:
     """A ledger that the manifest does not know was deleted so long ago that it was forgotten."""
     record = state.ledgers.get(ledger_id)
     return record is not None and not record.flags & DELETED

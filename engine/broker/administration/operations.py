@@ -23,7 +23,7 @@ from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import RESERVED_CURSORS, Topic
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
-from engine.managed.stored.records import OWN_PREFIX, TopicRecord
+from engine.managed.stored.records import OWN_PREFIX, LogRecord
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
@@ -105,7 +105,7 @@ class BrokerOperations:
         await topics.check_new_topic(store, name)
         await self._here(name)
         await self._parts.catalog.check_room(name)
-        record = TopicRecord(properties=dict(args.properties))
+        record = LogRecord(properties=dict(args.properties))
         await topics.create_missing(
             store, name, record.encode()
         )  # whole at once: a repeat says 409

@@ -9,7 +9,7 @@ from engine.base.entropy import Entropy
 from engine.base.tasks import TaskScope
 from engine.ledger.cluster.channel import BookieChannel
 from engine.ledger.cluster.health import BookieHealth
-from engine.ledger.cluster.link import BookieConnection
+from engine.ledger.cluster.link import BookieLink
 from engine.ledger.cluster.placement import DEFAULT_RACK, Candidates, Placement, own_seats, policy
 from engine.ledger.settings import LedgerSettings
 from engine.ledger.writing.explicit_lac import V3Channel
@@ -26,7 +26,7 @@ from engine.net.network import Network
 log = logging.getLogger(__name__)
 
 RELOAD_RETRY_S = 0.5
-C = TypeVar("C", bound=BookieConnection)
+C = TypeVar("C", bound=BookieLink)
 BACKOFF_STEPS = 32
 """The first pause after a failed connect is this part of the longest."""
 WATCHED = (
@@ -39,7 +39,7 @@ BATCH_RETRY_S = 600.0
 """A bookie that refused a batch read is not asked for one for so long."""
 
 
-class Bookies:
+class BookieCluster:
     """One per ledger client. ``start`` before use, ``close`` at the end."""
 
     def __init__(
@@ -282,7 +282,7 @@ class Bookies:
         self._tasks.spawn(f"connect {bookie_id}", self._connect(channel))
         return channel
 
-    async def _connect(self, channel: BookieConnection) -> None:
+    async def _connect(self, channel: BookieLink) -> None:
         bookie_id = channel.bookie_id
         await channel.connect(
             self._network, lambda: self.address(bookie_id), self._settings.connect_timeout_s
@@ -290,7 +290,7 @@ class Bookies:
         if channel.transport is not None:
             self._backoff.pop(bookie_id, None)
 
-    def _channel_down(self, channel: BookieConnection, reason: str) -> None:
+    def _channel_down(self, channel: BookieLink, reason: str) -> None:
         bookie_id = channel.bookie_id
         for channels in (self._channels, self._reading, self._v3):
             if channels.get(bookie_id) is channel:

@@ -4,13 +4,13 @@ A channel lives as long as its connection. Once down it stays down: everybody wh
 request goes over a new channel. Requests made before the connection stands are kept and sent in order.
 
 V2 answers name no request but a ledger and an entry, so requests of which one answer must not stand for another go over
-different channels (C10): adds, fencing and recovery over one, plain reads over a second (``Bookies.reading``).
+different channels (C10): adds, fencing and recovery over one, plain reads over a second (``BookieCluster.reading``).
 """
 
 from struct import Struct
 from typing import Protocol
 
-from engine.ledger.cluster.link import BookieConnection
+from engine.ledger.cluster.link import BookieLink
 from engine.wire import bookie_commands as wire
 from engine.wire.kernels import NEED, OTHER, take_add_replies, take_read_replies
 
@@ -59,9 +59,9 @@ _BATCH_HEAD = Struct(">IIiqqq")
 _BATCH_VERSION_2 = wire.VERSION << 24 | wire.BATCH_READ << 16
 
 
-class BookieChannel(BookieConnection):
-    """Made by ``Bookies``. ``batches`` tells whether the bookie has answered a batch read on this connection; None
-    while it was not asked for one."""
+class BookieChannel(BookieLink):
+    """Made by ``BookieCluster``. ``batches`` tells whether the bookie has answered a batch read on this connection;
+    None while it was not asked for one."""
 
     def __init__(self, bookie_id: str, unsent_bytes_max: int) -> None:
         super().__init__(bookie_id, unsent_bytes_max)

@@ -9,7 +9,7 @@ from engine.net.transport import Connection
 from engine.wire.bookie_commands import FRAME_BYTES_MAX
 
 
-class BookieConnection(Connection):
+class BookieLink(Connection):
     """``down`` is the reason once it is over, else None; then it stays down. ``heard_at`` is when the bookie last said
     anything, in loop time. ``closed_by_peer`` tells whether the other side or the network ended it."""
 
@@ -19,7 +19,7 @@ class BookieConnection(Connection):
         self.down: str | None = None
         self.heard_at = self._loop.time()
         self.closed_by_peer = False
-        self._watchers: list[Callable[[BookieConnection, str], None]] = []
+        self._watchers: list[Callable[[BookieLink, str], None]] = []
 
     async def connect(
         self,
@@ -42,7 +42,7 @@ class BookieConnection(Connection):
         """Whether nothing was heard since ``moment``: with requests under way the bookie or the link hangs."""
         return self.heard_at <= moment
 
-    def on_down(self, callback: Callable[["BookieConnection", str], None]) -> None:
+    def on_down(self, callback: Callable[["BookieLink", str], None]) -> None:
         self._watchers.append(callback)
 
     def take_down(self, reason: str) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from typing import NamedTuple
 
-from engine.ledger.cluster.bookies import Bookies
+from engine.ledger.cluster.bookies import BookieCluster
 from engine.ledger.digest import Digest, header_of
 from engine.ledger.errors import ReadError
 from engine.ledger.ledger_metadata import LedgerMetadata
@@ -28,7 +28,7 @@ async def explicitly_confirmed(
     ledger_id: int,
     metadata: LedgerMetadata,
     *,
-    bookies: Bookies,
+    bookies: BookieCluster,
     settings: LedgerSettings,
     digest: Digest,
 ) -> int:
@@ -48,7 +48,7 @@ async def read_tail(
     ledger_id: int,
     metadata: LedgerMetadata,
     *,
-    bookies: Bookies,
+    bookies: BookieCluster,
     settings: LedgerSettings,
     digest: Digest,
 ) -> Tail:

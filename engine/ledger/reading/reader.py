@@ -5,8 +5,8 @@ from typing import Protocol
 
 from engine.base.errors import MisuseError
 from engine.base.slices import Slice
-from engine.ledger import metadata_update as tail
-from engine.ledger.cluster.bookies import Bookies
+from engine.ledger import metadata_update
+from engine.ledger.cluster.bookies import BookieCluster
 from engine.ledger.digest import Digest, DigestType
 from engine.ledger.errors import LedgerError, NoSuchEntryError, ReadError
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
@@ -46,7 +46,7 @@ class LedgerReader:
         metadata: LedgerMetadata,
         *,
         store: MetadataStore,
-        bookies: Bookies,
+        bookies: BookieCluster,
         settings: LedgerSettings,
         password: bytes,
         writer: OpenLedger | None = None,
@@ -148,7 +148,7 @@ class LedgerReader:
     async def _members_now(self, segment_first: int) -> tuple[str, ...] | None:
         """Who holds a segment by the metadata as stored now: repair may have moved it. None when that is not known."""
         try:
-            stored = await tail.read(self._store, self.ledger_id)
+            stored = await metadata_update.read(self._store, self.ledger_id)
         except (LedgerError, StoreUnavailableError, SessionExpiredError) as e:
             log.info("metadata not read again ledger=%d reason=%s", self.ledger_id, e)
             return None
@@ -182,7 +182,7 @@ class LedgerReader:
         if self._writer is not None:
             return self._writer.last_confirmed
         if not self.closed:
-            self._metadata = await tail.read(self._store, self.ledger_id)
+            self._metadata = await metadata_update.read(self._store, self.ledger_id)
             if self.closed:
                 self._known = self._metadata.last_entry
             else:

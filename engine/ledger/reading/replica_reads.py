@@ -2,7 +2,7 @@
 
 import asyncio
 
-from engine.ledger.cluster.bookies import Bookies
+from engine.ledger.cluster.bookies import BookieCluster
 from engine.ledger.digest import Digest
 from engine.ledger.errors import CorruptEntryError, NoSuchEntryError, ReadError
 from engine.ledger.quorum import write_set
@@ -35,7 +35,7 @@ class ReplicaReads:
         *,
         start_at: int,
         digest: Digest,
-        bookies: Bookies,
+        bookies: BookieCluster,
         settings: LedgerSettings,
     ) -> None:
         self.failures = 0

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from engine.ledger.cluster.link import BookieConnection
+from engine.ledger.cluster.link import BookieLink
 from engine.ledger.digest import HEADER_BYTES, Digest, header_of
 from engine.ledger.ledger_metadata import LedgerMetadata
 from engine.ledger.quorum import covered, write_set
@@ -21,7 +21,7 @@ Answer = Callable[[pb.Response | None], None]
 IDS_BYTES = 16
 
 
-class V3Channel(BookieConnection):
+class V3Channel(BookieLink):
     """One V3 connection to a bookie: requests in order, each answered once. ``answered``: it has answered anything."""
 
     def __init__(self, bookie_id: str, unsent_bytes_max: int) -> None:

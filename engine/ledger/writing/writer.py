@@ -14,8 +14,8 @@ from engine.base.errors import MisuseError
 from engine.base.loop import last_call
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
-from engine.ledger import metadata_update as tail
-from engine.ledger.cluster.bookies import Bookies
+from engine.ledger import metadata_update
+from engine.ledger.cluster.bookies import BookieCluster
 from engine.ledger.cluster.channel import BookieChannel
 from engine.ledger.digest import Digest, DigestType, master_key
 from engine.ledger.errors import (
@@ -62,7 +62,7 @@ class LedgerWriter:
         metadata: LedgerMetadata,
         *,
         store: MetadataStore,
-        bookies: Bookies,
+        bookies: BookieCluster,
         settings: LedgerSettings,
         password: bytes,
         listener: WriterListener | None = None,
@@ -362,7 +362,7 @@ class LedgerWriter:
                 ensemble[position] = bookie
             start = self._confirmed  # stays while ``_changing`` (I12)
             try:
-                self.metadata = await tail.change_ensemble(
+                self.metadata = await metadata_update.change_ensemble(
                     self._store, self.ledger_id, self.metadata, start, tuple(ensemble),
                     self._settings.metadata_timeout_s,
                 )  # fmt: skip
@@ -452,7 +452,7 @@ class LedgerWriter:
         last = self._confirmed - 1  # (I1)
         length = self._pending.length_below(self._confirmed, self.length)
         self._release()
-        self.metadata = await tail.write_closed(
+        self.metadata = await metadata_update.write_closed(
             self._store, self.ledger_id, last, length, self._settings.metadata_timeout_s
         )
         self.length = length

@@ -98,9 +98,9 @@ class CursorReader:
         try:
             views = self._read_memory(entries_max, bytes_max)
             while views is None:
-                chunk = await self._fetch(bytes_max)
+                segment = await self._fetch(bytes_max)
                 self._check()
-                views = self._read_memory(entries_max, bytes_max, chunk)
+                views = self._read_memory(entries_max, bytes_max, segment)
             return views
         finally:
             self._reading = False

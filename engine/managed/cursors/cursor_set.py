@@ -56,7 +56,7 @@ class TopicOwner(CursorOwner, Protocol):
         ...
 
 
-class TopicCursors:
+class CursorSet:
     """``by_name`` holds all cursors. Changes wait for each other; the caller acts on ManagedLedgerFencedError.
 
     ``unread``: cursors that are or may be stored and are not in memory, and why: their storage does not answer (M14:
@@ -110,16 +110,16 @@ class TopicCursors:
             try:
                 await self._load(name)
             except NoNodeError:
-                log.debug("cursor was gone topic=%s cursor=%s", self._owner.name, name)
+                log.debug("cursor was gone log=%s cursor=%s", self._owner.name, name)
             except CursorUnreadableError as error:
                 self.unread[name] = str(error)
-                log.warning("topic opens without a cursor topic=%s: %s", self._owner.name, error)
+                log.warning("topic opens without a cursor log=%s: %s", self._owner.name, error)
 
     def _lose(self, name: str, why: str) -> None:
         """Whether the cursor is stored is not known: it is to be read again, or found to be gone (M16)."""
         self.by_name.pop(name, None)
         self.unread[name] = why
-        log.warning("cursor is in doubt topic=%s cursor=%s: %s", self._owner.name, name, why)
+        log.warning("cursor is in doubt log=%s cursor=%s: %s", self._owner.name, name, why)
         self._read_soon()
 
     def _read_soon(self) -> None:
@@ -148,7 +148,7 @@ class TopicCursors:
         except NoNodeError:
             self._gone(name)
         except (CursorUnreadableError, WorldError) as error:
-            log.debug("still without a cursor topic=%s: %s", self._owner.name, error)
+            log.debug("still without a cursor log=%s: %s", self._owner.name, error)
 
     def _gone(self, name: str) -> None:
         if self.unread.pop(name, None) is not None:

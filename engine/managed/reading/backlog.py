@@ -1,7 +1,7 @@
 """What catch-up cursors read from the bookies: one copy of a range for all of a topic's cursors, fetched ahead.
 
-A cursor that reads from a chunk starts the fetch of the following one, so that storage works while the first is being
-sent. Cursors that want what is being fetched wait for it instead of asking again. A chunk goes when every cursor that
+A cursor that reads from a segment starts the fetch of the following one, so that storage works while the first is being
+sent. Cursors that want what is being fetched wait for it instead of asking again. A segment goes when every cursor that
 reads the backlog is behind it, or, least recently used first, when the broker's budget is passed. None of this enters
 the tail cache.
 """
@@ -20,7 +20,7 @@ from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import ManagedSettings
 
 
-class Chunk:
+class BacklogSegment:
     """Entries ``start <= ordinal < stop`` in memory, of one ledger; ``held``: bytes of the buffers they lie in."""
 
     __slots__ = ("_runs", "held", "start", "stop")
@@ -46,32 +46,32 @@ class Chunk:
 
 
 class BacklogCache:
-    """The broker's budget for chunks of all topics, and the order of their use."""
+    """The broker's budget for segments of all topics, and the order of their use."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.bytes = 0
         self.fetching_bytes = 0
-        self._uses: OrderedDict[Chunk, Backlog] = OrderedDict()
+        self._uses: OrderedDict[BacklogSegment, Backlog] = OrderedDict()
 
     def fits(self, size: int) -> bool:
         """Whether ``size`` bytes more can be fetched without pushing anything out."""
         return self.bytes + self.fetching_bytes + size <= self.bytes_max
 
-    def hold(self, chunk: Chunk, backlog: "Backlog") -> None:
-        """Count a new chunk and push out the least recently used ones for it."""
-        self._uses[chunk] = backlog
-        self.bytes += chunk.held
+    def hold(self, segment: BacklogSegment, backlog: "Backlog") -> None:
+        """Count a new segment and push out the least recently used ones for it."""
+        self._uses[segment] = backlog
+        self.bytes += segment.held
         while self.bytes > self.bytes_max and len(self._uses) > 1:
             oldest, owner = next(iter(self._uses.items()))
             owner.drop(oldest)
 
-    def used(self, chunk: Chunk) -> None:
-        self._uses.move_to_end(chunk)
+    def used(self, segment: BacklogSegment) -> None:
+        self._uses.move_to_end(segment)
 
-    def release(self, chunk: Chunk) -> None:
-        del self._uses[chunk]
-        self.bytes -= chunk.held
+    def release(self, segment: BacklogSegment) -> None:
+        del self._uses[segment]
+        self.bytes -= segment.held
 
 
 class BacklogOwner(Protocol):
@@ -85,47 +85,47 @@ class BacklogOwner(Protocol):
 
 
 class _Fetch:
-    """Chunk from ``start`` on being read; ``limit`` guesses its end."""
+    """Segment from ``start`` on being read; ``limit`` guesses its end."""
 
-    __slots__ = ("chunk", "error", "limit", "start", "task")
+    __slots__ = ("error", "limit", "segment", "start", "task")
 
     def __init__(self, start: int, limit: int) -> None:
         self.start = start
         self.limit = limit
         self.task: asyncio.Task[None] | None = None
-        self.chunk: Chunk | None = None
+        self.segment: BacklogSegment | None = None
         self.error: Exception | None = None
 
 
 class Backlog:
-    """The chunks of one topic: disjoint, by ordinal. A ``Source`` for ``collect``."""
+    """The segments of one topic: disjoint, by ordinal. A ``Source`` for ``collect``."""
 
     def __init__(self, owner: BacklogOwner, cache: BacklogCache) -> None:
         self._owner = owner
         self._cache = cache
         self._starts: list[int] = []
-        self._chunks: list[Chunk] = []
+        self._segments: list[BacklogSegment] = []
         self._fetches: list[_Fetch] = []
         self._readers: dict[str, int] = {}  # cursor → ordinal it reads next
         self._count_guess = 1
 
     def covers(self, ordinal: int) -> bool:
         i = bisect_right(self._starts, ordinal) - 1
-        return i >= 0 and ordinal < self._chunks[i].stop
+        return i >= 0 and ordinal < self._segments[i].stop
 
     def runs(self, start: int, stop: int) -> list[tuple[int, Slice]]:
         """Slices with entries of ``[start, stop)``, contiguous from ``start`` on as far as they are here."""
         found: list[tuple[int, Slice]] = []
-        for chunk in self._chunks[max(bisect_right(self._starts, start) - 1, 0) :]:
-            if not chunk.covers(start) or start >= stop:
+        for segment in self._segments[max(bisect_right(self._starts, start) - 1, 0) :]:
+            if not segment.covers(start) or start >= stop:
                 break
-            self._cache.used(chunk)
-            found += chunk.runs(start, stop)
-            start = chunk.stop
+            self._cache.used(segment)
+            found += segment.runs(start, stop)
+            start = segment.stop
         return found
 
-    async def fetch(self, reader: str, start: int, bytes_wanted: int) -> Chunk:
-        """The chunk with entry ``start`` for cursor ``reader``, read if nobody reads it already. Cancel-safe.
+    async def fetch(self, reader: str, start: int, bytes_wanted: int) -> BacklogSegment:
+        """The segment with entry ``start`` for cursor ``reader``, read if nobody reads it already. Cancel-safe.
 
         It may be pushed out before the caller comes to it: read from the returned one. Raises LedgerError.
         """
@@ -136,21 +136,21 @@ class Backlog:
             await asyncio.wait([fetch.task])
             if fetch.error is not None:
                 raise fetch.error
-            if fetch.chunk is None:
+            if fetch.segment is None:
                 raise ManagedLedgerClosedError("the topic ended")
-            if fetch.chunk.covers(start):
-                return fetch.chunk
+            if fetch.segment.covers(start):
+                return fetch.segment
 
     def passed(self, reader: str, ordinal: int) -> None:
         """Cursor ``reader`` goes on at ``ordinal``: let go what nobody needs, fetch what comes next."""
         self._readers[reader] = ordinal
         slowest = min(self._readers.values())
-        while self._chunks and self._chunks[0].stop <= slowest:
-            self.drop(self._chunks[0])
+        while self._segments and self._segments[0].stop <= slowest:
+            self.drop(self._segments[0])
         i = bisect_right(self._starts, ordinal) - 1
-        if i >= 0 and ordinal < self._chunks[i].stop:
-            self._read_ahead(self._chunks[i].stop)
-        elif i >= 0 and ordinal == self._chunks[i].stop:
+        if i >= 0 and ordinal < self._segments[i].stop:
+            self._read_ahead(self._segments[i].stop)
+        elif i >= 0 and ordinal == self._segments[i].stop:
             self._read_ahead(ordinal)
 
     def left(self, reader: str) -> None:
@@ -158,19 +158,19 @@ class Backlog:
         if self._readers.pop(reader, None) is None:
             return
         slowest = min(self._readers.values(), default=1 << 63)
-        while self._chunks and self._chunks[0].stop <= slowest:
-            self.drop(self._chunks[0])
+        while self._segments and self._segments[0].stop <= slowest:
+            self.drop(self._segments[0])
 
-    def drop(self, chunk: Chunk) -> None:
-        """Forget a chunk; views of it live on."""
-        i = bisect_right(self._starts, chunk.start) - 1
-        del self._starts[i], self._chunks[i]
-        self._cache.release(chunk)
+    def drop(self, segment: BacklogSegment) -> None:
+        """Forget a segment; views of it live on."""
+        i = bisect_right(self._starts, segment.start) - 1
+        del self._starts[i], self._segments[i]
+        self._cache.release(segment)
 
     def close(self) -> None:
         """Forget everything."""
-        while self._chunks:
-            self.drop(self._chunks[-1])
+        while self._segments:
+            self.drop(self._segments[-1])
         self._readers.clear()
 
     def _read_ahead(self, start: int) -> None:
@@ -188,7 +188,7 @@ class Backlog:
         return None
 
     def _begin(self, start: int, bytes_wanted: int) -> _Fetch:
-        """Start to read from ``start`` on, up to where other chunks, fetches or the tail begin."""
+        """Start to read from ``start`` on, up to where other segments, fetches or the tail begin."""
         owner = self._owner
         size = owner.settings.read_ahead_bytes
         size = max(bytes_wanted, size) if self._cache.fits(size) else bytes_wanted
@@ -209,17 +209,19 @@ class Backlog:
         cache = self._cache
         cache.fetching_bytes += size
         try:
-            chunk = Chunk(fetch.start, await self._owner.reads.fetch(fetch.start, stop, size))
+            segment = BacklogSegment(
+                fetch.start, await self._owner.reads.fetch(fetch.start, stop, size)
+            )
         except Exception as error:
             fetch.error = error
             return
         finally:
             cache.fetching_bytes -= size
             self._fetches.remove(fetch)
-        fetch.chunk = chunk
-        self._count_guess = chunk.stop - chunk.start
-        i = bisect_right(self._starts, chunk.start)
-        if not self.covers(chunk.start) and not self._owner.tasks.closed:
-            self._starts.insert(i, chunk.start)
-            self._chunks.insert(i, chunk)
-            cache.hold(chunk, self)
+        fetch.segment = segment
+        self._count_guess = segment.stop - segment.start
+        i = bisect_right(self._starts, segment.start)
+        if not self.covers(segment.start) and not self._owner.tasks.closed:
+            self._starts.insert(i, segment.start)
+            self._segments.insert(i, segment)
+            cache.hold(segment, self)

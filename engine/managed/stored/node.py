@@ -11,7 +11,7 @@ from engine.base.backoff import Backoff
 from engine.base.entropy import Entropy
 from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.settings import ManagedSettings
-from engine.managed.stored.records import TopicRecord
+from engine.managed.stored.records import LogRecord
 from engine.metadata.store import (
     BadVersionError,
     MetadataStore,
@@ -104,11 +104,11 @@ class StoredNode:
             raise ManagedLedgerFencedError(f"{self.path} was changed by another owner") from error
 
 
-async def read_or_create(node: StoredNode) -> TopicRecord:
+async def read_or_create(node: StoredNode) -> LogRecord:
     """The topic's record, made empty when there is none."""
     while True:
         try:
-            return TopicRecord.decode(await node.read())
+            return LogRecord.decode(await node.read())
         except NoNodeError:
             await node.create(b"")
             # Read it in any case: an attempt without an answer leaves the version unknown.

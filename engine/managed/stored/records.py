@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from engine.base.ids import Position
 from engine.managed.cursors.ack_state import AckState, bits_of, words_of
 from engine.managed.errors import RecordFormatError
-from engine.managed.positions import LedgerEntry, LedgerLine
+from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.wire import mledger_pb2 as pb
 from engine.wire.texts import readable
 
@@ -31,14 +31,14 @@ CURSOR_FIELDS = tuple(one.name for one in pb.ManagedCursorInfo.DESCRIPTOR.fields
 
 
 @dataclass(slots=True)
-class TopicRecord:
+class LogRecord:
     """A topic's ledgers, where it was sealed, its properties, and ``extra``: fields we do not know, encoded.
 
     ``doomed``: ledgers that are the topic's no more and may not be deleted yet. ``deleted``: the topic is being deleted
     with its cursors. That ends with the first ledger in the list: then the topic was made anew, by whomever.
     """
 
-    ledgers: list[LedgerEntry] = field(default_factory=list)
+    ledgers: list[LedgerSpan] = field(default_factory=list)
     terminated: Position | None = None
     properties: dict[str, str] = field(default_factory=dict)
     extra: bytes = b""
@@ -69,7 +69,7 @@ class TopicRecord:
         return info.SerializeToString()
 
     @classmethod
-    def decode(cls, value: bytes) -> "TopicRecord":
+    def decode(cls, value: bytes) -> "LogRecord":
         """Raises RecordFormatError. Empty bytes are a topic without ledgers."""
         info = pb.ManagedLedgerInfo()
         _parse(info, _unwrap(value))
@@ -77,7 +77,7 @@ class TopicRecord:
         for one in info.ledgerInfo:
             known = one.ledgerId, one.entries, one.size, one.timestamp
             ledgers.append(
-                LedgerEntry(*known, _rest(one, "ledgerId", "entries", "size", "timestamp"))
+                LedgerSpan(*known, _rest(one, "ledgerId", "entries", "size", "timestamp"))
             )
         terminated = None
         if info.HasField("terminatedPosition"):

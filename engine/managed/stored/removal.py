@@ -11,7 +11,7 @@ from dataclasses import replace
 from engine.ledger.client import LedgerClient
 from engine.managed.errors import ManagedLedgerFencedError, RecordFormatError
 from engine.managed.stored.node import StoredNode
-from engine.managed.stored.records import CursorRecord, TopicRecord
+from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.metadata.store import NoNodeError
 
 log = logging.getLogger(__name__)
@@ -54,11 +54,11 @@ async def discard_cursor(
     await remove_cursor(node, ledgers, record)
 
 
-async def mark_deleted(node: StoredNode, record: TopicRecord) -> TopicRecord:
+async def mark_deleted(node: StoredNode, record: LogRecord) -> LogRecord:
     """From now on the topic is deleted; what it had is in ``doomed`` of what is stored, which is returned."""
     if record.deleted:
         return record
     doomed = [*record.doomed, *(one.ledger_id for one in record.ledgers)]
-    marked = TopicRecord(extra=record.extra, doomed=doomed, deleted=True)
+    marked = LogRecord(extra=record.extra, doomed=doomed, deleted=True)
     await node.write(marked.encode())
     return marked

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class State(Enum):
+class LogStatus(Enum):
     """In Pulsar's words, as its statistics show them."""
 
     OPENED = "LedgerOpened"
@@ -84,7 +84,7 @@ class Appender:
         self, owner: AppendOwner, ledger_list: LedgerList, config: LedgerConfig, cache: EntryCache
     ) -> None:
         settings = owner.settings
-        self.state = State.CLOSED_LEDGER
+        self.state = LogStatus.CLOSED_LEDGER
         self.appends = Appends(settings.append_queue_entries_max, settings.append_queue_bytes_max)
         self.callbacks: list[Callable[[], None]] = []
         self.entries_added = 0
@@ -125,9 +125,9 @@ class Appender:
             self._roll_if_full()
 
     def _append_later(self, run: Slice, sink: AppendSink) -> None:
-        if self.state is State.CREATING:
+        if self.state is LogStatus.CREATING:
             self._enqueue(run, sink)
-        elif self.state is State.CLOSED_LEDGER and self._error is None:
+        elif self.state is LogStatus.CLOSED_LEDGER and self._error is None:
             if self._owner.clock.monotonic_s() < self._retry_at_s:
                 sink.append_failed(run, 0, AppendFailedError(f"no ledger: {self._last_failure}"))
                 return
@@ -182,7 +182,7 @@ class Appender:
         if isinstance(error, LedgerFencedError | LedgerClosedError):
             self._owner.fenced(ManagedLedgerFencedError(f"{name} was taken over: {error}"))
             return
-        log.warning("ledger failed topic=%s ledger=%d error=%s", name, writer.ledger_id, error)
+        log.warning("ledger failed log=%s ledger=%d error=%s", name, writer.ledger_id, error)
         self._new_tail()
         if self._writer is not None:
             self._start_roll()
@@ -207,7 +207,7 @@ class Appender:
     async def open_first(self) -> None:
         """Open the ledger that takes the first entries here. Raises LedgerError, ManagedLedgerFencedError."""
         if self._list.terminated is not None:
-            self.state = State.TERMINATED
+            self.state = LogStatus.TERMINATED
             return
         writer = await self._list.follow(None, self._config, self)
         if writer.error is not None:
@@ -224,12 +224,12 @@ class Appender:
     async def writable(self) -> None:
         """See ``ManagedLedger.writable``."""
         may_try = self._error is None and self._owner.clock.monotonic_s() >= self._retry_at_s
-        if self.state is State.CLOSED_LEDGER and may_try:
+        if self.state is LogStatus.CLOSED_LEDGER and may_try:
             self._start_roll()
         await self._rolled()
-        if self.state is State.CLOSED_LEDGER:
+        if self.state is LogStatus.CLOSED_LEDGER:
             raise AppendFailedError(f"no ledger: {self._last_failure}")
-        if self.state is not State.OPENED:
+        if self.state is not LogStatus.OPENED:
             raise self._refusal()
 
     async def _rolled(self) -> None:
@@ -239,7 +239,7 @@ class Appender:
             await asyncio.sleep(0)
 
     def _is_rolling(self) -> bool:
-        return self.state is State.CREATING
+        return self.state is LogStatus.CREATING
 
     def _use(self, writer: LedgerWriter) -> None:
         owner = self._owner
@@ -249,7 +249,7 @@ class Appender:
         self._base = base
         self._bytes = 0
         self._since_s = owner.clock.monotonic_s()
-        self.state = State.OPENED
+        self.state = LogStatus.OPENED
         self._last_failure = None
         owner.reads.wrote(writer)
         self._watch_age()
@@ -281,7 +281,7 @@ class Appender:
 
     def _start_roll(self) -> None:
         self._retire()
-        self.state = State.CREATING
+        self.state = LogStatus.CREATING
         self._owner.tasks.spawn("roll", self._roll())
 
     def _retire(self) -> None:
@@ -338,9 +338,9 @@ class Appender:
             self._owner.fenced(ManagedLedgerFencedError(f"{name} was taken over: {error}"))
             return
         level = logging.WARNING if self._last_failure is None else logging.DEBUG  # once an episode
-        log.log(level, "no new ledger topic=%s error=%s", name, error)
+        log.log(level, "no new ledger log=%s error=%s", name, error)
         if self._is_rolling():
-            self.state = State.CLOSED_LEDGER
+            self.state = LogStatus.CLOSED_LEDGER
             self._last_failure = error
             settings = self._owner.settings
             self._retry_at_s = self._owner.clock.monotonic_s() + settings.retry_initial_s
@@ -354,18 +354,18 @@ class Appender:
         if self._error is not None:
             raise self._error
         self._retire()
-        self.state = State.TERMINATED
+        self.state = LogStatus.TERMINATED
         self._fail_waiting()
         try:
             return await self._settled(self._list.seal(self._retired))
         except (LedgerError, WorldError):
-            if self.state is State.TERMINATED:  # not sealed: the next append opens a ledger
-                self.state = State.CLOSED_LEDGER
+            if self.state is LogStatus.TERMINATED:  # not sealed: the next append opens a ledger
+                self.state = LogStatus.CLOSED_LEDGER
             raise
 
     def refuse(self, error: ManagedLedgerError) -> None:
         """Take no more appends; those under way still get their outcome. ``close`` follows."""
-        self.state = State.CLOSED
+        self.state = LogStatus.CLOSED
         self._error = error
         self._retire()
         self._fail_waiting()
@@ -376,7 +376,7 @@ class Appender:
         if self._retired is not None:
             await self._retired.close()
 
-    def stop(self, state: State, error: ManagedLedgerError) -> None:
+    def stop(self, state: LogStatus, error: ManagedLedgerError) -> None:
         """End at once as a crash would: whatever has no outcome yet gets ``error``."""
         self.state = state
         self._error = error

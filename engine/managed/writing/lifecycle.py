@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from engine.managed.positions import LedgerEntry
+from engine.managed.positions import LedgerSpan
 from engine.managed.settings import LedgerConfig
 
 
@@ -26,7 +26,7 @@ def next_check_s(age_s: float, config: LedgerConfig) -> float:
 
 
 def trimmable(
-    ledgers: Sequence[LedgerEntry],
+    ledgers: Sequence[LedgerSpan],
     base: int,
     consumed: int | None,
     now_ms: int,
@@ -56,7 +56,7 @@ def trimmable(
     return count
 
 
-def _is_let_go(ledger: LedgerEntry, kept: int, now_ms: int, config: LedgerConfig) -> bool:
+def _is_let_go(ledger: LedgerSpan, kept: int, now_ms: int, config: LedgerConfig) -> bool:
     age_s = (now_ms - ledger.timestamp_ms) / 1000
     expired = config.retention_s == 0 or 0 < config.retention_s < age_s
     over_quota = 0 <= config.retention_bytes <= kept - ledger.size

@@ -27,10 +27,10 @@ from engine.managed.errors import (
     LedgerIdReusedError,
     ManagedLedgerFencedError,
 )
-from engine.managed.positions import LedgerEntry, LedgerLine
+from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.settings import LedgerConfig
 from engine.managed.stored.node import StoredNode
-from engine.managed.stored.records import OWN_PREFIX, TopicRecord
+from engine.managed.stored.records import OWN_PREFIX, LogRecord
 from engine.managed.writing.lifecycle import trimmable
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class LedgerList:
         self,
         name: str,
         node: StoredNode,
-        record: TopicRecord,
+        record: LogRecord,
         line: LedgerLine,
         ledgers: LedgerClient,
         clock: Clock,
@@ -121,7 +121,7 @@ class LedgerList:
             await self._check_fresh(writer)
             if self.line.ledgers and not self.line.last.entries:
                 self._drop_empty()
-            fresh = LedgerEntry(writer.ledger_id)
+            fresh = LedgerSpan(writer.ledger_id)
             try:
                 await self._write([*self.line.ledgers, fresh])
             except ManagedLedgerFencedError:
@@ -224,7 +224,7 @@ class LedgerList:
 
     async def _write(
         self,
-        ledgers: list[LedgerEntry],
+        ledgers: list[LedgerSpan],
         terminated: Position | None = None,
         properties: dict[str, str] | None = None,
     ) -> None:
@@ -232,7 +232,7 @@ class LedgerList:
         dropped, self._dropped = self._dropped, []
         doomed = [*self._doomed, *dropped]
         sealed = terminated or self.terminated
-        record = TopicRecord(ledgers, sealed, properties, self._extra, doomed)
+        record = LogRecord(ledgers, sealed, properties, self._extra, doomed)
         try:
             await self._node.write(record.encode())
         except BaseException:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bookie.registration import cookie_text
+from bookie.identity import cookie_text
 from engine.base.ids import Position
 from engine.ledger.digest import DigestType
 from engine.ledger.ledger_metadata import LedgerMetadata, Segment, decode, encode
-from engine.managed.positions import LedgerEntry
-from engine.managed.stored.records import CursorRecord, CursorState, TopicRecord
+from engine.managed.positions import LedgerSpan
+from engine.managed.stored.records import CursorRecord, CursorState, LogRecord
 from engine.metadata.layout import LAYOUT
 from engine.metadata.records import BookieRegistration, Cookie
 
@@ -65,7 +65,7 @@ def test_ledger_metadata(opened: LedgerMetadata) -> None:
 
 @pytest.mark.parametrize("state", ["open", "closed"])
 def test_topic(state: str) -> None:
-    assert TopicRecord([LedgerEntry(1)]).encode() == RECORDS[f"topic {state}"]
+    assert LogRecord([LedgerSpan(1)]).encode() == RECORDS[f"topic {state}"]
 
 
 SINGLE = [(1, 2), (4, 4), (30, 30), (39, 39)]

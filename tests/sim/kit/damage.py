@@ -8,7 +8,7 @@ import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bookie.registration import IdentityError
+from bookie.identity import IdentityError
 from bookie.storage.errors import DamagedError
 from tests.sim.kit.cluster import EPOCH_MS, Machine
 from tests.sim.kit.disk import FaultDisk

@@ -1,6 +1,6 @@
 """What metadata says of ledgers: those that topics and cursors list, and those that there are."""
 
-from engine.managed.stored.records import CursorRecord, TopicRecord
+from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.metadata import paths
 from engine.metadata.tree import Tree
 
@@ -13,7 +13,7 @@ def listed_ledgers(tree: Tree) -> list[int]:
         if not path.startswith(paths.MANAGED_LEDGERS + "/") or depth < TOPIC_DEPTH:
             continue
         if depth == TOPIC_DEPTH:
-            topic = TopicRecord.decode(node.value)
+            topic = LogRecord.decode(node.value)
             found.update(one.ledger_id for one in topic.ledgers)
             found.update(topic.doomed)
         else:

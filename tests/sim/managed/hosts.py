@@ -16,7 +16,7 @@ from engine.managed.errors import ManagedLedgerError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import ManagedLedger
 from engine.managed.settings import LedgerConfig, ManagedSettings
-from engine.managed.stored.records import TopicRecord
+from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
 from engine.metadata.store import NoNodeError, SessionExpiredError, StoreUnavailableError
 from tests.sim.kit.cluster import Machine
@@ -43,7 +43,7 @@ class ManagedCluster(LedgerCluster):
         super().metadata_stored(path, value, conditional)
         topic = path.removeprefix(f"{paths.MANAGED_LEDGERS}/")
         if value and topic in TOPICS:
-            ledgers = tuple(one.ledger_id for one in TopicRecord.decode(value).ledgers)
+            ledgers = tuple(one.ledger_id for one in LogRecord.decode(value).ledgers)
             closed = tuple(ledger for ledger in ledgers if self._is_closed(ledger))
             self.note(m.Listed(self.loop.now, topic, ledgers, closed))
 

@@ -13,11 +13,11 @@ from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.topics.subscription import Subscription
 from engine.ledger.cluster import bookies
 from engine.ledger.writing.writer import LedgerWriter
-from engine.managed.cursors.cursor_set import TopicCursors
+from engine.managed.cursors.cursor_set import CursorSet
 from engine.managed.errors import CursorNotFoundError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.stored.node import StoredNode
-from engine.managed.stored.records import TopicRecord
+from engine.managed.stored.records import LogRecord
 from engine.managed.writing.appender import Appender
 from engine.metadata import paths
 from engine.metadata.session import EXPIRE_FRACTION, SessionStore
@@ -61,13 +61,13 @@ def session_timer_spins() -> Patches:
 
 def trimmed_before_cursors_are_known() -> Patches:
     """A ledger fails while the topic's cursors are being loaded: all ledgers are trimmed, with unread messages."""
-    real = TopicCursors.load
+    real = CursorSet.load
 
     async def load(self: Any) -> None:
         self._owner._cursors_known = True
         await real(self)
 
-    return [(TopicCursors, "load", load)]
+    return [(CursorSet, "load", load)]
 
 
 def first_dead_consumer_keeps_the_others() -> Patches:
@@ -117,7 +117,7 @@ def deletion_in_doubt_leaves_a_shell() -> Patches:
         await cursor.delete()
         del self.by_name[name]
 
-    return [(TopicCursors, "delete", delete)]
+    return [(CursorSet, "delete", delete)]
 
 
 def full_set_of_delayed_entries_stops_dispatch() -> Patches:
@@ -163,7 +163,7 @@ def deleted_topic_leaks_its_ledgers() -> Patches:
         if ledger is not None:
             await ledger.close()
         node = StoredNode(self._store, paths.managed_ledger(name), self._entropy, self.settings)
-        record = TopicRecord.decode(await node.read())
+        record = LogRecord.decode(await node.read())
         await self._remove_cursors(node)
         await node.delete()
         for one in record.ledgers:

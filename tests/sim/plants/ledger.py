@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from engine.ledger import metadata_update as tail
-from engine.ledger import recovery
+from engine.ledger import metadata_update, recovery
 from engine.ledger.quorum import AckTracker
 from engine.ledger.writing import writer
 from engine.ledger.writing.writer import LedgerWriter
@@ -88,12 +87,12 @@ def confirmed_during_an_ensemble_change() -> Patches:
 
 def ensemble_change_at_the_wrong_entry() -> Patches:
     """The new ensemble is said to begin one entry behind the first that it gets."""
-    real = tail.change_ensemble
+    real = metadata_update.change_ensemble
 
     async def change_ensemble(store: Any, ledger_id: int, ours: Any, start: int, *rest: Any) -> Any:
         return await real(store, ledger_id, ours, start + 1, *rest)
 
-    return [(tail, "change_ensemble", change_ensemble)]
+    return [(metadata_update, "change_ensemble", change_ensemble)]
 
 
 def last_confirmed_too_high() -> Patches:
@@ -119,12 +118,12 @@ class _Store:
 
 
 def _metadata_through(face: type[_Store]) -> Patches:
-    real = tail.change
+    real = metadata_update.change
 
     async def change(store: Any, *rest: Any) -> Any:
         return await real(face(store), *rest)
 
-    return [(tail, "change", change)]
+    return [(metadata_update, "change", change)]
 
 
 def lost_race_taken_for_won() -> Patches:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.ledger import metadata_update as tail
+from engine.ledger import metadata_update
 from engine.ledger.client import LedgerClient
 from engine.ledger.digest import header_of, master_key
 from engine.ledger.errors import (
@@ -214,11 +214,11 @@ async def test_i13_no_ensemble_change_once_recovery_began(world: World) -> None:
     listener = Listener()
     writer = await world.client().create(2, 2, 2, listener=listener)
     before = writer.metadata.segments
-    await tail.start_recovery(world.store, writer.ledger_id, 1.0)
+    await metadata_update.start_recovery(world.store, writer.ledger_id, 1.0)
     members_of(world, writer)[0].answer = refusing(wire.EIO)
     writer.append(run_of(b"x"))
     assert isinstance(await listener.fail(), LedgerFencedError)
-    stored = await tail.read(world.store, writer.ledger_id)
+    stored = await metadata_update.read(world.store, writer.ledger_id)
     assert (stored.state, stored.segments) == (LedgerState.IN_RECOVERY, before)
 
 
@@ -232,15 +232,15 @@ async def test_i14_a_lost_compare_and_set_is_decided_again_on_what_is_stored(wor
     members_of(world, writer)[0].answer = refusing(wire.EIO)
     writer.append(run_of(b"x"))
     await listener.reach(1)
-    stored = await tail.read(world.store, writer.ledger_id)
+    stored = await metadata_update.read(world.store, writer.ledger_id)
     assert stored.segments == writer.metadata.segments
     # and another's ensemble means that another writes: stop
     other = stored.with_ensemble(1, ("zz", "yy"))
-    await tail.change(world.store, writer.ledger_id, lambda _stored: other, 1.0)
+    await metadata_update.change(world.store, writer.ledger_id, lambda _stored: other, 1.0)
     members_of(world, writer)[0].answer = refusing(wire.EIO)
     writer.append(run_of(b"y"))
     assert isinstance(await listener.fail(), LedgerFencedError)
-    assert (await tail.read(world.store, writer.ledger_id)).segments == other.segments
+    assert (await metadata_update.read(world.store, writer.ledger_id)).segments == other.segments
 
 
 async def test_i14_a_change_whose_answer_was_lost_is_settled(world: World) -> None:
@@ -252,7 +252,7 @@ async def test_i14_a_change_whose_answer_was_lost_is_settled(world: World) -> No
     members_of(world, writer)[0].answer = refusing(wire.EIO)
     writer.append(run_of(*numbered(3)))
     await listener.reach(3)
-    stored = await tail.read(world.store, writer.ledger_id)
+    stored = await metadata_update.read(world.store, writer.ledger_id)
     assert stored.segments == writer.metadata.segments
     await writer.close()
 
@@ -419,7 +419,9 @@ async def test_i15_ignorance_never_proves_absence(
         bookie.answer = about_the_tail
     with pytest.raises(LedgerRecoveryError):
         await world.client().open(writer.ledger_id, recover=True)
-    assert (await tail.read(world.store, writer.ledger_id)).state is LedgerState.IN_RECOVERY
+    assert (
+        await metadata_update.read(world.store, writer.ledger_id)
+    ).state is LedgerState.IN_RECOVERY
 
 
 async def test_i16_recovery_asks_for_nothing_before_the_last_segment(world: World) -> None:
@@ -463,7 +465,9 @@ async def test_i17_an_abandoned_recovery_leaves_all_to_the_next(world: World) ->
     attempt.cancel()
     with pytest.raises(asyncio.CancelledError):
         await attempt
-    assert (await tail.read(world.store, writer.ledger_id)).state is LedgerState.IN_RECOVERY
+    assert (
+        await metadata_update.read(world.store, writer.ledger_id)
+    ).state is LedgerState.IN_RECOVERY
     for bookie in members:
         bookie.answer = honest
     reader = await world.client().open(writer.ledger_id, recover=True)
@@ -481,7 +485,7 @@ async def test_i18_a_create_whose_answer_was_lost_is_recognised_by_its_token(wor
     world.server.on_call = lose
     writer = await world.client().create(1, 1, 1, listener=Listener())
     assert writer.ledger_id == 1
-    assert (await tail.read(world.store, 1)).ctoken == writer.metadata.ctoken != 0
+    assert (await metadata_update.read(world.store, 1)).ctoken == writer.metadata.ctoken != 0
 
 
 async def test_i18_a_taken_id_is_never_adopted(world: World) -> None:
@@ -546,7 +550,7 @@ async def test_i25_a_wrong_password_neither_writes_nor_fences(world: World) -> N
     await dead.close()
     with pytest.raises(UnauthorizedError):
         await world.client().open(writer.ledger_id, b"wrong", recover=True)
-    assert (await tail.read(world.store, writer.ledger_id)).state is LedgerState.OPEN
+    assert (await metadata_update.read(world.store, writer.ledger_id)).state is LedgerState.OPEN
     assert not world.bookies["b0"].fenced
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.ledger import metadata_update as tail
+from engine.ledger import metadata_update
 from engine.ledger.errors import LedgerClosedError, LedgerFencedError
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment, encode
 from engine.metadata import paths
@@ -33,19 +33,19 @@ class Raced:
 
 
 def change_ensemble(store: Any) -> Awaitable[LedgerMetadata]:
-    return tail.change_ensemble(store, 1, OPENED, 5, ("a", "c"), 1.0)
+    return metadata_update.change_ensemble(store, 1, OPENED, 5, ("a", "c"), 1.0)
 
 
 def write_closed(store: Any) -> Awaitable[LedgerMetadata]:
-    return tail.write_closed(store, 1, 7, 70, 1.0)
+    return metadata_update.write_closed(store, 1, 7, 70, 1.0)
 
 
 def start_recovery(store: Any) -> Awaitable[LedgerMetadata]:
-    return tail.start_recovery(store, 1, 1.0)
+    return metadata_update.start_recovery(store, 1, 1.0)
 
 
 def finish_recovery(store: Any) -> Awaitable[LedgerMetadata]:
-    return tail.finish_recovery(store, 1, RECOVERING, RECOVERING, 7, 70, 1.0)
+    return metadata_update.finish_recovery(store, 1, RECOVERING, RECOVERING, 7, 70, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ async def test_i14_a_change_between_reading_and_writing_is_not_written_over(
     else:
         with pytest.raises(error):
             await ours(raced)
-    now = await tail.read(store, 1)
+    now = await metadata_update.read(store, 1)
     assert now.segments == theirs.segments
     assert now.last_entry == theirs.last_entry
     assert now.state is (LedgerState.IN_RECOVERY if theirs is CHANGED else theirs.state)

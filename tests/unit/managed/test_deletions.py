@@ -11,7 +11,7 @@ from engine.managed.errors import CursorNotFoundError, ManagedLedgerNotFoundErro
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import ManagedSettings
-from engine.managed.stored.records import CursorRecord, TopicRecord
+from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.wire import mledger_pb2 as pb
@@ -206,7 +206,7 @@ async def test_a_topic_that_another_broker_took_while_it_was_being_deleted_is_no
     assert await cut_off(broker, partial(broker.factory.delete, NAME), 1, False)
     path = paths.managed_ledger(NAME)
     store = brokers.cluster.store
-    marked = TopicRecord.decode((await store.get(path))[0])
+    marked = LogRecord.decode((await store.get(path))[0])
     assert marked.deleted
     made = await brokers.broker(LAZY)._ledgers.create(1, 1, 1)
     info = _with_ledger(marked, made.ledger_id)
@@ -217,7 +217,7 @@ async def test_a_topic_that_another_broker_took_while_it_was_being_deleted_is_no
     assert not set(marked.doomed) & set(brokers.ledgers())
 
 
-def _with_ledger(marked: TopicRecord, ledger_id: int) -> bytes:
+def _with_ledger(marked: LogRecord, ledger_id: int) -> bytes:
     info = pb.ManagedLedgerInfo.FromString(marked.encode())
     info.ledgerInfo.add(ledgerId=ledger_id)
     return info.SerializeToString()

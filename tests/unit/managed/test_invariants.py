@@ -5,7 +5,7 @@ import pytest
 from engine.base.ids import Position
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
-from engine.managed.stored.records import TopicRecord
+from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
 from engine.metadata.memory import Fault
 from tests.support.managed_cluster import EAGER, LAZY, NAME, ONE, Brokers, publish, rolling
@@ -26,7 +26,7 @@ async def test_i37_a_ledger_is_deleted_only_when_the_stored_list_has_dropped_it(
 
     def watched(session: int, operation: str, path: str) -> Fault | None:
         nonlocal puts
-        record = TopicRecord.decode(server.tree.get(paths.managed_ledger(NAME))[0])
+        record = LogRecord.decode(server.tree.get(paths.managed_ledger(NAME))[0])
         if operation == "delete":
             listed = [paths.ledger(one.ledger_id) for one in record.ledgers]
             (too_early if path in listed else deleted).append(path)

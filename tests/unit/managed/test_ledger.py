@@ -16,9 +16,9 @@ from engine.managed.errors import (
     ManagedLedgerTerminatedError,
 )
 from engine.managed.ledger import InitialPosition
-from engine.managed.positions import LedgerEntry
+from engine.managed.positions import LedgerSpan
 from engine.managed.settings import LedgerConfig, ManagedSettings
-from engine.managed.stored.records import TopicRecord
+from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
 from tests.support.broker_bench import until
 from tests.support.ledger_cluster import run_of
@@ -35,8 +35,8 @@ from tests.support.managed_cluster import (
 )
 
 
-async def stored(brokers: Brokers) -> TopicRecord:
-    return TopicRecord.decode((await brokers.cluster.store.get(paths.managed_ledger(NAME)))[0])
+async def stored(brokers: Brokers) -> LogRecord:
+    return LogRecord.decode((await brokers.cluster.store.get(paths.managed_ledger(NAME)))[0])
 
 
 async def test_appended_entries_are_read_in_order_from_memory(brokers: Brokers) -> None:
@@ -112,7 +112,7 @@ async def test_rollover_keeps_order_and_lists_each_ledger_before_it_confirms(
 
     class Watching(Sink):
         def appended(self, run, start, stop):  # type: ignore[no-untyped-def]
-            record = TopicRecord.decode(tree.get(paths.managed_ledger(NAME))[0])
+            record = LogRecord.decode(tree.get(paths.managed_ledger(NAME))[0])
             listed.append(run.ledger_id in [one.ledger_id for one in record.ledgers])
             super().appended(run, start, stop)
 
@@ -352,9 +352,9 @@ async def test_read_entry_and_neighbours(brokers: Brokers) -> None:
 
 
 async def test_a_topic_of_a_thousand_ledgers_opens_fast(brokers: Brokers) -> None:
-    record = TopicRecord()
+    record = LogRecord()
     for i in range(1000):
-        record.ledgers.append(LedgerEntry(i, 10, 1000, 1_700_000_000_000))
+        record.ledgers.append(LedgerSpan(i, 10, 1000, 1_700_000_000_000))
     store = brokers.cluster.store
     await store.create(paths.managed_ledger(NAME), record.encode(), make_parents=True)
     for _ in range(1000):  # ids rise from where the list ends

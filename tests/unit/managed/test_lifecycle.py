@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.managed.positions import LedgerEntry
+from engine.managed.positions import LedgerSpan
 from engine.managed.settings import LedgerConfig
 from engine.managed.writing.lifecycle import is_full, next_check_s, trimmable
 
@@ -31,8 +31,8 @@ def test_age_is_looked_at_when_it_can_matter() -> None:
 
 
 LEDGERS = [
-    LedgerEntry(1, 10, 100, 1_000), LedgerEntry(2, 0, 0, 1_500), LedgerEntry(3, 10, 100, 2_000),
-    LedgerEntry(4, 10, 100, 3_000), LedgerEntry(5, 2, 20, 0),
+    LedgerSpan(1, 10, 100, 1_000), LedgerSpan(2, 0, 0, 1_500), LedgerSpan(3, 10, 100, 2_000),
+    LedgerSpan(4, 10, 100, 3_000), LedgerSpan(5, 2, 20, 0),
 ]  # fmt: skip
 
 

@@ -10,9 +10,9 @@ from engine.ledger.errors import CorruptEntryError, LedgerRecoveryError
 from engine.ledger.reading.reader import LedgerReader
 from engine.managed.errors import CursorUnreadableError, ManagedLedgerLoadError
 from engine.managed.ledger import InitialPosition, ManagedLedger
-from engine.managed.positions import LedgerEntry
+from engine.managed.positions import LedgerSpan
 from engine.managed.settings import ManagedSettings
-from engine.managed.stored.records import CursorRecord, CursorState, TopicRecord
+from engine.managed.stored.records import CursorRecord, CursorState, LogRecord
 from engine.metadata import paths
 from engine.metadata.memory import Fault
 from tests.support.managed_cluster import (
@@ -213,7 +213,7 @@ async def test_a_thousand_consumed_ledgers_are_trimmed_at_once_and_appends_go_on
     brokers: Brokers,
 ) -> None:
     store, closed = brokers.cluster.store, 1_700_000_000_000
-    record = TopicRecord([LedgerEntry(i, 10, 1000, closed) for i in range(1000)])
+    record = LogRecord([LedgerSpan(i, 10, 1000, closed) for i in range(1000)])
     await store.create(paths.managed_ledger(NAME), record.encode(), make_parents=True)
     for i in range(1000):
         await store.create(paths.ID_GENERATOR_PREFIX, b"", sequence=True, make_parents=True)
@@ -230,7 +230,7 @@ async def test_a_thousand_consumed_ledgers_are_trimmed_at_once_and_appends_go_on
     await cursor.clear()
     trimming = asyncio.get_running_loop().create_task(ledger.trim())
     await publish(ledger, 0, 23)  # rolls four times while a thousand are deleted
-    stored = TopicRecord.decode((await store.get(paths.managed_ledger(NAME)))[0])
+    stored = LogRecord.decode((await store.get(paths.managed_ledger(NAME)))[0])
     assert stored.ledgers[0].ledger_id >= 1000
     assert await drain(cursor) == numbered(0, 23)
     tree = brokers.cluster.server.tree

@@ -11,7 +11,7 @@ from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import ManagedSettings
 from engine.managed.stored.node import StoredNode
-from engine.managed.stored.records import TopicRecord
+from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
 from engine.metadata.memory import Fault, MemoryServer, MemoryStore
 from engine.metadata.store import StoreUnavailableError
@@ -85,7 +85,7 @@ async def test_i37_nothing_is_deleted_while_the_list_could_not_be_stored(brokers
             await ledger.trim()
         await ledger._list.sweep()
     server.on_call = None
-    listed = TopicRecord.decode(server.tree.get(paths.managed_ledger(NAME))[0]).ledgers
+    listed = LogRecord.decode(server.tree.get(paths.managed_ledger(NAME))[0]).ledgers
     assert len(listed) > 2
     for one in listed:
         server.tree.get(paths.ledger(one.ledger_id))

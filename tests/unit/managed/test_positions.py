@@ -4,11 +4,11 @@ import pytest
 
 from engine.base.errors import MisuseError
 from engine.base.ids import EARLIEST, LATEST, Position
-from engine.managed.positions import LedgerEntry, LedgerLine
+from engine.managed.positions import LedgerLine, LedgerSpan
 
 
 def line() -> LedgerLine:
-    return LedgerLine([LedgerEntry(5, 3), LedgerEntry(7, 0), LedgerEntry(8, 2), LedgerEntry(11, 0)])
+    return LedgerLine([LedgerSpan(5, 3), LedgerSpan(7, 0), LedgerSpan(8, 2), LedgerSpan(11, 0)])
 
 
 def test_every_entry_has_one_ordinal_and_back() -> None:
@@ -50,5 +50,5 @@ def test_an_empty_last_ledger_can_go_and_ids_must_rise() -> None:
     with pytest.raises(MisuseError):
         one.drop_last()
     with pytest.raises(MisuseError):
-        one.push(LedgerEntry(8))
+        one.push(LedgerSpan(8))
     assert LedgerLine().position(0) == Position(-1, -1)

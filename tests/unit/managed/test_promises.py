@@ -14,7 +14,7 @@ from engine.managed.errors import (
 )
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig, ManagedSettings
-from engine.managed.stored.records import TopicRecord
+from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
 from engine.metadata.memory import Fault
 from tests.support.ledger_cluster import run_of
@@ -36,7 +36,7 @@ YOUNG = LedgerConfig(1, 1, 1, ledger_age_min_s=0, ledger_age_max_s=0.05)
 def states(brokers: Brokers) -> list[LedgerState]:
     """Of the ledgers in the stored list."""
     tree = brokers.cluster.server.tree
-    record = TopicRecord.decode(tree.get(paths.managed_ledger(NAME))[0])
+    record = LogRecord.decode(tree.get(paths.managed_ledger(NAME))[0])
     return [decode(tree.get(paths.ledger(one.ledger_id))[0]).state for one in record.ledgers]
 
 
@@ -73,13 +73,13 @@ async def test_m3_ids_that_fall_are_refused_by_name_and_nothing_is_written(
     await factory.close()
     tree = brokers.cluster.server.tree
     path = paths.managed_ledger(NAME)
-    record = TopicRecord.decode(tree.get(path)[0])
+    record = LogRecord.decode(tree.get(path)[0])
     record.ledgers[0].ledger_id += 1000  # what a metadata store put back to yesterday looks like
     record.ledgers[0].timestamp_ms, record.ledgers[0].entries = 1, 1
     await brokers.cluster.store.put(path, record.encode())
     with pytest.raises(LedgerIdReusedError, match="twice"):
         await brokers.broker().open(NAME, ONE)
-    assert TopicRecord.decode(tree.get(path)[0]) == record
+    assert LogRecord.decode(tree.get(path)[0]) == record
 
 
 async def test_m13_an_empty_ledger_that_another_closed_is_noticed_without_an_append(

@@ -9,28 +9,28 @@ from hypothesis import strategies as st
 
 from engine.base.ids import Position
 from engine.managed.errors import RecordFormatError
-from engine.managed.positions import LedgerEntry, LedgerLine
-from engine.managed.stored.records import CursorRecord, CursorState, TopicRecord
+from engine.managed.positions import LedgerLine, LedgerSpan
+from engine.managed.stored.records import CursorRecord, CursorState, LogRecord
 from engine.wire import mledger_pb2 as pb
 from engine.wire.compression import compress
 
 TOPICS = [
-    ("0a0408202000", TopicRecord([LedgerEntry(32)])),
+    ("0a0408202000", LogRecord([LedgerSpan(32)])),
     (
         "0a04080220001a170a1270756c7361722e746f7069632e65706f6368120130",
-        TopicRecord([LedgerEntry(2)], None, {"pulsar.topic.epoch": "0"}),
+        LogRecord([LedgerSpan(2)], None, {"pulsar.topic.epoch": "0"}),
     ),
     (
         "0a0e081110151895072089e282ed9f340a04082020001a080a02747012027476",
-        TopicRecord([LedgerEntry(17, 21, 917, 1795256529161), LedgerEntry(32)], None, {"tp": "tv"}),
+        LogRecord([LedgerSpan(17, 21, 917, 1795256529161), LedgerSpan(32)], None, {"tp": "tv"}),
     ),
     (
         "0a0e0804100a18a20220eecc9fed9f340a0d080610011827208fcca1ed9f340a04080a2000",
-        TopicRecord(
+        LogRecord(
             [
-                LedgerEntry(4, 10, 290, 1795257001582),
-                LedgerEntry(6, 1, 39, 1795257034255),
-                LedgerEntry(10),
+                LedgerSpan(4, 10, 290, 1795257001582),
+                LedgerSpan(6, 1, 39, 1795257034255),
+                LedgerSpan(10),
             ]
         ),
     ),
@@ -38,9 +38,9 @@ TOPICS = [
 
 
 @pytest.mark.parametrize(("stored", "record"), TOPICS)
-def test_topic_records(stored: str, record: TopicRecord) -> None:
+def test_topic_records(stored: str, record: LogRecord) -> None:
     assert record.encode().hex() == stored
-    assert TopicRecord.decode(bytes.fromhex(stored)) == record
+    assert LogRecord.decode(bytes.fromhex(stored)) == record
 
 
 SLASH = "08ffffffffffffffffff0110111801220c0a0408111003120408111004220c0a04081110061204081110073092e182ed9f34"
@@ -75,7 +75,7 @@ def test_cursor_records(stored: str, record: CursorRecord) -> None:
 
 
 def test_empty_bytes_are_a_topic_without_ledgers() -> None:
-    assert TopicRecord.decode(b"") == TopicRecord()
+    assert LogRecord.decode(b"") == LogRecord()
 
 
 def test_terminated_topics_and_foreign_fields_come_back() -> None:
@@ -84,7 +84,7 @@ def test_terminated_topics_and_foreign_fields_come_back() -> None:
     one.offloadContext.uidMsb = 5
     one.properties.add(key="k", value="v")
     info.terminatedPosition.ledgerId, info.terminatedPosition.entryId = 3, 1
-    record = TopicRecord.decode(info.SerializeToString())
+    record = LogRecord.decode(info.SerializeToString())
     assert record.terminated == Position(3, 1)
     again = pb.ManagedLedgerInfo.FromString(record.encode())
     assert again == info
@@ -101,7 +101,7 @@ def wrapped(kind: int, size: int, payload: bytes) -> bytes:
 def test_compressed_records_are_read(kind: int) -> None:
     for stored, topic in TOPICS:
         plain = bytes.fromhex(stored)
-        assert TopicRecord.decode(wrapped(kind, len(plain), compress(kind, plain))) == topic
+        assert LogRecord.decode(wrapped(kind, len(plain), compress(kind, plain))) == topic
     for stored, cursor in CURSORS:
         plain = bytes.fromhex(stored)
         assert CursorRecord.decode(wrapped(kind, len(plain), compress(kind, plain))) == cursor
@@ -112,12 +112,12 @@ def test_compressed_records_are_read(kind: int) -> None:
 def test_false_sizes_of_compressed_records_are_refused(kind: int, size: int) -> None:
     payload = compress(kind, bytes.fromhex(TOPICS[2][0]))
     with pytest.raises(RecordFormatError, match="compressed record"):
-        TopicRecord.decode(wrapped(kind, size, payload))
+        LogRecord.decode(wrapped(kind, size, payload))
 
 
 def test_garbage_is_named() -> None:
     with pytest.raises(RecordFormatError, match="compressed record: ZSTD"):
-        TopicRecord.decode(wrapped(pb.ZSTD, 1, b"x"))
+        LogRecord.decode(wrapped(pb.ZSTD, 1, b"x"))
     with pytest.raises(RecordFormatError, match="ManagedCursorInfo"):
         CursorRecord.decode(b"\xff\xff\xff")
 
@@ -125,7 +125,7 @@ def test_garbage_is_named() -> None:
 @given(st.binary(max_size=200))
 def test_whatever_is_stored_is_read_or_refused_by_name(value: bytes) -> None:
     for head in (b"", bytes.fromhex("0a0408202000"), b"\x47\x78\x00\x00\x00\x04\x08\x02\x10\x40"):
-        for decode in (TopicRecord.decode, CursorRecord.decode, CursorState.decode):
+        for decode in (LogRecord.decode, CursorRecord.decode, CursorState.decode):
             with contextlib.suppress(RecordFormatError):
                 decode(head + value)
 
@@ -136,10 +136,10 @@ UNKNOWN = bytes.fromhex("9a0603616263")  # field 99, "abc"
 def test_fields_we_do_not_know_are_written_back() -> None:
     ledger = UNKNOWN + bytes.fromhex("08112000")
     stored = b"\x0a" + bytes([len(ledger)]) + ledger + UNKNOWN
-    topic = TopicRecord.decode(stored)
+    topic = LogRecord.decode(stored)
     topic.properties["k"] = "v"
-    topic.ledgers.append(LedgerEntry(18))
-    again = TopicRecord.decode(topic.encode())
+    topic.ledgers.append(LedgerSpan(18))
+    again = LogRecord.decode(topic.encode())
     assert (again.extra, [one.extra for one in again.ledgers]) == (UNKNOWN, [UNKNOWN, b""])
     cursor = CursorRecord.decode(bytes.fromhex(CURSORS[0][0]) + UNKNOWN)
     assert cursor.encode() == bytes.fromhex(CURSORS[0][0]) + UNKNOWN
@@ -156,12 +156,12 @@ def test_state_of_trimmed_ledgers_counts_as_acknowledged() -> None:
     state = CursorState(
         Position(1, 3), [(Position(1, 5), Position(3, 1))], {Position(1, 4): 1, Position(3, 5): 6}
     )
-    acks = state.acks(LedgerLine([LedgerEntry(3, 10)]))
+    acks = state.acks(LedgerLine([LedgerSpan(3, 10)]))
     assert (acks.mark, list(acks.holes), acks.batches) == (2, [], {5: 6})
 
 
 def test_what_is_ours_hides_in_properties_that_others_keep() -> None:
-    topic = TopicRecord(properties={"k": "v", "magnetar.mine": "no"}, doomed=[3, 17], deleted=True)
+    topic = LogRecord(properties={"k": "v", "magnetar.mine": "no"}, doomed=[3, 17], deleted=True)
     info = pb.ManagedLedgerInfo.FromString(topic.encode())
     stored = {one.key: one.value for one in info.properties}
     assert stored == {
@@ -169,13 +169,13 @@ def test_what_is_ours_hides_in_properties_that_others_keep() -> None:
         "magnetar.doomed-ledgers": "3 17",
         "magnetar.deleted": "true",
     }
-    again = TopicRecord.decode(topic.encode())
-    assert again == TopicRecord(properties={"k": "v"}, doomed=[3, 17], deleted=True)
+    again = LogRecord.decode(topic.encode())
+    assert again == LogRecord(properties={"k": "v"}, doomed=[3, 17], deleted=True)
     info.ledgerInfo.add(ledgerId=17)  # made anew by a broker that does not know the mark
-    again = TopicRecord.decode(info.SerializeToString())
+    again = LogRecord.decode(info.SerializeToString())
     assert (again.doomed, again.deleted) == ([3], False)
     info.properties[1].value = "3 x -4 99999999999999999999"
-    assert TopicRecord.decode(info.SerializeToString()).doomed == [3]
+    assert LogRecord.decode(info.SerializeToString()).doomed == [3]
     state = CursorState(Position(3, 1), properties={"p": 1})
     cursor = CursorRecord(9, state, doomed=[5, 7], deleted=True)
     own = pb.ManagedCursorInfo.FromString(cursor.encode())

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bookie.registration import check_cookie
+from bookie.identity import check_cookie
 from engine.base.clock import LoopClock
 from engine.metadata import paths
 from engine.metadata.memory import MemoryStore

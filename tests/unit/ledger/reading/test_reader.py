@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from engine.base.errors import MisuseError
-from engine.ledger import metadata_update as tail
+from engine.ledger import metadata_update
 from engine.ledger.digest import Digest, DigestType, Header, master_key
 from engine.ledger.errors import CorruptEntryError, NoSuchEntryError, ReadError
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment, encode
@@ -213,7 +213,9 @@ async def test_a_reader_follows_an_ensemble_that_was_repaired(world: World) -> N
     for old, new in zip(members, others, strict=True):
         new.entries, old.entries = old.entries, {}
     moved = (Segment(0, tuple(bookie.name for bookie in others)),)
-    await tail.change(world.store, ledger, lambda stored: replace(stored, segments=moved), 1.0)
+    await metadata_update.change(
+        world.store, ledger, lambda stored: replace(stored, segments=moved), 1.0
+    )
     assert await read_all(reader) == numbered(10)
     for bookie in members:
         bookie.requests.clear()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.ledger import metadata_update as tail
+from engine.ledger import metadata_update
 from engine.ledger.errors import LedgerClosedError
 from engine.ledger.ledger_metadata import LedgerState
 from engine.ledger.writing.progress import AckProgress
@@ -168,9 +168,9 @@ async def test_a_cancelled_close_goes_on_and_can_be_awaited_again(world: World) 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await writer.close()
-    assert (await tail.read(world.store, writer.ledger_id)).state is LedgerState.OPEN
+    assert (await metadata_update.read(world.store, writer.ledger_id)).state is LedgerState.OPEN
     await writer.close()
-    assert (await tail.read(world.store, writer.ledger_id)).state is LedgerState.CLOSED
+    assert (await metadata_update.read(world.store, writer.ledger_id)).state is LedgerState.CLOSED
 
 
 async def test_a_cancelled_create_leaves_at_most_an_empty_ledger(world: World) -> None:

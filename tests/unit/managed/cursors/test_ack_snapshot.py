@@ -8,7 +8,7 @@ from engine.base.ids import Position
 from engine.managed.cursors import ack_snapshot
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.cursors.ack_state import AckState, words_of
-from engine.managed.positions import LedgerEntry, LedgerLine
+from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.stored.records import CursorState
 from engine.wire import mledger_pb2 as pb
 
@@ -16,7 +16,7 @@ from engine.wire import mledger_pb2 as pb
 def test_entries_of_a_cursor_ledger() -> None:
     stored = "080410041a0c0a0408041006120408041007"  # seen on Pulsar 4.0.8
     acks = AckState(5, [(7, 8)])
-    snapshot = AckSnapshot.of(acks, LedgerLine([LedgerEntry(4, 10)]), {})
+    snapshot = AckSnapshot.of(acks, LedgerLine([LedgerSpan(4, 10)]), {})
     assert snapshot.encode().hex() == stored
     assert CursorState.decode(bytes.fromhex(stored)) == snapshot.state()
 
@@ -51,7 +51,7 @@ SIZES = st.integers(0, 1 << 22)
 def test_ranges_have_the_bytes_of_the_generated_classes(
     sizes: list[int], found: list[tuple[int, int]], mark: int, batches: dict[int, int]
 ) -> None:
-    line = LedgerLine([LedgerEntry(3 + 1000 * i, size) for i, size in enumerate(sizes)])
+    line = LedgerLine([LedgerSpan(3 + 1000 * i, size) for i, size in enumerate(sizes)])
     holes = [(min(at, line.end), min(at + size, line.end)) for at, size in found]
     inside = {at: bits for at, bits in batches.items() if at < line.end}
     acks = AckState(min(mark, line.end), holes, inside)
@@ -70,7 +70,7 @@ def test_ranges_have_the_bytes_of_the_generated_classes(
 
 @pytest.mark.parametrize("step", [2, 3, 7])
 def test_many_ranges_are_stored_short_and_whole(step: int) -> None:
-    line = LedgerLine([LedgerEntry(1, 30_000), LedgerEntry(2, 30_000)])
+    line = LedgerLine([LedgerSpan(1, 30_000), LedgerSpan(2, 30_000)])
     acks = AckState(5, [(at, min(at + step - 1, 60_000)) for at in range(7, 60_000, step)])
     payload = AckSnapshot.of(acks, line, {}).encode()
     assert len(payload) < 14_000 + 60_000 // 64 * 11
@@ -79,7 +79,7 @@ def test_many_ranges_are_stored_short_and_whole(step: int) -> None:
 
 
 def test_a_range_across_ledgers_is_stored_per_ledger() -> None:
-    line = LedgerLine([LedgerEntry(1, 10), LedgerEntry(2, 0), LedgerEntry(3, 10)])
+    line = LedgerLine([LedgerSpan(1, 10), LedgerSpan(2, 0), LedgerSpan(3, 10)])
     acks = AckState(2, [(8, 13)])
     state = CursorState.decode(AckSnapshot.of(acks, line, {}).encode())
     assert state.ranges == [(Position(1, 8), Position(1, 9)), (Position(3, 0), Position(3, 2))]
@@ -89,7 +89,7 @@ def test_a_range_across_ledgers_is_stored_per_ledger() -> None:
 @pytest.mark.parametrize("gap", [2, 1000])
 def test_encoding_stops_for_others_and_does_not_see_what_they_change(gap: int) -> None:
     count = 20 * ack_snapshot.STEP
-    line = LedgerLine([LedgerEntry(7, (count + 1) * gap)])
+    line = LedgerLine([LedgerSpan(7, (count + 1) * gap)])
     acks = AckState(0, [(1 + i * gap, 2 + i * gap) for i in range(count)])
     steps = AckSnapshot.of(acks, line, {}).encoding()
     before = AckSnapshot.of(acks, line, {}).encode()

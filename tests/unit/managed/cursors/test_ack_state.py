@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.cursors.ack_state import AckState, bits_of, words_of
-from engine.managed.positions import LedgerEntry, LedgerLine
+from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.stored.records import CursorState
 
 END = 40
@@ -58,7 +58,7 @@ class AckMachine(RuleBasedStateMachine):
     @rule()
     def crash_and_recover(self) -> None:
         line = LedgerLine(
-            [LedgerEntry(3, 7), LedgerEntry(4, 0), LedgerEntry(9, 20), LedgerEntry(10, 13)]
+            [LedgerSpan(3, 7), LedgerSpan(4, 0), LedgerSpan(9, 20), LedgerSpan(10, 13)]
         )
         stored = CursorState.decode(AckSnapshot.of(self.state, line, {"p": -1}).encode())
         assert stored.properties == {"p": -1}

@@ -15,7 +15,7 @@ from engine.managed.errors import (
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.settings import LedgerConfig, ManagedSettings
-from engine.managed.stored.records import CursorRecord, TopicRecord
+from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.metadata import paths
 from engine.metadata.memory import Fault
 from engine.wire import pulsar_pb2 as pb
@@ -214,7 +214,7 @@ async def test_consumed_ledgers_are_trimmed_only_behind_persisted_marks(brokers:
         places[9].ledger_id,
     ]
     tree = brokers.cluster.server.tree
-    record = TopicRecord.decode(tree.get(paths.managed_ledger(NAME))[0])
+    record = LogRecord.decode(tree.get(paths.managed_ledger(NAME))[0])
     assert [one.ledger_id for one in record.ledgers] == [places[6].ledger_id, places[9].ledger_id]
     for gone in {one.ledger_id for one in places[:6]}:
         with pytest.raises(Exception, match=str(gone)):

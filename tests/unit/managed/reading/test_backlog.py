@@ -108,9 +108,9 @@ async def test_what_is_read_by_all_is_let_go_at_once(brokers: Brokers) -> None:
     peak = 0
     while views := await cursors[0].read(10, 1000):
         assert texts(views)
-        peak = max(peak, len(ledger.backlog._chunks))
+        peak = max(peak, len(ledger.backlog._segments))
     assert peak <= 3
-    assert (cache.bytes, ledger.backlog._chunks) == (0, [])
+    assert (cache.bytes, ledger.backlog._segments) == (0, [])
 
 
 async def test_a_failing_read_is_told_and_the_next_one_goes_on(

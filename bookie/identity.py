@@ -1,36 +1,25 @@
-"""Who this bookie is and that it is there: cluster id, cookie, and the ephemeral nodes under /ledgers/available.
+"""Who this bookie is: the cluster's id and the cookie that binds the bookie's id to its disks.
 
-The cookie binds the bookie's id to its disks: the same text lies in each directory and in the metadata store, and the
-bookie refuses to start when they differ, so that a bookie with lost disks cannot come back under its old id (I22, B6).
+The same text lies in each directory and in the metadata store, and the bookie refuses to start when they differ, so
+that a bookie with lost disks cannot come back under its old id (I22, B6).
 """
 
-import asyncio
-import logging
-from contextlib import suppress
 from dataclasses import replace
 
-from bookie.settings import BookieSettings
 from bookie.storage.files import Disk
-from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError
 from engine.metadata import paths
 from engine.metadata.layout import LAYOUT, check_layout
-from engine.metadata.records import BookieRegistration, Cookie
+from engine.metadata.records import Cookie
 from engine.metadata.store import (
     BadVersionError,
     MetadataStore,
     NodeExistsError,
     NoNodeError,
-    SessionExpiredError,
-    SessionState,
-    StoreUnavailableError,
 )
 
-log = logging.getLogger(__name__)
-
 COOKIE_NAME = "VERSION"
-RETRY_S = 1.0
 
 
 class IdentityError(MagnetarError):
@@ -175,106 +164,3 @@ async def write_cookie(
     except NodeExistsError:
         if (await store.get(path))[0] != cookie:
             raise IdentityError(f"{path} was written by another bookie just now") from None
-
-
-class Registration:
-    """Keeps the ephemeral node of the present mode there, over every session. One task runs ``keep``."""
-
-    def __init__(
-        self,
-        store: MetadataStore,
-        clock: Clock,
-        settings: BookieSettings,
-        bookie_id: str,
-        port: int,
-        http_port: int | None = None,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._settings = settings
-        self._writable = paths.available_bookie(bookie_id)
-        self._read_only = paths.read_only_bookie(bookie_id)
-        self._value = BookieRegistration.at(settings.host, port, http_port).encode()
-        self._changed = asyncio.Event()
-        self.read_only = False
-        self.registered = False
-
-    def set_read_only(self, read_only: bool) -> None:
-        """Takes effect in the store as soon as ``keep`` gets to it."""
-        if read_only != self.read_only:
-            self.read_only = read_only
-            self._changed.set()
-
-    async def register(self) -> None:
-        """Create the node of the present mode, then remove the other one; store errors pass through.
-
-        A node from another session is our own from before a crash and is replaced at once: the cookie ties the id to
-        our disks, and the index is locked by us. Raises IdentityError when it keeps coming back: somebody else's then.
-        """
-        mine, other = self._writable, self._read_only
-        if self.read_only:
-            mine, other = other, mine
-        session_id = self._store.session_id
-        deadline = self._clock.monotonic_s() + 2 * self._settings.zk_timeout_s
-        replaced = False
-        while True:
-            try:
-                await self._store.create(mine, self._value, ephemeral=True, make_parents=True)
-                break
-            except NodeExistsError:
-                stat = await self._store.exists(mine)
-                if stat is not None and stat.ephemeral_owner == self._store.session_id:
-                    break
-            if self._clock.monotonic_s() > deadline:
-                raise IdentityError(f"{mine} is held by another process: two bookies with one id")
-            if replaced:
-                await asyncio.sleep(min(RETRY_S, self._settings.zk_timeout_s / 4))
-            replaced = True
-            with suppress(NoNodeError):
-                await self._store.delete(mine)
-        with suppress(NoNodeError):
-            await self._store.delete(other)
-        # A call that waits for a connection goes on in whatever session comes; ``keep`` then registers in that.
-        self.registered = self._store.session_id == session_id
-
-    async def keep(self) -> None:
-        """Register again after every expired session, change of mode, and loss of our node, until cancelled.
-
-        A deletion that an earlier life of ours had sent may arrive after this one has registered.
-        """
-        stops = [
-            self._store.on_state(self._on_state),
-            self._store.watch(self._writable, lambda _: self._changed.set()),
-            self._store.watch(self._read_only, lambda _: self._changed.set()),
-        ]
-        self._changed.set()  # for what happened before somebody watched
-        try:
-            while True:
-                await self._changed.wait()
-                self._changed.clear()
-                try:
-                    await self.register()
-                except (StoreUnavailableError, SessionExpiredError) as error:
-                    log.warning("registration failed, trying again reason=%s", error)
-                    await asyncio.sleep(RETRY_S)
-                    self._changed.set()
-        finally:
-            for stop in stops:
-                stop()
-
-    def _on_state(self, state: SessionState) -> None:
-        if state is SessionState.EXPIRED:
-            self.registered = False
-        self._changed.set()
-
-    async def unregister(self) -> None:
-        """Remove our node so that clients stop choosing us at once. Best effort: the session's end does it too."""
-        self.registered = False
-        for path in (self._writable, self._read_only):
-            try:
-                await self._store.delete(path)
-            except NoNodeError:
-                continue
-            except (StoreUnavailableError, SessionExpiredError) as error:
-                log.warning("could not unregister path=%s reason=%s", path, error)
-                return

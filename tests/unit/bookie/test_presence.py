@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bookie import registration
-from bookie.registration import Registration
+from bookie import presence
+from bookie.presence import Presence
 from bookie.settings import BookieSettings
 from engine.base.clock import SystemClock
 from engine.metadata import memory
@@ -39,21 +39,21 @@ class Bench:
         self.server = MemoryServer()
         self.store = LosingStore(self.server)
         settings = BookieSettings(data_dir="/nowhere")
-        self.registration = Registration(self.store, SystemClock(), settings, "b0", 3181)
+        self.presence = Presence(self.store, SystemClock(), settings, "b0", 3181)
 
     @property
     def listed(self) -> bool:
         nodes = (available_bookie("b0"), read_only_bookie("b0"))
         stats = [self.server.tree.exists(path) for path in nodes]
-        wanted = stats[1] if self.registration.read_only else stats[0]
+        wanted = stats[1] if self.presence.read_only else stats[0]
         return wanted is not None and wanted.ephemeral_owner == self.store.session_id
 
     async def settled(self, case: str) -> None:
         """Until it is registered; at no moment it says so while it is not."""
         try:
             async with asyncio.timeout(120):
-                while not (self.registration.registered and self.listed):
-                    assert not (self.registration.registered and self.store.lives), case
+                while not (self.presence.registered and self.listed):
+                    assert not (self.presence.registered and self.store.lives), case
                     await asyncio.sleep(0)
         except TimeoutError:
             pytest.fail(case)
@@ -66,10 +66,10 @@ async def test_two_sessions_lost_at_any_steps_of_one_registration(
     monkeypatch: pytest.MonkeyPatch, first: str, second: str
 ) -> None:
     monkeypatch.setattr(memory, "RECONNECT_S", 0.001)
-    monkeypatch.setattr(registration, "RETRY_S", 0.001)
+    monkeypatch.setattr(presence, "RETRY_S", 0.001)
     bench = Bench()
-    await bench.registration.register()
-    keeping = asyncio.get_running_loop().create_task(bench.registration.keep())
+    await bench.presence.register()
+    keeping = asyncio.get_running_loop().create_task(bench.presence.keep())
     for i in range(STEPS):
         for j in range(i + 1, i + 1 + STEPS):
             bench.store.lose_at({i: first, j: second})
