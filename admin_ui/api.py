@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar, cast
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -195,10 +195,3 @@ class SavedViewView(ConsoleView):
     def delete(self, request: Request, view_id: int) -> HttpResponse:
         services.delete_view(owner=actor_of(request._request), view_id=view_id)
         return no_content()
-
-
-def schema(request: HttpRequest) -> HttpResponse:
-    """The OpenAPI document. The generator is loaded on demand: it would cost every start of the gateway."""
-    from admin_ui.openapi import document_text
-
-    return HttpResponse(document_text(), content_type="application/vnd.oai.openapi+json")

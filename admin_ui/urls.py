@@ -7,7 +7,7 @@ from admin_ui import api, views
 TOPIC = "topics/<seg:domain>/<seg:tenant>/<seg:namespace>/<seg:topic>"
 
 api_patterns = [
-    path("schema", api.schema),
+    path("schema", views.schema),
     path("environment", api.EnvironmentView.as_view()),
     path("overview", api.OverviewView.as_view()),
     path("overview/history", api.HistoryView.as_view()),

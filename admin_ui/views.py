@@ -1,4 +1,4 @@
-"""The page: one HTML file for every route of the console; the front end's own router does the rest."""
+"""The page: one HTML file for every route of the console, whose own router does the rest; and the API's description."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
@@ -24,3 +24,10 @@ def page(request: HttpRequest) -> HttpResponse:
     answer = HttpResponse(text, status=status)
     answer.headers["Cache-Control"] = "no-cache"
     return answer
+
+
+def schema(request: HttpRequest) -> HttpResponse:
+    """The OpenAPI document. The generator is loaded on demand: it would cost every start of the gateway."""
+    from admin_ui.openapi import document_text
+
+    return HttpResponse(document_text(), content_type="application/vnd.oai.openapi+json")

@@ -17,6 +17,7 @@ LEASE_MS = 15_000
 ATTEMPTS_MAX = 3
 QUEUE_PATIENCE_MS = 60_000
 WARM_INTERVAL_MS = 600_000
+EXECUTE, WARM = "jobs.execute", "jobs.warm"  # names of the tasks in ``gateway.jobs.tasks``
 ERROR_CHARACTERS_MAX = 2_000
 
 
@@ -79,16 +80,16 @@ def create(*, analysis: str, parameters: Any, user: str = "") -> JobRun:
 
 def enqueue(*, run_id: str, attempt: int) -> bool:
     """J4. Tell the workers; False when nobody could be told. ``recover`` makes up for that and for a lost message."""
-    from gateway.jobs.tasks import execute
-
-    return _send(execute, (run_id, attempt))
+    return _send(EXECUTE, (run_id, attempt))
 
 
-def _send(task: Any, arguments: tuple[Any, ...], **options: Any) -> bool:
+def _send(task: str, arguments: tuple[Any, ...], **options: Any) -> bool:
+    from gateway.celery import app  # not at the gateway's start: Celery is slow to load
+
     try:
-        task.apply_async(arguments, ignore_result=True, **options)
+        app.send_task(task, arguments, ignore_result=True, **options)
     except (OperationalError, OSError) as error:
-        log.warning("Celery's broker could not be told of %s%s: %s", task.name, arguments, error)
+        log.warning("Celery's broker could not be told of %s%s: %s", task, arguments, error)
         return False
     return True
 
@@ -99,11 +100,8 @@ _warmed_ms = 0
 def warm() -> None:
     """Have a worker start Spark and open its session, unless that was asked for a moment ago. Waits for Redis."""
     global _warmed_ms
-    if now_ms() - _warmed_ms > WARM_INTERVAL_MS:
-        from gateway.jobs.tasks import warm as task
-
-        if _send(task, (), expires=60):
-            _warmed_ms = now_ms()
+    if now_ms() - _warmed_ms > WARM_INTERVAL_MS and _send(WARM, (), expires=60):
+        _warmed_ms = now_ms()
 
 
 def cancel(*, run_id: str) -> JobRun:

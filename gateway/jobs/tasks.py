@@ -20,7 +20,7 @@ RECOVER_S = 5.0
 SWEEP_S = 600.0
 
 
-@app.task(name="jobs.execute")  # type: ignore[untyped-decorator]
+@app.task(name=services.EXECUTE)  # type: ignore[untyped-decorator]
 def execute(run_id: str, attempt: int) -> None:
     """Run one attempt to its end. A second delivery of the same message finds nothing to claim."""
     if not isinstance(run_id, str) or not isinstance(attempt, int):
@@ -61,7 +61,7 @@ def _close(run: JobRun, heart: "_Heart", state: RunState, **outcome: Any) -> Run
     return closed
 
 
-@app.task(name="jobs.warm")  # type: ignore[untyped-decorator]
+@app.task(name=services.WARM)  # type: ignore[untyped-decorator]
 def warm() -> None:
     """Start Spark and open this worker's session, so that the first click need not wait for it."""
     try:

@@ -3,6 +3,7 @@
 import pytest
 from kombu.exceptions import OperationalError
 
+from gateway.celery import app
 from gateway.jobs import services, tasks
 from gateway.jobs.models import JobRun, RunState
 from tests.support.gateway_client import request
@@ -136,17 +137,19 @@ def broker_gone(bench: Bench) -> None:
     def refused(*_: object, **__: object) -> None:
         raise OperationalError("Error 111 connecting to 127.0.0.1:6379. Connection refused.")
 
-    bench.patch.setattr(tasks.execute, "apply_async", refused)
-    bench.patch.setattr(tasks.warm, "apply_async", refused)
+    bench.patch.setattr(app, "send_task", refused)
     bench.patch.setattr(services, "enqueue", bench.real_enqueue)
 
 
 def broker_back(bench: Bench) -> None:
-    def taken(arguments: tuple[str, int], **_: object) -> None:
-        bench.messages.append(arguments)
+    def taken(task: str, arguments: tuple[str, int], **_: object) -> None:
+        assert task in app.tasks, "a worker knows it"
+        if task == tasks.execute.name:
+            bench.messages.append(arguments)
+        else:
+            bench.warmed.append(1)
 
-    bench.patch.setattr(tasks.execute, "apply_async", taken)
-    bench.patch.setattr(tasks.warm, "apply_async", lambda arguments, **_: bench.warmed.append(1))
+    bench.patch.setattr(app, "send_task", taken)
 
 
 @pytest.mark.usefixtures("broker_gone")
