@@ -33,7 +33,7 @@ function sum(keys, compress) {
 
 const entry = Object.keys(manifest).find((key) => manifest[key].isEntry);
 const landing = Object.keys(manifest).find((key) => key.endsWith("overview-page.tsx"));
-const chart = Object.keys(manifest).find((key) => key.endsWith("ui/chart.tsx"));
+const chart = Object.keys(manifest).find((key) => key.endsWith("ui/charts/chart.tsx"));
 if (!entry || !landing) throw new Error("The manifest has no entry or no overview page; run the build first");
 
 // The overview draws a chart at once, so the chart belongs to the first load although it is lazy.

@@ -1,12 +1,12 @@
 import { useMemo } from "react";
 import type { Cell, ResultTable, RunResult, Series } from "../../api/types";
 import { bytes, count, dateTime, plural, time, valueAndUnit, withUnit } from "../../lib/format";
-import { BarList } from "../../ui/bar-list";
-import { Chart } from "../../ui/chart";
+import { BarList } from "../../ui/charts/bar-list";
+import { Chart } from "../../ui/charts/chart";
+import { Stats } from "../../ui/charts/stats";
+import { Table } from "../../ui/grid/table";
 import { Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
-import { Stats } from "../../ui/stats";
-import { Table } from "../../ui/table";
 import styles from "./analyses.module.css";
 
 /** A finished run's result: numbers, then plots, then tables. Everything comes from the fixed result schema. */

@@ -7,21 +7,21 @@ import { overviewHistoryQuery, overviewQuery } from "../../api/queries";
 import type { Attention, Overview, TopicRow } from "../../api/types";
 import { byteRate, bytes, count, plural, rate, short, time } from "../../lib/format";
 import { Badge, toneOfState } from "../../ui/badge";
+import { Meter } from "../../ui/charts/meter";
+import { Stats } from "../../ui/charts/stats";
+import { columnsOf, useHistory } from "../../ui/charts/use-history";
 import { Freshness } from "../../ui/freshness";
+import { Table } from "../../ui/grid/table";
 import { CheckIcon, ErrorIcon, WarningIcon } from "../../ui/icons";
-import { Meter } from "../../ui/meter";
 import { Columns, Page, PageHead, Panel } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
-import { Stats } from "../../ui/stats";
-import { Table } from "../../ui/table";
 import { TopicLink } from "../../ui/topic-link";
-import { columnsOf, useHistory } from "../../ui/use-history";
 import { useTitle } from "../../ui/use-title";
 import { withEarlier } from "./earlier";
 import styles from "./overview.module.css";
 
-const Chart = lazy(() => import("../../ui/chart").then((module) => ({ default: module.Chart })));
+const Chart = lazy(() => import("../../ui/charts/chart").then((module) => ({ default: module.Chart })));
 
 export function OverviewPage() {
   useTitle("Overview");

@@ -3,12 +3,12 @@ import { useServerNow } from "../../api/clock";
 import type { TopicDetail } from "../../api/types";
 import { byteRate, bytes, count, plural, rate, short, time } from "../../lib/format";
 import { Badge } from "../../ui/badge";
-import { Chart } from "../../ui/chart";
+import { Chart } from "../../ui/charts/chart";
+import { Stats } from "../../ui/charts/stats";
+import { columnsOf, useHistory } from "../../ui/charts/use-history";
+import { Table } from "../../ui/grid/table";
 import { Columns, Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
-import { Stats } from "../../ui/stats";
-import { Table } from "../../ui/table";
-import { columnsOf, useHistory } from "../../ui/use-history";
 import { Since } from "./since";
 import { useTopic, useTopicId } from "./use-topic";
 

@@ -1,5 +1,5 @@
+import { Table } from "../grid/table";
 import { Meter } from "./meter";
-import { Table } from "./table";
 
 /** Values of named categories, e.g. the top keys: a table whose bars can be read at a glance. */
 export function BarList({

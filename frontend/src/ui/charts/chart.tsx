@@ -2,9 +2,9 @@ import { useMantineColorScheme } from "@mantine/core";
 import { useEffect, useId, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { Table } from "../grid/table";
+import { TableIcon } from "../icons";
 import styles from "./chart.module.css";
-import { TableIcon } from "./icons";
-import { Table } from "./table";
 
 export interface ChartSeries {
   label: string;
