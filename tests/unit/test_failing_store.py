@@ -4,7 +4,7 @@ import pytest
 
 from engine.metadata.memory import MemoryServer
 from engine.metadata.store import MetadataStore, StoreUnavailableError
-from tests.support.failing_store import FailingStore
+from tests.support.stores.failing import FailingStore
 
 
 async def test_the_chosen_call_gets_no_answer_done_or_undone() -> None:

@@ -1,5 +1,5 @@
 """The gateway in this process, for the tests of this folder."""
 
-from tests.support.gateway_client import call, engine
+from tests.support.admin.gateway_client import call, engine
 
 __all__ = ["call", "engine"]

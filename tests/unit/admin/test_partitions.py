@@ -12,7 +12,7 @@ from engine.base.errors import AdminError
 from engine.base.names import TopicName
 from engine.metadata.memory import MemoryServer, MemoryStore
 from engine.metadata.store import StoreUnavailableError
-from tests.support.failing_store import FailingStore
+from tests.support.stores.failing import FailingStore
 
 TOPIC = TopicName.parse("persistent://public/default/pt")
 RECORD = topics.partitioned_path(TOPIC)

@@ -13,7 +13,7 @@ from engine.metadata import memory
 from engine.metadata.memory import MemoryServer
 from engine.metadata.paths import available_bookie, read_only_bookie
 from tests.support.ledger_cluster import Cluster
-from tests.support.losing_store import LosingStore
+from tests.support.stores.losing import LosingStore
 
 STEPS = 4
 """Calls of one registration, and some."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.gateway_client import request
+from tests.support.admin.gateway_client import request
 
 
 @pytest.mark.usefixtures("call")

@@ -13,7 +13,7 @@ from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.managed.ledger import InitialPosition
 from gateway.services import topics
-from tests.support.admin_bench import AdminBench
+from tests.support.admin.bench import AdminBench
 from tests.support.broker_bench import Client
 
 TOPIC = TopicName.parse("persistent://public/default/pt")

@@ -18,7 +18,7 @@ from engine.admin import topics as metadata
 from engine.base.errors import AdminError, WorldError
 from engine.base.names import NamespaceName, TopicName
 from gateway.services import namespaces, topics
-from tests.support.admin_bench import AdminBench
+from tests.support.admin.bench import AdminBench
 
 NAMESPACE = NamespaceName.parse("public/default")
 ENTRIES = 6

@@ -15,8 +15,8 @@ from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.wire import mledger_pb2 as pb
-from tests.support.failing_store import FailingStore
 from tests.support.managed_cluster import LAZY, NAME, Brokers, publish, rolling
+from tests.support.stores.failing import FailingStore
 
 FIRST = InitialPosition.EARLIEST
 QUICK = ManagedSettings(

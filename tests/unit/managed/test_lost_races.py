@@ -15,8 +15,8 @@ from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
 from engine.metadata.memory import Fault, MemoryServer, MemoryStore
 from engine.metadata.store import StoreUnavailableError
-from tests.support.failing_store import FailingStore
 from tests.support.managed_cluster import NAME, Brokers, publish, rolling
+from tests.support.stores.failing import FailingStore
 
 PATH = "/managed-ledgers/t"
 

@@ -18,7 +18,7 @@ from engine.managed.settings import ManagedSettings
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from tests.support.broker_bench import Bench, opened
-from tests.support.failing_store import FailingStore
+from tests.support.stores.failing import FailingStore
 
 FIRST = InitialPosition.EARLIEST
 QUICK = ManagedSettings(

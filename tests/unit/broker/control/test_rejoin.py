@@ -18,7 +18,7 @@ from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.net.network import LoopNetwork
 from engine.settings import load
 from engine.wiring import build_broker
-from tests.support.losing_store import LosingStore
+from tests.support.stores.losing import LosingStore
 
 STEPS = 7
 """Calls of one registration, and some."""

@@ -19,7 +19,7 @@ from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.wire import pulsar_pb2 as pb
 from tests.support.broker_bench import NAME, Bench, Client, opened, until
-from tests.support.failing_store import FailingStore
+from tests.support.stores.failing import FailingStore
 
 FIRST = InitialPosition.EARLIEST
 SHARED = SubscriptionType.SHARED

@@ -15,7 +15,7 @@ from django.db import connections
 
 from gateway.jobs import outputs, services, spark, tasks
 from gateway.jobs.models import JobRun, RunState
-from tests.support.gateway_client import Answer, request
+from tests.support.admin.gateway_client import Answer, request
 
 OVER = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
 FILES = ("a.parquet", "b.parquet")

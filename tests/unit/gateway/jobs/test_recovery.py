@@ -6,7 +6,7 @@ from kombu.exceptions import OperationalError
 from gateway.celery import app
 from gateway.jobs import services, tasks
 from gateway.jobs.models import JobRun, RunState
-from tests.support.gateway_client import request
+from tests.support.admin.gateway_client import request
 from tests.unit.gateway.jobs.bench import Bench, Shown
 
 

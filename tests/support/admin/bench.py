@@ -12,10 +12,10 @@ from engine.settings import load
 from engine.wire import pulsar_pb2 as pb
 from engine.wiring import build_broker
 from gateway.services.engine_link import Engine
-from tests.support.direct_admin import DirectAdmin
-from tests.support.failing_store import FailingStore
+from tests.support.admin.direct import DirectAdmin
 from tests.support.ledger_cluster import Cluster, run_of
 from tests.support.managed_cluster import Sink
+from tests.support.stores.failing import FailingStore
 
 TOKEN = "a-token-of-some-length"
 QUICK = {
