@@ -209,7 +209,7 @@ class Adds:
     def _press(self, connection: BookieConnection, *, held: bool = True) -> None:
         """When there is too much: hold the sender if something of it was taken, ask for a flush."""
         if held and self._pressed():
-            connection.hold()
+            connection.stop_taking()
             self._held[connection] = None
         if self._cache.full:
             self._on_cache_full()
@@ -230,7 +230,7 @@ class Adds:
     def _release(self) -> None:
         held, self._held = self._held, {}
         for connection in held:
-            connection.release()
+            connection.take_again()
 
     def drop(self, connection: BookieConnection) -> None:
         """The connection is gone."""

@@ -115,11 +115,11 @@ class BookieConnection(Connection):
     def writable(self) -> None:
         self._go_on()
 
-    def hold(self) -> None:
-        """Stop reading until ``release``."""
+    def stop_taking(self) -> None:
+        """No more requests until ``take_again``."""
         self._held = True
         self.pause_reading()
 
-    def release(self) -> None:
+    def take_again(self) -> None:
         self._held = False
         self._go_on()

@@ -3,17 +3,12 @@
 Texts never hold another error's name: the Go client sorts by text.
 """
 
-from typing import ClassVar
-
-from engine.base.errors import MagnetarError
 from engine.base.names import TopicName
-from engine.wire.errors import ServerError
+from engine.wire.errors import CodedError, ServerError
 
 
-class BrokerError(MagnetarError):
-    """A request was refused. ``code`` is the wire's ServerError; the text is what the client shows."""
-
-    code: ClassVar[ServerError] = ServerError.UnknownError
+class BrokerError(CodedError):
+    """A request was refused."""
 
 
 class MetadataError(BrokerError):
@@ -82,10 +77,6 @@ class NotAllowed(BrokerError):
     """Forbidden by a rule of the protocol or a policy, or not built."""
 
     code = ServerError.NotAllowedError
-
-
-class ProtocolViolation(BrokerError):
-    """The client broke the protocol so that its connection must be closed."""
 
 
 def not_served(bundle: object, topic: TopicName, broker: str) -> ServiceNotReady:

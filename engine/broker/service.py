@@ -85,7 +85,7 @@ class Running:
             context=Context(base.data_path, base.clock, base.entropy, self.identity),
             ledger_config=base.ledger_config,
         )
-        self.sessions = Sessions(self.registry)
+        self.sessions = Sessions(self.registry.context, self.registry)
         self.operations = BrokerOperations(
             Parts(
                 store=base.store,

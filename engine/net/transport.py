@@ -49,6 +49,9 @@ class Connection(asyncio.Protocol):
         self.closing = False
         self.error: Exception | None = None
         self.on_gone: Callable[[], None] | None = None  # for the listener that owns it
+        self.released_at = float("-inf")
+        """When ``release`` last made us read again, in the loop's time."""
+        self._holds: set[str] = set()
         self._loop = asyncio.get_running_loop()
         self._call_last = last_call(self._loop)
         self._parts: list[bytes | memoryview] = []
@@ -177,6 +180,24 @@ class Connection(asyncio.Protocol):
             and not self.transport.is_reading()
         ):
             self.transport.resume_reading()
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody holds the connection: nothing is read from it then."""
+        return bool(self._holds)
+
+    def hold(self, reason: str) -> None:
+        """Stop reading until ``release`` of the same reason. Safe to repeat."""
+        self._holds.add(reason)
+        self.pause_reading()
+
+    def release(self, reason: str) -> None:
+        """Undo ``hold`` of that reason; reading goes on when no other is left. Safe to repeat."""
+        if reason in self._holds:
+            self._holds.discard(reason)
+            if not self._holds:
+                self.released_at = self._loop.time()
+                self.resume_reading()
 
     # asyncio.Protocol
 

@@ -7,7 +7,7 @@ Texts must never hold another error's name: the Go client sorts errors by search
 from enum import IntEnum
 from typing import ClassVar
 
-from engine.base.errors import MagnetarError
+from engine.base.errors import MagnetarError, PeerError
 
 
 class ServerError(IntEnum):
@@ -41,10 +41,19 @@ class ServerError(IntEnum):
     ProducerFenced = 25
 
 
-class RefusedError(MagnetarError):
-    """A broker answered a request with an error; ``code`` is its number, the text the broker's."""
+class CodedError(MagnetarError):
+    """A refusal with its number on the wire; the text is what the client shows."""
 
     code: ClassVar[ServerError] = ServerError.UnknownError
+
+
+class ProtocolViolation(PeerError):
+    """A client's command, allowed in form, breaks the protocol so that its connection must be closed."""
+
+
+class RefusedError(CodedError):
+    """A broker answered a request with an error; the text is the broker's."""
+
     retriable = True
 
 

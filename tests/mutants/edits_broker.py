@@ -428,8 +428,8 @@ EDITS = (
     ),
     Edit(
         "refused-consumer-left-waiting",
-        "engine/broker/connection/session.py::Session._subscribe",
-        'self.client_version.startswith("Pulsar-CPP")',
+        "engine/broker/connection/consume.py::ConsumeCommands.subscribe",
+        'self._connection.client_version.startswith("Pulsar-CPP")',
         "False",
         (
             "unit/broker/connection/test_session.py::test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come_again",

@@ -1,7 +1,7 @@
 """A topic over a real managed ledger and bookie, and stand-ins for what lies around it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -80,6 +80,8 @@ class Client:
 
     def __init__(self) -> None:
         self.can_send = True
+        self.closing = False
+        self.answers: list[asyncio.Future[bytes]] = []
         self.received: list[Position] = []
         self.counts: dict[Position, int] = {}
         self.fresh: list[Position] = []
@@ -124,6 +126,9 @@ class Client:
 
     async def is_alive(self) -> bool:
         return self.alive
+
+    def answer_later(self, answer: Awaitable[bytes], request_id: int, again: bytes = b"") -> None:
+        self.answers.append(asyncio.ensure_future(answer))
 
     def drop_consumer(self, consumer_id: int) -> None:
         self.dropped.append(consumer_id)

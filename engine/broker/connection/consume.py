@@ -5,13 +5,14 @@ import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from engine.base.errors import InvalidNameError, MagnetarError
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.names import check_subscription
 from engine.broker.connection.lookups import parse_topic
+from engine.broker.connection.outlet import ClientConnection
 from engine.broker.connection.produce import check_metadata
+from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.errors import (
     BrokerError,
@@ -19,20 +20,19 @@ from engine.broker.errors import (
     MetadataError,
     NotAllowed,
     ProducerBusy,
-    ProtocolViolation,
     ServiceNotReady,
     TooManyRequests,
 )
+from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import RESERVED_CURSORS, Topic
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
+from engine.net.requests import Access, Route, Routes
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.errors import ServerError
-
-if TYPE_CHECKING:
-    from engine.broker.connection.session import Session
+from engine.wire.errors import ProtocolViolation, ServerError
+from engine.wire.states import CommandType
 
 log = logging.getLogger(__name__)
 
@@ -52,24 +52,33 @@ class Attached:
 class ConsumeCommands:
     """Consumers by id. An id is pending while its SUBSCRIBE is being answered."""
 
-    def __init__(self, session: "Session") -> None:
-        self._session = session
-        self._registry = session.registry
+    def __init__(
+        self, connection: ClientConnection, context: Context, registry: TopicRegistry
+    ) -> None:
+        self._connection = connection
+        self._context = context
+        self._registry = registry
         self.consumers: dict[int, Attached] = {}
         self._pending: dict[int, bool] = {}
         """Being created, by id; True: the client closed it meanwhile."""
 
     # --- SUBSCRIBE ------------------------------------------------------------------------------
 
-    async def subscribe(self, body: pb.CommandSubscribe) -> bytes:
-        """Answer of a SUBSCRIBE. Raises BrokerError; cancel-safe."""
+    def subscribe(self, body: pb.CommandSubscribe) -> None:
+        """The C++ library, and those on top of it, takes a refused consumer for attached to the connection: it asks
+        again only when it is sent away from there."""
+        stranded = self._connection.client_version.startswith("Pulsar-CPP")
+        again = commands.close_consumer(body.consumer_id) if stranded else b""
+        self._connection.answer_later(self._subscribe(body), body.request_id, again)
+
+    async def _subscribe(self, body: pb.CommandSubscribe) -> bytes:
         consumer_id = body.consumer_id
         if consumer_id in self.consumers:
             return commands.success(body.request_id)
         if consumer_id in self._pending:
             raise ServiceNotReady("Consumer is already present on the connection")
         if len(self.consumers) + len(self._pending) >= (
-            self._registry.settings.max_consumers_per_connection
+            self._context.settings.max_consumers_per_connection
         ):
             raise TooManyRequests("Too many consumers on the connection")
         self._pending[consumer_id] = False
@@ -83,20 +92,20 @@ class ConsumeCommands:
         name = parse_topic(body.topic)
         kind = SubscriptionType(body.subType)
         check_subscribe(body, kind)
-        registry = self._registry
+        context = self._context
         consumer = Consumer(
-            self._session,
+            self._connection,
             body.consumer_id,
-            body.consumer_name or registry.entropy.hex(_NAME_BYTES),
+            body.consumer_name or context.entropy.hex(_NAME_BYTES),
             kind,
-            settings=registry.settings,
+            settings=context.settings,
             partition=name.partition,
-            now_ms=registry.clock.wall_ms(),
+            now_ms=context.clock.wall_ms(),
             priority=body.priority_level,
             epoch=body.consumer_epoch if body.HasField("consumer_epoch") else None,
             metadata=check_metadata(body.metadata),
         )
-        topic = await registry.get(name, create=body.force_topic_creation)
+        topic = await self._registry.get(name, create=body.force_topic_creation)
         subscription = await topic.subscribe(
             consumer,
             body.subscription,
@@ -104,7 +113,7 @@ class ConsumeCommands:
             initial=await self._initial(body, topic),
             properties={pair.key: pair.value for pair in body.subscription_properties},
         )
-        if self._session.closing or self._pending[body.consumer_id]:
+        if self._connection.closing or self._pending[body.consumer_id]:
             subscription.detach(consumer)
             raise ServiceNotReady("The consumer was closed while it was being created")
         self.consumers[body.consumer_id] = Attached(consumer, subscription, topic)
@@ -114,7 +123,7 @@ class ConsumeCommands:
         earliest = body.initialPosition == pb.CommandSubscribe.Earliest
         if body.start_message_rollback_duration_sec > 0:
             back_ms = body.start_message_rollback_duration_sec * 1000
-            since_ms = max(0, self._registry.clock.wall_ms() - back_ms)
+            since_ms = max(0, self._context.clock.wall_ms() - back_ms)
             return topic.ledger.next_position(await topic.ledger.find_by_time(since_ms))
         if not body.durable and body.HasField("start_message_id"):
             return wire_position(body.start_message_id)
@@ -241,7 +250,7 @@ class ConsumeCommands:
         Before that, Java's client would not listen: it takes the consumer for one that is on its way out.
         """
         close = commands.close_consumer(consumer.consumer_id)
-        asyncio.get_running_loop().call_soon(self._session.send, close)
+        asyncio.get_running_loop().call_soon(self._connection.send, close)
 
     async def seek(self, body: pb.CommandSeek) -> bytes:
         """The consumers are closed first, then the cursor moves, then SUCCESS."""
@@ -287,7 +296,7 @@ class ConsumeCommands:
                 "availablePermits": max(consumer.permits, 0),
                 "unackedMessages": consumer.unacked,
                 "blockedConsumerOnUnackedMsgs": consumer.blocked,
-                "address": f"/{self._session.address}",
+                "address": f"/{self._connection.address}",
                 "connectedSince": since.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
                 "type": consumer.kind.title,
                 "msgRateExpired": 0.0,
@@ -310,7 +319,7 @@ class ConsumeCommands:
     def drop(self, consumer_id: int) -> None:
         """The broker sends it away; it is detached already."""
         if self.consumers.pop(consumer_id, None) is not None:
-            self._session.send(commands.close_consumer(consumer_id))
+            self._connection.send(commands.close_consumer(consumer_id))
 
     def wake(self) -> None:
         """The socket takes data again."""
@@ -328,6 +337,19 @@ class ConsumeCommands:
     def _forget(self, found: Attached) -> None:
         self.consumers.pop(found.consumer.consumer_id, None)
         found.subscription.detach(found.consumer)
+
+
+ROUTES: Routes = {
+    CommandType.SUBSCRIBE: Route(ConsumeCommands.subscribe, Access.CONSUME),
+    CommandType.FLOW: Route(ConsumeCommands.flow),
+    CommandType.ACK: Route(ConsumeCommands.ack),
+    CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES: Route(ConsumeCommands.redeliver),
+    CommandType.UNSUBSCRIBE: Route(ConsumeCommands.unsubscribe),
+    CommandType.SEEK: Route(ConsumeCommands.seek),
+    CommandType.GET_LAST_MESSAGE_ID: Route(ConsumeCommands.last_message_id),
+    CommandType.CONSUMER_STATS: Route(ConsumeCommands.stats),
+    CommandType.CLOSE_CONSUMER: Route(ConsumeCommands.close),
+}
 
 
 def check_subscribe(body: pb.CommandSubscribe, kind: SubscriptionType) -> None:

@@ -2,26 +2,19 @@
 
 import asyncio
 import re
-from typing import TYPE_CHECKING
 
 from crc32c import crc32c
 
 from engine.base.errors import InvalidNameError
 from engine.base.names import PARTITION_SUFFIX, NamespaceName, TopicName
 from engine.broker.connection.patterns import NAME_MAX, PatternError, compile_pattern
-from engine.broker.errors import (
-    BrokerError,
-    InvalidTopicName,
-    MetadataError,
-    ProtocolViolation,
-)
-from engine.broker.ports import TopicMode
+from engine.broker.errors import BrokerError, InvalidTopicName, MetadataError
+from engine.broker.ports import Namespaces, Ownership, TopicMode
+from engine.net.requests import Access, Route, Routes, refused
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.errors import ServerError
-
-if TYPE_CHECKING:
-    from engine.broker.connection.session import Session
+from engine.wire.errors import ProtocolViolation, ServerError
+from engine.wire.states import CommandType
 
 FILTER_S = 1.0
 """Longest time a pattern may take over all names, before the client has to filter."""
@@ -39,13 +32,16 @@ def parse_topic(text: str) -> TopicName:
 class LookupCommands:
     """The commands of one connection that need no producer or consumer."""
 
-    def __init__(self, session: "Session") -> None:
-        self._session = session
-        self._registry = session.registry
+    def __init__(
+        self, ownership: Ownership, namespaces: Namespaces, *, pattern_length_max: int
+    ) -> None:
+        self._ownership = ownership
+        self._namespaces = namespaces
+        self._pattern_length_max = pattern_length_max
 
     async def lookup(self, body: pb.CommandLookupTopic) -> bytes:
         try:
-            found = await self._registry.ownership.lookup(
+            found = await self._ownership.lookup(
                 parse_topic(body.topic),
                 authoritative=body.authoritative,
                 listener=body.advertised_listener_name,
@@ -69,7 +65,7 @@ class LookupCommands:
 
     async def partitioned_metadata(self, body: pb.CommandPartitionedTopicMetadata) -> bytes:
         try:
-            count = await self._registry.namespaces.partitions(
+            count = await self._namespaces.partitions(
                 parse_topic(body.topic), allow_create=body.metadata_auto_creation_enabled
             )
         except BrokerError as error:
@@ -82,11 +78,9 @@ class LookupCommands:
             namespace = NamespaceName.parse(body.namespace)
         except InvalidNameError as error:
             raise ProtocolViolation(str(error)) from error
-        topics = await self._registry.namespaces.topics_of_namespace(
-            namespace, TopicMode(body.mode)
-        )
+        topics = await self._namespaces.topics_of_namespace(namespace, TopicMode(body.mode))
         filtered = False
-        longest = self._registry.settings.subscription_pattern_max_length
+        longest = self._pattern_length_max
         if body.HasField("topics_pattern") and len(body.topics_pattern) <= longest:
             kept = await filter_topics(topics, body.topics_pattern)
             if kept is not None:
@@ -116,6 +110,22 @@ class LookupCommands:
             ServerError.NotAllowedError,
             "Schemas are not supported yet",
         )
+
+    def unwatch(self, body: pb.CommandWatchTopicListClose) -> bytes:
+        return commands.success(body.request_id)
+
+
+ROUTES: Routes = {
+    CommandType.LOOKUP: Route(LookupCommands.lookup, Access.LOOKUP),
+    CommandType.PARTITIONED_METADATA: Route(LookupCommands.partitioned_metadata, Access.LOOKUP),
+    CommandType.GET_TOPICS_OF_NAMESPACE: Route(
+        LookupCommands.topics_of_namespace, Access.LIST_TOPICS
+    ),
+    CommandType.GET_SCHEMA: Route(LookupCommands.get_schema),
+    CommandType.GET_OR_CREATE_SCHEMA: Route(LookupCommands.get_or_create_schema),
+    CommandType.WATCH_TOPIC_LIST: refused("Topic list watchers are not supported"),
+    CommandType.WATCH_TOPIC_LIST_CLOSE: Route(LookupCommands.unwatch),
+}
 
 
 async def filter_topics(topics: list[str], pattern: str) -> list[str] | None:

@@ -1,14 +1,19 @@
-"""What producers and consumers need of the connection they live on; the session is it."""
+"""What producers, consumers and command families need of the connection they live on; the session is it."""
 
+from collections.abc import Awaitable
 from typing import Protocol
 
 
 class Outlet(Protocol):
     """The connection as producers and consumers see it."""
 
-    client_version: str
     address: str
-    protocol_version: int
+
+    @property
+    def client_version(self) -> str: ...
+
+    @property
+    def protocol_version(self) -> int: ...
 
     @property
     def can_send(self) -> bool:
@@ -39,4 +44,14 @@ class Outlet(Protocol):
 
     def drop_producer(self, producer_id: int) -> None:
         """Forget the producer and tell the client with CLOSE_PRODUCER."""
+        ...
+
+
+class ClientConnection(Outlet, Protocol):
+    """The connection as command families see it."""
+
+    closing: bool
+
+    def answer_later(self, answer: Awaitable[bytes], request_id: int, again: bytes = b"") -> None:
+        """Answer the request when ``answer`` is there. ``again`` follows a refusal that may pass."""
         ...

@@ -4,27 +4,27 @@ A schema in PRODUCER is not kept yet: the answer has no schema version, so messa
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from engine.broker.connection.lookups import parse_topic
+from engine.broker.connection.outlet import ClientConnection
+from engine.broker.context import Context
 from engine.broker.errors import (
     MetadataError,
     NotAllowed,
-    ProtocolViolation,
     ServiceNotReady,
     TooManyRequests,
 )
 from engine.broker.topics.producer import Producer, ProducerGroup
+from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.topic import Topic
 from engine.managed.ledger import InitialPosition
+from engine.net.requests import Access, Route, Routes
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.errors import ServerError
+from engine.wire.errors import ProtocolViolation, ServerError
 from engine.wire.events import CorruptSend, Sends
 from engine.wire.kernels import SendRun
-
-if TYPE_CHECKING:
-    from engine.broker.connection.session import Session
-    from engine.broker.topics.topic import Topic
+from engine.wire.states import CommandType
 
 CLOSED_REMEMBERED_MAX = 1000
 METADATA_BYTES_MAX = 1024
@@ -34,9 +34,12 @@ METADATA_BYTES_MAX = 1024
 class ProduceCommands:
     """Producers by id. An id is pending while its PRODUCER is being answered."""
 
-    def __init__(self, session: "Session") -> None:
-        self._session = session
-        self._registry = session.registry
+    def __init__(
+        self, connection: ClientConnection, context: Context, registry: TopicRegistry
+    ) -> None:
+        self._connection = connection
+        self._context = context
+        self._registry = registry
         self.producers: dict[int, Producer] = {}
         self._pending: set[int] = set()
         self._closed: dict[int, None] = {}
@@ -53,7 +56,7 @@ class ProduceCommands:
         if producer_id in self._pending:
             raise ServiceNotReady("Producer is already present on the connection")
         if len(self.producers) + len(self._pending) >= (
-            self._registry.context.settings.max_producers_per_connection
+            self._context.settings.max_producers_per_connection
         ):
             raise TooManyRequests("Too many producers on the connection")
         self._pending.add(producer_id)
@@ -78,17 +81,17 @@ class ProduceCommands:
                 body.initial_subscription_name, InitialPosition.EARLIEST, {}
             )
         producer = Producer(
-            self._session,
+            self._connection,
             body.producer_id,
             body.producer_name or self._registry.producer_name(),
             topic,
-            now_ms=self._registry.context.clock.wall_ms(),
+            now_ms=self._context.clock.wall_ms(),
             epoch=body.epoch,
             named_by_user=body.user_provided_producer_name and bool(body.producer_name),
             metadata=metadata,
         )
         await topic.add_producer(producer)
-        if self._session.closing:
+        if self._connection.closing:
             producer.leave()
             raise ServiceNotReady("The connection is closed")
         self._closed.pop(body.producer_id, None)
@@ -114,7 +117,7 @@ class ProduceCommands:
             if refusal is not None:
                 highest = max(event.command.sequence_id, event.command.highest_sequence_id)
                 code, text = refusal
-                self._session.send(commands.send_error(run.producer_id, highest, code, text))
+                self._connection.send(commands.send_error(run.producer_id, highest, code, text))
                 return
             if event.command.is_chunk:
                 producer.topic.chunks_published = True
@@ -137,12 +140,12 @@ class ProduceCommands:
             if part.owners is None:
                 producers[part.producer_id].send(part)
             else:
-                ProducerGroup(self._session, topic, producers).send(part, part.owners)
+                ProducerGroup(self._connection, topic, producers).send(part, part.owners)
 
     def corrupt(self, event: CorruptSend) -> None:
         """A SEND with a wrong checksum was skipped."""
         if self._find(event.producer_id) is not None:
-            self._session.send(
+            self._connection.send(
                 commands.send_error(
                     event.producer_id,
                     event.sequence_id,
@@ -175,7 +178,7 @@ class ProduceCommands:
         self._closed[producer_id] = None
         if len(self._closed) > CLOSED_REMEMBERED_MAX:
             del self._closed[next(iter(self._closed))]
-        self._session.send(commands.close_producer(producer_id))
+        self._connection.send(commands.close_producer(producer_id))
 
     def leave(self) -> None:
         """The connection is gone."""
@@ -183,6 +186,12 @@ class ProduceCommands:
         self.producers.clear()
         for producer in producers:
             producer.leave()
+
+
+ROUTES: Routes = {
+    CommandType.PRODUCER: Route(ProduceCommands.producer, Access.PRODUCE),
+    CommandType.CLOSE_PRODUCER: Route(ProduceCommands.close),
+}
 
 
 def check_metadata(pairs: Sequence[pb.KeyValue]) -> dict[str, str]:

@@ -3,21 +3,23 @@
 import asyncio
 
 from engine.broker.connection.session import Session
+from engine.broker.context import Context
 from engine.broker.topics.registry import TopicRegistry
 
 
 class Sessions:
     """``accept`` is the protocol factory to listen with. ``close`` ends every connection."""
 
-    def __init__(self, registry: TopicRegistry) -> None:
-        self.registry = registry
+    def __init__(self, context: Context, registry: TopicRegistry) -> None:
+        self._context = context
+        self._registry = registry
         self._open: dict[Session, None] = {}
         self.accepted = 0
 
     def accept(self) -> asyncio.BaseProtocol:
         """The protocol of one new connection."""
         self.accepted += 1
-        session = Session(self.registry, self._open.pop)
+        session = Session(self._context, self._registry, self._open.pop)
         self._open[session] = None
         return session
 

@@ -5,7 +5,6 @@ from typing import Any
 from bookie import opening
 from bookie.storage.logs.entry_log import EntryLogWriter
 from engine.admin import partitions
-from engine.broker.connection.session import Session
 from engine.broker.dispatch import delayed, source
 from engine.broker.dispatch.delayed import DELIVER_AT_TAG, metadata_may_hold
 from engine.broker.dispatch.shared import SharedDispatcher
@@ -22,6 +21,7 @@ from engine.managed.writing.appender import Appender
 from engine.metadata import paths
 from engine.metadata.session import EXPIRE_FRACTION, SessionStore
 from engine.metadata.store import NoNodeError
+from engine.net.requests import Requests
 from engine.ownership import owner
 from tests.sim.plants.planting import Patches
 
@@ -224,9 +224,9 @@ class _Forgetful:
 
 def refused_consumer_is_stranded() -> Patches:
     """A C++ client whose SUBSCRIBE is refused is not sent away, and waits on its connection for ever."""
-    real = Session._start
+    real = Requests.answer_later
 
-    def start(self: Session, answer: Any, request_id: int, again: bytes = b"") -> None:
+    def answer_later(self: Requests, answer: Any, request_id: int, again: bytes = b"") -> None:
         real(self, answer, request_id)
 
-    return [(Session, "_start", start)]
+    return [(Requests, "answer_later", answer_later)]

@@ -21,7 +21,9 @@ BASICS = (
 
 def families(bench: B.Bench) -> dict[str, list[tuple[dict[str, str], float]]]:
     """Samples by family."""
-    page = metrics_page(bench.registry, Sessions(bench.registry), IDENTITY).decode()
+    page = metrics_page(
+        bench.registry, Sessions(bench.registry.context, bench.registry), IDENTITY
+    ).decode()
     return {
         family.name: [(sample.labels, sample.value) for sample in family.samples]
         for family in text_string_to_metric_families(page)

@@ -1,19 +1,21 @@
 """A request always gets an answer while its connection lasts."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engine.base.names import TopicName
-from engine.broker.connection.session import Session
+from engine.broker.connection import consume, lookups, produce
+from engine.broker.connection.session import TRANSACTIONS, Session
 from engine.broker.errors import ConsumerBusy, NotAllowed, PersistenceError, ServiceNotReady
 from engine.broker.topics.topic import Topic
 from engine.metadata.store import StoreUnavailableError
+from engine.net import handshake, keepalive
 from engine.wire import client_commands as say
-from engine.wire import commands, frames
+from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.states import REQUESTS, CommandType
 from tests.support.broker_bench import NAME, opened
 
 
@@ -21,11 +23,11 @@ async def test_a_request_whose_work_is_cancelled_by_others_is_told_to_try_again(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path) as bench:
-        session = Session(bench.registry, lambda ended: None)
+        session = Session(bench.registry.context, bench.registry, lambda ended: None)
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
         shared: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        session._start(asyncio.shield(shared), 7)
+        session.answer_later(asyncio.shield(shared), 7)
         await asyncio.sleep(0)
         shared.cancel()
         async with asyncio.timeout(120):
@@ -54,7 +56,7 @@ async def test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come
     tmp_path: Path, client: str, refusal: BaseException, answers: list[str]
 ) -> None:
     async with opened(tmp_path) as bench:
-        session = Session(bench.registry, lambda ended: None)
+        session = Session(bench.registry.context, bench.registry, lambda ended: None)
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
 
@@ -73,67 +75,11 @@ async def test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come
         session.closed(None)
 
 
-async def test_only_the_answer_to_the_ping_proves_that_a_client_is_there(tmp_path: Path) -> None:
-    """Not what it sent before it went: its end may be right behind that."""
-    async with opened(tmp_path) as bench:
-        session = Session(bench.registry, lambda ended: None)
-        sent = bytearray()
-        session.send = sent.extend  # type: ignore[method-assign, assignment]
-        hear(session, say.connect("Pulsar-Go"))
-
-        gone = asyncio.ensure_future(session.is_alive())
-        await asyncio.sleep(0)
-        hear(session, commands.ping())
-        await asyncio.sleep(0)
-        assert not gone.done()
-        session.closed(None)
-        assert await gone is False
-
-
-async def test_an_answer_to_an_earlier_ping_proves_nothing_and_one_to_each_is_proof(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path) as bench:
-        session = Session(bench.registry, lambda ended: None)
-        sent = bytearray()
-        session.send = sent.extend  # type: ignore[method-assign, assignment]
-        hear(session, say.connect("Pulsar-Go"))
-        session._keep_alive()
-
-        asked = asyncio.ensure_future(session.is_alive())
-        await asyncio.sleep(0)
-        hear(session, commands.pong())
-        await asyncio.sleep(0)
-        assert not asked.done()
-        hear(session, commands.pong())
-        assert await asked is True
-        session.closed(None)
-
-
-@pytest.mark.parametrize("heard", [True, False])
-async def test_a_client_too_busy_for_the_ping_is_taken_for_alive_and_a_silent_one_is_not(
-    tmp_path: Path, heard: bool
-) -> None:
-    async with opened(tmp_path) as bench:
-        settings = replace(bench.registry.settings, connection_liveness_check_timeout_millis=0)
-        bench.registry.settings = settings
-        session = Session(bench.registry, lambda ended: None)
-        session.send = lambda data: None  # type: ignore[method-assign]
-        ends: list[object] = []
-        session.abort = ends.append  # type: ignore[method-assign, assignment]
-        hear(session, say.connect("Pulsar-Go"))
-
-        asked = asyncio.ensure_future(session.is_alive())
-        await asyncio.sleep(0)
-        if heard:
-            hear(session, commands.ping())
-        assert await asked is heard
-        assert len(ends) == (not heard)
-        session.closed(None)
-
-
-def hear(session: Session, data: bytes) -> None:
-    session.received(data, 0, len(data))
+def test_every_request_of_the_protocol_has_its_family() -> None:
+    families = (handshake, keepalive, produce, consume, lookups)
+    done = [*(kind for family in families for kind in family.ROUTES), *TRANSACTIONS]
+    by_run = {CommandType.SEND}
+    assert sorted(done) == sorted({CommandType.CONNECT, *REQUESTS} - by_run)
 
 
 def _commands(sent: bytearray) -> list[pb.BaseCommand]:

@@ -23,8 +23,7 @@ class Burst:
 
     def __init__(self, bench: Bench) -> None:
         self.client = Client()
-        self.client.registry = bench.registry  # type: ignore[attr-defined]
-        self.commands = ProduceCommands(self.client)  # type: ignore[arg-type]
+        self.commands = ProduceCommands(self.client, bench.registry.context, bench.registry)
 
     async def join(self, producer_id: int, topic: Topic) -> Producer:
         producer = Producer(self.client, producer_id, f"p{producer_id}", topic, now_ms=0)

@@ -232,30 +232,22 @@ async def test_who_subscribes_during_a_deletion_waits_for_its_end_and_holds_nobo
     await durable(bench)
 
 
-class Connection(Client):
-    """A session as far as its consumers know it."""
-
-    closing = False
-
-    def __init__(self, bench: Bench) -> None:
-        super().__init__()
-        self.registry = bench.registry
-
-
 async def test_after_a_failed_unsubscribe_the_client_is_told_to_come_again(
     bench: Bench, away: Away
 ) -> None:
-    connection = Connection(bench)
-    commands = ConsumeCommands(connection)  # type: ignore[arg-type]
+    connection = Client()
+    commands = ConsumeCommands(connection, bench.registry.context, bench.registry)
     asked = pb.CommandSubscribe(
         topic=str(NAME), subscription="s", subType=SHARED.value, consumer_id=7, request_id=1
     )
-    await commands.subscribe(asked)
+    commands.subscribe(asked)
+    await connection.answers.pop()
     away.now(lost_answer=False)
     with pytest.raises(ServiceNotReady):
         await commands.unsubscribe(pb.CommandUnsubscribe(consumer_id=7, request_id=2))
     assert connection.kinds == [], "the refusal goes first"
     await until(lambda: connection.kinds == ["CLOSE_CONSUMER"])
     away.over()
-    await commands.subscribe(asked)
+    commands.subscribe(asked)
+    await connection.answers.pop()
     assert len(bench.subscription.consumers) == 1

@@ -1,0 +1,93 @@
+"""Who gives no sign of life is cut off; who cannot be heard, or answers late, is not."""
+
+import asyncio
+
+import pytest
+
+from engine.net.keepalive import KeepAlive
+from tests.support.lines import Line
+
+pytestmark = pytest.mark.virtual_time
+SILENT = ["aborted: no answer to PING"]
+
+
+def started() -> tuple[Line, KeepAlive]:
+    line = Line()
+    keepalive = KeepAlive(line, 10.0)
+    keepalive.start()
+    return line, keepalive
+
+
+async def test_silence_for_a_whole_interval_after_a_ping_ends_the_connection() -> None:
+    line, _ = started()
+    await asyncio.sleep(15)
+    assert line.kinds() == ["PING"]
+    assert line.ends == []
+    await asyncio.sleep(10)
+    assert line.ends == SILENT
+
+
+async def test_anything_heard_is_a_sign_of_life() -> None:
+    line, keepalive = started()
+    for _ in range(5):
+        await asyncio.sleep(10.5)
+        keepalive.heard()
+    assert line.kinds() == ["PING"] * 5
+    assert line.ends == []
+
+
+@pytest.mark.parametrize("released_after_s", [3, 12])
+async def test_silence_of_a_connection_that_is_not_read_says_nothing(released_after_s: int) -> None:
+    line, _ = started()
+    await asyncio.sleep(11)
+    line.hold("test")
+    await asyncio.sleep(released_after_s)
+    line.release("test")
+    await asyncio.sleep(20 - 11 - released_after_s + 10.5)
+    assert line.ends == ([] if released_after_s == 12 else SILENT)
+
+
+async def test_only_the_answer_to_the_ping_proves_that_somebody_is_there() -> None:
+    """Not what was sent before the end, which may be right behind."""
+    _, keepalive = started()
+    gone = asyncio.ensure_future(keepalive.is_alive(5.0))
+    await asyncio.sleep(1)
+    keepalive.heard()
+    await asyncio.sleep(1)
+    assert not gone.done()
+    keepalive.stop()
+    assert await gone is False
+
+
+async def test_an_answer_to_an_earlier_ping_proves_nothing_and_one_to_each_is_proof() -> None:
+    line, keepalive = started()
+    await asyncio.sleep(11)
+    asked = asyncio.ensure_future(keepalive.is_alive(5.0))
+    await asyncio.sleep(1)
+    assert line.kinds() == ["PING", "PING"]
+    keepalive.pong(None)
+    await asyncio.sleep(1)
+    assert not asked.done()
+    keepalive.pong(None)
+    assert await asked is True
+
+
+@pytest.mark.parametrize("heard", [True, False])
+async def test_who_is_too_busy_for_the_ping_is_taken_for_alive_and_who_is_silent_is_not(
+    heard: bool,
+) -> None:
+    line, keepalive = started()
+    asked = asyncio.ensure_future(keepalive.is_alive(5.0))
+    await asyncio.sleep(1)
+    if heard:
+        keepalive.heard()
+    assert await asked is heard
+    assert line.ends == ([] if heard else ["aborted: no sign of life when asked for one"])
+
+
+async def test_a_connection_that_is_not_read_is_taken_for_alive() -> None:
+    line, keepalive = started()
+    line.hold("test")
+    assert await keepalive.is_alive(5.0) is True
+    line.close()
+    assert await keepalive.is_alive(5.0) is False
