@@ -17,7 +17,7 @@ from typing import Any
 from gateway.standalone.control import NotRunningError, ask
 from gateway.standalone.plan import control_socket
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PORTS = ("ZOOKEEPER", "REDIS", "HTTP", "SPARK", "BROKER", "BROKER_HTTP", "BOOKIE", "BOOKIE_HTTP")
 
 
