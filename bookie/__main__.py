@@ -13,14 +13,14 @@ from dataclasses import fields
 from pathlib import Path
 
 from bookie.server import Bookie
-from bookie.settings import BookieSettings, SettingsError
+from bookie.settings import BookieSettings
 from bookie.storage.files import SystemDisk, ThreadLane
 from engine.base import log as logs
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.loop import EventLoop
-from engine.base.settings_file import SettingsFileError, read_settings, settings_path
+from engine.base.settings_file import SettingsError, read_settings, settings_path
 from engine.net.network import LoopNetwork
 
 log = logging.getLogger("bookie")
@@ -50,10 +50,7 @@ def load_settings(
 
     Raises SettingsError naming the setting.
     """
-    try:
-        _, values = read_settings(environment, directory, TABLE)
-    except SettingsFileError as error:
-        raise SettingsError(str(error)) from error
+    _, values = read_settings(environment, directory, TABLE)
     kinds = {field.name: field.type for field in fields(BookieSettings)}
     for name, value in values.items():
         if name not in kinds:

@@ -25,7 +25,7 @@ from engine.wire import bookie_commands as wire
 from engine.wire.bookie_kernels import AddRun
 from engine.wire.kernels import build_add_replies
 
-FAVOURED = wire.RECOVERY_ADD | wire.HIGH_PRIORITY
+PRIORITY_FLAGS = wire.RECOVERY_ADD | wire.HIGH_PRIORITY
 """Flags of adds that a read-only bookie takes while it has room."""
 LAC_OFFSET = 16
 """Where an entry's header holds the last confirmed entry."""
@@ -100,7 +100,7 @@ class Adds:
             self._press(connection, held=refused < len(runs))
 
     def _accept(self, run: AddRun) -> Code:
-        if self._read_only and not (run.flags & FAVOURED and self._has_room()):  # (I31)
+        if self._read_only and not (run.flags & PRIORITY_FLAGS and self._has_room()):  # (I31)
             return Code.READ_ONLY
         return self._ledgers.add(
             Run(run.buf, run.ledger_id, run.first_entry, run.offsets, run.stop, run.master_key),
@@ -157,13 +157,13 @@ class Adds:
         frame: bytes,
         *,
         recovery: bool,
-        favoured: bool,
+        priority: bool,
         done: Done,
         argument: Any,
     ) -> None:
         """The add in one whole V2 frame, wherever it came from: stored and journalled as those of ``runs`` are."""
         code = Code.READ_ONLY
-        if not self._read_only or (favoured and self._has_room()):
+        if not self._read_only or (priority and self._has_room()):
             [run] = cut_frames(frame)
             code = self._ledgers.add(run, recovery=recovery)
         if code != Code.OK:

@@ -15,7 +15,7 @@ from bookie.storage.codes import Code
 from bookie.storage.journal.journal import Journal
 from bookie.storage.journal.journal_format import Kind, fence_record
 from bookie.storage.ledgers import Ledgers
-from bookie.storage.reads import ReadQueue, Request
+from bookie.storage.reads import QueuedRead, ReadQueue
 from bookie.storage.runs import MASTER_KEY_BYTES
 
 LAST = -1
@@ -150,7 +150,7 @@ class EntryReads:
             return
         connection.read_begun()
         rest = (connection, ledger_id, done, argument)
-        self._reads.put(Request(ledger_id, first, entries_max, bytes_max, self._stored, rest))
+        self._reads.put(QueuedRead(ledger_id, first, entries_max, bytes_max, self._stored, rest))
 
     def _stored(self, rest: Any, code: Code, entries: list[bytes]) -> None:
         connection, ledger_id, done, argument = rest

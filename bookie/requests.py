@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from bookie.adds import FAVOURED, Adds
+from bookie.adds import PRIORITY_FLAGS, Adds
 from bookie.connection import BookieConnection
 from bookie.entry_reads import EntryReads
 from bookie.lac_waiters import LacWaiters
@@ -121,12 +121,12 @@ class Requests:
         code = Code.BAD_REQUEST
         if add.version not in VERSIONS:
             code = Code.BAD_VERSION
-        elif add.ledger_id >= 0 and add.entry_id >= 0 and not add.flags & ~FAVOURED:
+        elif add.ledger_id >= 0 and add.entry_id >= 0 and not add.flags & ~PRIORITY_FLAGS:
             self._adds.one(
                 connection,
                 frame,
                 recovery=bool(add.flags & wire.RECOVERY_ADD),
-                favoured=bool(add.flags & FAVOURED),
+                priority=bool(add.flags & PRIORITY_FLAGS),
                 done=self._odd_added,
                 argument=(connection, add),
             )

@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 
 from engine.base.addresses import is_loopback
+from engine.base.settings_file import SettingsError
 
 MIB = 1 << 20
-
-
-class SettingsError(ValueError):
-    """A setting makes no sense; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)

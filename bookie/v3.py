@@ -125,7 +125,7 @@ class V3Requests:
                 add.ledgerId, add.entryId, key, body, v2.RECOVERY_ADD if recovery else 0
             ),
             recovery=recovery,
-            favoured=recovery or request.header.priority > 0,
+            priority=recovery or request.header.priority > 0,
             done=self._added,
             argument=(connection, request),
         )

@@ -13,11 +13,12 @@ from engine.base import log as logs
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.loop import EventLoop
+from engine.base.settings_file import SettingsError
 from engine.metadata.layout import LayoutError
 from engine.metadata.store import StoreUnavailableError
 from engine.metadata.zookeeper import connect
 from engine.net.network import LoopNetwork
-from engine.settings import Settings, SettingsError, load
+from engine.settings import Settings, load
 from engine.wiring import build_broker
 
 USAGE = "usage: python -m engine broker"

@@ -14,8 +14,8 @@ from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.base.errors import MagnetarError, MisuseError
-from engine.base.settings_file import SettingsFileError, read_settings, settings_path
+from engine.base.errors import MisuseError
+from engine.base.settings_file import SettingsError, read_settings, settings_path
 from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
 from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
@@ -32,10 +32,6 @@ _PORT_MAX = 65535
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 T = TypeVar("T")
-
-
-class SettingsError(MagnetarError):
-    """A setting is unknown, unreadable or out of range. The process must not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +72,10 @@ class _Source:
             if name.startswith(PREFIX)
         }
         self._path = settings_path(environ, directory)
-        self._file = self._read(environ, directory)
+        shared, own = read_settings(environ, directory, TABLE)
+        self._file = {**shared, **own}
         self._known: set[str] = set()
         self._offset = _whole(OFFSET, self._value(OFFSET, 0), 0, _PORT_MAX)
-
-    def _read(self, environ: Mapping[str, str], directory: Path) -> dict[str, Any]:
-        try:
-            shared, own = read_settings(environ, directory, TABLE)
-        except SettingsFileError as error:
-            raise SettingsError(str(error)) from error
-        return {**shared, **own}
 
     def _value(self, name: str, default: Any) -> Any:
         return self._environ.get(name, self._file.get(name, default))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from engine.auth.internal import load_token
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.broker.service import BrokerService, Foundation
+from engine.broker.service import BrokerResources, BrokerService
 from engine.ledger.client import LedgerClient
 from engine.managed.factory import ManagedLedgerFactory
 from engine.metadata.store import MetadataStore
@@ -29,7 +29,7 @@ def build_broker(
         settings=replace(settings.managed, cache_bytes_max=cache_bytes),
     )
     return BrokerService(
-        Foundation(
+        BrokerResources(
             node=settings.node,
             data_path=settings.data_path,
             ledger_config=settings.defaults.config,

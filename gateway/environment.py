@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-from engine.base.settings_file import SettingsFileError, read_settings, settings_path
+from engine.base.settings_file import SettingsError, read_settings, settings_path
 
 TABLE = "gateway"
 
@@ -36,24 +36,24 @@ class Environment:
     ) -> "Environment":
         """Read ``MAGNETAR_*`` variables and, below them, ``magnetar.toml`` in ``directory`` (default: where we were
         started). Raises ImproperlyConfigured naming the setting and the rule it breaks."""
-        said = _Said.of(
+        given = _Given.of(
             os.environ if environ is None else environ, directory or Path.cwd(), SETTINGS
         )
-        offset = said.number("port_offset", 0, 0, 50000)
-        zookeeper_port = said.number("zookeeper_port", 2181 + offset, 1, 65535)
-        if said.flag("authentication_enabled"):
+        offset = given.number("port_offset", 0, 0, 50000)
+        zookeeper_port = given.number("zookeeper_port", 2181 + offset, 1, 65535)
+        if given.flag("authentication_enabled"):
             # Nobody could sign in, and the WebSocket endpoints would not ask.
             raise ImproperlyConfigured("authentication_enabled is not supported yet")
-        extra_hosts = [host for host in said.text("allowed_hosts").split(",") if host]
+        extra_hosts = [host for host in given.text("allowed_hosts").split(",") if host]
         return cls(
-            data_dir=Path(said.text("data_dir") or root / "data").absolute(),
-            http_port=said.number("http_port", 8080 + offset, 1, 65535),
-            broker_port=said.number("broker_port", 6650 + offset, 1, 65535),
-            metadata_url=said.text("metadata_url") or f"zk:127.0.0.1:{zookeeper_port}",
-            redis_url=said.text("redis_url") or None,
-            cluster_name=said.text("cluster_name") or "standalone",
-            internal_token=said.text("internal_token"),
-            secret_key=said.text("secret_key") or None,
+            data_dir=Path(given.text("data_dir") or root / "data").absolute(),
+            http_port=given.number("http_port", 8080 + offset, 1, 65535),
+            broker_port=given.number("broker_port", 6650 + offset, 1, 65535),
+            metadata_url=given.text("metadata_url") or f"zk:127.0.0.1:{zookeeper_port}",
+            redis_url=given.text("redis_url") or None,
+            cluster_name=given.text("cluster_name") or "standalone",
+            internal_token=given.text("internal_token"),
+            secret_key=given.text("secret_key") or None,
             allowed_hosts=(*LOOPBACK_HOSTS, *extra_hosts),
             authentication_enabled=False,
         )
@@ -66,16 +66,16 @@ SETTINGS = frozenset(field.name for field in fields(Environment)) | {
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Given:
     """What was set, by setting name, as text; an empty text counts as not set."""
 
     values: Mapping[str, str]
 
     @classmethod
-    def of(cls, environ: Mapping[str, str], directory: Path, known: frozenset[str]) -> "_Said":
+    def of(cls, environ: Mapping[str, str], directory: Path, known: frozenset[str]) -> "_Given":
         try:
             shared, own = read_settings(environ, directory, TABLE)
-        except SettingsFileError as error:
+        except SettingsError as error:
             raise ImproperlyConfigured(str(error)) from error
         for name in sorted(own.keys() - known):
             path = settings_path(environ, directory)

@@ -25,7 +25,7 @@ BATCH_ENTRY_OVERHEAD = 4
 """Bytes that each entry costs beside itself in a range's budget."""
 
 
-class Request(NamedTuple):
+class QueuedRead(NamedTuple):
     """Entries from ``first`` on: at most ``entries_max`` (0: unbounded) and ``bytes_max``, but the first always.
 
     ``done(argument, code, entries)`` is called on the loop; ``code`` is about the first entry.
@@ -163,7 +163,7 @@ class StoredEntries:
                 return Code.IO, []
         return (Code.OK, entries) if entries else (Code.NO_ENTRY, [])
 
-    def answer(self, requests: list[Request]) -> list[tuple[Code, list[bytes]]]:
+    def answer(self, requests: list[QueuedRead]) -> list[tuple[Code, list[bytes]]]:
         """Answers in the order of the requests. What was near in an earlier job may have moved by now."""
         self._near = None
         return [
@@ -192,11 +192,11 @@ class ReadQueue:
         self._entries = entries
         self._lane = lane
         self._on_error = on_error
-        self._requests: list[Request] = []
+        self._requests: list[QueuedRead] = []
         self._busy = False
         self.pending = 0
 
-    def put(self, request: Request) -> None:
+    def put(self, request: QueuedRead) -> None:
         self._requests.append(request)
         self.pending += 1
         if not self._busy:
@@ -210,7 +210,7 @@ class ReadQueue:
 
     def _answered(
         self,
-        requests: list[Request],
+        requests: list[QueuedRead],
         answers: list[tuple[Code, list[bytes]]] | None,
         error: BaseException | None,
     ) -> None:

@@ -5,13 +5,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.base.errors import MagnetarError
+
 VARIABLE = "MAGNETAR_CONFIG"
 """Names another file, which must then exist."""
 DEFAULT = "magnetar.toml"
 
 
-class SettingsFileError(Exception):
-    """The file is missing though it was named, or cannot be read; the message is one line."""
+class SettingsError(MagnetarError, ValueError):
+    """The file is missing though it was named, or cannot be read; or a setting is unknown, unreadable, out of range.
+
+    The message is one line, naming it. The process must not start.
+    """
 
 
 def settings_path(environ: Mapping[str, str], directory: Path) -> Path:
@@ -24,20 +29,20 @@ def read_settings(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Keys at the top level, which all processes share, and those in ``[table]``; both empty without a file.
 
-    Raises SettingsFileError.
+    Raises SettingsError.
     """
     path = settings_path(environ, directory)
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if VARIABLE in environ:
-            raise SettingsFileError(f"{VARIABLE} names {path}, which is missing") from None
+            raise SettingsError(f"{VARIABLE} names {path}, which is missing") from None
         return {}, {}
     except (OSError, ValueError) as error:
-        raise SettingsFileError(f"cannot read {path}: {error}") from error
+        raise SettingsError(f"cannot read {path}: {error}") from error
     own = document.get(table, {})
     if not isinstance(own, dict):
-        raise SettingsFileError(f"{path}: [{table}] must be a table")
+        raise SettingsError(f"{path}: [{table}] must be a table")
     # Other tables belong to the other programs of the instance.
     shared = {key: value for key, value in document.items() if not isinstance(value, dict)}
     return shared, own

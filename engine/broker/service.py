@@ -17,11 +17,11 @@ from engine.base.names import BundleName, TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.administration.admin_http import AdminPages
 from engine.broker.administration.metrics_page import metrics_page
-from engine.broker.administration.operations import BrokerOperations, Parts
+from engine.broker.administration.operations import BrokerOperations, Collaborators
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
+from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
-from engine.broker.control.static_ownership import Placement
 from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
 from engine.broker.settings import DataPathSettings, NodeSettings
 from engine.broker.topics.registry import TopicRegistry
@@ -39,14 +39,14 @@ from engine.metadata.store import (
 from engine.net.http import HttpServer, Request, Response
 from engine.net.network import Network, Server
 from engine.ownership.owner import BundleOwnership, OwnerRecord
-from engine.ownership.registration import BrokerRecord, Registration
+from engine.ownership.registration import BrokerRecord, BrokerRegistration
 
 VERSION = "4.0.8"
 """The Apache Pulsar release whose contracts this broker speaks; clients see it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Foundation:
+class BrokerResources:
     """What a broker stands on, made by wiring."""
 
     node: NodeSettings
@@ -66,7 +66,7 @@ class Running:
 
     def __init__(
         self,
-        base: Foundation,
+        base: BrokerResources,
         record: BrokerRecord,
         instance: int,
         on_lost: Callable[[list[BundleName]], None],
@@ -74,8 +74,8 @@ class Running:
         owner = OwnerRecord(record.service_url, record.web_url)
         self.ownership = BundleOwnership(base.store, owner, on_lost)
         self.catalog = Catalog(base.store, base.node)
-        self.placement = Placement(base.store, self.ownership, record)
-        owned: Ownership = self.placement
+        self.assignment = BundleAssignment(base.store, self.ownership, record)
+        owned: Ownership = self.assignment
         namespaces: Namespaces = self.catalog
         self.identity = BrokerIdentity(base.node.cluster_name, record.id, instance)
         self.registry = TopicRegistry(
@@ -87,17 +87,17 @@ class Running:
         )
         self.sessions = Sessions(self.registry.context, self.registry)
         self.operations = BrokerOperations(
-            Parts(
+            Collaborators(
                 store=base.store,
                 clock=base.clock,
                 record=record,
                 registry=self.registry,
-                placement=self.placement,
+                assignment=self.assignment,
                 ownership=self.ownership,
                 catalog=self.catalog,
             )
         )
-        self.registration = Registration(base.store, record)
+        self.registration = BrokerRegistration(base.store, record)
 
     async def close(self) -> None:
         """Stop everything without handing over."""
@@ -110,8 +110,8 @@ class Running:
 class BrokerService:
     """``start`` once, then ``drain`` once. ``ready`` is true while clients are served."""
 
-    def __init__(self, foundation: Foundation) -> None:
-        self._base = foundation
+    def __init__(self, resources: BrokerResources) -> None:
+        self._base = resources
         self._tasks = TaskScope("broker")
         self._log = bound(__name__)
         self._listener: Server | None = None

@@ -67,7 +67,7 @@ class InvalidPositionError(ManagedLedgerError):
     """A position lies behind the last entry."""
 
 
-class RecordFormatError(ManagedLedgerError):
+class StoredRecordError(ManagedLedgerError):
     """A stored record cannot be read; the message names record and field."""
 
 

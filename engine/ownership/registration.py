@@ -109,7 +109,7 @@ async def claim(store: MetadataStore, path: str, value: bytes, mine: bytes | Non
     raise StoreUnavailableError(f"{path} keeps changing")
 
 
-class Registration:
+class BrokerRegistration:
     """Keeps one broker listed. ``renew`` after start and after each new session."""
 
     def __init__(self, store: MetadataStore, record: BrokerRecord) -> None:

@@ -84,4 +84,7 @@ async def _partitions(store: MetadataStore, topic: TopicName) -> int:
         )
     except NoNodeError:
         return 0
-    return records.PartitionedTopic.decode(value).partitions
+    count = records.decode_json(value, f"partitioned topic {topic}").get("partitions", 0)
+    if not isinstance(count, int):
+        raise records.RecordFormatError(f"partitioned topic {topic}: {count!r} is no number")
+    return count

@@ -7,7 +7,7 @@ from engine.base.ids import Position
 from engine.base.names import NamespaceName
 from engine.ledger import ledger_metadata
 from engine.ledger.errors import MetadataFormatError
-from engine.managed.errors import RecordFormatError as ManagedFormatError
+from engine.managed.errors import StoredRecordError
 from engine.managed.positions import LedgerSpan
 from engine.managed.stored.records import CursorRecord, CursorState, LogRecord, put_common
 from engine.metadata import prototext, records
@@ -88,13 +88,6 @@ def racks(data: bytes) -> None:
         assert rack.startswith("/")
 
 
-def namespace(data: bytes) -> None:
-    policies = records.NamespacePolicies.decode(data)
-    assert len(policies.bundles.ranges) <= records.BUNDLES_MAX
-    assert isinstance(policies.replication_clusters, list)
-    policies.encode()
-
-
 def cursor_state(data: bytes) -> None:
     CursorState.decode(data)
 
@@ -151,20 +144,6 @@ JSON = [
     b"0.5",
     b"[" * 3000,
 ]
-JSON_SEEDS = {
-    records.Tenant: [b'{"adminRoles":["adm"],"allowedClusters":["standalone"]}'],
-    records.Cluster: [b'{"brokerServiceUrl":"pulsar://h:1","brokerClientTlsEnabled":false}'],
-    records.LocalPolicies: [
-        b'{"bundles":{"boundaries":["0x00000000","0xffffffff"],"numBundles":1},"migrated":false}',
-        b'{"bundles":{"numBundles":4}}',
-    ],
-    records.PartitionedTopic: [b'{"partitions":3,"deleted":false,"properties":{"a":"b"}}'],
-    records.BundleOwner: [
-        b'{"nativeUrl":"pulsar://h:1","httpUrl":"http://h:2","disabled":false,"advertisedListeners":{}}'
-    ],
-    records.LoadReport: [b'{"webServiceUrl":"http://h:1","numTopics":3,"lastStats":{}}'],
-    records.Leader: [b'{"brokerId":"h:1","serviceUrl":"http://h:1"}'],
-}
 COOKIE = b'5\nbookieHost: "127.0.0.1:1"\njournalDir: "/a"\nledgerDirs: "1\\t/b"\ninstanceId: "97d9-\\001"\n'
 REGISTRATION = bytes.fromhex(
     "32230a06626f6f6b696510b390011a093132372e302e302e31220a626f6f6b69652d727063"
@@ -199,20 +178,9 @@ METADATA: tuple[Target, ...] = (
         (RecordFormatError,),
         words=JSON,
     ),
-    Target(
-        "namespace policies",
-        namespace,
-        [b'{"bundles":{"numBundles":4},"replication_clusters":["c"],"deleted":true}'],
-        (RecordFormatError,),
-        words=JSON,
-    ),
-    *(
-        Target(kind.__name__, record(kind), seeds, (RecordFormatError,), words=JSON)
-        for kind, seeds in JSON_SEEDS.items()
-    ),
-    Target("topic records", record(LogRecord), topic_seeds(), (ManagedFormatError,)),
-    Target("cursor records", record(CursorRecord), cursor_seeds(), (ManagedFormatError,)),
-    Target("cursor snapshots", cursor_state, snapshot_seeds(), (ManagedFormatError,)),
+    Target("topic records", record(LogRecord), topic_seeds(), (StoredRecordError,)),
+    Target("cursor records", record(CursorRecord), cursor_seeds(), (StoredRecordError,)),
+    Target("cursor snapshots", cursor_state, snapshot_seeds(), (StoredRecordError,)),
     Target(
         "bundles of a namespace",
         bundles,
@@ -223,7 +191,9 @@ METADATA: tuple[Target, ...] = (
     Target(
         "bundle owners",
         lambda data: bytes_of(OwnerRecord.decode(data).encode()),
-        JSON_SEEDS[records.BundleOwner],
+        [
+            b'{"nativeUrl":"pulsar://h:1","httpUrl":"http://h:2","disabled":false,"advertisedListeners":{}}'
+        ],
         (ValueError,),
         words=JSON,
     ),

@@ -282,7 +282,7 @@ EDITS = (
     Edit(
         "read-only-takes-adds",
         "bookie/adds.py::Adds._accept",
-        "run.flags & FAVOURED and self._has_room()",
+        "run.flags & PRIORITY_FLAGS and self._has_room()",
         "self._has_room()",
         (
             "unit/bookie/test_disks.py::test_adds_are_refused_while_a_crash_can_still_be_replayed_and_space_be_freed",

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.settings import SettingsError, load
+from engine.base.settings_file import SettingsError
+from engine.settings import load
 
 
 def test_defaults_hold_without_file_and_environment(tmp_path: Path) -> None:

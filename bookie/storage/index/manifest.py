@@ -26,7 +26,7 @@ _LOG = Struct(">IQ")
 HEADER_BYTES = _FILE.size + _CRC.size
 
 
-class Kind(IntEnum):
+class _Kind(IntEnum):
     LEDGER = 1
     LOG = 2
     LIMBO = 3
@@ -64,26 +64,26 @@ def encode_header(number: int) -> bytes:
     return head + _CRC.pack(crc32c(head))
 
 
-def _record(kind: Kind, body: bytes) -> bytes:
+def _record(kind: _Kind, body: bytes) -> bytes:
     crc = crc32c(body, crc32c(bytes((kind,))))
     return _HEAD.pack(kind, len(body), crc) + body
 
 
 def encode_ledger(record: LedgerRecord) -> bytes:
-    return _record(Kind.LEDGER, _LEDGER.pack(record.ledger_id) + record.encode())
+    return _record(_Kind.LEDGER, _LEDGER.pack(record.ledger_id) + record.encode())
 
 
 def encode_forgotten(ledger_id: int) -> bytes:
-    return _record(Kind.LEDGER, _LEDGER.pack(ledger_id))
+    return _record(_Kind.LEDGER, _LEDGER.pack(ledger_id))
 
 
 def encode_end(log_id: int, end: int) -> bytes:
     """``end`` 0: the log is about to be removed."""
-    return _record(Kind.LOG, _LOG.pack(log_id, end))
+    return _record(_Kind.LOG, _LOG.pack(log_id, end))
 
 
 def encode_limbo() -> bytes:
-    return _record(Kind.LIMBO, b"")
+    return _record(_Kind.LIMBO, b"")
 
 
 def decode(data: bytes, number: int) -> ManifestState:
@@ -96,16 +96,16 @@ def decode(data: bytes, number: int) -> ManifestState:
     pos = HEADER_BYTES
     for kind, body, stop in _records(data, pos):
         try:
-            if kind == Kind.LEDGER:
+            if kind == _Kind.LEDGER:
                 [ledger_id] = _LEDGER.unpack_from(body)
                 if len(body) > _LEDGER.size:
                     ledgers[ledger_id] = decode_ledger(ledger_id, body[_LEDGER.size :])
                 else:
                     ledgers.pop(ledger_id, None)
-            elif kind == Kind.LOG:
+            elif kind == _Kind.LOG:
                 log_id, end = _LOG.unpack(body)
                 ends[log_id] = end
-            elif kind == Kind.LIMBO:
+            elif kind == _Kind.LIMBO:
                 limbo = True
             else:
                 break
@@ -116,7 +116,7 @@ def decode(data: bytes, number: int) -> ManifestState:
 
 
 def _records(data: bytes, pos: int) -> Iterator[tuple[int, bytes, int]]:
-    """Kind, body and end of each record that verifies, up to the first that does not."""
+    """_Kind, body and end of each record that verifies, up to the first that does not."""
     while pos + _HEAD.size <= len(data):
         kind, size, crc = _HEAD.unpack_from(data, pos)
         stop = pos + _HEAD.size + size

@@ -16,8 +16,8 @@ from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.names import BundleName, NamespaceName, TopicName
 from engine.broker.administration import reports
 from engine.broker.administration.admin_http import MovedError
+from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
-from engine.broker.control.static_ownership import Placement
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import RESERVED_CURSORS, Topic
@@ -37,14 +37,14 @@ CAUGHT_UP = (
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Collaborators:
     """What the operations work on."""
 
     store: MetadataStore
     clock: Clock
     record: BrokerRecord
     registry: TopicRegistry
-    placement: Placement
+    assignment: BundleAssignment
     ownership: BundleOwnership
     catalog: Catalog
 
@@ -52,7 +52,7 @@ class Parts:
 class BrokerOperations:
     """See Operations for what each does."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Collaborators) -> None:
         self._parts = parts
         self._registry = parts.registry
 
@@ -60,7 +60,7 @@ class BrokerOperations:
 
     async def _here(self, name: TopicName) -> None:
         """Nothing when the topic's bundle is served here, taken now if it has no owner; else MovedError."""
-        place = await self._parts.placement.place(name, authoritative=False)
+        place = await self._parts.assignment.place(name, authoritative=False)
         if not place.here:
             raise MovedError(place.owner.http_url)
 
@@ -304,7 +304,7 @@ class BrokerOperations:
     # The broker
 
     async def lookup(self, args: api.OnTopic) -> JsonObject:
-        place = await self._parts.placement.place(args.name, authoritative=False)
+        place = await self._parts.assignment.place(args.name, authoritative=False)
         if place.chosen:
             raise MovedError(place.owner.http_url)
         url = place.owner.native_url

@@ -22,7 +22,7 @@ from engine.managed.errors import (
     ManagedLedgerClosedError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
-    RecordFormatError,
+    StoredRecordError,
 )
 from engine.managed.settings import LedgerConfig
 from engine.managed.stored.node import StoredNode
@@ -240,7 +240,7 @@ class CursorSet:
             raise CursorUnreadableError(
                 f"cursor {name} was not read within {limit_s:g} s"
             ) from None
-        except (LedgerError, RecordFormatError) as error:
+        except (LedgerError, StoredRecordError) as error:
             raise CursorUnreadableError(f"cursor {name} cannot be read: {error}") from error
         cursor = Cursor(owner, name, state.acks(owner.line), store, state.properties)
         self.by_name[name] = cursor

@@ -22,7 +22,7 @@ from engine.ledger.errors import (
 from engine.ledger.reading.reader import LedgerReader
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.cursors.cursor_ledger import CursorLedger
-from engine.managed.errors import ManagedLedgerFencedError, RecordFormatError
+from engine.managed.errors import ManagedLedgerFencedError, StoredRecordError
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.stored.node import StoredNode
 from engine.managed.stored.records import CursorRecord, CursorState
@@ -78,7 +78,7 @@ class CursorStore:
         """Become the owner of an existing cursor: its last state, from now on safe from the previous owner's writes.
 
         Raises NoNodeError (also for one whose deletion was cut off: it is finished), LedgerError when its ledger cannot
-        be read now, RecordFormatError, the store's errors.
+        be read now, StoredRecordError, the store's errors.
         """
         for _ in range(TAKE_ATTEMPTS):
             record = CursorRecord.decode(await self._node.read())
@@ -121,7 +121,7 @@ class CursorStore:
             try:
                 (run,) = await reader.read(entry, entry, 1)
                 return CursorState.decode(run.entry(0))
-            except (NoSuchEntryError, CorruptEntryError, RecordFormatError) as error:
+            except (NoSuchEntryError, CorruptEntryError, StoredRecordError) as error:
                 self._warn_lost(str(error))
         return None
 

@@ -8,7 +8,7 @@ import struct
 
 from google.protobuf.message import DecodeError
 
-from engine.managed.errors import RecordFormatError
+from engine.managed.errors import StoredRecordError
 from engine.wire import pulsar_pb2 as pb
 
 BROKER_METADATA = b"\x0e\x02"
@@ -16,7 +16,7 @@ CHECKSUM = b"\x0e\x01"
 
 
 def publish_time(entry: bytes) -> int:
-    """Milliseconds since the epoch, by the clock of the publisher. Raises RecordFormatError."""
+    """Milliseconds since the epoch, by the clock of the publisher. Raises StoredRecordError."""
     at = 0
     try:
         if entry[:2] == BROKER_METADATA:
@@ -27,7 +27,7 @@ def publish_time(entry: bytes) -> int:
         metadata = pb.MessageMetadata()
         metadata.ParseFromString(entry[at + 4 : at + 4 + size])
     except (struct.error, DecodeError) as error:
-        raise RecordFormatError(
+        raise StoredRecordError(
             f"entry of {len(entry)} bytes: no message metadata: {error}"
         ) from error
     return metadata.publish_time

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError, Message
 
 from engine.base.ids import Position
 from engine.managed.cursors.ack_state import AckState, bits_of, words_of
-from engine.managed.errors import RecordFormatError
+from engine.managed.errors import StoredRecordError
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.wire import mledger_pb2 as pb
 from engine.wire.texts import readable
@@ -70,7 +70,7 @@ class LogRecord:
 
     @classmethod
     def decode(cls, value: bytes) -> "LogRecord":
-        """Raises RecordFormatError. Empty bytes are a topic without ledgers."""
+        """Raises StoredRecordError. Empty bytes are a topic without ledgers."""
         info = pb.ManagedLedgerInfo()
         _parse(info, _unwrap(value))
         ledgers = []
@@ -121,7 +121,7 @@ class CursorState:
 
     @classmethod
     def decode(cls, value: bytes) -> "CursorState":
-        """From a PositionInfo. Raises RecordFormatError."""
+        """From a PositionInfo. Raises StoredRecordError."""
         info = pb.PositionInfo()
         _parse(info, value)
         ranges = _take_ranges(info.individualDeletedMessages)
@@ -170,7 +170,7 @@ class CursorRecord:
 
     @classmethod
     def decode(cls, value: bytes) -> "CursorRecord":
-        """Raises RecordFormatError."""
+        """Raises StoredRecordError."""
         info = pb.ManagedCursorInfo()
         _parse(info, _unwrap(value))
         at = Position(info.markDeleteLedgerId, info.markDeleteEntryId)
@@ -260,9 +260,9 @@ def _parse(message: Message, value: bytes) -> None:
         message.ParseFromString(value)
     except DecodeError as error:
         kind = type(message).__name__
-        raise RecordFormatError(f"{kind}: {len(value)} bytes cannot be parsed: {error}") from error
+        raise StoredRecordError(f"{kind}: {len(value)} bytes cannot be parsed: {error}") from error
     if not message.IsInitialized():
-        raise RecordFormatError(
+        raise StoredRecordError(
             f"{type(message).__name__}: {len(value)} bytes lack a required field"
         )
 
@@ -278,7 +278,7 @@ def _unwrap(value: bytes) -> bytes:
     if meta.compressionType == pb.NONE:
         return payload
     if meta.uncompressedSize < 0:
-        raise RecordFormatError(f"compressed record: uncompressedSize is {meta.uncompressedSize}")
+        raise StoredRecordError(f"compressed record: uncompressedSize is {meta.uncompressedSize}")
     # Late: seldom needed, and heavy.
     from engine.wire.compression import CompressionError, decompress
 
@@ -286,4 +286,4 @@ def _unwrap(value: bytes) -> bytes:
         # The records' numbers are those of messages.
         return decompress(meta.compressionType, payload, meta.uncompressedSize, RECORD_BYTES_MAX)
     except CompressionError as error:
-        raise RecordFormatError(f"compressed record: {error}") from error
+        raise StoredRecordError(f"compressed record: {error}") from error

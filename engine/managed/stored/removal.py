@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from engine.ledger.client import LedgerClient
-from engine.managed.errors import ManagedLedgerFencedError, RecordFormatError
+from engine.managed.errors import ManagedLedgerFencedError, StoredRecordError
 from engine.managed.stored.node import StoredNode
 from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.metadata.store import NoNodeError
@@ -47,7 +47,7 @@ async def discard_cursor(
         raise ManagedLedgerFencedError(f"the topic of {node.path} has another owner")
     try:
         record = CursorRecord.decode(value)
-    except RecordFormatError as error:
+    except StoredRecordError as error:
         log.warning("cursor ledger may leak node=%s error=%s", node.path, error)
         await node.delete()
         return

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from bookie.__main__ import load_settings, parse_arguments, split_metadata
-from bookie.settings import BookieSettings, SettingsError
+from bookie.settings import BookieSettings
+from engine.base.settings_file import SettingsError
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.ids import Position
-from engine.managed.errors import RecordFormatError
+from engine.managed.errors import StoredRecordError
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.stored.records import CursorRecord, CursorState, LogRecord
 from engine.wire import mledger_pb2 as pb
@@ -111,14 +111,14 @@ def test_compressed_records_are_read(kind: int) -> None:
 @pytest.mark.parametrize("size", [-1, 0, 1, 1 << 30])
 def test_false_sizes_of_compressed_records_are_refused(kind: int, size: int) -> None:
     payload = compress(kind, bytes.fromhex(TOPICS[2][0]))
-    with pytest.raises(RecordFormatError, match="compressed record"):
+    with pytest.raises(StoredRecordError, match="compressed record"):
         LogRecord.decode(wrapped(kind, size, payload))
 
 
 def test_garbage_is_named() -> None:
-    with pytest.raises(RecordFormatError, match="compressed record: ZSTD"):
+    with pytest.raises(StoredRecordError, match="compressed record: ZSTD"):
         LogRecord.decode(wrapped(pb.ZSTD, 1, b"x"))
-    with pytest.raises(RecordFormatError, match="ManagedCursorInfo"):
+    with pytest.raises(StoredRecordError, match="ManagedCursorInfo"):
         CursorRecord.decode(b"\xff\xff\xff")
 
 
@@ -126,7 +126,7 @@ def test_garbage_is_named() -> None:
 def test_whatever_is_stored_is_read_or_refused_by_name(value: bytes) -> None:
     for head in (b"", bytes.fromhex("0a0408202000"), b"\x47\x78\x00\x00\x00\x04\x08\x02\x10\x40"):
         for decode in (LogRecord.decode, CursorRecord.decode, CursorState.decode):
-            with contextlib.suppress(RecordFormatError):
+            with contextlib.suppress(StoredRecordError):
                 decode(head + value)
 
 

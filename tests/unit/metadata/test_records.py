@@ -1,38 +1,14 @@
 """Stored records against the bytes of a live Apache instance, and the layout of paths."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.metadata import paths
 from engine.metadata.prototext import escape, parse_text, unescape
-from engine.metadata.records import (
-    BookieRegistration,
-    BundleOwner,
-    Bundles,
-    Cluster,
-    Cookie,
-    Leader,
-    LoadReport,
-    LocalPolicies,
-    NamespacePolicies,
-    PartitionedTopic,
-    RecordFormatError,
-    Tenant,
-)
+from engine.metadata.records import BookieRegistration, Cookie, RecordFormatError
 
 LIVE = [
-    (Tenant, b'{"adminRoles":["adm"],"allowedClusters":["standalone"]}'),
-    (LocalPolicies, b'{"bundles":{"boundaries":["0x00000000","0x40000000","0x80000000","0xffffffff"],"numBundles":3},'
-     b'"bookieAffinityGroup":{"bookkeeperAffinityGroupPrimary":"g1"},"namespaceAntiAffinityGroup":"\\"aa\\"",'
-     b'"migrated":false}'),
-    (PartitionedTopic, b'{"partitions":3,"deleted":false}'),
-    (BundleOwner, b'{"nativeUrl":"pulsar://127.0.0.1:18250","httpUrl":"http://127.0.0.1:18200","disabled":false,'
-     b'"advertisedListeners":{}}'),
-    (Leader, b'{"brokerId":"127.0.0.1:18200","serviceUrl":"http://127.0.0.1:18200"}'),
-    (Cluster, b'{"brokerServiceUrl":"pulsar://127.0.0.1:18250","brokerClientTlsEnabled":false}'),
     (Cookie, b'5\nbookieHost: "127.0.0.1:18483"\njournalDir: "/data/d3/j"\nledgerDirs: "1\\t/data/d3/l"\n'
      b'instanceId: "97d9d3a3-9b22-42bb-8972-777b8ca6f52c"\n'),
     (Cookie, b'5\nbookieHost: "bk0test"\njournalDir: "/data/d2/bk0"\nledgerDirs: "1\\t/data/d2/bk0"\n'),
@@ -46,30 +22,6 @@ def test_live_records_round_trip_byte_for_byte(record: type, data: bytes) -> Non
     assert record.decode(data).encode() == data  # type: ignore[attr-defined]
 
 
-def test_new_namespace_policies_are_what_a_live_cluster_writes() -> None:
-    live = (
-        b'{"auth_policies":{"namespace_auth":{},"destination_auth":{},"subscription_auth_roles":{}},'
-        b'"replication_clusters":["c3"],"allowed_clusters":[],"bundles":{"boundaries":["0x00000000","0x40000000",'
-        b'"0x80000000","0xc0000000","0xffffffff"],"numBundles":4},"backlog_quota_map":{},"clusterDispatchRate":{},'
-        b'"topicDispatchRate":{},"subscriptionDispatchRate":{},"replicatorDispatchRate":{},"clusterSubscribeRate":{},'
-        b'"publishMaxMessageRate":{},"latency_stats_sample_rate":{},"deleted":false,"encryption_required":false,'
-        b'"subscription_auth_mode":"None","offload_threshold":-1,"offload_threshold_in_seconds":-1,'
-        b'"schema_compatibility_strategy":"UNDEFINED","schema_validation_enforced":false,'
-        b'"subscription_types_enabled":[],"properties":{},"migrated":false,"clusterThatCanDeleteNamespace":"c3"}'
-    )
-    assert NamespacePolicies.new(Bundles.even(4), ["c3"]).encode() == live
-    assert NamespacePolicies.decode(live).encode() == live
-
-
-def test_bundles_cut_the_hash_space_evenly() -> None:
-    assert Bundles.even(1).ranges == ["0x00000000_0xffffffff"]
-    assert Bundles.even(4).ranges[-1] == "0xc0000000_0xffffffff"
-    assert len(Bundles.even(16).ranges) == 16
-    assert Bundles.of(None).ranges == ["0x00000000_0xffffffff"]
-    with pytest.raises(RecordFormatError):
-        Bundles.of({"boundaries": ["zero"]})
-
-
 def test_bookie_address_comes_from_the_record_or_the_id() -> None:
     record = BookieRegistration.at("10.0.0.1", 3181)
     assert BookieRegistration.decode(record.encode()).address("b0") == ("10.0.0.1", 3181)
@@ -78,20 +30,7 @@ def test_bookie_address_comes_from_the_record_or_the_id() -> None:
         BookieRegistration.decode(b"").address("b0")
 
 
-def test_load_report_has_the_fields_that_others_read() -> None:
-    report = LoadReport.new("http://h:8080", "pulsar://h:6650", 5)
-    fields = json.loads(report.encode())
-    assert fields["loadReportType"] == "LocalBrokerData"
-    assert (report.web_service_url, report.pulsar_service_url) == (
-        "http://h:8080",
-        "pulsar://h:6650",
-    )
-    assert fields["lastUpdate"] == fields["startTimestamp"] == 5
-
-
-@pytest.mark.parametrize(
-    "record", [Tenant, Cluster, NamespacePolicies, PartitionedTopic, Cookie, BookieRegistration]
-)
+@pytest.mark.parametrize("record", [Cookie, BookieRegistration])
 def test_damaged_records_are_refused_by_name(record: type) -> None:
     with pytest.raises(RecordFormatError):
         record.decode(b"\x08")  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from engine.base.names import BundleName, NamespaceName, TopicName
 from engine.metadata.memory import Fault, MemoryServer, MemoryStore
 from engine.metadata.store import SessionState, StoreUnavailableError
 from engine.ownership.owner import BundleOwnership, NoNamespaceError, OwnerRecord
-from engine.ownership.registration import BrokerRecord, Registration, claim, live_brokers
+from engine.ownership.registration import BrokerRecord, BrokerRegistration, claim, live_brokers
 
 TOPIC = TopicName.parse("public/default/x")
 TIMEOUT_S = 0.4
@@ -240,8 +240,8 @@ async def test_registration_replaces_its_former_life_and_is_listed(server: Memor
         "127.0.0.1:8081", "pulsar://127.0.0.1:6650", "http://127.0.0.1:8081", 5, "4"
     )
     before, now = server.session(), server.session()
-    await Registration(before, record).renew()
-    registration = Registration(now, record)
+    await BrokerRegistration(before, record).renew()
+    registration = BrokerRegistration(now, record)
     await registration.renew()
     stat = await now.exists("/loadbalance/brokers/127.0.0.1:8081")
     assert stat is not None

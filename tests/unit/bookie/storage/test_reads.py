@@ -9,7 +9,7 @@ from bookie.storage.index.index import BookieIndex, Placed
 from bookie.storage.logs.entry_log import EntryLogReader, EntryLogWriter
 from bookie.storage.logs.entry_log_format import blocks_of
 from bookie.storage.logs.log_files import LogFiles
-from bookie.storage.reads import Request, StoredEntries
+from bookie.storage.reads import QueuedRead, StoredEntries
 from bookie.storage.runs import cut_frames
 from tests.sim.kit.disk import FaultDisk
 from tests.support.bookies import add
@@ -37,8 +37,8 @@ class Store:
         self.index.put((Placed(b.ledger_id, b.first, place) for b, place in placed), [])
 
 
-def asked(ledger: int, first: int, count: int = 1) -> Request:
-    return Request(ledger, first, count, 1 << 20, lambda *_: None, None)
+def asked(ledger: int, first: int, count: int = 1) -> QueuedRead:
+    return QueuedRead(ledger, first, count, 1 << 20, lambda *_: None, None)
 
 
 def test_a_job_answers_as_single_reads_do() -> None:
@@ -100,7 +100,7 @@ def test_a_range_is_read_in_few_operations_and_within_its_budget() -> None:
     store.write(1, 0, payloads)
     at = 0
     while at < 900:
-        request = Request(1, at, 0, 100 << 10, lambda *_: None, None)
+        request = QueuedRead(1, at, 0, 100 << 10, lambda *_: None, None)
         [(code, entries)] = store.entries.answer([request])
         assert code == Code.OK
         assert [entry[32:] for entry in entries] == payloads[at : at + len(entries)]

@@ -4,21 +4,21 @@ import pytest
 
 from engine.admin import changes
 from engine.base.names import TopicName
-from engine.broker.control.static_ownership import Placement
+from engine.broker.control.assignment import BundleAssignment
 from engine.broker.errors import ServiceNotReady
 from engine.metadata.memory import MemoryServer
 from engine.ownership.owner import BundleOwnership, OwnerRecord
-from engine.ownership.registration import BrokerRecord, Registration
+from engine.ownership.registration import BrokerRecord, BrokerRegistration
 
 TOPIC = TopicName.parse("persistent://public/default/x")
 
 
-async def _broker(server: MemoryServer, name: str) -> Placement:
+async def _broker(server: MemoryServer, name: str) -> BundleAssignment:
     store = server.session()
     record = BrokerRecord(f"{name}:8081", f"pulsar://{name}:6650", f"http://{name}:8081", 0, "test")
-    await Registration(store, record).renew()
+    await BrokerRegistration(store, record).renew()
     owner = OwnerRecord(record.service_url, record.web_url)
-    return Placement(store, BundleOwnership(store, owner, lambda lost: None), record)
+    return BundleAssignment(store, BundleOwnership(store, owner, lambda lost: None), record)
 
 
 async def test_a_restarted_broker_serves_whom_its_old_node_sends() -> None:

@@ -15,7 +15,7 @@ NO_NAMESPACE = "Namespace not found"
 ATTEMPTS_MAX = 3
 
 
-class Place(NamedTuple):
+class BundlePlace(NamedTuple):
     """Where a bundle is. ``here``: owned by this broker. ``chosen``: it has no owner, that broker should take it."""
 
     owner: OwnerRecord
@@ -23,7 +23,7 @@ class Place(NamedTuple):
     chosen: bool = False
 
 
-class Placement:
+class BundleAssignment:
     """Finds and takes owners for one broker."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Placement:
             proxy_through_service_url=place.here,
         )
 
-    async def place(self, topic: TopicName, *, authoritative: bool) -> Place:
+    async def place(self, topic: TopicName, *, authoritative: bool) -> BundlePlace:
         """Owner of the topic's bundle, this broker taking it when it has none and is the one to (or is told to:
         ``authoritative``). Raises TopicNotFound or ServiceNotReady; cancel-safe."""
         try:
@@ -54,22 +54,24 @@ class Placement:
         except (StoreUnavailableError, SessionExpiredError) as error:
             raise ServiceNotReady(f"The owner cannot be found now: {error}") from error
 
-    async def _place(self, bundle: BundleName, authoritative: bool) -> Place:
+    async def _place(self, bundle: BundleName, authoritative: bool) -> BundlePlace:
         mine = OwnerRecord(self._record.service_url, self._record.web_url)
         for _ in range(ATTEMPTS_MAX):
             if self._ownership.is_leaving(bundle):
                 raise ServiceNotReady(f"Namespace bundle {bundle} is being unloaded")
             owner = await self._ownership.owner(bundle)
             if owner is not None:
-                return Place(owner, here=self._ownership.owns(bundle))
+                return BundlePlace(owner, here=self._ownership.owns(bundle))
             if not authoritative:
                 brokers = await live_brokers(self._store)
                 chosen = choose(bundle, brokers)
                 if chosen is not None and chosen != self._record.id:
                     other = brokers[chosen]
-                    return Place(OwnerRecord(other.service_url, other.web_url), False, chosen=True)
+                    return BundlePlace(
+                        OwnerRecord(other.service_url, other.web_url), False, chosen=True
+                    )
             if await self._ownership.acquire(bundle):
-                return Place(mine, here=True)
+                return BundlePlace(mine, here=True)
         raise ServiceNotReady(f"Owner of bundle {bundle} keeps changing")
 
     async def resume(self, topic: TopicName) -> None:
