@@ -15,7 +15,7 @@ from bookie.storage.codes import Code
 from bookie.storage.journal.journal import Journal
 from bookie.storage.journal.journal_format import Kind, fence_record
 from bookie.storage.ledgers import Ledgers
-from bookie.storage.reads import QueuedRead, ReadQueue
+from bookie.storage.read_queue import QueuedRead, ReadQueue
 from bookie.storage.runs import MASTER_KEY_BYTES
 
 LAST = -1

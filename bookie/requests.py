@@ -13,7 +13,7 @@ from bookie.settings import BookieSettings
 from bookie.storage.codes import Code
 from bookie.storage.journal.journal import Journal
 from bookie.storage.ledgers import Ledgers
-from bookie.storage.reads import ReadQueue
+from bookie.storage.read_queue import ReadQueue
 from bookie.v3 import Blocks, V3Requests
 from engine.base.clock import Clock
 from engine.base.errors import PeerError

@@ -18,7 +18,7 @@ from bookie.storage.checkpoint import Checkpointer
 from bookie.storage.files import Disk, Lane
 from bookie.storage.index.index import BookieIndex
 from bookie.storage.journal.journal import Journal
-from bookie.storage.reads import ReadQueue, StoredEntries
+from bookie.storage.read_queue import ReadQueue, StoredEntries
 from bookie.storage.recover import Storage
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy

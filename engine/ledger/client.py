@@ -6,7 +6,7 @@ import logging
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.ledger import ids, metadata_update
+from engine.ledger import id_generator, metadata_update
 from engine.ledger.cluster.bookies import BookieCluster
 from engine.ledger.cluster.placement import Placement
 from engine.ledger.errors import (
@@ -111,7 +111,7 @@ class LedgerClient:
         """Write metadata under a fresh id. A taken id is never adopted, it may have another writer (I18); unless the
         bytes there are ours, with our token: then it was the answer to our create that was lost."""
         for _ in range(CREATE_ATTEMPTS):
-            ledger_id = await ids.next_ledger_id(self._store)
+            ledger_id = await id_generator.next_ledger_id(self._store)
             path = paths.ledger(ledger_id)
             try:
                 await self._store.create(path, data, make_parents=True)

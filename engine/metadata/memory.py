@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from engine.base.clock import Clock, LoopClock
 from engine.base.errors import MagnetarError
-from engine.metadata.session import EXPIRE_FRACTION, SUSPECT_FRACTION, SessionStore
+from engine.metadata.session_store import EXPIRE_FRACTION, SUSPECT_FRACTION, SessionStore
 from engine.metadata.store import (
     ANY_VERSION,
     SessionExpiredError,

@@ -19,7 +19,7 @@ from kazoo.retry import KazooRetry
 
 from engine.base.errors import MisuseError
 from engine.base.tasks import TaskScope
-from engine.metadata.session import EXPIRE_FRACTION, SUSPECT_FRACTION, SessionStore
+from engine.metadata.session_store import EXPIRE_FRACTION, SUSPECT_FRACTION, SessionStore
 from engine.metadata.store import (
     ANY_VERSION,
     BadVersionError,

@@ -74,7 +74,7 @@ EDITS = (
     ),
     Edit(
         "unreadable-entry-denied",
-        "bookie/storage/reads.py::StoredEntries._read_range",
+        "bookie/storage/read_queue.py::StoredEntries._read_range",
         "return Code.IO, []",
         "return Code.NO_ENTRY, []",
         (
@@ -306,17 +306,17 @@ EDITS = (
     ),
     Edit(
         "block-not-compared-with-the-index",
-        "bookie/storage/reads.py::StoredEntries._find",
+        "bookie/storage/read_queue.py::StoredEntries._find",
         "if block.ledger_id != ledger_id or first < block.first or below > block.below:",
         "if first < block.first or below > block.below:",
         (
-            "unit/bookie/storage/test_reads.py::test_a_block_that_is_not_the_one_the_index_means_is_an_error",
+            "unit/bookie/storage/test_read_queue.py::test_a_block_that_is_not_the_one_the_index_means_is_an_error",
         ),
         "I32",
     ),
     Edit(
         "near-block-of-another-ledger",
-        "bookie/storage/reads.py::StoredEntries._find",
+        "bookie/storage/read_queue.py::StoredEntries._find",
         "ledger_id == near.ledger_id and near.first <= entry_id < near.below",
         "near.first <= entry_id < near.below",
         (f"{INVARIANTS}::test_i32_answers_of_one_connection_carry_the_bytes_of_their_own_entries",),
@@ -475,7 +475,7 @@ EDITS = (
         "bookie/storage/index/index.py::BookieIndex.find_range",
         "first <= below < first + place.entries",
         "first <= below <= first + place.entries",
-        ("unit/bookie/storage/test_reads.py::test_a_job_answers_as_single_reads_do",),
+        ("unit/bookie/storage/test_read_queue.py::test_a_job_answers_as_single_reads_do",),
     ),
     Edit(
         "entry-log-not-synced",

@@ -375,7 +375,7 @@ EDITS = (
     ),
     Edit(
         "session-trusted-too-long",
-        "engine/metadata/session.py",
+        "engine/metadata/session_store.py",
         "EXPIRE_FRACTION = 0.9",
         "EXPIRE_FRACTION = 1.1",
         (
@@ -384,7 +384,7 @@ EDITS = (
     ),
     Edit(
         "watches-not-told-after-a-break",
-        "engine/metadata/session.py::SessionStore._set_state",
+        "engine/metadata/session_store.py::SessionStore._set_state",
         """
         for path in list(self._watches):
             self._changed(path)

@@ -14,7 +14,7 @@ from bookie.storage.checkpoint import Checkpointer, begin_flush
 from bookie.storage.codes import Code
 from bookie.storage.journal.journal import Journal
 from bookie.storage.journal.journal_format import Kind, Record, fence_record
-from bookie.storage.reads import StoredEntries
+from bookie.storage.read_queue import StoredEntries
 from bookie.storage.recover import Limits, Storage, format_storage, open_storage
 from bookie.storage.runs import cut_frames
 from engine.base.clock import SystemClock

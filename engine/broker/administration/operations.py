@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from engine.admin import api, topics
 from engine.admin.api import JsonObject, MessagePosition
-from engine.admin.backlog import nth_unacknowledged, unacknowledged_before
 from engine.admin.messages import message_answer, publish_time_ms
+from engine.admin.unacknowledged import nth_unacknowledged, unacknowledged_before
 from engine.base.clock import Clock
 from engine.base.errors import AdminError, MagnetarError
 from engine.base.ids import EARLIEST, LATEST, Position

@@ -11,7 +11,7 @@ from bookie.storage.journal import journal_reader
 from bookie.storage.journal.journal_format import Record
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.logs.compaction import Copier
-from bookie.storage.reads import StoredEntries
+from bookie.storage.read_queue import StoredEntries
 from bookie.storage.write_cache import WriteCache
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from tests.sim.kit.disk import FaultFile

@@ -19,7 +19,7 @@ from engine.managed.stored.node import StoredNode
 from engine.managed.stored.records import LogRecord
 from engine.managed.writing.appender import Appender
 from engine.metadata import paths
-from engine.metadata.session import EXPIRE_FRACTION, SessionStore
+from engine.metadata.session_store import EXPIRE_FRACTION, SessionStore
 from engine.metadata.store import NoNodeError
 from engine.net.requests import Requests
 from engine.ownership import owner

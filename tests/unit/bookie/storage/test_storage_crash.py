@@ -11,7 +11,7 @@ from bookie.storage.journal.journal_format import Kind, Record
 from bookie.storage.logs.entry_log import EntryLogReader
 from bookie.storage.logs.entry_log_format import FILE_HEADER_BYTES
 from bookie.storage.logs.log_files import LogFiles
-from bookie.storage.reads import StoredEntries
+from bookie.storage.read_queue import StoredEntries
 from bookie.storage.recover import Storage
 from bookie.storage.runs import cut_frames
 from tests.sim.kit.disk import Crashed, FaultDisk

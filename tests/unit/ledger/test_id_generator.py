@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from engine.ledger.ids import next_ledger_id
+from engine.ledger.id_generator import next_ledger_id
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer, MemoryStore
 

@@ -9,7 +9,7 @@ from bookie.storage.index.index import BookieIndex, Placed
 from bookie.storage.logs.entry_log import EntryLogReader, EntryLogWriter
 from bookie.storage.logs.entry_log_format import blocks_of
 from bookie.storage.logs.log_files import LogFiles
-from bookie.storage.reads import QueuedRead, StoredEntries
+from bookie.storage.read_queue import QueuedRead, StoredEntries
 from bookie.storage.runs import cut_frames
 from tests.sim.kit.disk import FaultDisk
 from tests.support.bookies import add
