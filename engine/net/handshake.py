@@ -7,7 +7,7 @@ from inspect import isawaitable
 
 from engine.base.errors import PeerError
 from engine.base.tasks import TaskScope
-from engine.net.requests import Route, Routes
+from engine.net.routing import Route, Routes
 from engine.net.transport import Connection
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb

@@ -3,7 +3,7 @@
 import asyncio
 
 from engine.base.errors import PeerError
-from engine.net.requests import Route, Routes
+from engine.net.routing import Route, Routes
 from engine.net.transport import Connection
 from engine.wire import commands
 from engine.wire.states import CommandType

@@ -28,7 +28,7 @@ from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import RESERVED_CURSORS, Topic
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
-from engine.net.requests import Access, Route, Routes
+from engine.net.routing import Access, Route, Routes
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ProtocolViolation, ServerError

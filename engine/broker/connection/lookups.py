@@ -10,7 +10,7 @@ from engine.base.names import PARTITION_SUFFIX, NamespaceName, TopicName
 from engine.broker.connection.patterns import NAME_MAX, PatternError, compile_pattern
 from engine.broker.errors import BrokerError, InvalidTopicName, MetadataError
 from engine.broker.ports import Namespaces, Ownership, TopicMode
-from engine.net.requests import Access, Route, Routes, refused
+from engine.net.routing import Access, Route, Routes, refused
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ProtocolViolation, ServerError

@@ -18,7 +18,7 @@ from engine.broker.topics.producer import Producer, ProducerGroup
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from engine.managed.ledger import InitialPosition
-from engine.net.requests import Access, Route, Routes
+from engine.net.routing import Access, Route, Routes
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ProtocolViolation, ServerError

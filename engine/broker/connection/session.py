@@ -9,7 +9,7 @@ from engine.broker.connection import consume, lookups, produce
 from engine.broker.context import Context
 from engine.broker.topics.registry import TopicRegistry
 from engine.net import handshake, keepalive
-from engine.net.requests import Requests, Routes, refused
+from engine.net.routing import Router, Routes, refused
 from engine.net.transport import Connection
 from engine.wire import frames
 from engine.wire.events import Acks, Command, CorruptSend, Event, Sends, Violation
@@ -66,7 +66,7 @@ class Session(Connection):
         )
         self._produce = produce.ProduceCommands(self, context, registry)
         self._consume = consume.ConsumeCommands(self, context, registry)
-        self._requests = Requests(self, self._tasks, settings.max_pending_requests_per_connection)
+        self._requests = Router(self, self._tasks, settings.max_pending_requests_per_connection)
         self._requests.add(self._handshake, handshake.ROUTES)
         self._requests.add(self._keepalive, keepalive.ROUTES)
         self._requests.add(self._produce, produce.ROUTES)

@@ -21,7 +21,7 @@ from engine.managed.writing.appender import Appender
 from engine.metadata import paths
 from engine.metadata.session_store import EXPIRE_FRACTION, SessionStore
 from engine.metadata.store import NoNodeError
-from engine.net.requests import Requests
+from engine.net.routing import Router
 from engine.ownership import owner
 from tests.sim.plants.planting import Patches
 
@@ -224,9 +224,9 @@ class _Forgetful:
 
 def refused_consumer_is_stranded() -> Patches:
     """A C++ client whose SUBSCRIBE is refused is not sent away, and waits on its connection for ever."""
-    real = Requests.answer_later
+    real = Router.answer_later
 
-    def answer_later(self: Requests, answer: Any, request_id: int, again: bytes = b"") -> None:
+    def answer_later(self: Router, answer: Any, request_id: int, again: bytes = b"") -> None:
         real(self, answer, request_id)
 
-    return [(Requests, "answer_later", answer_later)]
+    return [(Router, "answer_later", answer_later)]

@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from engine.base.tasks import TaskScope
-from engine.net.requests import Requests, Route, refused
+from engine.net.routing import Route, Router, refused
 from engine.wire import client_commands as say
 from engine.wire import commands, frames
 from engine.wire.errors import ProtocolViolation, ServerError
@@ -29,9 +29,9 @@ class Family:
         return None
 
 
-def made(waiting_max: int = 4) -> tuple[Line, Family, Requests]:
+def made(waiting_max: int = 4) -> tuple[Line, Family, Router]:
     line, family = Line(), Family()
-    requests = Requests(line, TaskScope("test"), waiting_max)
+    requests = Router(line, TaskScope("test"), waiting_max)
     requests.add(
         family,
         {

@@ -52,7 +52,7 @@ def refused(text: str) -> Route:
     return Route(refuse)
 
 
-class Requests:
+class Router:
     """One connection's commands. Those that wait run as its tasks, at most ``waiting_max``; at that many it is held.
 
     A failed request is answered with ERROR, one that breaks the protocol ends the connection.

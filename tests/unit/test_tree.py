@@ -1,0 +1,153 @@
+"""The tree's shape: folders that can be overlooked, no circle of imports, one name for one thing."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs", "tests")
+FRONT_END = ("frontend/src", "frontend/testing")
+FILES_MAX = 16
+
+IN_CIRCLES = {
+    "engine.broker.topics.producer",
+    "engine.broker.topics.topic",
+    "tests.sim.kit.damage",
+    "tests.sim.kit.nemesis",
+}
+"""Still to be cut open."""
+
+SAME_FILE_NAME = {
+    "__main__": "what `python -m` runs",
+    "client": "how others use the package",
+    "errors": "what the package raises",
+    "metrics": "what the package counts; in engine.base, how counting is done",
+    "ports": "the protocols that the package asks of others",
+    "records": "the layouts of what the package stores",
+    "settings": "what the package can be told",
+}
+"""File names that engine and bookie may have several times, and what each of them means."""
+
+SAME_CLASS_NAME: dict[str, str] = {}
+"""Names that several public classes of engine and bookie may have, and why."""
+
+WORLD = {"asyncio", "logging", "os", "random", "socket", "subprocess", "threading", "time"}
+"""What a module that calls itself pure must not import."""
+
+
+def generated(path: Path) -> bool:
+    return "_pb2" in path.name or "migrations" in path.parts
+
+
+@cache
+def sources() -> dict[str, ast.Module]:
+    """Every module of ours by name."""
+    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): ast.parse(
+            path.read_bytes()
+        )
+        for path in paths
+        if not generated(path)
+    }
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """All that a module imports, in functions and for the type checker too: a reader has to know it all the same."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"a relative import of {node.module}"
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+@cache
+def graph() -> dict[str, set[str]]:
+    """By module, which of our modules it imports."""
+    known = sources().keys()
+    found: dict[str, set[str]] = {}
+    for module, tree in sources().items():
+        names = {name if name in known else name.rpartition(".")[0] for name in imported(tree)}
+        found[module] = names & known - {module}
+    return found
+
+
+def in_circles(uses: dict[str, set[str]]) -> set[str]:
+    """Modules that import themselves by way of others."""
+    left = dict(uses)
+    while ends := [module for module in left if not left[module] & left.keys()]:
+        for module in ends:
+            del left[module]
+    return {module for module in left if module in reached(left, module)}
+
+
+def reached(uses: dict[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    ahead = [start]
+    while ahead:
+        new = uses.get(ahead.pop(), set()) - found
+        found |= new
+        ahead += new
+    return found
+
+
+def test_a_circle_is_found_and_what_only_leads_to_it_is_not_in_it() -> None:
+    uses = {"a": {"b"}, "b": {"c", "d"}, "c": {"b"}, "d": {"e"}, "e": set()}
+    assert in_circles(uses) == {"b", "c"}
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    assert in_circles(graph()) == IN_CIRCLES
+
+
+def test_no_folder_has_more_files_than_can_be_overlooked() -> None:
+    counts: dict[str, int] = defaultdict(int)
+    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    paths += [path for folder in FRONT_END for path in (ROOT / folder).rglob("*.ts*")]
+    for path in paths:
+        if not generated(path) and path.name != "__init__.py":
+            counts[str(path.parent.relative_to(ROOT))] += 1
+    assert {folder: count for folder, count in counts.items() if count > FILES_MAX} == {}
+
+
+def shipped() -> Iterator[tuple[str, ast.Module]]:
+    for module, tree in sources().items():
+        if module.startswith(("engine.", "bookie.")):
+            yield module, tree
+
+
+def twice(names: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
+    places: dict[str, list[str]] = defaultdict(list)
+    for name, module in names:
+        places[name].append(module)
+    return {name: modules for name, modules in places.items() if len(modules) > 1}
+
+
+def test_one_class_name_means_one_thing() -> None:
+    found = twice(
+        (node.name, module)
+        for module, tree in shipped()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert found.keys() == SAME_CLASS_NAME.keys(), found
+
+
+def test_one_file_name_means_one_thing() -> None:
+    files = ((module.rpartition(".")[2], module) for module, _ in shipped() if not package(module))
+    found = twice(files)
+    assert found.keys() == SAME_FILE_NAME.keys(), found
+
+
+def package(module: str) -> bool:
+    return (ROOT / module.replace(".", "/")).is_dir()
+
+
+def test_pure_modules_import_nothing_of_the_world() -> None:
+    for module, tree in sources().items():
+        if "Pure." in (ast.get_docstring(tree) or ""):
+            touched = {name.partition(".")[0] for name in imported(tree)} & WORLD
+            assert not touched, f"{module} calls itself pure and imports {touched}"
