@@ -6,23 +6,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import NamedTuple
 
 from tests.sim.kit.play import Result
-from tests.sim.ledgers.scenario import run_ledger_seed
-from tests.sim.managed.scenario import run_managed_seed
+from tests.sim.kit.scenario import play_scenario
 from tests.sim.plants import catalogue as plants
-from tests.sim.topics.scenario import run_light, run_seed
+from tests.sim.scenarios import SCENARIOS, TURNS
 
-WORKLOADS: dict[str, Callable[..., Result]] = {
-    "topics": run_seed,
-    "ledger": run_ledger_seed,
-    "managed": run_managed_seed,
-    "light": run_light,
-}
-TURNS = ("topics", "ledger", "topics", "managed")
-"""Workloads that the seeds of a campaign take in turn, unless one is named."""
 SEEDS_PER_PROCESS = 20
 CHECKED_TWICE = 6
 """Seeds of a campaign that are run again in other processes with other hash seeds."""
@@ -51,7 +42,7 @@ def workload_of(seed: int, named: str | None = None) -> str:
 def play_one(play: Play) -> Result:
     """In this process."""
     with plants.planted(play.plant):
-        return WORKLOADS[play.workload](play.seed, verbose=play.verbose)
+        return play_scenario(SCENARIOS[play.workload], play.seed, verbose=play.verbose)
 
 
 def play_all(plays: Sequence[Play], jobs: int) -> Generator[Result, None, None]:
@@ -67,7 +58,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=300, help="how many seeds (300)")
     parser.add_argument("--first", type=int, default=1, help="the first of them (1)")
     parser.add_argument("--seed", type=int, help="one seed alone")
-    parser.add_argument("--workload", choices=sorted(WORKLOADS), help="this one alone (by turns)")
+    parser.add_argument("--workload", choices=sorted(SCENARIOS), help="this one alone (by turns)")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--verbose", action="store_true", help="print what nodes log")
     parser.add_argument("--determinism", type=int, metavar="K", help="run every K-th seed twice")

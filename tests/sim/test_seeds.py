@@ -1,7 +1,7 @@
 """A spread of seeds, the proof that a seed repeats its run, and mistakes that must go on being seen.
 
 A seed names a run of one version of the simulator and of the code. So what was found once is kept as a planted mistake
-(``plants_found``), to be seen anew within the first seeds, not as a number.
+(``plants/found.py``), to be seen anew within the first seeds, not as a number.
 """
 
 import multiprocessing
@@ -10,7 +10,8 @@ import pytest
 
 from tests.sim import bugs
 from tests.sim.kit.play import Result
-from tests.sim.run import TURNS, Play, differing, play_one
+from tests.sim.run import Play, differing, play_one
+from tests.sim.scenarios import TURNS
 
 pytestmark = pytest.mark.timeout(300)  # of wall time; a seed takes a third of a second of a CPU
 

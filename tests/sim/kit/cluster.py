@@ -1,9 +1,10 @@
-"""Brokers, bookies and metadata of one run: the shipped classes on simulated seams, as machines that come and go."""
+"""Brokers, bookies, metadata and whatever else runs: the shipped classes on simulated seams, as machines that come and
+go."""
 
 import asyncio
 import contextvars
 import random
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,23 +14,18 @@ from bookie.server import Bookie
 from bookie.settings import BookieSettings
 from engine.base.clock import LoopClock
 from engine.base.entropy import RandomEntropy
-from engine.base.ids import Position
-from engine.base.names import TopicName
 from engine.broker.service import BrokerService
 from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
-from engine.broker.topics.subscription import Subscription
-from engine.broker.topics.topic import Topic
 from engine.managed.settings import ManagedSettings
 from engine.metadata.memory import MemoryStore
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.settings import Settings
 from engine.wiring import build_broker
 from tests.sim.kit.disk import Crashed, FaultDisk, InlineLane
-from tests.sim.kit.history import History
-from tests.sim.kit.listed import listed_ledgers, stored_ledgers
+from tests.sim.kit.followers import FollowedServer
 from tests.sim.kit.loop import Node, SimLoop
 from tests.sim.kit.network import SimNetwork, World
-from tests.sim.topics.followers import FollowedServer
+from tests.sim.kit.tapped import TappedTree
 from tests.support.ledger_cluster import FAST
 
 BROKER_PORT = 6650
@@ -37,7 +33,6 @@ HTTP_PORT = 8081
 BOOKIE_PORT = 3181
 TOKEN = "simulated-token-of-no-use"
 EPOCH_MS = 1_700_000_000_000
-WATCH_S = 0.25
 
 
 class SimDefaults(LedgerDefaults):
@@ -96,9 +91,13 @@ class Shape:
 class Machine:
     """One host: its name, disk and clock stay; ``node`` is the process that runs on it now, None while it is down."""
 
-    def __init__(self, name: str, kind: str, epoch_ms: int, disk_s: float) -> None:
+    def __init__(
+        self, name: str, kind: str, epoch_ms: int, disk_s: float, process: "Process | None" = None
+    ) -> None:
+        """``process``: what runs on it, where ``kind`` does not say so."""
         self.name = name
         self.kind = kind
+        self.process = process
         self.disk = FaultDisk()
         self.disk_s = disk_s
         self.disk_slow_until = 0.0
@@ -118,22 +117,24 @@ class Machine:
         return f"{self.name}#{self.starts}"
 
 
+Process = Callable[[Machine], Coroutine[Any, Any, None]]
+
+
 class Cluster:
     """Starts, kills and watches machines. ``failures`` collects processes that ended for no reason they may have."""
 
-    def __init__(self, loop: SimLoop, shape: Shape, topics: list[str]) -> None:
+    def __init__(self, loop: SimLoop, shape: Shape) -> None:
         self.loop = loop
         self.shape = shape
-        self.topics = [TopicName.parse(topic) for topic in topics]
         self.world = World(loop)
         self._outside = contextvars.copy_context()  # what a dying node asks for must outlive it
-        self.history = History()
         self.metadata = FollowedServer(LoopClock(EPOCH_MS))
+        self.tree = self.metadata.tree = TappedTree()
+        self.clients: list[str] = []
+        """Hosts of the network that are no machines."""
         self.failures: list[str] = []
         self.counts: dict[str, int] = {}
         self.restarts = True
-        self.listed: dict[int, None] = {}
-        """Ledgers that a topic or a cursor had at some time."""
         self.ahead_ms = 0
         """How far any machine's clock ever was ahead of the true time."""
         self.lost: Machine | None = None
@@ -175,7 +176,8 @@ class Cluster:
 
     def _process(self, machine: Machine) -> Coroutine[Any, Any, None]:
         """What runs on a machine of this kind."""
-        return self._bookie(machine) if machine.kind == "bookie" else self._broker(machine)
+        known: dict[str, Process] = {"bookie": self._bookie, "broker": self._broker}
+        return (machine.process or known[machine.kind])(machine)
 
     def start_later(self, machine: Machine, delay_s: float) -> None:
         if self.restarts:
@@ -241,7 +243,7 @@ class Cluster:
 
         disk.plan = plan
 
-    def _entropy(self, machine: Machine) -> RandomEntropy:
+    def entropy(self, machine: Machine) -> RandomEntropy:
         return RandomEntropy(random.Random(f"{self.loop.seed}/{machine.incarnation}"))
 
     def _lane(self, machine: Machine) -> InlineLane:
@@ -272,7 +274,7 @@ class Cluster:
                 disk_check_interval_s=5.0,
             ),
             clock=machine.clock,
-            entropy=self._entropy(machine),
+            entropy=self.entropy(machine),
             network=SimNetwork(self.world),
             store=store,
             disk=machine.disk,
@@ -297,7 +299,7 @@ class Cluster:
         service = machine.broker = build_broker(
             self._settings(machine),
             clock=machine.clock,
-            entropy=self._entropy(machine),
+            entropy=self.entropy(machine),
             network=SimNetwork(self.world),
             store=store,
         )
@@ -344,99 +346,6 @@ class Cluster:
             ledger=FAST,
         )
 
-    # -- watching
-
-    async def watch(self) -> None:
-        """Look all the time for what must not be: two brokers that may acknowledge for one topic."""
-        while True:
-            await asyncio.sleep(WATCH_S)
-            self.listed.update(dict.fromkeys(listed_ledgers(self.metadata.tree)))
-            for topic in self.topics:
-                owners = [m.incarnation for m in self.brokers if _serves(m, topic)]
-                if len(owners) > 1:
-                    self.history.anomalies.append(
-                        f"{topic} is served by {' and '.join(owners)} at {self.loop.now:.3f}"
-                    )
-                found = self.served(topic)
-                if found is not None:
-                    self._watch_trimming(found[1])
-                    for subscription in found[1].subscriptions.values():
-                        self.loop.spawn(found[0], self._watch_waking(topic.full, subscription))
-
-    def served(self, topic: TopicName | str) -> tuple[Node, Topic] | None:
-        """The topic and the process that would acknowledge for it now; None while there is none."""
-        name = TopicName.parse(topic) if isinstance(topic, str) else topic
-        for machine in self.brokers:
-            if _serves(machine, name) and machine.broker is not None and machine.node is not None:
-                found = machine.broker.running.registry.loaded(name)
-                if found is not None:
-                    return machine.node, found
-        return None
-
-    def _watch_trimming(self, topic: Topic) -> None:
-        """Ledgers go only when every durable cursor's stored state is past them."""
-        for name, cursor in topic.ledger.cursors.items():
-            if cursor.durable and cursor._stored_mark < topic.ledger.line.base:
-                self.history.anomalies.append(
-                    f"trimmed {topic.name} beyond what {name} has stored, at {self.loop.now:.3f}"
-                )
-
-    async def _watch_waking(self, topic: str, subscription: Subscription) -> None:
-        """Dispatch goes on when the reason of a pause is gone: a wake that nobody asked for sends nothing. Runs as the
-        broker."""
-        before, reason = _sent(subscription), subscription.paused_for
-        subscription.wake()
-        if _sent(subscription) > before:
-            self.history.anomalies.append(
-                f"{topic}/{subscription.name} went on waiting for {reason} when there was nothing to"
-                f" wait for, at {self.loop.now:.3f}"
-            )
-        limits = [
-            (c.name, c.blocked, c.unacked, self.shape.unacked_consumer)
-            for c in subscription.consumers
-        ]
-        out = sum(unacked for _, _, unacked, _ in limits)
-        limits.append(("all", subscription.blocked, out, self.shape.unacked_subscription))
-        self.history.anomalies += [
-            f"{topic}/{subscription.name}: {who} stopped at {limit} unacknowledged messages and"
-            f" did not go on at {unacked}, at {self.loop.now:.3f}"
-            for who, blocked, unacked, limit in limits
-            if blocked and unacked <= limit // 2
-        ]
-
-    def leaked(self) -> list[int]:
-        """Ledgers that metadata has and that were a topic's or a cursor's once, and are listed nowhere any more."""
-        now = listed_ledgers(self.metadata.tree)
-        return [
-            one
-            for one in stored_ledgers(self.metadata.tree)
-            if one in self.listed and one not in now
-        ]
-
-    def backlogs(self, topic: TopicName) -> dict[str, int] | None:
-        """Entries not acknowledged by subscription, from the broker that serves ``topic``; None while nobody does."""
-        found = self.served(topic)
-        if found is None:
-            return None
-        known = found[1].subscriptions
-        return {name: known[name].cursor.backlog_entries() for name in known}
-
-    def first_kept(self, topic: str) -> Position | None:
-        """The first entry that the topic still has, to its broker's knowledge; None while nobody serves it."""
-        found = self.served(topic)
-        if found is None:
-            return None
-        line = found[1].ledger.line
-        return line.position(line.base)
-
-    def is_stored_back_to(self, topic: str, subscription: str, position: Position) -> bool:
-        """Whether a crash now would leave the subscription at ``position`` or before it. True when nobody serves it."""
-        found = self.served(topic)
-        known = found[1].subscriptions.get(subscription) if found is not None else None
-        if found is None or known is None:
-            return True
-        return known.cursor._stored_mark <= found[1].ledger.line.ordinal(position)
-
     def durable_copies(self, marker: bytes, enough: int, among: Sequence[str] = ()) -> int:
         """Bookies (of those ``among``, by machine; all of them without) whose disk would still hold ``marker`` if all
         power went now; counts no further than ``enough``."""
@@ -445,15 +354,3 @@ class Cluster:
             if copies < enough and (not among or machine.name in among):
                 copies += machine.disk.holds_durably(marker)
         return copies
-
-
-def _sent(subscription: Subscription) -> int:
-    return sum(consumer.out.messages.total for consumer in subscription.consumers)
-
-
-def _serves(machine: Machine, topic: TopicName) -> bool:
-    """Whether a broker would acknowledge for ``topic`` if it ran now. A paused one does not run."""
-    node, service = machine.node, machine.broker
-    if node is None or node.paused or service is None or not machine.ready:
-        return False
-    return service.running.ownership.serves(topic)

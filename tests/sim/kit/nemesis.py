@@ -4,24 +4,14 @@ Damage budget: what was synced stays. So every promise must hold whatever this d
 """
 
 import asyncio
-import contextlib
 import random
-from collections.abc import Callable, Coroutine
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
-from engine.base.errors import MagnetarError
-from engine.base.names import TopicName
-from engine.broker.service import BrokerService
-from engine.broker.topics.subscription import Subscription
-from engine.broker.topics.topic import Topic
 from engine.metadata.memory import Fault
 from tests.sim.kit.cluster import EPOCH_MS, Cluster, Machine
 from tests.sim.kit.damage import DAMAGE, PLENTY
-from tests.sim.kit.history import Cleared
+from tests.sim.kit.followers import FOLLOWERS
 from tests.sim.kit.loop import Node
-from tests.sim.topics.consumer import KINDS
-from tests.sim.topics.followers import FOLLOWERS
 
 Act = Callable[["Nemesis"], None]
 
@@ -32,14 +22,15 @@ class Nemesis:
     def __init__(
         self,
         cluster: Cluster,
-        clients: list[str],
         rng: random.Random,
-        without: tuple[str, ...] = (),
+        rates: Mapping[str, float],
+        acts: Mapping[str, Act],
     ) -> None:
+        """``rates``: per second, by the names of ``acts`` and METADATA_CALLS."""
         self.cluster = cluster
         self.rng = rng
-        self.clients = clients
-        self.plan = {name: rate for name, rate in _draw(rng).items() if name not in without}
+        self.rates = rates
+        self._acts = acts
         self.over = False
         self.metadata_rates: tuple[float, float, float] = (0.0, 0.0, 0.0)
         self._tasks: list[asyncio.Task[None]] = []
@@ -48,8 +39,8 @@ class Nemesis:
 
     def start(self) -> None:
         self.cluster.metadata.on_call = self._on_call
-        for name, rate in self.plan.items():
-            if name == "metadata calls":
+        for name, rate in self.rates.items():
+            if name == METADATA_CALLS:
                 weights = [self.rng.random() * rate for _ in range(3)]
                 self.metadata_rates = (weights[0], weights[1], weights[2])
             else:
@@ -87,7 +78,7 @@ class Nemesis:
                 return
             self.cluster.count("faults")
             self.cluster.loop.note("fault", name)
-            FAULTS[name](self)
+            self._acts[name](self)
 
     def _on_call(self, session_id: int, operation: str, path: str) -> Fault | None:
         lost_request, lost_reply, slow = self.metadata_rates
@@ -109,19 +100,8 @@ class Nemesis:
         running = [m for m in machines if m.node is not None and kind in (None, m.kind)]
         return self.rng.choice(running) if running else None
 
-    def served(self) -> tuple[TopicName, Machine, BrokerService] | None:
-        """Some topic and the broker that has it loaded."""
-        found = [
-            (topic, machine, machine.broker)
-            for topic in self.cluster.topics
-            for machine in self.cluster.brokers
-            if machine.broker is not None and machine.ready
-            if machine.broker.running.registry.loaded(topic) is not None
-        ]
-        return self.rng.choice(found) if found else None
-
     def host(self) -> str:
-        return self.rng.choice([*self.cluster.machines, *self.clients])
+        return self.rng.choice([*self.cluster.machines, *self.cluster.clients])
 
     def later(self, delay_s: float, act: Callable[[], None]) -> None:
         self.cluster.loop.call_later(delay_s, act)
@@ -239,105 +219,6 @@ def partition_metadata(n: Nemesis) -> None:
     n.later(n.rng.choice((0.3, 2.0, 8.0)), lambda: n.cluster.metadata.heal(session_id))
 
 
-def take_over(n: Nemesis) -> None:
-    """A broker is frozen, or cut off from metadata, beyond its session; part of its clients goes elsewhere."""
-    machine = n.machine("broker")
-    if machine is None or machine.store is None or machine.node is None or machine.node.paused:
-        return
-    session_s = n.cluster.shape.session_s
-    n.cluster.count("take-overs")
-    if n.rng.random() < 0.7:
-        session_id = machine.store.session_id
-        n.cluster.metadata.partition(session_id)
-        n._partitioned.append(session_id)
-        n.later(session_s * (1.5 + n.rng.random()), lambda: n.cluster.metadata.heal(session_id))
-    else:
-        node = machine.node
-        n.cluster.loop.pause(node)
-        n._paused.append(node)
-
-        def resume() -> None:
-            if node.paused and not node.dead:
-                n.cluster.loop.resume(node)
-
-        n.later(session_s * (1.2 + n.rng.random()), resume)
-    for name in n.clients:
-        # Producers mostly stay, so that the old owner can do wrong. Thrice: a client may well ask it again.
-        if n.rng.random() < (0.2 if "-p" in name else 0.7):
-            for share in (1.05, 1.15, 1.3):
-                reset = partial(n.cluster.world.reset_links, name)
-                n.later(session_s * share, n.unless_over(reset))
-
-
-def unload(n: Nemesis) -> None:
-    """An administrator has a topic unloaded."""
-    if (found := n.served()) is not None:
-        topic, machine, broker = found
-        assert machine.node is not None
-        n.cluster.loop.spawn(machine.node, _quietly(broker.running.registry.unload(topic)))
-        n.cluster.count("unloads")
-
-
-def _subscription(n: Nemesis) -> tuple[Topic, Subscription, Node] | None:
-    """One that clients use, with the process that serves it."""
-    if (found := n.served()) is None:
-        return None
-    topic, machine, broker = found
-    loaded = broker.running.registry.loaded(topic)
-    known = loaded.subscriptions if loaded is not None else {}
-    names = sorted(set(known) & set(KINDS))
-    if loaded is None or not names or machine.node is None:
-        return None
-    return loaded, known[n.rng.choice(names)], machine.node
-
-
-def clear_backlog(n: Nemesis) -> None:
-    """An administrator acknowledges everything of a subscription: clears, skips or expires it."""
-    if (found := _subscription(n)) is not None:
-        topic, subscription, node = found
-        clearing = pass_over(n.cluster, topic, subscription, n.rng.choice(WAYS))
-        n.cluster.loop.spawn(node, _quietly(clearing))
-
-
-async def pass_over(cluster: Cluster, topic: Topic, subscription: Subscription, way: str) -> None:
-    """Acknowledge everything that is there, in one of the ways that administrators have. Call it as the broker."""
-    cleared, loop, ledger = cluster.history.cleared, cluster.loop, topic.ledger
-    last, at, entries = ledger.last_confirmed, len(cleared), subscription.cursor.backlog_entries()
-    name = f"{topic.name.full}/{subscription.name}"
-    cleared.append(Cleared(loop.now, float("inf"), name, last))
-    if way == "clear":
-        await subscription.clear()
-    elif way == "skip":
-        await subscription.skip(entries)
-        if not entries:  # who skips nothing is promised nothing
-            return
-    else:
-        await subscription.acknowledge_before(last)
-    cleared[at] = cleared[at]._replace(done_at=loop.now)
-    cluster.count("backlogs passed over")
-
-
-def reset_cursor(n: Nemesis) -> None:
-    """An administrator sets a subscription back."""
-    if (found := _subscription(n)) is None:
-        return
-    topic, subscription, node = found
-    history, loop = n.cluster.history, n.cluster.loop
-    known = history.confirmed.get(topic.name.full, [])[-RESET_BACK:]
-    if not known:
-        return
-    position = n.rng.choice(known)
-    name = f"{topic.name.full}/{subscription.name}"
-
-    async def reset() -> None:
-        confirmed = history.move(name, position, loop.now)
-        await subscription.reset(position)
-        confirmed(loop.now, topic.ledger.line.position(topic.ledger.line.base))
-        n.cluster.count("cursors reset")
-
-    loop.spawn(node, _quietly(reset()))
-
-
 def lag_follower(n: Nemesis) -> None:
     """One of the metadata servers falls behind: who asks it reads what was, but for what it wrote itself."""
     metadata = n.cluster.metadata
@@ -347,31 +228,25 @@ def lag_follower(n: Nemesis) -> None:
     n.later(n.rng.choice((0.5, 2.0, 8.0)), lambda: metadata.catch_up(follower))
 
 
-async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
-    """What an administrator is refused is no failure of the run."""
-    with contextlib.suppress(MagnetarError):
-        await work
-
-
 FAULTS: dict[str, Act] = {
     act.__name__: act
     for act in (
         *DAMAGE.values(),
         *(kill, power_loss, crash_in_a_disk_operation, whole_rack, stop, pause, cut, reset),
         *(slow_link, slow_disk, expire_session, break_session, partition_metadata),
-        *(take_over, unload, clear_backlog, reset_cursor, lag_follower),
+        lag_follower,
     )
 }
-WAYS = ("clear", "skip", "expire")
-RESET_BACK = 60
-RATES = {"whole_rack": 0.3, "lose_disk": 0.3, "metadata calls": 0.2}
+"""What can happen to machines, network and metadata whatever they are used for."""
+METADATA_CALLS = "metadata calls"
+RATES = {"whole_rack": 0.3, "lose_disk": 0.3, METADATA_CALLS: 0.2}
 """Relative to the others'; of metadata calls it is the greatest part of all calls that goes wrong."""
 
 
-def _draw(rng: random.Random) -> dict[str, float]:
-    """Fault classes of a run with their rates per second; one run in ten has none."""
+def draw_faults(rng: random.Random, names: Iterable[str]) -> dict[str, float]:
+    """Of the fault classes ``names`` those of a run with their rates per second; one run in ten has none."""
     if rng.random() < 0.1:
         return {}
     share = rng.choice((0.15, 0.3, 0.6))
-    names = [name for name in [*FAULTS, "metadata calls"] if rng.random() < share]
+    names = [name for name in [*names, METADATA_CALLS] if rng.random() < share]
     return {name: RATES.get(name, 1.0) * rng.choice((0.08, 0.2, 0.5)) for name in names}

@@ -1,4 +1,4 @@
-"""Plays one seed of a workload, whatever the workload is, and says what it broke."""
+"""Plays one run, whatever it is, and says what it broke."""
 
 import contextlib
 import gc
@@ -37,7 +37,7 @@ CPU_S_MAX = 30
 """A run that takes more stands still: the longest take a tenth."""
 
 
-class Workload(Protocol):
+class Played(Protocol):
     """One run. Made inside the loop; ``result.plan`` says what was drawn."""
 
     async def main(self) -> None:
@@ -47,7 +47,7 @@ class Workload(Protocol):
         """Counts and what the checkers find, into the result. Called after the loop has ended, however it did."""
 
 
-Make = Callable[[SimLoop, Result, bool], Workload]
+Make = Callable[[SimLoop, Result, bool], Played]
 
 
 class _Errors(logging.Handler):
@@ -90,12 +90,12 @@ def trace_of(error: BaseException) -> str:
 
 
 def play(seed: int, make: Make, limit_s: float, *, verbose: bool = False) -> Result:
-    """Run one seed of the workload that ``make`` gives, at most ``limit_s`` simulated seconds.
+    """Run one seed of what ``make`` gives, at most ``limit_s`` simulated seconds.
 
     Nothing is raised: whatever went wrong is in the result.
     """
     result = Result(seed)
-    made: list[tuple[SimLoop, Workload | None]] = []
+    made: list[tuple[SimLoop, Played | None]] = []
     root = logging.getLogger()
     before = (root.handlers[:], root.level)
     started = time.process_time()
@@ -105,10 +105,10 @@ def play(seed: int, make: Make, limit_s: float, *, verbose: bool = False) -> Res
         errors = _Errors(loop, verbose)
         root.handlers[:] = [errors]
         root.setLevel(logging.DEBUG if verbose else logging.ERROR)
-        workload = make(loop, result, verbose)
-        made[0] = (loop, workload)
+        run = make(loop, result, verbose)
+        made[0] = (loop, run)
         try:
-            await workload.main()
+            await run.main()
         finally:
             result.violations += [f"error logged: {text}" for text in errors.found[:3]]
 
@@ -131,13 +131,13 @@ def play(seed: int, make: Make, limit_s: float, *, verbose: bool = False) -> Res
     return result
 
 
-def _judge(result: Result, loop: SimLoop, workload: Workload | None) -> None:
+def _judge(result: Result, loop: SimLoop, run: Played | None) -> None:
     result.simulated_s, result.events = loop.now, loop.events
     for context in loop.failures[:3]:
         error = context.get("exception")
         text = trace_of(error) if error is not None else ""
         result.violations.append(f"not caught: {context.get('message')} {text}")
-    if workload is not None:
-        workload.judge()
+    if run is not None:
+        run.judge()
     loop.note("counts", result.counts)
     result.trace = loop.trace.hexdigest()

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import zlib
-from typing import Protocol
+from dataclasses import dataclass
 
 from engine.base.slices import Slice
 from engine.ledger.client import LedgerClient
@@ -22,7 +22,7 @@ from engine.ledger.writing.writer import LedgerWriter
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from tests.sim.kit.cluster import Machine
 from tests.sim.ledgers import history as h
-from tests.sim.ledgers.cluster import LedgerCluster, LedgerShape
+from tests.sim.ledgers.record import LedgerRecord
 
 PASSWORD = b"of the simulation"
 REFUSALS = (LedgerError, StoreUnavailableError, SessionExpiredError)
@@ -60,16 +60,6 @@ def sums(run: Slice) -> tuple[int, ...]:
     return tuple(zlib.crc32(run.entry(i)) for i in range(run.count))
 
 
-class Worker(Protocol):
-    """What a process does in a run, as the scenario sees it."""
-
-    who: str
-    calm: bool
-    """From now on begin nothing new."""
-    busy: dict[str, str]
-    """What each hand is doing now."""
-
-
 class Listener:
     """Hears of a writer's progress."""
 
@@ -81,7 +71,7 @@ class Listener:
     def confirmed(self, below: int) -> None:
         cluster, ledger = self._host.cluster, self._writer.ledger_id
         now, who = cluster.loop.now, self._host.who
-        cluster.add(h.Confirmed(now, who, ledger, below))
+        self._host.record.add(h.Confirmed(now, who, ledger, below))
         cluster.count("entries confirmed", below - self._below)
         self._below = below
         metadata = self._writer.metadata
@@ -90,35 +80,49 @@ class Listener:
         names = [ensemble[place].partition(":")[0] for place in places]
         sought = marker(ledger, below - 1, who)
         copies = cluster.durable_copies(sought, metadata.ack_quorum, names)
-        cluster.add(h.Durable(now, ledger, below - 1, copies))
+        self._host.record.add(h.Durable(now, ledger, below - 1, copies))
 
     def failed(self, error: LedgerError) -> None:
         cluster = self._host.cluster
-        cluster.add(h.Failed(cluster.loop.now, self._host.who, self._writer.ledger_id, repr(error)))
+        self._host.record.add(
+            h.Failed(cluster.loop.now, self._host.who, self._writer.ledger_id, repr(error))
+        )
         cluster.count(f"writers failed {type(error).__name__}")
         if not isinstance(error, ENDS):
-            cluster.anomaly(f"ledger {self._writer.ledger_id}: its writer failed with {error!r}")
+            self._host.record.anomaly(
+                f"ledger {self._writer.ledger_id}: its writer failed with {error!r}"
+            )
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How hosts work."""
+
+    hands: int
+    run_entries: int
+    entry_bytes: int
 
 
 class Host:
     """One process with one ledger client and some hands, each of which does one thing at a time until ``calm``."""
 
     def __init__(
-        self, cluster: LedgerCluster, machine: Machine, client: LedgerClient, shape: LedgerShape
+        self, record: LedgerRecord, machine: Machine, client: LedgerClient, habits: Habits
     ) -> None:
-        self.cluster = cluster
+        self.record = record
+        self.cluster = record.cluster
         self.client = client
         self.who = machine.incarnation
-        self.shape = shape
+        self.habits = habits
         self.calm = False
         self.busy: dict[str, str] = {}
         """What each hand is doing now."""
         self._handles = 0
-        self._rng = random.Random(f"{cluster.loop.seed}/{self.who}/hands")
+        self._rng = random.Random(f"{self.cluster.loop.seed}/{self.who}/hands")
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for i in range(self.shape.hands):
+            for i in range(self.habits.hands):
                 group.create_task(self._hand(f"hand {i}"))
 
     async def _hand(self, name: str) -> None:
@@ -165,7 +169,7 @@ class Host:
     async def _create(self) -> LedgerWriter:
         cluster = self.cluster
         writer = await self.client.create(*cluster.shape.quorum, PASSWORD)
-        cluster.add(h.Created(cluster.loop.now, self.who, writer.ledger_id))
+        self.record.add(h.Created(cluster.loop.now, self.who, writer.ledger_id))
         cluster.count("ledgers")
         writer.listener = Listener(self, writer)
         return writer
@@ -175,19 +179,19 @@ class Host:
             return False
         rng, cluster = self._rng, self.cluster
         first = writer.last_pushed + 1
-        count = 1 + rng.randrange(self.shape.run_entries)
-        sizes = [rng.randrange(1, 2 * self.shape.entry_bytes) for _ in range(count)]
+        count = 1 + rng.randrange(self.habits.run_entries)
+        sizes = [rng.randrange(1, 2 * self.habits.entry_bytes) for _ in range(count)]
         run = make_run(writer.ledger_id, first, self.who, sizes)
-        cluster.add(h.Appended(cluster.loop.now, self.who, writer.ledger_id, first, sums(run)))
+        self.record.add(h.Appended(cluster.loop.now, self.who, writer.ledger_id, first, sums(run)))
         if writer.append(run) != first:
-            cluster.anomaly(f"ledger {writer.ledger_id}: a run for {first} went to {run.first}")
+            self.record.anomaly(f"ledger {writer.ledger_id}: a run for {first} went to {run.first}")
         return True
 
     async def _close(self, writer: LedgerWriter) -> None:
         await writer.close()
         cluster = self.cluster
         last = writer.last_confirmed
-        cluster.add(h.Closed(cluster.loop.now, self.who, writer.ledger_id, last))
+        self.record.add(h.Closed(cluster.loop.now, self.who, writer.ledger_id, last))
         cluster.count("ledgers closed")
 
     # -- reading
@@ -196,13 +200,15 @@ class Host:
         """A ledger that metadata has heard of, mostly a young one."""
         cluster, rng = self.cluster, self._rng
         until = cluster.loop.now - age_s
-        known = [n for n, at in cluster.born.items() if n not in cluster.deleted and at <= until]
+        known = [
+            n for n, at in self.record.born.items() if n not in self.record.deleted and at <= until
+        ]
         return rng.choice(known[-rng.choice((3, 10, 1000)) :]) if known else None
 
     def _exists(self, ledger: int) -> None:
         """The client says that a ledger does not exist: only a deletion makes that right."""
-        if ledger not in self.cluster.deleted:
-            self.cluster.anomaly(f"C9 ledger {ledger} exists and was denied to {self.who}")
+        if ledger not in self.record.deleted:
+            self.record.anomaly(f"C9 ledger {ledger} exists and was denied to {self.who}")
 
     async def open(self, ledger: int, *, recover: bool) -> "Handle | None":
         """None when the ledger was deleted."""
@@ -215,7 +221,7 @@ class Host:
         self._handles += 1
         handle = Handle(self, f"{self.who}/r{self._handles}", reader)
         now, last = cluster.loop.now, reader.last_confirmed
-        cluster.add(h.Opened(since, now, handle.name, ledger, recover, reader.closed, last))
+        self.record.add(h.Opened(since, now, handle.name, ledger, recover, reader.closed, last))
         return handle
 
     async def follow(self) -> None:
@@ -256,10 +262,10 @@ class Host:
         if ledger is None or self._rng.random() < 0.5:
             return
         cluster, since = self.cluster, self.cluster.loop.now
-        cluster.deleted[ledger] = since
-        cluster.add(h.Deleted(since, float("inf"), ledger))
+        self.record.deleted[ledger] = since
+        self.record.add(h.Deleted(since, float("inf"), ledger))
         await self.client.delete(ledger)
-        cluster.add(h.Deleted(since, cluster.loop.now, ledger))
+        self.record.add(h.Deleted(since, cluster.loop.now, ledger))
         cluster.count("ledgers deleted")
 
 
@@ -279,7 +285,7 @@ class Handle:
         except NoSuchLedgerError:
             self.host._exists(self.reader.ledger_id)
             return
-        cluster.add(
+        self.host.record.add(
             h.LastSeen(
                 since, cluster.loop.now, self.name, self.reader.ledger_id, self.reader.closed, last
             )
@@ -296,12 +302,14 @@ class Handle:
                     first, self.reader.last_confirmed, rng.choice((1, 2000, 100_000))
                 )
             except NoSuchEntryError:
-                cluster.add(h.Missing(since, cluster.loop.now, self.name, ledger, first))
+                self.host.record.add(h.Missing(since, cluster.loop.now, self.name, ledger, first))
                 raise
             for run in runs:
                 if run.first != first:
-                    cluster.anomaly(f"{self.name}: ledger {ledger} gave {run.first} for {first}")
-                cluster.add(
+                    self.host.record.anomaly(
+                        f"{self.name}: ledger {ledger} gave {run.first} for {first}"
+                    )
+                self.host.record.add(
                     h.Read(since, cluster.loop.now, self.name, ledger, run.first, sums(run))
                 )
                 first = run.first + run.count

@@ -10,56 +10,20 @@ from engine.base.ids import EARLIEST, Position
 from engine.base.slices import Slice, View
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerError
-from engine.ledger.ledger_metadata import LedgerState, decode
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.errors import ManagedLedgerError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import ManagedLedger
 from engine.managed.settings import LedgerConfig, ManagedSettings
-from engine.managed.stored.records import LogRecord
-from engine.metadata import paths
-from engine.metadata.store import NoNodeError, SessionExpiredError, StoreUnavailableError
+from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from tests.sim.kit.cluster import Machine
-from tests.sim.ledgers.cluster import LedgerCluster
 from tests.sim.managed import history as m
+from tests.sim.managed.record import CURSORS, ManagedRecord
 
 REFUSALS = (ManagedLedgerError, LedgerError, StoreUnavailableError, SessionExpiredError)
 """What a call may end with while things break."""
-CURSORS = ("c1", "c2")
 OPEN_ENTRIES_MAX = 200
 """Appended and not confirmed by one object, beyond which it appends no more."""
-
-
-class ManagedCluster(LedgerCluster):
-    """Notes each version of each topic's list of ledgers."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.managed = m.ManagedHistory(CURSORS)
-        self.stored: dict[str, dict[Position, m.Entry]] = {}
-        """Confirmed entries by topic."""
-
-    def metadata_stored(self, path: str, value: bytes | None, conditional: bool) -> None:
-        super().metadata_stored(path, value, conditional)
-        topic = path.removeprefix(f"{paths.MANAGED_LEDGERS}/")
-        if value and topic in TOPICS:
-            ledgers = tuple(one.ledger_id for one in LogRecord.decode(value).ledgers)
-            closed = tuple(ledger for ledger in ledgers if self._is_closed(ledger))
-            self.note(m.Listed(self.loop.now, topic, ledgers, closed))
-
-    def _is_closed(self, ledger: int) -> bool:
-        try:
-            return (
-                decode(self.metadata.tree.get(paths.ledger(ledger))[0]).state is LedgerState.CLOSED
-            )
-        except NoNodeError:
-            return True
-
-    def note(self, event: m.Event) -> None:
-        self.managed.events.append(event)
-
-
-TOPICS = tuple(f"public/default/persistent/t{i}" for i in range(2))
 
 
 def _run(owner: str, first: int, count: int, size: int) -> Slice:
@@ -90,7 +54,7 @@ class Sink:
         for i in range(start, stop):
             entry, position = (owner.name, self._first + i), run.position(i)
             owner.note(partial(m.Stored, entry=entry, position=position))
-            owner.cluster.stored.setdefault(owner.topic, {}).setdefault(position, entry)
+            owner.record.stored.setdefault(owner.topic, {}).setdefault(position, entry)
         owner.waiting -= stop - start
         owner.cluster.count("entries confirmed", stop - start)
 
@@ -98,16 +62,23 @@ class Sink:
         self._owner.waiting -= run.count - start
         self._owner.cluster.count("appends failed")
         if not isinstance(error, REFUSALS):
-            self._owner.cluster.managed.anomalies.append(f"an append failed with {error!r}")
+            self._owner.record.history.anomalies.append(f"an append failed with {error!r}")
 
 
 class ManagedHost:
     """One process: a ledger client, a factory, and one hand per topic that owns it now and then."""
 
     def __init__(
-        self, cluster: ManagedCluster, machine: Machine, client: LedgerClient, config: LedgerConfig
+        self,
+        record: ManagedRecord,
+        machine: Machine,
+        client: LedgerClient,
+        topics: tuple[str, ...],
+        config: LedgerConfig,
     ) -> None:
-        self.cluster = cluster
+        self.record = record
+        self.topics = topics
+        cluster = self.cluster = record.cluster
         self.who = machine.incarnation
         self.config = config
         self.calm = False
@@ -125,14 +96,14 @@ class ManagedHost:
             store=machine.store,
             ledgers=client,
             clock=machine.clock,
-            entropy=cluster._entropy(machine),
+            entropy=cluster.entropy(machine),
             settings=settings,
         )
         self._opened = 0
 
-    async def run(self, topics: list[str]) -> None:
+    async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for topic in topics:
+            for topic in self.topics:
                 group.create_task(self._hand(topic))
 
     async def _hand(self, topic: str) -> None:
@@ -163,13 +134,15 @@ class ManagedHost:
         for name in CURSORS:
             cursor = await owner.ledger.open_cursor(name, EARLIEST)
             owner.cursors[name] = cursor
-            known = [p for p in cluster.stored.get(topic, {}) if owner.ledger.line.exact(*p) >= 0]
+            known = [
+                p for p in self.record.stored.get(topic, {}) if owner.ledger.line.exact(*p) >= 0
+            ]
             acked = frozenset(p for p in known if cursor.is_acknowledged(p))
             event = partial(
                 m.CursorOpened, since, cursor=name, mark_delete=cursor.mark_delete, acked=acked,
                 unacked=frozenset(known) - acked,
             )  # fmt: skip
-            cluster.note(event(at=cluster.loop.now, owner=owner.name, topic=topic))
+            self.record.note(event(at=cluster.loop.now, owner=owner.name, topic=topic))
         cluster.count("openings")
         return owner
 
@@ -181,6 +154,7 @@ class Owner:
 
     def __init__(self, host: ManagedHost, topic: str, name: str) -> None:
         self.host = host
+        self.record = host.record
         self.cluster = host.cluster
         self.topic = topic
         self.name = name
@@ -189,7 +163,7 @@ class Owner:
         self._appended = 0
 
     def note(self, event: Any) -> None:
-        self.cluster.note(event(at=self.cluster.loop.now, owner=self.name, topic=self.topic))
+        self.record.note(event(at=self.cluster.loop.now, owner=self.name, topic=self.topic))
 
     async def live(self, seconds: float) -> None:
         """Append, read and acknowledge for a while; then close, leave as a crash would, or stay until fenced."""
@@ -280,7 +254,7 @@ class Owner:
 
     async def reset(self, cursor: Cursor) -> None:
         known = [
-            p for p in self.cluster.stored.get(self.topic, {}) if self.ledger.line.exact(*p) >= 0
+            p for p in self.record.stored.get(self.topic, {}) if self.ledger.line.exact(*p) >= 0
         ]
         if not known:
             return
@@ -288,9 +262,9 @@ class Owner:
         event = partial(
             m.Reset, since, owner=self.name, topic=self.topic, cursor=cursor.name, to=to
         )
-        self.cluster.note(event(at=float("inf")))
+        self.record.note(event(at=float("inf")))
         await cursor.reset(to)
-        self.cluster.note(event(at=self.cluster.loop.now))
+        self.record.note(event(at=self.cluster.loop.now))
         self.cluster.count("resets of cursors")
 
     async def clear(self, cursor: Cursor) -> None:

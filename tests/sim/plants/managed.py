@@ -14,8 +14,8 @@ from engine.managed.writing.appender import Appender
 from engine.managed.writing.appends import Appends, AppendSink, Confirmation
 from engine.managed.writing.rolling import LedgerList
 from engine.metadata.memory import MemoryStore
-from tests.sim.kit.cluster import Cluster
 from tests.sim.plants.planting import Patches
+from tests.sim.topics.observer import Observer
 
 
 def session_never_lapses() -> Patches:
@@ -27,10 +27,7 @@ def lease_off() -> Patches:
     """No mistake but a control: brokers trust their session for ever and nobody counts owners. The fence alone must
     keep every promise about data, so a campaign with this finds nothing."""
 
-    async def watch_nothing(self: Cluster) -> None:
-        return
-
-    return [*session_never_lapses(), (Cluster, "watch", watch_nothing)]
+    return [*session_never_lapses(), (Observer, "look", lambda self: None)]
 
 
 def lost_race_for_the_list_taken_for_won() -> Patches:

@@ -15,9 +15,10 @@ from engine.base.errors import AdminError, MagnetarError
 from engine.base.names import TopicName
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
-from tests.sim.kit.cluster import HTTP_PORT, TOKEN, Cluster
+from tests.sim.kit.cluster import HTTP_PORT, TOKEN
 from tests.sim.kit.loop import Node
 from tests.sim.kit.network import SimNetwork
+from tests.sim.topics.observer import Observer
 
 PATIENCE_S = 5.0
 """For one answer."""
@@ -80,8 +81,10 @@ class Administrator:
 
     name = "administrator"
 
-    def __init__(self, cluster: Cluster, visits: bool) -> None:
-        self.cluster = cluster
+    def __init__(self, observer: Observer, visits: bool) -> None:
+        self.observer = observer
+        cluster = self.cluster = observer.cluster
+        cluster.clients.append(self.name)
         self.loop = cluster.loop
         self.rng = random.Random(f"{cluster.loop.seed}/{self.name}")
         self.node = Node(self.name)
@@ -154,7 +157,7 @@ class Administrator:
                 self._refused(error)
 
     async def _visit(self) -> None:
-        topic = str(self.rng.choice(self.cluster.topics))
+        topic = str(self.rng.choice(self.observer.topics))
         visitor = topic, f"{VISITOR}{len(self._visitors) + len(self._gone)}"
         self._visitors[visitor] = None
         await self.brokers.create_subscription(TopicName.parse(topic), visitor[1])
@@ -176,7 +179,7 @@ class Administrator:
         for (topic, name), since in self._visitors.items():
             if since is not None:
                 self._check_kept(topic, name, since)
-        for parsed in self.cluster.topics:  # growth took them along to new partitions
+        for parsed in self.observer.topics:  # growth took them along to new partitions
             for name in self._stored_visitors(parsed):
                 await self.insist(
                     partial(self.brokers.delete_subscription, parsed, name, force=True)
@@ -184,33 +187,30 @@ class Administrator:
                 self._gone.append((str(parsed), name))
         for topic, name in self._gone:
             if self._is_stored(topic, name):
-                self._wrong(f"{topic}/{name} was deleted and is stored")
+                self.observer.wrong(f"{topic}/{name} was deleted and is stored")
 
     def _check_kept(self, topic: str, name: str, since: float) -> None:
         if not self._is_stored(topic, name):
-            self._wrong(f"{topic}/{name} was made at {since:.3f} and is not stored")
-        backlog = (self.cluster.backlogs(TopicName.parse(topic)) or {}).get(name)
-        history = self.cluster.history
+            self.observer.wrong(f"{topic}/{name} was made at {since:.3f} and is not stored")
+        backlog = (self.observer.backlogs(TopicName.parse(topic)) or {}).get(name)
+        history = self.observer.history
         later = {(one.producer, one.number) for one in history.sent if one.at > since}
         sent = sum(
             history.topics.get(r.producer) == topic and (r.producer, r.number) in later
             for r in history.receipts
         )
         if backlog is not None and backlog < sent:
-            self._wrong(
+            self.observer.wrong(
                 f"{topic}/{name} made at {since:.3f} has a backlog of {backlog}, not {sent}"
             )
 
     def _stored_visitors(self, topic: TopicName) -> list[str]:
         node = paths.managed_ledger(topic.managed_ledger_name)
-        return [c for c in self.cluster.metadata.tree.children(node) if c.startswith(VISITOR)]
+        return [c for c in self.cluster.tree.children(node) if c.startswith(VISITOR)]
 
     def _is_stored(self, topic: str, subscription: str) -> bool:
         ledger = TopicName.parse(topic).managed_ledger_name
-        return self.cluster.metadata.tree.exists(paths.cursor(ledger, subscription)) is not None
-
-    def _wrong(self, text: str) -> None:
-        self.cluster.history.anomalies.append(f"{text} at {self.loop.now:.3f}")
+        return self.cluster.tree.exists(paths.cursor(ledger, subscription)) is not None
 
     # -- topics
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from engine.base.ids import EARLIEST, Position
-from tests.sim.kit.history import AckConfirmed, Delivery, History, PartConfirmed, Sought
+from tests.sim.topics.history import AckConfirmed, Delivery, History, PartConfirmed, Sought
 from tests.sim.topics.move_checkers import (
     chunks_stay_together,
     everything_comes_again,

@@ -10,10 +10,12 @@ from engine.wire import client_commands as say
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import unpack_entry
 from engine.wire.commands import command_frame, message_id
-from tests.sim.kit.cluster import EPOCH_MS, Cluster
-from tests.sim.kit.history import AckConfirmed, Cleared, Delivery, PartConfirmed, Sought
+from tests.sim.kit.cluster import EPOCH_MS
 from tests.sim.kit.network import TOGETHER_S
-from tests.sim.topics.client import REQUEST_TIMEOUT_S, Client, Link, Lost, Refused
+from tests.sim.topics.client import Client
+from tests.sim.topics.history import AckConfirmed, Cleared, Delivery, PartConfirmed, Sought
+from tests.sim.topics.link import REQUEST_TIMEOUT_S, Link, Lost, Refused
+from tests.sim.topics.observer import Observer
 from tests.sim.topics.producer import Producer
 
 BUSY_S = (0.05, 0.3)
@@ -33,7 +35,7 @@ class Consumer(Client):
 
     def __init__(
         self,
-        cluster: Cluster,
+        observer: Observer,
         name: str,
         topic: str,
         subscription: str,
@@ -43,7 +45,7 @@ class Consumer(Client):
         stays: bool = True,
     ) -> None:
         """``late``: somebody else sees to it that the subscription exists in time. ``stays``: nobody gives it up."""
-        super().__init__(cluster, name, topic)
+        super().__init__(observer, name, topic)
         self._initial = FROM_LATEST if late else FROM_EARLIEST
         self._stays = stays
         self.subscription = subscription
@@ -138,11 +140,11 @@ class Consumer(Client):
         confirmed = self.history.move(self.full_name, position, sent_at, bits)
         frame = command_frame("seek", consumer_id=1, request_id=rid, message_id=where)
         await link.request(rid, frame)
-        confirmed(self.loop.now, self.cluster.first_kept(self.topic))
+        confirmed(self.loop.now, self.observer.first_kept(self.topic))
         self.cluster.count("seeks" if bits is None else "seeks into batches")
         # Others of a shared subscription may have acknowledged what they were given since.
         alone = self.kind == EXCLUSIVE and self.history.is_moving(self.full_name, sent_at) == 2
-        stored = self.cluster.is_stored_back_to(self.topic, self.subscription, position)
+        stored = self.observer.is_stored_back_to(self.topic, self.subscription, position)
         if alone and not stored:
             self._wrong(f"the seek to {position} is confirmed and not stored")
         raise Lost("sought")
@@ -167,7 +169,7 @@ class Consumer(Client):
         at = history.given_up.get(self.full_name)
         if at is None:
             return
-        first = self.cluster.first_kept(self.topic)
+        first = self.observer.first_kept(self.topic)
         history.seeks[at] = history.seeks[at]._replace(first=first)
         if first is None:
             first = max(history.confirmed.get(self.topic, []), default=EARLIEST)
@@ -337,4 +339,4 @@ class Consumer(Client):
             )
 
     def _wrong(self, text: str) -> None:
-        self.history.anomalies.append(f"{self.name}: {text} at {self.loop.now:.3f}")
+        self.observer.wrong(f"{self.name}: {text}")

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from engine.base.ids import EARLIEST, Position
-from tests.sim.kit.history import Delivery, History, Receipt, Sought
+from tests.sim.topics.history import Delivery, History, Receipt, Sought
 
 FOUND_MAX = 5
 

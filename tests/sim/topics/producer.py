@@ -10,9 +10,11 @@ from engine.base.ids import Position
 from engine.wire import client_commands as say
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry
-from tests.sim.kit.cluster import EPOCH_MS, Cluster
-from tests.sim.kit.history import Receipt, Sent
-from tests.sim.topics.client import Client, Link, Lost
+from tests.sim.kit.cluster import EPOCH_MS
+from tests.sim.topics.client import Client
+from tests.sim.topics.history import Receipt, Sent
+from tests.sim.topics.link import Link, Lost
+from tests.sim.topics.observer import Observer
 
 SEND_TIMEOUT_S = 10.0
 DELAYS_MS = (-1000, 200, 1000, 4000)
@@ -25,7 +27,7 @@ class Producer(Client):
 
     def __init__(
         self,
-        cluster: Cluster,
+        observer: Observer,
         name: str,
         topic: str,
         rate: float,
@@ -33,7 +35,7 @@ class Producer(Client):
         *,
         reminds: bool = False,
     ) -> None:
-        super().__init__(cluster, name, topic)
+        super().__init__(observer, name, topic)
         self.reminds = reminds
         """Whether some of its messages are for a later day."""
         self.payloads: list[bytes] = []

@@ -3,7 +3,8 @@
 import pytest
 
 from engine.base.ids import Position
-from tests.sim.kit.history import (
+from tests.sim.topics import checkers
+from tests.sim.topics.history import (
     AckConfirmed,
     Cleared,
     Delivery,
@@ -13,7 +14,6 @@ from tests.sim.kit.history import (
     Sent,
     Sought,
 )
-from tests.sim.topics import checkers
 
 
 def good() -> History:

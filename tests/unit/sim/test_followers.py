@@ -9,7 +9,7 @@ from engine.base.clock import LoopClock
 from engine.metadata import paths
 from engine.metadata.memory import MemoryStore
 from engine.metadata.store import NoNodeError
-from tests.sim.topics.followers import FOLLOWERS, FollowedServer
+from tests.sim.kit.followers import FOLLOWERS, FollowedServer
 
 
 async def stores() -> tuple[FollowedServer, MemoryStore, MemoryStore]:

@@ -3,8 +3,8 @@
 import pytest
 
 from engine.base.ids import Position
-from tests.sim.kit.history import Cleared, Delivery, History, Receipt, Sought
 from tests.sim.topics import move_checkers
+from tests.sim.topics.history import Cleared, Delivery, History, Receipt, Sought
 
 FIRST = Position(7, 0)
 

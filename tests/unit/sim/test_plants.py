@@ -4,7 +4,8 @@ import pytest
 
 from tests.sim import bugs
 from tests.sim.plants import catalogue as plants
-from tests.sim.run import WORKLOADS, Play, workload_of
+from tests.sim.run import Play, workload_of
+from tests.sim.scenarios import SCENARIOS
 
 
 @pytest.mark.parametrize("name", [*plants.PLANTS, *plants.CONTROLS])
@@ -22,7 +23,7 @@ def test_a_mistake_has_a_place_in_the_code_and_is_taken_out_again(name: str) -> 
 def test_a_mistake_says_what_it_is_and_who_is_to_find_it(name: str) -> None:
     plant = {**plants.PLANTS, **plants.CONTROLS}[name]
     assert plant.text.endswith(".")
-    assert plant.workload in WORKLOADS
+    assert plant.workload in SCENARIOS
 
 
 def test_at_least_fifteen_mistakes_are_known() -> None:

@@ -13,6 +13,7 @@ from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.ledger import InitialPosition
 from tests.sim.kit.cluster import Cluster, Machine, Shape
 from tests.sim.kit.loop import SimLoop, simulate
+from tests.sim.topics.observer import Observer
 from tests.sim.topics.producer import Producer
 
 TOPIC = "persistent://public/default/t"
@@ -34,15 +35,16 @@ class Stage:
             shape, brokers=2, bookies=1, quorum=(1, 1, 1), session_s=SESSION_S, ledger_entries=1000
         )
         self.loop = loop
-        self.cluster = Cluster(loop, shape, [TOPIC])
-        self.producer = Producer(self.cluster, "p", TOPIC, 200.0, lambda: True)
+        self.cluster = Cluster(loop, shape)
+        self.observer = Observer(self.cluster, [TOPIC])
+        self.producer = Producer(self.observer, "p", TOPIC, 200.0, lambda: True)
 
     async def open(self) -> tuple[Machine, Topic]:
         """The broker that serves the topic, and the topic there."""
         for machine in self.cluster.machines.values():
             self.cluster.start(machine)
         self.producer.start()
-        await _until(lambda: self.cluster.history.receipts)
+        await _until(lambda: self.observer.history.receipts)
         for machine in self.cluster.brokers:
             topic = self.loaded(machine)
             if topic is not None:
@@ -79,7 +81,7 @@ def test_no_receipt_leaves_after_the_session_may_have_ended(seed: int) -> None:
         await stage.thaw(first)
         assert topic.published.messages.total == confirmed
         assert not topic.producers
-        assert stage.cluster.history.anomalies == []
+        assert stage.observer.history.anomalies == []
 
     simulate(seed, main, 100.0)
 

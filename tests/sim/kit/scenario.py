@@ -1,0 +1,139 @@
+"""A scenario is a value, drawn from the seed: machines, what is done with them, what goes wrong, for how long. A run
+plays it: sets its workloads up, starts them, breaks things, heals, brings every workload to rest and asks each what was
+broken."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from tests.sim.kit.cluster import Cluster, Shape
+from tests.sim.kit.loop import SimLoop
+from tests.sim.kit.nemesis import FAULTS, Act, Nemesis
+from tests.sim.kit.play import Result, play
+from tests.sim.plants.planting import Patches, applied
+
+LIMIT_S = 1000.0
+"""Simulated seconds that no run takes."""
+WATCH_S = 0.25
+
+
+class Workload(Protocol):
+    """What is done with a cluster in a run. Everything it waits for has a bound, see ``Run.reach``."""
+
+    async def start(self) -> None:
+        """Machines are being started, nothing breaks yet: return when what the workload needs is there. What it then
+        goes on doing by itself is done while things break."""
+
+    async def quiet(self) -> None:
+        """Nothing breaks any more: begin nothing, see to its end what was begun, look at what is left. The workloads of
+        a run are asked in the order of the scenario."""
+
+    def check(self) -> list[str]:
+        """What the run broke, each text beginning with the name of the promise. Called once, however the run ended."""
+
+
+class Plan(Protocol):
+    """What one workload is to do, as a value."""
+
+    def setup(self, run: "Run") -> Workload:
+        """Make what there is before the first machine starts: clients, hosts, observers (``run.cluster``), fault
+        classes of its own (``run.faults``), bounds of shipped code (``run.limits``)."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """All that a seed decides before its run begins."""
+
+    shape: Shape
+    workloads: tuple[Plan, ...]
+    faults: dict[str, float]
+    """Per second, by class."""
+    duration_s: float
+    """How long things break (simulated)."""
+
+    def __str__(self) -> str:
+        done = " ".join(map(str, self.workloads))
+        return f"{self.shape} {done} {self.duration_s:g} s {self.faults}"
+
+
+Draw = Callable[[random.Random], Scenario]
+
+
+class Run:
+    """One scenario being played."""
+
+    def __init__(self, draw: Draw, loop: SimLoop, result: Result, verbose: bool) -> None:
+        self.loop = loop
+        self.result = result
+        self.scenario = draw(random.Random(f"{loop.seed}/scenario"))
+        result.plan = str(self.scenario)
+        if verbose:
+            print(f"seed {loop.seed}: {result.plan}")
+        self.rng = random.Random(f"{loop.seed}/run")
+        self.cluster = Cluster(loop, self.scenario.shape)
+        self.faults: dict[str, Act] = dict(FAULTS)
+        self.limits: Patches = []
+        self._watching: list[asyncio.Task[None]] = []
+        self._workloads = [plan.setup(self) for plan in self.scenario.workloads]
+        rng = random.Random(f"{loop.seed}/nemesis")
+        self.nemesis = Nemesis(self.cluster, rng, self.scenario.faults, self.faults)
+
+    async def main(self) -> None:
+        with applied(self.limits):
+            for machine in self.cluster.machines.values():
+                self.cluster.start(machine)
+            for workload in self._workloads:
+                await workload.start()
+            self.nemesis.start()
+            await asyncio.sleep(self.scenario.duration_s)
+            self.nemesis.heal()
+            for workload in self._workloads:
+                await workload.quiet()
+            for task in self._watching:
+                task.cancel()
+            self.cluster.restarts = False
+
+    def watch(self, look: Callable[[], None]) -> None:
+        """Call ``look`` every WATCH_S from now on until the end."""
+        self._watching.append(self.loop.create_task(self._watch(look)))
+
+    async def _watch(self, look: Callable[[], None]) -> None:
+        while True:
+            await asyncio.sleep(WATCH_S)
+            look()
+
+    async def reach(
+        self, what: str, done: Callable[[], object], bound_s: float, why: Callable[[], list[str]]
+    ) -> bool:
+        """Wait until ``done``; False, and a violation, when that takes longer than ``bound_s``: ``why`` says what is
+        missing."""
+        until = self.loop.now + bound_s
+        while not done():
+            if self.loop.now > until:
+                missing = "; ".join(why())
+                self.wrong(f"liveness: could not {what} in {bound_s:g} s: {missing}")
+                return False
+            await asyncio.sleep(0.1)
+        return True
+
+    def wrong(self, text: str) -> None:
+        self.result.violations.append(text)
+
+    def judge(self) -> None:
+        self.result.violations += self.cluster.failures[:3]
+        for workload in self._workloads:
+            self.result.violations += workload.check()
+        self.result.counts = dict(sorted(self.cluster.counts.items()))
+
+
+def first_of(found: list[str], name: str) -> list[str]:
+    """What one check found: the first three, and how many more."""
+    return found[:3] + ([f"{name}: {len(found) - 3} more"] if len(found) > 3 else [])
+
+
+def play_scenario(draw: Draw, seed: int, *, verbose: bool = False) -> Result:
+    """Run one seed of a scenario. Nothing is raised: whatever went wrong is in the result."""
+    return play(seed, partial(Run, draw), LIMIT_S, verbose=verbose)

@@ -1,0 +1,60 @@
+"""What is noted about ledgers while a run goes on: what processes call and are told, each stored version of their
+metadata, each bookie's fences. More than any process sees."""
+
+from engine.ledger.ledger_metadata import decode
+from engine.metadata import paths
+from tests.sim.kit.cluster import Cluster
+from tests.sim.kit.scenario import first_of
+from tests.sim.ledgers import checkers
+from tests.sim.ledgers import history as h
+
+
+class LedgerRecord:
+    """Fills a history. Sees metadata by itself; ``look_at_fences`` has to be called again and again."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.history = h.LedgerHistory(quorum=cluster.shape.quorum)
+        self.deleted: dict[int, float] = {}
+        """Ledgers somebody set out to delete, and when."""
+        self.born: dict[int, float] = {}
+        """When metadata first heard of each ledger."""
+        self._fences: dict[tuple[str, int], bool] = {}
+        cluster.tree.taps.append(self._stored)
+
+    def add(self, event: h.Event) -> None:
+        self.history.events.append(event)
+
+    def anomaly(self, text: str) -> None:
+        self.history.anomalies.append(f"{text} at {self.cluster.loop.now:.3f}")
+
+    def _stored(self, path: str, value: bytes | None, conditional: bool) -> None:
+        ledger = paths.ledger_id(path)
+        if ledger is not None:
+            now = self.cluster.loop.now
+            self.born.setdefault(ledger, now)
+            metadata = None if value is None else decode(value)
+            self.add(h.Version(now, ledger, metadata, conditional))
+
+    def look_at_fences(self) -> None:
+        """Note what each bookie knows of fences, where that has changed."""
+        for machine in self.cluster.bookies:
+            storage = machine.bookie._storage if machine.bookie is not None else None
+            if storage is None or not machine.ready or machine is self.cluster.lost:
+                continue
+            for ledger_id in storage.ledgers.live_ids():
+                ledger = storage.ledgers.get(ledger_id)
+                key = (machine.name, ledger_id)
+                if ledger is None or ledger_id in self.deleted:
+                    continue
+                if self._fences.get(key) != ledger.fence_durable:
+                    self._fences[key] = ledger.fence_durable
+                    self.add(h.Fence(self.cluster.loop.now, *key, ledger.fence_durable))
+
+    def check(self) -> list[str]:
+        """What the promises about ledgers say to the history."""
+        self.history.lost = int(self.cluster.lost is not None)
+        found = []
+        for name, check in checkers.CHECKS.items():
+            found += first_of(check(self.history), name)
+        return found

@@ -1,0 +1,49 @@
+"""What is noted about managed ledgers while a run goes on, besides what is noted about their ledgers."""
+
+from engine.base.ids import Position
+from engine.ledger.ledger_metadata import LedgerState, decode
+from engine.managed.stored.records import LogRecord
+from engine.metadata import paths
+from engine.metadata.store import NoNodeError
+from tests.sim.kit.cluster import Cluster
+from tests.sim.kit.scenario import first_of
+from tests.sim.managed import checkers
+from tests.sim.managed import history as m
+
+CURSORS = ("c1", "c2")
+
+
+class ManagedRecord:
+    """Fills a history. Sees each version of each topic's list of ledgers by itself."""
+
+    def __init__(self, cluster: Cluster, topics: tuple[str, ...]) -> None:
+        self.cluster = cluster
+        self.history = m.ManagedHistory(CURSORS)
+        self.stored: dict[str, dict[Position, m.Entry]] = {}
+        """Confirmed entries by topic."""
+        self._topics = topics
+        cluster.tree.taps.append(self._listed)
+
+    def note(self, event: m.Event) -> None:
+        self.history.events.append(event)
+
+    def _listed(self, path: str, value: bytes | None, conditional: bool) -> None:
+        topic = path.removeprefix(f"{paths.MANAGED_LEDGERS}/")
+        if value and topic in self._topics:
+            ledgers = tuple(one.ledger_id for one in LogRecord.decode(value).ledgers)
+            closed = tuple(ledger for ledger in ledgers if self._is_closed(ledger))
+            self.note(m.Listed(self.cluster.loop.now, topic, ledgers, closed))
+
+    def _is_closed(self, ledger: int) -> bool:
+        try:
+            value, _ = self.cluster.tree.get(paths.ledger(ledger))
+        except NoNodeError:
+            return True
+        return decode(value).state is LedgerState.CLOSED
+
+    def check(self) -> list[str]:
+        """What the promises about managed ledgers say to the history."""
+        found = []
+        for name, check in checkers.CHECKS.items():
+            found += first_of(check(self.history), name)
+        return found

@@ -1,0 +1,82 @@
+"""What a seed may play, by name."""
+
+import random
+from dataclasses import replace
+
+from tests.sim.kit.cluster import Shape
+from tests.sim.kit.nemesis import FAULTS, draw_faults
+from tests.sim.kit.scenario import Draw, Scenario
+from tests.sim.ledgers.workload import Ledgers
+from tests.sim.managed.workload import ManagedLedgers
+from tests.sim.topics.faults import TOPIC_FAULTS
+from tests.sim.topics.workload import Topics
+
+
+def topics(rng: random.Random) -> Scenario:
+    """Brokers, bookies and clients."""
+    duration_s = rng.choice((5.0, 10.0, 20.0))
+    return Scenario(
+        shape=Shape.draw(rng),
+        workloads=(Topics.draw(rng, duration_s),),
+        faults=draw_faults(rng, (*FAULTS, *TOPIC_FAULTS)),
+        duration_s=duration_s,
+    )
+
+
+def light(rng: random.Random) -> Scenario:
+    """Three bookies at E=3, WQ=3, AQ=2, two brokers, minutes of a few messages, a fault now and then: what timers,
+    sessions and slow decay do when hardly anything happens. A second of it costs a tenth of a busy one."""
+    seldom = replace(Shape.draw(rng), session_s=10.0, flush_interval_s=3.0, gc_wait_s=15.0)
+    faults = draw_faults(rng, (*FAULTS, *TOPIC_FAULTS))
+    return Scenario(
+        shape=replace(seldom, brokers=2, bookies=3, quorum=(3, 3, 2)),
+        workloads=(Topics.draw(rng, 300.0, rates=(0.05, 0.15)),),
+        faults={name: rate * 0.02 for name, rate in faults.items()},
+        duration_s=300.0,
+    )
+
+
+def ledger(rng: random.Random) -> Scenario:
+    """Bookies and processes that use ledgers."""
+    # The processes tell each other of ledgers themselves: who asks a server that is behind is rightly denied them.
+    faults = [name for name in FAULTS if name != "lag_follower"]
+    return Scenario(
+        shape=_bookies(rng),
+        workloads=(Ledgers.draw(rng),),
+        faults=draw_faults(rng, faults),
+        duration_s=rng.choice((5.0, 10.0, 20.0)),
+    )
+
+
+def managed(rng: random.Random) -> Scenario:
+    """Bookies and processes that use managed ledgers."""
+    shape = _bookies(rng)
+    return Scenario(
+        shape=shape,
+        workloads=(ManagedLedgers.draw(rng, shape.quorum),),
+        faults=draw_faults(rng, FAULTS),
+        duration_s=rng.choice((4.0, 8.0, 15.0)),
+    )
+
+
+def _bookies(rng: random.Random) -> Shape:
+    """Machines without brokers: three runs in ten use one bookie or stripe over more than they write to."""
+    quorum = rng.choice(((3, 3, 2), (3, 3, 2), (3, 3, 2), (3, 2, 2), (5, 3, 2), (1, 1, 1)))
+    spare = rng.choice((0, 1, 2)) if quorum[0] <= 3 else 1
+    return replace(
+        Shape.draw(rng),
+        brokers=0,
+        bookies=quorum[0] + spare,
+        quorum=quorum,
+        session_s=rng.choice((2.0, 4.0)),
+    )
+
+
+SCENARIOS: dict[str, Draw] = {
+    "topics": topics,
+    "ledger": ledger,
+    "managed": managed,
+    "light": light,
+}
+TURNS = ("topics", "ledger", "topics", "managed")
+"""What the seeds of a campaign play in turn, unless one is named."""

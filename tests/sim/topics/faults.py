@@ -1,0 +1,143 @@
+"""What goes wrong with topics, or is done to them by administrators, while clients use them."""
+
+import contextlib
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from engine.base.errors import MagnetarError
+from engine.base.names import TopicName
+from engine.broker.service import BrokerService
+from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.topic import Topic
+from tests.sim.kit.cluster import Machine
+from tests.sim.kit.loop import Node
+from tests.sim.kit.nemesis import Nemesis
+from tests.sim.topics.consumer import KINDS
+from tests.sim.topics.history import Cleared
+from tests.sim.topics.observer import Observer
+
+WAYS = ("clear", "skip", "expire")
+RESET_BACK = 60
+
+
+def take_over(o: Observer, n: Nemesis) -> None:
+    """A broker is frozen, or cut off from metadata, beyond its session; part of its clients goes elsewhere."""
+    machine = n.machine("broker")
+    if machine is None or machine.store is None or machine.node is None or machine.node.paused:
+        return
+    session_s = n.cluster.shape.session_s
+    n.cluster.count("take-overs")
+    if n.rng.random() < 0.7:
+        session_id = machine.store.session_id
+        n.cluster.metadata.partition(session_id)
+        n._partitioned.append(session_id)
+        n.later(session_s * (1.5 + n.rng.random()), lambda: n.cluster.metadata.heal(session_id))
+    else:
+        node = machine.node
+        n.cluster.loop.pause(node)
+        n._paused.append(node)
+
+        def resume() -> None:
+            if node.paused and not node.dead:
+                n.cluster.loop.resume(node)
+
+        n.later(session_s * (1.2 + n.rng.random()), resume)
+    for name in n.cluster.clients:
+        # Producers mostly stay, so that the old owner can do wrong. Thrice: a client may well ask it again.
+        if n.rng.random() < (0.2 if "-p" in name else 0.7):
+            for share in (1.05, 1.15, 1.3):
+                reset = partial(n.cluster.world.reset_links, name)
+                n.later(session_s * share, n.unless_over(reset))
+
+
+def _served(o: Observer, n: Nemesis) -> tuple[TopicName, Machine, BrokerService] | None:
+    """Some topic and the broker that has it loaded."""
+    found = [
+        (topic, machine, machine.broker)
+        for topic in o.topics
+        for machine in o.cluster.brokers
+        if machine.broker is not None and machine.ready
+        if machine.broker.running.registry.loaded(topic) is not None
+    ]
+    return n.rng.choice(found) if found else None
+
+
+def unload(o: Observer, n: Nemesis) -> None:
+    """An administrator has a topic unloaded."""
+    if (found := _served(o, n)) is not None:
+        topic, machine, broker = found
+        assert machine.node is not None
+        n.cluster.loop.spawn(machine.node, _quietly(broker.running.registry.unload(topic)))
+        n.cluster.count("unloads")
+
+
+def _subscription(o: Observer, n: Nemesis) -> tuple[Topic, Subscription, Node] | None:
+    """One that clients use, with the process that serves it."""
+    if (found := _served(o, n)) is None:
+        return None
+    topic, machine, broker = found
+    loaded = broker.running.registry.loaded(topic)
+    known = loaded.subscriptions if loaded is not None else {}
+    names = sorted(set(known) & set(KINDS))
+    if loaded is None or not names or machine.node is None:
+        return None
+    return loaded, known[n.rng.choice(names)], machine.node
+
+
+def clear_backlog(o: Observer, n: Nemesis) -> None:
+    """An administrator acknowledges everything of a subscription: clears, skips or expires it."""
+    if (found := _subscription(o, n)) is not None:
+        topic, subscription, node = found
+        clearing = pass_over(o, topic, subscription, n.rng.choice(WAYS))
+        n.cluster.loop.spawn(node, _quietly(clearing))
+
+
+async def pass_over(o: Observer, topic: Topic, subscription: Subscription, way: str) -> None:
+    """Acknowledge everything that is there, in one of the ways that administrators have. Call it as the broker."""
+    cleared, loop, ledger = o.history.cleared, o.cluster.loop, topic.ledger
+    last, at, entries = ledger.last_confirmed, len(cleared), subscription.cursor.backlog_entries()
+    name = f"{topic.name.full}/{subscription.name}"
+    cleared.append(Cleared(loop.now, float("inf"), name, last))
+    if way == "clear":
+        await subscription.clear()
+    elif way == "skip":
+        await subscription.skip(entries)
+        if not entries:  # who skips nothing is promised nothing
+            return
+    else:
+        await subscription.acknowledge_before(last)
+    cleared[at] = cleared[at]._replace(done_at=loop.now)
+    o.cluster.count("backlogs passed over")
+
+
+def reset_cursor(o: Observer, n: Nemesis) -> None:
+    """An administrator sets a subscription back."""
+    if (found := _subscription(o, n)) is None:
+        return
+    topic, subscription, node = found
+    history, loop = o.history, n.cluster.loop
+    known = history.confirmed.get(topic.name.full, [])[-RESET_BACK:]
+    if not known:
+        return
+    position = n.rng.choice(known)
+    name = f"{topic.name.full}/{subscription.name}"
+
+    async def reset() -> None:
+        confirmed = history.move(name, position, loop.now)
+        await subscription.reset(position)
+        confirmed(loop.now, topic.ledger.line.position(topic.ledger.line.base))
+        n.cluster.count("cursors reset")
+
+    loop.spawn(node, _quietly(reset()))
+
+
+async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
+    """What an administrator is refused is no failure of the run."""
+    with contextlib.suppress(MagnetarError):
+        await work
+
+
+TOPIC_FAULTS: dict[str, Callable[[Observer, Nemesis], None]] = {
+    act.__name__: act for act in (take_over, unload, clear_backlog, reset_cursor)
+}

@@ -1,0 +1,119 @@
+"""Looks at brokers from outside, as no client can: who serves a topic, what is stored, what must never be."""
+
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.topic import Topic
+from tests.sim.kit.cluster import Cluster, Machine
+from tests.sim.kit.loop import Node
+from tests.sim.topics.history import History
+from tests.sim.topics.listed import listed_ledgers, stored_ledgers
+
+
+class Observer:
+    """Has the history of what clients of ``topics`` saw. ``look`` adds what was wrong at that moment."""
+
+    def __init__(self, cluster: Cluster, topics: list[str]) -> None:
+        self.cluster = cluster
+        self.topics = [TopicName.parse(topic) for topic in topics]
+        self.history = History()
+        self._listed: dict[int, None] = {}
+        """Ledgers that a topic or a cursor had at some time."""
+
+    def look(self) -> None:
+        self._listed.update(dict.fromkeys(listed_ledgers(self.cluster.tree)))
+        for topic in self.topics:
+            owners = [m.incarnation for m in self.cluster.brokers if _serves(m, topic)]
+            if len(owners) > 1:  # that may acknowledge for one topic
+                self.wrong(f"{topic} is served by {' and '.join(owners)}")
+            found = self.served(topic)
+            if found is not None:
+                self._look_at_trimming(found[1])
+                for subscription in found[1].subscriptions.values():
+                    self.cluster.loop.spawn(
+                        found[0], self._look_at_waking(topic.full, subscription)
+                    )
+
+    def wrong(self, text: str) -> None:
+        self.history.anomalies.append(f"{text} at {self.cluster.loop.now:.3f}")
+
+    def served(self, topic: TopicName | str) -> tuple[Node, Topic] | None:
+        """The topic and the process that would acknowledge for it now; None while there is none."""
+        name = TopicName.parse(topic) if isinstance(topic, str) else topic
+        for machine in self.cluster.brokers:
+            if _serves(machine, name) and machine.broker is not None and machine.node is not None:
+                found = machine.broker.running.registry.loaded(name)
+                if found is not None:
+                    return machine.node, found
+        return None
+
+    def _look_at_trimming(self, topic: Topic) -> None:
+        """Ledgers go only when every durable cursor's stored state is past them."""
+        for name, cursor in topic.ledger.cursors.items():
+            if cursor.durable and cursor._stored_mark < topic.ledger.line.base:
+                self.wrong(f"trimmed {topic.name} beyond what {name} has stored,")
+
+    async def _look_at_waking(self, topic: str, subscription: Subscription) -> None:
+        """Dispatch goes on when the reason of a pause is gone: a wake that nobody asked for sends nothing. Runs as the
+        broker."""
+        full = f"{topic}/{subscription.name}"
+        before, reason = _sent(subscription), subscription.paused_for
+        subscription.wake()
+        if _sent(subscription) > before:
+            self.wrong(f"{full} went on waiting for {reason} when there was nothing to wait for,")
+        shape = self.cluster.shape
+        limits = [
+            (c.name, c.blocked, c.unacked, shape.unacked_consumer) for c in subscription.consumers
+        ]
+        out = sum(unacked for _, _, unacked, _ in limits)
+        limits.append(("all", subscription.blocked, out, shape.unacked_subscription))
+        for who, blocked, unacked, limit in limits:
+            if blocked and unacked <= limit // 2:
+                self.wrong(
+                    f"{full}: {who} stopped at {limit} unacknowledged messages and did not go on at {unacked},"
+                )
+
+    def leaked(self) -> list[int]:
+        """Ledgers that metadata has and that were a topic's or a cursor's once, and are listed nowhere any more."""
+        now = listed_ledgers(self.cluster.tree)
+        return [
+            one
+            for one in stored_ledgers(self.cluster.tree)
+            if one in self._listed and one not in now
+        ]
+
+    def backlogs(self, topic: TopicName) -> dict[str, int] | None:
+        """Entries not acknowledged by subscription, from the broker that serves ``topic``; None while nobody does."""
+        found = self.served(topic)
+        if found is None:
+            return None
+        known = found[1].subscriptions
+        return {name: known[name].cursor.backlog_entries() for name in known}
+
+    def first_kept(self, topic: str) -> Position | None:
+        """The first entry that the topic still has, to its broker's knowledge; None while nobody serves it."""
+        found = self.served(topic)
+        if found is None:
+            return None
+        line = found[1].ledger.line
+        return line.position(line.base)
+
+    def is_stored_back_to(self, topic: str, subscription: str, position: Position) -> bool:
+        """Whether a crash now would leave the subscription at ``position`` or before it. True when nobody serves it."""
+        found = self.served(topic)
+        known = found[1].subscriptions.get(subscription) if found is not None else None
+        if found is None or known is None:
+            return True
+        return known.cursor._stored_mark <= found[1].ledger.line.ordinal(position)
+
+
+def _sent(subscription: Subscription) -> int:
+    return sum(consumer.out.messages.total for consumer in subscription.consumers)
+
+
+def _serves(machine: Machine, topic: TopicName) -> bool:
+    """Whether a broker would acknowledge for ``topic`` if it ran now. A paused one does not run."""
+    node, service = machine.node, machine.broker
+    if node is None or node.paused or service is None or not machine.ready:
+        return False
+    return service.running.ownership.serves(topic)

@@ -1,0 +1,339 @@
+"""Clients publish and consume over brokers while things break; then everything is delivered and acknowledged, and the
+history is held to the promises."""
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from engine.admin.topics import partitioned_path
+from engine.base.names import TopicName
+from engine.broker.dispatch import delayed
+from engine.broker.dispatch import shared as dispatch_shared
+from engine.metadata import paths
+from tests.sim.kit.scenario import Run, first_of
+from tests.sim.topics import checkers
+from tests.sim.topics.administrator import Administrator
+from tests.sim.topics.consumer import SHARED, Consumer
+from tests.sim.topics.faults import TOPIC_FAULTS, WAYS, pass_over
+from tests.sim.topics.listed import listed_ledgers
+from tests.sim.topics.observer import Observer
+from tests.sim.topics.producer import Producer
+
+SETTLE_S = 30.0
+"""Bound of coming up, and after the faults of coming back and of draining (simulated seconds)."""
+DRAIN_S = 90.0
+CUT_SHORT = ("liveness", "TimeoutError", "Deadlock", "StandsStill")
+KINDS_TOGETHER = (
+    ("exclusive",),
+    ("shared",) * 2,
+    ("exclusive", "shared", "shared"),
+    ("failover",) * 2,
+    ("failover",) * 3,
+)
+RATES = (2.0, 5.0)
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """The clients of one topic."""
+
+    consumers: tuple[str, ...]
+    """The subscription of each; its name is its kind."""
+    producers: tuple[float, ...]
+    """Wake-ups of each per second, at which it sends 1 to 8 messages."""
+
+    @classmethod
+    def draw(cls, rng: random.Random, rates: Sequence[float]) -> "Crowd":
+        consumers = rng.choice(KINDS_TOGETHER)
+        return cls(consumers, tuple(rng.choice(rates) for _ in range(rng.choice((1, 2)))))
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Topics with their clients, and what else clients and administrators do."""
+
+    crowds: tuple[Crowd, ...]
+    grows_at: float | None
+    """The first topic is partitioned and gets one partition more, this long after the first faults."""
+    gives_up: bool
+    """Consumers unsubscribe now and then and come again."""
+    visits: bool
+    """Subscriptions that nobody uses are made and deleted."""
+    reminds: bool
+    """Some messages are for a later day."""
+    loses_power: bool
+    """In the end all machines lose power at rest."""
+
+    @classmethod
+    def draw(
+        cls, rng: random.Random, duration_s: float, rates: Sequence[float] = RATES
+    ) -> "Topics":
+        grows = rng.random() < 0.25
+        return cls(
+            crowds=tuple(Crowd.draw(rng, rates) for _ in range(rng.choice((1, 1, 2)))),
+            grows_at=round(duration_s * rng.uniform(0.1, 0.7), 1) if grows else None,
+            gives_up=not grows and rng.random() < 0.4,
+            visits=rng.random() < 0.4,
+            reminds=rng.random() < 0.15,
+            loses_power=rng.random() < 0.3,
+        )
+
+    def setup(self, run: Run) -> "TopicsWorkload":
+        return TopicsWorkload(run, self)
+
+
+class TopicsWorkload:
+    """The clients, the administrator and the observer of a run."""
+
+    def __init__(self, run: Run, plan: Topics) -> None:
+        self.run = run
+        self.plan = plan
+        self.rng = run.rng
+        self.grown = TopicName.parse("persistent://public/default/t0")
+        topics = [f"persistent://public/default/t{i}" for i in range(len(plan.crowds))]
+        if plan.grows_at is not None:
+            topics[0] = str(self.grown.partition_at(0))
+        self.observer = Observer(run.cluster, topics)
+        self.history = self.observer.history
+        self.administrator = Administrator(self.observer, plan.visits)
+        self.producers: dict[str, Producer] = {}
+        self.consumers: list[Consumer] = []
+        self._growing: asyncio.Task[None] | None = None
+        for i, (topic, crowd) in enumerate(zip(topics, plan.crowds, strict=True)):
+            self._gather(topic, f"t{i}", crowd)
+        run.faults |= {name: partial(act, self.observer) for name, act in TOPIC_FAULTS.items()}
+        shape = run.scenario.shape
+        run.limits += [
+            (delayed, "SET_ASIDE_MAX", shape.set_aside_max),
+            (dispatch_shared, "PARKED_MAX", shape.parked_max),
+        ]
+
+    @property
+    def clients(self) -> list[Producer | Consumer]:
+        return [*self.producers.values(), *self.consumers]
+
+    def _gather(self, topic: str, short: str, crowd: Crowd) -> list[Producer | Consumer]:
+        """The clients of a topic."""
+        late = "." in short
+        mine = [
+            Consumer(
+                self.observer,
+                f"{short}-{kind}-{i}",
+                topic,
+                kind,
+                self.producers,
+                late=late,
+                stays=not self.plan.gives_up,
+            )
+            for i, kind in enumerate(crowd.consumers)
+        ]
+        made: list[Producer | Consumer] = [*mine]
+        for i, rate in enumerate(crowd.producers):
+            producer = Producer(
+                self.observer,
+                f"{short}-p{i}",
+                topic,
+                rate,
+                lambda: late or all(consumer.subscribed for consumer in mine),
+                reminds=self.plan.reminds,
+            )
+            self.producers[producer.name] = producer
+            made.append(producer)
+        self.consumers += mine
+        return made
+
+    async def start(self) -> None:
+        administrator, loop = self.administrator, self.run.loop
+        self.run.watch(self.observer.look)
+        if self.plan.grows_at is not None:
+            await administrator.work(administrator.create_partitioned(self.grown, 1))
+        for client in self.clients:
+            client.start()
+        await self._reach("start", self._subscribed, SETTLE_S)
+        administrator.start()
+        if self.plan.grows_at is not None:
+            self._growing = loop.create_task(self._grow(self.plan.grows_at))
+
+    async def quiet(self) -> None:
+        for client in (*self.clients, self.administrator):
+            client.calm = True
+        for producer in self.producers.values():
+            producer.quiet = True
+        if self._growing is not None:
+            await self._reach("grow", self._growing.done, SETTLE_S)
+        await self._reach("publish what was begun", self._published, SETTLE_S)
+        await self._end_visits()
+        if self.plan.reminds:
+            await self._pass_over()
+        await self._reach("drain every subscription", self._drained, DRAIN_S)
+        await self._encore()
+        self._check_stored()
+        await self._reach("delete what nothing lists", lambda: not self.observer.leaked(), SETTLE_S)
+        if self.plan.loses_power:
+            await self._power_cycle()
+        await self._delete_topics()
+
+    def check(self) -> list[str]:
+        """Hold the history to the promises."""
+        history, counts = self.history, self.run.cluster.count
+        counts("sent", len(history.sent))
+        counts("confirmed", len(history.receipts))
+        counts("deliveries", len(history.deliveries))
+        counts("acks confirmed", len(history.acks))
+        checks = dict(checkers.SAFETY)
+        if not any(text.startswith(CUT_SHORT) for text in self.run.result.violations):
+            checks |= checkers.LIVENESS
+        found = []
+        for name, check in checks.items():
+            found += first_of([f"{name}: {text}" for text in check(history)], name)
+        return found
+
+    # -- what is done
+
+    async def _grow(self, after_s: float) -> None:
+        """One partition more under load. Producers find it as soon as metadata names it, consumers some time later."""
+        await asyncio.sleep(after_s)
+        topic = self.grown.partition_at(1)
+        administrator, tree = self.administrator, self.run.cluster.tree
+        growth = administrator.work(administrator.grow(self.grown, 2))
+        while json.loads(tree.get(partitioned_path(self.grown))[0])["partitions"] < 2:
+            await asyncio.sleep(0.01)
+        self.observer.topics.append(topic)
+        made = self._gather(str(topic), "t0.1", self.plan.crowds[0])
+        for client in made:
+            client.calm = administrator.calm
+            if isinstance(client, Producer):
+                client.quiet = client.calm
+                client.start()
+        await growth
+        await asyncio.sleep(self.rng.choice((0.0, 0.3, 3.0)))
+        for client in made:
+            client.calm = administrator.calm
+            if isinstance(client, Consumer):
+                client.start()
+            else:
+                client.quiet = client.calm
+
+    async def _end_visits(self) -> None:
+        ended = self.administrator.work(self.administrator.end_visits())
+        await self._reach("delete every subscription that nobody uses", ended.done, SETTLE_S)
+        if ended.done():
+            ended.result()
+
+    async def _pass_over(self) -> None:
+        """What is for a later day goes by an administrator's hand; after that every subscription must go on."""
+        way = self.rng.choice(WAYS)
+        for full in dict.fromkeys(c.full_name for c in self.consumers if c.kind == SHARED):
+            topic, _, name = full.rpartition("/")
+            there = partial(self._exists, topic, name)  # whoever gave it up comes again
+            if not await self._reach(f"subscribe to {full}", there, SETTLE_S):
+                continue
+            found = self.observer.served(topic)
+            assert found is not None
+            passing = pass_over(self.observer, found[1], found[1].subscriptions[name], way)
+            await self._reach(
+                f"pass over {full}", self.run.loop.spawn(found[0], passing).done, SETTLE_S
+            )
+
+    async def _encore(self) -> None:
+        """Nothing breaks any more, nothing is left to do: what is published now is acknowledged, and confirmed so."""
+        self.history.calm_at = self.run.loop.now
+        for producer in self.producers.values():
+            producer.encore()
+        await self._reach("publish once more", self._published, SETTLE_S)
+        await self._reach("deliver once more", self._drained, SETTLE_S)
+
+    def _check_stored(self) -> None:
+        """Every durable subscription is where a restart finds it."""
+        for consumer in self.consumers:
+            ledger = TopicName.parse(consumer.topic).managed_ledger_name
+            node = paths.cursor(ledger, consumer.subscription)
+            if self.run.cluster.tree.exists(node) is None:
+                self.run.wrong(f"durable: {consumer.full_name} is not stored")
+
+    async def _power_cycle(self) -> None:
+        """All machines lose power at rest; nobody may be given again what was acknowledged."""
+        for machine in self.run.cluster.machines.values():
+            self.run.cluster.kill(machine, power=True)
+            self.run.cluster.start_later(machine, 0.5)
+        for consumer in self.consumers:
+            consumer.subscribed = False
+        await self._reach("come back after power loss", self._subscribed, SETTLE_S)
+        await asyncio.sleep(2.0)
+
+    async def _delete_topics(self) -> None:
+        """Delete every topic while metadata calls go wrong; of what metadata listed, only what others use stays."""
+        for client in self.clients:
+            client.stopping = True
+            if client.link is not None:
+                client.link.abort()
+        await asyncio.sleep(1.0)
+        tree = self.run.cluster.tree
+        ledgers = listed_ledgers(tree)
+        share = self.rng.choice((0.0, 0.03, 0.06))
+        self.run.nemesis.metadata_rates = (share, share, share)
+        deleting = [
+            self.administrator.work(self.administrator.delete(topic))
+            for topic in self.observer.topics
+        ]
+        await asyncio.sleep(2.0)
+        self.run.nemesis.metadata_rates = (0.0, 0.0, 0.0)
+        await self._reach(
+            "delete every topic", lambda: all(one.done() for one in deleting), SETTLE_S
+        )
+        for topic in self.observer.topics:
+            if tree.exists(paths.managed_ledger(topic.managed_ledger_name)) is not None:
+                self.run.wrong(f"deletion: {topic} was deleted and exists")
+        others = listed_ledgers(tree)
+        left = [
+            one
+            for one in ledgers
+            if tree.exists(paths.ledger(one)) is not None and one not in others
+        ]
+        if left:
+            self.run.wrong(f"deletion: ledgers {left} stay for ever")
+
+    async def _reach(self, what: str, done: Callable[[], object], bound_s: float) -> bool:
+        return await self.run.reach(what, done, bound_s, self._why)
+
+    def _exists(self, topic: str, subscription: str) -> bool:
+        found = self.observer.served(topic)
+        return found is not None and subscription in found[1].subscriptions
+
+    def _subscribed(self) -> bool:
+        return all(consumer.subscribed for consumer in self.consumers)
+
+    def _published(self) -> bool:
+        return not any(producer.unanswered for producer in self.producers.values())
+
+    def _drained(self) -> bool:
+        return not self._missing() and not any(c.busy for c in self.consumers)
+
+    def _missing(self) -> list[str]:
+        """What subscriptions still have to do, by the brokers' own count and by what consumers were given."""
+        found = []
+        for topic in self.observer.topics:
+            backlogs = self.observer.backlogs(topic)
+            if backlogs is None:
+                found.append(f"{topic} is served by nobody")
+            else:
+                found += [
+                    f"{topic}/{name} has a backlog of {n}" for name, n in backlogs.items() if n
+                ]
+        return found or [
+            text for check in checkers.LIVENESS.values() for text in check(self.history)
+        ]
+
+    def _why(self) -> list[str]:
+        waiting = [
+            f"{p.name} waits for {len(p.unanswered)} receipts"
+            for p in self.producers.values()
+            if p.unanswered
+        ]
+        if leaked := self.observer.leaked():
+            waiting.append(f"ledgers {leaked} are nobody's")
+        down = [m.name for m in self.run.cluster.machines.values() if not m.ready]
+        return [*waiting[:3], *self._missing()[:3], *([f"not ready: {down}"] if down else [])]
