@@ -9,20 +9,14 @@ class Budget:
     """Counts what is held; nothing is refused here, the owner asks ``fits`` or heeds the marks.
 
     ``on_high`` is called once when either count reaches its high mark, ``on_low`` once when both have fallen to their
-    low marks again; both synchronously from ``take`` and ``give``. ``low`` is a fraction of the maxima.
+    low marks again; both synchronously from ``take`` and ``give``. ``low`` is a fraction of the maxima. What is taken
+    is taken from ``parent`` as well: who takes from one that is above its mark is high until the parent is low again.
     """
 
     __slots__ = (
-        "_bytes_low",
-        "_items_low",
-        "_on_high",
-        "_on_low",
-        "bytes",
-        "bytes_max",
-        "high",
-        "items",
-        "items_max",
-    )
+        "_bytes_low", "_high", "_items_low", "_on_high", "_on_low", "_parent", "_waiting",
+        "bytes", "bytes_max", "high", "items", "items_max",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -32,6 +26,7 @@ class Budget:
         low: float = 0.5,
         on_high: Callable[[], None] | None = None,
         on_low: Callable[[], None] | None = None,
+        parent: "Budget | None" = None,
     ) -> None:
         if bytes_max < 1 or items_max < 1 or not 0 <= low <= 1:
             raise MisuseError(
@@ -42,10 +37,15 @@ class Budget:
         self.bytes = 0
         self.items = 0
         self.high = False
+        """By its own counts or its parent's."""
+        self._high = False
         self._bytes_low = int(bytes_max * low)
         self._items_low = int(items_max * low)
         self._on_high = on_high
         self._on_low = on_low
+        self._parent = parent
+        self._waiting: dict[Budget, None] = {}
+        """Budgets that are high until this one is low."""
 
     def fits(self, size: int, items: int = 1) -> bool:
         """Whether so much more stays within both maxima. Something always fits into an empty budget."""
@@ -57,10 +57,15 @@ class Budget:
         """Count ``size`` bytes and ``items`` items as held."""
         self.bytes += size
         self.items += items
-        if not self.high and (self.bytes >= self.bytes_max or self.items >= self.items_max):
-            self.high = True
-            if self._on_high is not None:
-                self._on_high()
+        if self.bytes >= self.bytes_max or self.items >= self.items_max:
+            self._high = True
+            self._rise()
+        parent = self._parent
+        if parent is not None:
+            parent.take(size, items)
+            if parent.high:
+                parent._waiting[self] = None
+                self._rise()
 
     def give(self, size: int, items: int = 1) -> None:
         """Give back what was taken. Raises MisuseError when it is more than is held."""
@@ -68,7 +73,25 @@ class Budget:
         self.items -= items
         if self.bytes < 0 or self.items < 0:
             raise MisuseError(f"budget gave back too much: {self.bytes} bytes, {self.items} items")
-        if self.high and self.bytes <= self._bytes_low and self.items <= self._items_low:
-            self.high = False
-            if self._on_low is not None:
-                self._on_low()
+        if self._high and self.bytes <= self._bytes_low and self.items <= self._items_low:
+            self._high = False
+            self._fall()
+        if self._parent is not None:
+            self._parent.give(size, items)
+
+    def _rise(self) -> None:
+        if not self.high:
+            self.high = True
+            if self._on_high is not None:
+                self._on_high()
+
+    def _fall(self) -> None:
+        """One reason to be high is gone."""
+        if self._high or (self._parent is not None and self in self._parent._waiting):
+            return
+        self.high = False
+        if self._on_low is not None:
+            self._on_low()
+        waiting, self._waiting = self._waiting, {}
+        for budget in waiting:
+            budget._fall()

@@ -54,16 +54,30 @@ class Slice:
         """Position of entry ``i``."""
         return Position(self.ledger_id, self.first + i)
 
+    def size_of(self, start: int, stop: int) -> int:
+        """Bytes of entries ``start`` (inclusive) to ``stop``."""
+        if stop - start == self.count:
+            return self.size
+        return span_bytes(self.spans, start, stop)
+
+    def messages_of(self, start: int, stop: int) -> int:
+        """Messages in entries ``start`` (inclusive) to ``stop``."""
+        return stop - start if self.counts is None else sum(self.counts[start:stop])
+
     def entry(self, i: int) -> bytes:
         """A copy of the bytes of entry ``i``; for slow paths only."""
         return self.buf[self.spans[2 * i] : self.spans[2 * i + 1]]
 
     def tail(self, start: int) -> "Slice":
         """The entries from index ``start`` on, over the same buffer, not yet placed in a ledger."""
-        spans = self.spans[2 * start :]
-        size = sum(spans[1::2]) - sum(spans[0::2])
+        size = self.size_of(start, self.count)
         counts = None if self.counts is None else self.counts[start:]
-        return Slice(self.buf, spans, size, counts)
+        return Slice(self.buf, self.spans[2 * start :], size, counts)
+
+
+def span_bytes(spans: list[int], start: int, stop: int) -> int:
+    """Bytes of entries ``start`` (inclusive) to ``stop`` that lie at ``spans``."""
+    return sum(spans[2 * start + 1 : 2 * stop : 2]) - sum(spans[2 * start : 2 * stop : 2])
 
 
 class View:
@@ -92,12 +106,8 @@ class View:
     @property
     def size(self) -> int:
         """Bytes of the entries in view."""
-        if self.count == self.run.count:
-            return self.run.size
-        spans = self.run.spans[2 * self.start : 2 * self.stop]
-        return sum(spans[1::2]) - sum(spans[0::2])
+        return self.run.size_of(self.start, self.stop)
 
     @property
     def messages(self) -> int:
-        counts = self.run.counts
-        return self.count if counts is None else sum(counts[self.start : self.stop])
+        return self.run.messages_of(self.start, self.stop)

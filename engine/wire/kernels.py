@@ -18,7 +18,7 @@ from struct import Struct
 from crc32c import crc32c
 
 from engine.base.ids import Position
-from engine.base.slices import Slice
+from engine.base.slices import Slice, span_bytes
 from engine.wire.bookie_kernels import (
     BAD_CHECKSUM,
     LARGE_ENTRY_BYTES,
@@ -127,7 +127,7 @@ class SendRun(Slice):
         return SendRun(
             self.buf,
             spans,
-            sum(spans[1::2]) - sum(spans[0::2]),
+            span_bytes(spans, 0, len(indexes)),
             [self.heads[i] for i in indexes],
             None if self.counts is None else [self.counts[i] for i in indexes],
             producer_id,

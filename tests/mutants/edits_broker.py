@@ -281,8 +281,8 @@ EDITS = (
     ),
     Edit(
         "goes-on-after-a-failed-append",
-        "engine/broker/topics/producer.py::Producer.append_failed",
-        "self.disconnect()",
+        "engine/broker/topics/publish.py::Publish.append_failed",
+        "owner.disconnect()",
         "pass",
         (
             "unit/broker/topics/test_storage_failures.py::test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_away",
@@ -291,11 +291,11 @@ EDITS = (
     ),
     Edit(
         "receipt-on-send",
-        "engine/broker/topics/producer.py::Producer.send",
-        "self.topic.publish(self, run)",
+        "engine/broker/topics/publish.py::Publish.start",
+        "producer.topic.publish(self)",
         """
-        self.outlet.send(build_receipts(0, 0, run.heads, 0, run.count))
-        self.topic.publish(self, run)
+        producer.outlet.send(build_receipts(0, 0, self.heads, 0, run.count))
+        producer.topic.publish(self)
         """,
         (
             "unit/broker/topics/test_storage_failures.py::test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_away",

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from engine.base.budget import Budget
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
@@ -13,7 +14,7 @@ from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.ports import BrokerIdentity, LookupResult, TopicMode, TopicPolicies
 from engine.broker.settings import DataPathSettings
-from engine.broker.topics.producer import Producer
+from engine.broker.topics.publish import Producer, Publish
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
@@ -80,6 +81,7 @@ class Client:
 
     def __init__(self) -> None:
         self.can_send = True
+        self.publish_budget = Budget(1 << 40)
         self.closing = False
         self.answers: list[asyncio.Future[bytes]] = []
         self.received: list[Position] = []
@@ -117,12 +119,6 @@ class Client:
 
     def send_parts(self, parts: list[bytes | memoryview]) -> None:
         self.send(b"".join(parts))
-
-    def publish_started(self, size: int) -> None:
-        pass
-
-    def publish_ended(self, size: int) -> None:
-        pass
 
     async def is_alive(self) -> bool:
         return self.alive
@@ -163,7 +159,7 @@ class Bench:
         )
         _, _, run = take_sends(data, 0, len(data), 1 << 20)
         assert run is not None
-        self.producer.send(run)
+        Publish(run, self.producer).start()
         self._sent += count
 
     async def publish(self, count: int, deliver_at_ms: int | None = None, **fields: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from engine.admin.api import JsonObject, TopicStats
 from engine.base.ids import EARLIEST, Position
 from engine.broker.dispatch.consumer import Consumer
-from engine.broker.topics.producer import Producer
+from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.managed.stats import CursorStats, LedgerInfo, ManagedLedgerStats

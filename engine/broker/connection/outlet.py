@@ -3,11 +3,15 @@
 from collections.abc import Awaitable
 from typing import Protocol
 
+from engine.base.budget import Budget
+
 
 class Outlet(Protocol):
     """The connection as producers and consumers see it."""
 
     address: str
+    publish_budget: Budget
+    """Entries sent here and not confirmed yet; reading stops above its mark."""
 
     @property
     def client_version(self) -> str: ...
@@ -25,14 +29,6 @@ class Outlet(Protocol):
         ...
 
     def send_parts(self, parts: list[bytes | memoryview]) -> None: ...
-
-    def publish_started(self, size: int) -> None:
-        """``size`` more bytes wait to be confirmed; reading stops above the bounds."""
-        ...
-
-    def publish_ended(self, size: int) -> None:
-        """``size`` bytes of those were confirmed or given up."""
-        ...
 
     async def is_alive(self) -> bool:
         """Whether the peer answers a PING in time; a silent one is closed. Cancel-safe."""

@@ -14,9 +14,8 @@ from engine.broker.errors import (
     ServiceNotReady,
     TooManyRequests,
 )
-from engine.broker.topics.producer import Producer, ProducerGroup
+from engine.broker.topics.publish import Producer, Publish, PublishHost
 from engine.broker.topics.registry import TopicRegistry
-from engine.broker.topics.topic import Topic
 from engine.managed.ledger import InitialPosition
 from engine.net.routing import Access, Route, Routes
 from engine.wire import commands
@@ -110,8 +109,9 @@ class ProduceCommands:
             self._send_mixed(run, run.owners)
             return
         producer = self._find(run.producer_id)
-        if producer is None:
+        if producer is None or not producer.takes:
             return
+        chunk = False
         if event.command is not None:
             refusal = refuse_send(event.command)
             if refusal is not None:
@@ -119,13 +119,12 @@ class ProduceCommands:
                 code, text = refusal
                 self._connection.send(commands.send_error(run.producer_id, highest, code, text))
                 return
-            if event.command.is_chunk:
-                producer.topic.chunks_published = True
-        producer.send(run)
+            chunk = event.command.is_chunk
+        Publish(run, producer, None, chunk).start()
 
     def _send_mixed(self, run: SendRun, owners: list[int]) -> None:
         """SENDs of several producers that came together: one run for each topic."""
-        of_topic: dict[Topic, list[int]] = {}
+        of_topic: dict[PublishHost, tuple[list[int], list[Producer]]] = {}
         producers: dict[int, Producer] = {}
         for i, owner in enumerate(owners):
             producer = producers.get(owner)
@@ -134,13 +133,15 @@ class ProduceCommands:
                 if producer is None or not producer.takes:
                     continue
                 producers[owner] = producer
-            of_topic.setdefault(producer.topic, []).append(i)
-        for topic, indexes in of_topic.items():
+            found = of_topic.get(producer.topic)
+            if found is None:
+                found = of_topic[producer.topic] = ([], [])
+            found[0].append(i)
+            found[1].append(producer)
+        for indexes, senders in of_topic.values():
             part = run if len(indexes) == run.count else run.pick(indexes)
-            if part.owners is None:
-                producers[part.producer_id].send(part)
-            else:
-                ProducerGroup(self._connection, topic, producers).send(part, part.owners)
+            alone = senders.count(senders[0]) == len(senders)
+            Publish(part, senders[0], None if alone else senders).start()
 
     def corrupt(self, event: CorruptSend) -> None:
         """A SEND with a wrong checksum was skipped."""

@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import assert_never
 
+from engine.base.budget import Budget
 from engine.base.tasks import TaskScope
 from engine.broker.connection import consume, lookups, produce
 from engine.broker.context import Context
@@ -42,17 +44,26 @@ class Session(Connection):
     """
 
     def __init__(
-        self, context: Context, registry: TopicRegistry, ended: Callable[["Session"], object]
+        self,
+        context: Context,
+        registry: TopicRegistry,
+        ended: Callable[["Session"], object],
+        broker_budget: Budget | None = None,
     ) -> None:
+        """``broker_budget`` bounds the unconfirmed entries of all connections together."""
         settings = context.settings
         super().__init__(settings.max_message_size + frames.FRAME_OVERHEAD)
         self.address = ""
         self._settings = settings
-        self._registry = registry
         self._ended = ended
         self._tasks = TaskScope("session", self._failed)
         self._peer = Peer(self.frame_max)
-        self._publish_bytes = 0
+        self.publish_budget = Budget(
+            settings.max_pending_publish_bytes_per_connection,
+            on_high=partial(self.hold, "publish"),
+            on_low=partial(self.release, "publish"),
+            parent=broker_budget,
+        )
         self._keepalive = keepalive.KeepAlive(self, settings.keep_alive_interval_seconds)
         self._handshake = handshake.Handshake(
             self,
@@ -109,7 +120,6 @@ class Session(Connection):
         self._tasks.cancel()
         self._produce.leave()
         self._consume.leave()
-        self._registry.unthrottle(self)
         self._ended(self)
 
     def writable(self) -> None:
@@ -137,18 +147,6 @@ class Session(Connection):
 
     def drop_producer(self, producer_id: int) -> None:
         self._produce.drop(producer_id)
-
-    def publish_started(self, size: int) -> None:
-        self._publish_bytes += size
-        if self._publish_bytes > self._settings.max_pending_publish_bytes_per_connection:
-            self.hold("publish")
-        self._registry.publish_started(self, size)
-
-    def publish_ended(self, size: int) -> None:
-        self._publish_bytes -= size
-        if self._publish_bytes <= self._settings.max_pending_publish_bytes_per_connection // 2:
-            self.release("publish")
-        self._registry.publish_ended(size)
 
     # --- reading --------------------------------------------------------------------------------
 

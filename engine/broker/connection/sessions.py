@@ -2,6 +2,7 @@
 
 import asyncio
 
+from engine.base.budget import Budget
 from engine.broker.connection.session import Session
 from engine.broker.context import Context
 from engine.broker.topics.registry import TopicRegistry
@@ -15,11 +16,12 @@ class Sessions:
         self._registry = registry
         self._open: dict[Session, None] = {}
         self.accepted = 0
+        self._publish_budget = Budget(context.settings.max_message_publish_buffer_size)
 
     def accept(self) -> asyncio.BaseProtocol:
         """The protocol of one new connection."""
         self.accepted += 1
-        session = Session(self._context, self._registry, self._open.pop)
+        session = Session(self._context, self._registry, self._open.pop, self._publish_budget)
         self._open[session] = None
         return session
 

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Protocol
 
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName, TopicName
@@ -23,14 +22,6 @@ log = logging.getLogger(__name__)
 TICK_S = 1.0
 UNLOAD_PARALLEL = 32
 BOOKIES_RETRY_S = 0.25
-
-
-class Throttled(Protocol):
-    """A session as far as the broker's publish budget knows it."""
-
-    def hold(self, reason: str) -> None: ...
-
-    def release(self, reason: str) -> None: ...
 
 
 class TopicRegistry:
@@ -64,9 +55,6 @@ class TopicRegistry:
         self._leaving: dict[str, asyncio.Task[None]] = {}
         self._deleting: dict[str, None] = {}
         self._producer_names = 0
-        self.publish_bytes_pending = 0
-        """Unconfirmed publish bytes of all connections; sessions stop reading above the broker's bound."""
-        self._throttled: dict[Throttled, None] = {}
         self.load_failures = 0
         self.loads = 0
 
@@ -263,26 +251,6 @@ class TopicRegistry:
             await self.factory.delete(name.managed_ledger_name)
         finally:
             del self._deleting[name.full]
-
-    def publish_started(self, session: "Throttled", size: int) -> None:
-        """``size`` bytes more wait to be confirmed; above the bound, whoever publishes is not read from."""
-        self.publish_bytes_pending += size
-        if self.publish_bytes_pending > self.settings.max_message_publish_buffer_size:
-            self._throttled[session] = None
-            session.hold("broker")
-
-    def publish_ended(self, size: int) -> None:
-        self.publish_bytes_pending -= size
-        if self._throttled and self.publish_bytes_pending <= (
-            self.settings.max_message_publish_buffer_size // 2
-        ):
-            throttled, self._throttled = self._throttled, {}
-            for session in throttled:
-                session.release("broker")
-
-    def unthrottle(self, session: "Throttled") -> None:
-        """It is gone."""
-        self._throttled.pop(session, None)
 
     async def _keep_retention(self) -> None:
         """Time alone lets acknowledged ledgers go, and policies change: look at every topic now and then."""

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from engine.base.errors import WorldError
@@ -23,6 +22,7 @@ from engine.broker.errors import (
 )
 from engine.broker.ports import TopicPolicies
 from engine.broker.topics.counters import Traffic
+from engine.broker.topics.publish import Producer, Publish, Stage
 from engine.broker.topics.subscription import Subscription
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.errors import (
@@ -33,12 +33,7 @@ from engine.managed.errors import (
     ManagedLedgerTerminatedError,
 )
 from engine.managed.ledger import InitialPosition, ManagedLedger
-from engine.managed.writing.appends import AppendSink
 from engine.wire.batches import read_metadata
-from engine.wire.kernels import SendRun
-
-if TYPE_CHECKING:
-    from engine.broker.topics.producer import Producer
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +65,7 @@ class Topic:
         self.scope = TaskScope(f"topic {name}")
         self.producers: dict[str, Producer] = {}
         self.subscriptions: dict[str, Subscription] = {}
+        self.stages: tuple[Stage, ...] = ()
         self.closing = False
         self.published = Traffic()
         self.chunks_published = False
@@ -108,21 +104,32 @@ class Topic:
 
     # --- publishing -----------------------------------------------------------------------------
 
-    def publish(self, producer: AppendSink, run: SendRun) -> None:
-        """Append ``run``; its fate goes to ``producer``, maybe within this call."""
-        self.ledger.append(run, producer)
+    def publish(self, publish: Publish) -> None:
+        """Let it pass the stages, then append it; its fate goes to ``publish``, maybe within this call."""
+        if not self.stages or all(stage.admit(publish) for stage in self.stages):
+            self.ledger.append(publish.run, publish)
 
-    def stored(self, messages: int, size: int) -> None:
-        """Count what became durable."""
+    def admitted(self, publish: Publish, by: Stage) -> None:
+        """From a stage that kept ``publish``: it goes on behind that stage."""
+        behind = self.stages[self.stages.index(by) + 1 :]
+        if all(stage.admit(publish) for stage in behind):
+            self.ledger.append(publish.run, publish)
+
+    def stored(self, publish: Publish, start: int, stop: int, messages: int, size: int) -> None:
+        """Count what became durable, ``messages`` and ``size`` bytes of it, and tell the stages."""
         self.published.messages.total += messages
         self.published.bytes.total += size
+        if publish.chunk:
+            self.chunks_published = True
+        for stage in self.stages:
+            stage.stored(publish, start, stop)
 
     def _wake(self) -> None:
         """Entries were appended (D2)."""
         for subscription in self.subscriptions.values():
             subscription.wake()
 
-    async def add_producer(self, producer: "Producer") -> None:
+    async def add_producer(self, producer: Producer) -> None:
         """Let ``producer`` publish.
 
         Raises ServiceNotReady, TopicTerminated, ProducerBusy (name taken), PersistenceError (nothing can be stored).
@@ -165,7 +172,7 @@ class Topic:
             raise ServiceNotReady(f"Topic {self.name} is being unloaded") from error
         self._check_open()
 
-    def remove_producer(self, producer: "Producer") -> None:
+    def remove_producer(self, producer: Producer) -> None:
         """It left. Safe to call twice."""
         if self.producers.get(producer.name) is producer:
             del self.producers[producer.name]

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from engine.base.slices import Slice
+from engine.base.slices import Slice, span_bytes
 from engine.ledger.cluster.channel import BookieChannel
 from engine.ledger.digest import Digest
 from engine.ledger.reading.read_op import CORRUPT, DOWN, PENDING
@@ -93,5 +93,5 @@ class BatchRead:
         spans = self._spans
         if not spans:
             return []
-        size = sum(spans[1::2]) - sum(spans[0::2])
+        size = span_bytes(spans, 0, len(spans) >> 1)
         return [Slice(self._buf, spans, size, ledger_id=self.ledger_id, first=self.first)]

@@ -41,9 +41,7 @@ class PendingAdds:
         """Payload bytes of the ledger before ``entry_id``; ``pushed`` is the length after everything pushed."""
         for run, first, length in self._runs:
             if entry_id < first + run.count:
-                stop = max(entry_id - first, 0)
-                spans = run.spans
-                return length + sum(spans[1 : 2 * stop : 2]) - sum(spans[0 : 2 * stop : 2])
+                return length + run.size_of(0, max(entry_id - first, 0))
         return pushed
 
     def from_entry(self, entry_id: int) -> Iterator[tuple[Slice, int, int, int]]:
@@ -52,6 +50,4 @@ class PendingAdds:
             if first + run.count <= entry_id:
                 continue
             start = max(entry_id - first, 0)
-            spans = run.spans
-            length += sum(spans[1 : 2 * start : 2]) - sum(spans[0 : 2 * start : 2])
-            yield run, start, first + start, length
+            yield run, start, first + start, length + run.size_of(0, start)

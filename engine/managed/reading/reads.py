@@ -36,7 +36,7 @@ def collect(
         at = low
         for base, run in source.runs(low, stop):
             first, last = max(low - base, 0), min(stop - base, run.count)
-            size = run.size if last - first == run.count else _size(run, first, last)
+            size = run.size_of(first, last)
             if size > bytes_max:
                 last = _fitting(run, first, last, bytes_max, bool(views))
                 if last > first:
@@ -50,11 +50,6 @@ def collect(
         if at < high or entries_max <= 0:
             return views, at
     return views, end
-
-
-def _size(run: Slice, first: int, last: int) -> int:
-    spans = run.spans[2 * first : 2 * last]
-    return sum(spans[1::2]) - sum(spans[0::2])
 
 
 def _fitting(run: Slice, first: int, last: int, bytes_max: int, others: bool) -> int:

@@ -158,9 +158,7 @@ class Appender:
         entries = size = 0
         for run, _, start, stop in found:
             entries += stop - start
-            spans = run.spans[2 * start : 2 * stop]
-            whole = stop - start == run.count
-            size += run.size if whole else sum(spans[1::2]) - sum(spans[0::2])
+            size += run.size_of(start, stop)
         owner.line.grow(entries, size)
         self.entries_added += entries
         self.bytes_added += size

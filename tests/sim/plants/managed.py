@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.base.ids import Position
 from engine.base.slices import Slice
-from engine.broker.topics.producer import Producer
+from engine.broker.topics.publish import Publish
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.stored.node import StoredNode
@@ -125,7 +125,7 @@ def unordered_confirmation() -> Patches:
 def producer_goes_on_after_failure() -> Patches:
     """After a failed append the broker takes what the same producer had sent behind it."""
 
-    def append_failed(self: Producer, run: Any, start: int, error: Exception) -> None:
-        self._ended(run.count - start)
+    def append_failed(self: Publish, run: Any, start: int, error: Exception) -> None:
+        self._end(start)
 
-    return [(Producer, "append_failed", append_failed)]
+    return [(Publish, "append_failed", append_failed)]

@@ -39,6 +39,46 @@ def test_something_always_fits_an_empty_budget() -> None:
     assert not budget.fits(10)
 
 
+def test_who_takes_from_a_parent_above_its_mark_waits_until_it_is_low() -> None:
+    told: list[str] = []
+
+    def child(name: str) -> Budget:
+        return Budget(
+            60,
+            on_high=lambda: told.append(f"{name} high"),
+            on_low=lambda: told.append(f"{name} low"),
+            parent=parent,
+        )
+
+    parent = Budget(100)
+    one, two, idle = child("one"), child("two"), child("idle")
+    one.take(60)
+    two.take(39)
+    assert told == ["one high"]
+    two.take(1)
+    assert (two.high, idle.high) == (True, False)
+    one.give(40, 0)  # its own count is low, and it took nothing while the parent was high
+    assert told == ["one high", "two high", "one low"]
+    two.give(5, 0)
+    assert two.high
+    two.give(5, 0)
+    assert told[-1] == "two low"
+    one.give(20, 1)
+    two.give(30, 2)
+    assert (parent.bytes, parent.items) == (0, 0)
+
+
+def test_its_own_mark_and_its_parents_are_both_to_be_low() -> None:
+    parent = Budget(10)
+    child = Budget(10, low=0.2, parent=parent)
+    child.take(10)
+    child.give(5, 0)
+    assert not parent.high
+    assert child.high
+    child.give(3, 0)
+    assert not child.high
+
+
 def test_giving_back_too_much_is_a_bug() -> None:
     with pytest.raises(MisuseError):
         Budget(10).give(1)

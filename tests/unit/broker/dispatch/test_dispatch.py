@@ -12,7 +12,7 @@ from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.errors import ProducerBusy, TopicTerminated
-from engine.broker.topics.producer import Producer
+from engine.broker.topics.publish import Producer, Publish
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import ManagedSettings
 from engine.wire.kernels import SendRun
@@ -112,7 +112,7 @@ async def test_all_chunks_of_a_message_go_to_one_consumer(bench: Bench) -> None:
         spans += [at, at + len(entry)]
         at += len(entry)
     heads = [b"\x08\x01\x10" + bytes((i,)) for i in range(12)]
-    bench.producer.send(SendRun(buf, spans, len(buf), heads, None, 1))
+    Publish(SendRun(buf, spans, len(buf), heads, None, 1), bench.producer).start()
     await until(lambda: bench.publisher.receipts == 12)
     await asyncio.sleep(0.02)
     for client in clients:

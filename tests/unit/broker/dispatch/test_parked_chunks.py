@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.broker.dispatch.consumer import SubscriptionType
+from engine.broker.topics.publish import Publish
 from engine.wire.kernels import SendRun
 from tests.support.broker_bench import Bench, opened, until
 from tests.support.raw_client import entry_of
@@ -27,7 +28,7 @@ async def publish_chunks(bench: Bench, count: int) -> None:
         spans += [at, at + len(entry)]
         at += len(entry)
     heads = [b"\x08\x01\x10" + bytes((i,)) for i in range(count)]
-    bench.producer.send(SendRun(b"".join(entries), spans, at, heads, None, 1))
+    Publish(SendRun(b"".join(entries), spans, at, heads, None, 1), bench.producer).start()
     await until(lambda: bench.publisher.receipts == count)
 
 

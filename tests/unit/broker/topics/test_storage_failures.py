@@ -10,7 +10,7 @@ import pytest
 from engine.base.names import TopicName
 from engine.broker.errors import PersistenceError, ServiceNotReady, SubscriptionNotFound
 from engine.broker.ports import TopicPolicies
-from engine.broker.topics.producer import Producer
+from engine.broker.topics.publish import Producer
 from engine.managed.ledger import InitialPosition
 from engine.wire.errors import ServerError
 from tests.support.broker_bench import NAME, Bench, Client, opened, until

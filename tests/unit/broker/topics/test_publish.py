@@ -1,4 +1,4 @@
-"""SENDs of several producers that arrive together: one run for each topic, answered and counted one by one."""
+"""Runs of SENDs: of several producers that arrive together, through the stages of their topic, within the budget."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,7 +7,8 @@ import pytest
 
 from engine.base.names import TopicName
 from engine.broker.connection.produce import ProduceCommands
-from engine.broker.topics.producer import Producer
+from engine.broker.errors import TooManyRequests
+from engine.broker.topics.publish import Producer, Publish
 from engine.broker.topics.topic import Topic
 from engine.wire import client_commands
 from engine.wire.events import Sends
@@ -96,3 +97,67 @@ async def test_a_burst_that_cannot_be_stored_is_refused_send_by_send(bench: Benc
     assert sorted(number for number, _, _ in burst.client.errors) == [7, 8, 9]
     assert bench.topic.producers == {}
     assert burst.client.receipts == 0
+
+
+class Gate:
+    """A stage that refuses runs, keeps them back, and notes what is stored."""
+
+    def __init__(self, refuses: bool = False, keeps: bool = False) -> None:
+        self.refuses = refuses
+        self.keeps = keeps
+        self.kept: list[Publish] = []
+        self.seen = 0
+        self.ranges: list[tuple[int, int]] = []
+
+    def admit(self, publish: Publish) -> bool:
+        self.seen += 1
+        if self.refuses:
+            publish.refuse(TooManyRequests("too fast"))
+        elif self.keeps:
+            self.kept.append(publish)
+        return not self.refuses and not self.keeps
+
+    def stored(self, publish: Publish, start: int, stop: int) -> None:
+        self.ranges.append((start, stop))
+
+
+async def test_a_stage_refuses_each_send_and_the_producers_stay(bench: Bench) -> None:
+    burst = Burst(bench)
+    one, two = await burst.join(1, bench.topic), await burst.join(2, bench.topic)
+    behind = Gate()
+    bench.topic.stages = (Gate(refuses=True), behind)
+    burst.send((1, 7, 1), (2, 8, 3), (1, 9, 1))
+    code = TooManyRequests.code
+    assert sorted(burst.client.errors) == [(number, code, "too fast") for number in (7, 8, 9)]
+    assert (burst.client.dropped, burst.client.receipts, behind.seen) == ([], 0, 0)
+    assert (one.pending, two.pending, burst.client.publish_budget.bytes) == (0, 0, 0)
+    bench.topic.stages = ()
+    burst.send((1, 7, 1), (2, 8, 3), (1, 9, 1))
+    await until(lambda: burst.client.receipts == 3)
+    assert burst.client.publish_budget.bytes == 0
+
+
+async def test_a_stage_keeps_a_run_and_lets_it_go_on_to_those_behind_it(bench: Bench) -> None:
+    burst = Burst(bench)
+    producer = await burst.join(1, bench.topic)
+    before, keeper, behind = Gate(), Gate(keeps=True), Gate()
+    bench.topic.stages = (before, keeper, behind)
+    burst.send((1, 0, 1), (1, 1, 1))
+    assert (before.seen, len(keeper.kept), behind.seen) == (1, 1, 0)
+    assert producer.pending == 2
+    assert burst.client.publish_budget.items == 2
+    bench.topic.admitted(keeper.kept[0], keeper)
+    await until(lambda: burst.client.receipts == 2)
+    assert (before.seen, behind.seen) == (1, 1)
+    assert before.ranges == keeper.ranges == behind.ranges == [(0, 2)]
+    assert producer.pending == 0
+
+
+async def test_no_head_of_a_receipt_stays_in_the_run_that_is_cached(bench: Bench) -> None:
+    data = b"".join(client_commands.send(1, number, entry_of(b"v")) for number in range(3))
+    _, _, run = take_sends(data, 0, len(data), 1 << 20)
+    assert run is not None
+    publish = Publish(run, bench.producer)
+    publish.start()
+    assert (run.heads, len(publish.heads)) == ([], 3)
+    await until(lambda: bench.publisher.receipts == 3)
