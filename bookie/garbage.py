@@ -10,10 +10,7 @@ from typing import NamedTuple
 from bookie.disks import Disks
 from bookie.settings import BookieSettings
 from bookie.storage.checkpoint import Checkpointer
-from bookie.storage.errors import DamagedError
-from bookie.storage.files import Disk, Lane
-from bookie.storage.index.index import Placed
-from bookie.storage.logs.compaction import (
+from bookie.storage.compaction import (
     SWITCH_BLOCKS,
     Candidate,
     Copied,
@@ -23,14 +20,17 @@ from bookie.storage.logs.compaction import (
     slices,
     switch,
 )
-from bookie.storage.logs.entry_log import EntryLogReader, EntryLogWriter, Location
-from bookie.storage.logs.gc import (
+from bookie.storage.errors import DamagedError
+from bookie.storage.files import Disk, Lane
+from bookie.storage.gc import (
     TOMBSTONE_MS,
     find_deleted,
     forget_ledgers,
     remove_logs,
     retire_logs,
 )
+from bookie.storage.index.index import Placed
+from bookie.storage.logs.entry_log import EntryLogReader, EntryLogWriter, Location
 from bookie.storage.logs.log_files import FULL_ERRORS
 from bookie.storage.recover import Storage
 from engine.base.clock import Clock

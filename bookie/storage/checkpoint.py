@@ -17,11 +17,11 @@ from bookie.storage.index.index import BookieIndex, LedgerRecord, Placed
 from bookie.storage.index.manifest import Manifest, encode_end, encode_ledger, encode_limbo
 from bookie.storage.journal.journal import Journal, JournalWriter, as_full
 from bookie.storage.journal.journal_format import Mark
-from bookie.storage.journal.mark import Checkpoint, write_mark
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.logs.entry_log import EntryLogWriter, Location
 from bookie.storage.logs.entry_log_format import Block, blocks_of
 from bookie.storage.logs.log_files import LogFiles
+from bookie.storage.mark import Checkpoint, write_mark
 from bookie.storage.write_cache import Generation
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,6 @@ from bookie.storage.errors import DamagedError, JournalDamagedError
 from bookie.storage.files import Disk, Index
 from bookie.storage.index.index import BookieIndex
 from bookie.storage.index.manifest import Manifest, ManifestState, read_manifest
-from bookie.storage.index.rebuild import rebuild_index
 from bookie.storage.journal.journal import JournalWriter, read_headers
 from bookie.storage.journal.journal_format import (
     BLOCK,
@@ -26,10 +25,11 @@ from bookie.storage.journal.journal_format import (
     group_file_id,
 )
 from bookie.storage.journal.journal_reader import journal_blocks, read_groups
-from bookie.storage.journal.mark import Checkpoint, read_mark, write_mark
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.logs.entry_log import EntryLogReader, EntryLogWriter
 from bookie.storage.logs.log_files import LogFiles
+from bookie.storage.mark import Checkpoint, read_mark, write_mark
+from bookie.storage.rebuild import rebuild_index
 from bookie.storage.runs import cut_frames
 from bookie.storage.write_cache import WriteCache
 

@@ -9,20 +9,20 @@ import argparse
 import sys
 from collections.abc import Iterator
 
+from bookie.storage.compaction import candidates
 from bookie.storage.errors import DamagedError
 from bookie.storage.files import Disk, SystemDisk
 from bookie.storage.index.index import DELETED, FENCED, LIMBO, PINNED, BookieIndex, LedgerRecord
 from bookie.storage.index.manifest import read_manifest
-from bookie.storage.index.rebuild import read_log
 from bookie.storage.journal.journal import read_headers
 from bookie.storage.journal.journal_format import BLOCK, Kind, Record, decode_fence, decode_lac
 from bookie.storage.journal.journal_format import decode_file_header as decode_journal_header
 from bookie.storage.journal.journal_reader import read_groups
-from bookie.storage.journal.mark import read_mark
 from bookie.storage.ledgers import lac_of
-from bookie.storage.logs.compaction import candidates
 from bookie.storage.logs.entry_log_format import FILE_HEADER_BYTES, decode_file_header
 from bookie.storage.logs.log_files import LogFiles
+from bookie.storage.mark import read_mark
+from bookie.storage.rebuild import read_log
 from bookie.storage.runs import cut_frames
 from engine.base.errors import MagnetarError
 

@@ -11,7 +11,7 @@ import sys
 from bookie.storage.errors import DamagedError, StorageError
 from bookie.storage.files import Disk, SystemDisk
 from bookie.storage.index.manifest import read_manifest
-from bookie.storage.journal.mark import read_mark
+from bookie.storage.mark import read_mark
 from engine.base.errors import MagnetarError
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from engine.base.slices import Slice
 from engine.ledger.writing.writer import LedgerWriter
+from engine.managed.ack_state import AckState
 from engine.managed.cursors.ack_snapshot import AckSnapshot
-from engine.managed.cursors.ack_state import AckState
 from engine.managed.ledger import InitialPosition
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.settings import LedgerConfig, ManagedSettings

@@ -213,7 +213,7 @@ EDITS = (
     ),
     Edit(
         "candidates-listed-after-the-question",
-        "bookie/storage/logs/gc.py::find_deleted",
+        "bookie/storage/gc.py::find_deleted",
         "[ledger_id for ledger_id in candidates if await is_deleted(ledger_id)]",
         "candidates if all([await is_deleted(ledger_id) for ledger_id in candidates[:1]]) else []",
         ("unit/bookie/test_server.py::test_deleted_ledgers_are_forgotten_and_do_not_come_back",),
@@ -238,7 +238,7 @@ EDITS = (
     ),
     Edit(
         "copies-not-synced",
-        "bookie/storage/logs/compaction.py::Copier.sync",
+        "bookie/storage/compaction.py::Copier.sync",
         "self._writer.sync()",
         "pass",
         (

@@ -229,7 +229,7 @@ EDITS = (
     ),
     Edit(
         "holes-swallowed",
-        "engine/managed/cursors/ack_state.py::AckState.acknowledge",
+        "engine/managed/ack_state.py::AckState.acknowledge",
         "if start == self.mark:",
         "if start <= self.mark + 1:",
         (
@@ -238,7 +238,7 @@ EDITS = (
     ),
     Edit(
         "ack-set-inverted",
-        "engine/managed/cursors/ack_state.py::AckState.acknowledge_batch",
+        "engine/managed/ack_state.py::AckState.acknowledge_batch",
         "bits &= before",
         "bits = before & ~bits",
         (f"{CURSOR}::test_batches_are_acknowledged_in_parts",),

@@ -20,7 +20,7 @@ from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.ports import BrokerIdentity
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.subscription import Subscription, SubscriptionHost
-from engine.managed.cursors.ack_state import AckState
+from engine.managed.ack_state import AckState
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.reading.backlog import Backlog, BacklogCache

@@ -10,7 +10,6 @@ from engine.base.errors import InvalidNameError, MagnetarError
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.names import check_subscription
 from engine.broker.connection.lookups import parse_topic
-from engine.broker.connection.outlet import ClientConnection
 from engine.broker.connection.produce import check_metadata
 from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
@@ -23,6 +22,7 @@ from engine.broker.errors import (
     ServiceNotReady,
     TooManyRequests,
 )
+from engine.broker.outlet import ClientConnection
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import RESERVED_CURSORS, Topic

@@ -6,7 +6,6 @@ A schema in PRODUCER is not kept yet: the answer has no schema version, so messa
 from collections.abc import Sequence
 
 from engine.broker.connection.lookups import parse_topic
-from engine.broker.connection.outlet import ClientConnection
 from engine.broker.context import Context
 from engine.broker.errors import (
     MetadataError,
@@ -14,6 +13,7 @@ from engine.broker.errors import (
     ServiceNotReady,
     TooManyRequests,
 )
+from engine.broker.outlet import ClientConnection
 from engine.broker.topics.publish import Producer, Publish, PublishHost
 from engine.broker.topics.registry import TopicRegistry
 from engine.managed.ledger import InitialPosition

@@ -4,10 +4,10 @@ from enum import IntEnum
 
 from engine.base.ids import Position
 from engine.base.slices import View
-from engine.broker.connection.outlet import Outlet
+from engine.broker.control.counters import Rate, Traffic
 from engine.broker.dispatch.redelivery import PendingAcks
+from engine.broker.outlet import Outlet
 from engine.broker.settings import DataPathSettings
-from engine.broker.topics.counters import Rate, Traffic
 from engine.wire import commands
 from engine.wire.kernels import build_messages
 

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from engine.base.names import TopicName
 from engine.base.slices import Slice
-from engine.broker.connection.outlet import Outlet
+from engine.broker.control.counters import Traffic
 from engine.broker.errors import BrokerError
-from engine.broker.topics.counters import Traffic
+from engine.broker.outlet import Outlet
 from engine.managed.errors import AppendFailedError
 from engine.wire import commands
 from engine.wire.errors import ServerError

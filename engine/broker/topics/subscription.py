@@ -8,13 +8,13 @@ from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
+from engine.broker.control.counters import Traffic
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType, count_bits
 from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.shared import SharedDispatcher
 from engine.broker.dispatch.single import Dispatcher, SingleDispatcher
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.errors import BrokerError, ConsumerBusy, NotAllowed, ServiceNotReady
-from engine.broker.topics.counters import Traffic
 from engine.managed.cursors.cursor import Cursor
 from engine.wire import commands
 

@@ -10,6 +10,7 @@ from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
+from engine.broker.control.counters import Traffic
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.errors import (
     BrokerError,
@@ -21,7 +22,6 @@ from engine.broker.errors import (
     TopicTerminated,
 )
 from engine.broker.ports import TopicPolicies
-from engine.broker.topics.counters import Traffic
 from engine.broker.topics.publish import Producer, Publish, Stage
 from engine.broker.topics.subscription import Subscription
 from engine.managed.cursors.cursor import Cursor

@@ -8,11 +8,11 @@ from typing import TypeVar
 from engine.base.entropy import Entropy
 from engine.base.tasks import TaskScope
 from engine.ledger.cluster.channel import BookieChannel
+from engine.ledger.cluster.explicit_lac import V3Channel
 from engine.ledger.cluster.health import BookieHealth
 from engine.ledger.cluster.link import BookieLink
 from engine.ledger.cluster.placement import DEFAULT_RACK, Candidates, Placement, own_seats, policy
 from engine.ledger.settings import LedgerSettings
-from engine.ledger.writing.explicit_lac import V3Channel
 from engine.metadata import paths
 from engine.metadata.records import BookieRacks, BookieRegistration, RecordFormatError
 from engine.metadata.store import (

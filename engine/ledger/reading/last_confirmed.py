@@ -3,6 +3,7 @@
 import asyncio
 from typing import NamedTuple
 
+from engine.ledger.cluster import explicit_lac
 from engine.ledger.cluster.bookies import BookieCluster
 from engine.ledger.digest import Digest, header_of
 from engine.ledger.errors import ReadError
@@ -10,7 +11,6 @@ from engine.ledger.ledger_metadata import LedgerMetadata
 from engine.ledger.quorum import covered
 from engine.ledger.reading.read_op import MISSING, RangeRead
 from engine.ledger.settings import LedgerSettings
-from engine.ledger.writing import explicit_lac
 from engine.wire.bookie_commands import EOK, LAST_ENTRY
 
 

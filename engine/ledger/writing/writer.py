@@ -15,6 +15,7 @@ from engine.base.loop import last_call
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.ledger import metadata_update
+from engine.ledger.cluster import explicit_lac
 from engine.ledger.cluster.bookies import BookieCluster
 from engine.ledger.cluster.channel import BookieChannel
 from engine.ledger.digest import Digest, DigestType, master_key
@@ -31,7 +32,6 @@ from engine.ledger.quorum import AckTracker, holds, write_set
 from engine.ledger.reading.reader import LedgerReader
 from engine.ledger.settings import LedgerSettings
 from engine.ledger.striping import StripedAdds
-from engine.ledger.writing import explicit_lac
 from engine.ledger.writing.pending_adds import PendingAdds
 from engine.ledger.writing.progress import AckProgress
 from engine.metadata.store import MetadataStore

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.base.ids import Position
-from engine.managed.cursors.ack_state import AckState
+from engine.managed.ack_state import AckState
 from engine.managed.positions import LedgerLine
 from engine.managed.stored.records import CursorState, put_common
 from engine.wire import mledger_pb2 as pb

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from engine.base.ids import Position
+from engine.managed.ack_state import AckState, bits_of, words_of
 from engine.managed.cursors.ack_snapshot import AckSnapshot
-from engine.managed.cursors.ack_state import AckState, bits_of, words_of
 from engine.managed.cursors.cursor_reader import CursorReader, ReadOwner
 from engine.managed.cursors.cursor_store import CursorStore
 from engine.managed.cursors.persister import Persister

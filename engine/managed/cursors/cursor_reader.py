@@ -14,7 +14,7 @@ from engine.base.ids import Position
 from engine.base.slices import View
 from engine.base.tasks import TaskScope
 from engine.ledger.errors import NoSuchLedgerError
-from engine.managed.cursors.ack_state import AckState
+from engine.managed.ack_state import AckState
 from engine.managed.cursors.persister import Persister
 from engine.managed.errors import (
     CursorMisuseError,

@@ -12,8 +12,8 @@ from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.tasks import TaskScope
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerError
+from engine.managed.ack_state import AckState
 from engine.managed.cursors.ack_snapshot import AckSnapshot
-from engine.managed.cursors.ack_state import AckState
 from engine.managed.cursors.cursor import Cursor, CursorOwner
 from engine.managed.cursors.cursor_store import CursorStore
 from engine.managed.errors import (

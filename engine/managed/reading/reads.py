@@ -6,7 +6,7 @@ from engine.base.slices import Slice, View
 from engine.ledger.client import LedgerClient
 from engine.ledger.reading.reader import LedgerReader
 from engine.ledger.writing.writer import LedgerWriter
-from engine.managed.cursors.ack_state import AckState
+from engine.managed.ack_state import AckState
 from engine.managed.positions import LedgerLine
 from engine.managed.settings import ManagedSettings
 from engine.wire.kernels import batch_sizes

@@ -6,7 +6,7 @@ from typing import Protocol
 from engine.base.ids import Position
 from engine.base.slices import Slice, View
 from engine.ledger.errors import NoSuchLedgerError
-from engine.managed.cursors.ack_state import AckState
+from engine.managed.ack_state import AckState
 from engine.managed.positions import LedgerLine
 from engine.managed.reading.backlog import Backlog
 from engine.managed.reading.entry_cache import TailCache

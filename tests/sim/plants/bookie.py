@@ -7,10 +7,10 @@ from bookie import garbage
 from bookie.storage import recover
 from bookie.storage.checkpoint import Checkpointer
 from bookie.storage.codes import Code
+from bookie.storage.compaction import Copier
 from bookie.storage.journal import journal_reader
 from bookie.storage.journal.journal_format import Record
 from bookie.storage.ledgers import Ledgers
-from bookie.storage.logs.compaction import Copier
 from bookie.storage.read_queue import StoredEntries
 from bookie.storage.write_cache import WriteCache
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError

@@ -5,7 +5,7 @@ import asyncio
 from collections import deque
 
 from engine.base.ids import EARLIEST, Position
-from engine.managed.cursors.ack_state import bits_of, words_of
+from engine.managed.ack_state import bits_of, words_of
 from engine.wire import client_commands as say
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import unpack_entry

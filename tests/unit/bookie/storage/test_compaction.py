@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from bookie.storage.codes import Code
+from bookie.storage.compaction import candidates
 from bookie.storage.index.index import BookieIndex
-from bookie.storage.logs.compaction import candidates
 from bookie.storage.recover import Storage
 from engine.metadata import paths
 from tests.sim.kit.disk import Crashed, FaultDisk

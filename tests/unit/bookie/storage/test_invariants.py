@@ -7,11 +7,11 @@ import struct
 import pytest
 
 from bookie.storage.codes import Code
+from bookie.storage.gc import find_deleted, forget_ledgers, remove_logs, retire_logs
 from bookie.storage.index.manifest import REWRITE_BYTES, encode_end
 from bookie.storage.journal.journal_format import BLOCK, decode_file_header, lac_record
-from bookie.storage.journal.mark import read_mark
 from bookie.storage.logs.entry_log_format import FILE_HEADER_BYTES
-from bookie.storage.logs.gc import find_deleted, forget_ledgers, remove_logs, retire_logs
+from bookie.storage.mark import read_mark
 from bookie.storage.recover import Storage
 from engine.metadata import paths
 from engine.metadata.memory import Fault

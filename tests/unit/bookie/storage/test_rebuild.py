@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from bookie.storage.codes import Code
 from bookie.storage.errors import DamagedError
+from bookie.storage.gc import forget_ledgers
 from bookie.storage.index.index import DELETED, FENCED, LedgerRecord
 from bookie.storage.index.manifest import (
     HEADER_BYTES,
@@ -20,9 +21,8 @@ from bookie.storage.index.manifest import (
     encode_ledger,
     manifest_numbers,
 )
-from bookie.storage.journal.mark import read_mark
 from bookie.storage.logs.entry_log_format import FILE_HEADER_BYTES
-from bookie.storage.logs.gc import forget_ledgers
+from bookie.storage.mark import read_mark
 from bookie.storage.recover import Storage
 from tests.sim.kit.disk import Crashed, FaultDisk
 from tests.support.storages import (

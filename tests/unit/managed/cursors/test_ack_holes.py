@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.managed.cursors.ack_state import AckState
+from engine.managed.ack_state import AckState
 
 
 @pytest.mark.parametrize("gap", [1, 2, 5])

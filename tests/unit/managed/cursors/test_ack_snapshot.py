@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.ids import Position
+from engine.managed.ack_state import AckState, words_of
 from engine.managed.cursors import ack_snapshot
 from engine.managed.cursors.ack_snapshot import AckSnapshot
-from engine.managed.cursors.ack_state import AckState, words_of
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.stored.records import CursorState
 from engine.wire import mledger_pb2 as pb

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from engine.ledger.cluster.explicit_lac import confirmed_by
 from engine.ledger.digest import Digest, DigestType, Header
-from engine.ledger.writing.explicit_lac import confirmed_by
 from engine.wire import bookie_v3 as v3
 from engine.wire import bookkeeper_pb2 as pb
 from tests.support.ledger_cluster import FAST, Cluster, Listener, payloads_of, run_of

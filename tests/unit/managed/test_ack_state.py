@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from engine.managed.ack_state import AckState, bits_of, words_of
 from engine.managed.cursors.ack_snapshot import AckSnapshot
-from engine.managed.cursors.ack_state import AckState, bits_of, words_of
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.stored.records import CursorState
 

@@ -1,6 +1,6 @@
 """Rates follow counters and fall to zero."""
 
-from engine.broker.topics.counters import Rate, Traffic
+from engine.broker.control.counters import Rate, Traffic
 
 
 def test_a_steady_flow_is_shown_as_its_rate() -> None:
