@@ -4,7 +4,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from channels.routing import URLRouter
-from django.urls import path, re_path
+from django.urls import re_path
+from django.utils.module_loading import import_string
+
+from gateway.ws.routing import websocket_urlpatterns
+
+CONSOLE = "admin_ui.routing.websocket_urlpatterns"
+"""By name, as ``gateway.urls`` includes the console's HTTP routes: the gateway does not know what the console is."""
 
 
 async def unknown(
@@ -19,9 +25,5 @@ async def unknown(
 
 def router() -> URLRouter:
     """All WebSocket routes, the most specific first."""
-    from admin_ui.live import LiveFeed
-    from gateway.ws.routing import websocket_urlpatterns
-
-    live: Any = LiveFeed.as_asgi()
     rest: Any = unknown
-    return URLRouter([path("api/v1/live", live), *websocket_urlpatterns, re_path("^.*$", rest)])
+    return URLRouter([*import_string(CONSOLE), *websocket_urlpatterns, re_path("^.*$", rest)])
