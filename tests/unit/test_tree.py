@@ -12,8 +12,6 @@ FRONT_END = ("frontend/src", "frontend/testing")
 FILES_MAX = 16
 
 IN_CIRCLES = {
-    "engine.broker.topics.producer",
-    "engine.broker.topics.topic",
     "tests.sim.kit.damage",
     "tests.sim.kit.nemesis",
 }
