@@ -4,6 +4,8 @@ One object per run travels from the socket through managed ledger and ledger wri
 dispatcher, so that nothing is paid per entry but the bytes themselves. A slice never spans two ledgers.
 """
 
+from typing import Any
+
 from engine.base.ids import Position
 
 
@@ -14,9 +16,10 @@ class Slice:
     ``spans`` is flat: entry ``i`` is ``buf[spans[2 * i]:spans[2 * i + 1]]``, the bytes a client sent after its command.
     ``ledger_id`` and ``first`` (entry id of entry 0) are -1 until a ledger has taken the slice.
     ``counts`` holds messages per entry, or is None when each entry is a single message.
+    ``facts`` is kept here by whoever looks into the entries, for all who come after: None until somebody has looked.
     """
 
-    __slots__ = ("buf", "count", "counts", "first", "ledger_id", "size", "spans")
+    __slots__ = ("buf", "count", "counts", "facts", "first", "ledger_id", "size", "spans")
 
     def __init__(
         self,
@@ -34,6 +37,7 @@ class Slice:
         self.counts = counts
         self.ledger_id = ledger_id
         self.first = first
+        self.facts: Any = None
 
     @property
     def held(self) -> int:

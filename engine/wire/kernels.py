@@ -99,6 +99,7 @@ class SendRun(Slice):
         self.size = size
         self.counts = counts
         self.ledger_id = self.first = -1
+        self.facts = None
         self.heads = heads
         self.producer_id = producer_id
         self.owners = owners

@@ -5,7 +5,7 @@ from tests.mutants.edit import Edit
 DELAYED = "unit/broker/dispatch/test_delayed.py"
 DISPATCH = "unit/broker/dispatch/test_dispatch.py"
 OWNER = "unit/ownership/test_owner.py"
-SHARED = "engine/broker/dispatch/shared.py"
+CORE = "engine/broker/dispatch/core.py"
 UNBLOCKING = "unit/broker/dispatch/test_unblocking.py"
 
 EDITS = (
@@ -19,9 +19,9 @@ EDITS = (
     ),
     Edit(
         "permits-not-added",
-        "engine/broker/topics/subscription.py::Subscription.flow",
-        "consumer.permits += permits",
-        "consumer.permits = permits",
+        "engine/broker/dispatch/consumer.py::Consumer.granted",
+        "self.permits += permits",
+        "self.permits = permits",
         (
             "unit/broker/dispatch/test_permits.py::test_permits_add_up_while_there_is_nothing_to_send",
         ),
@@ -62,22 +62,22 @@ EDITS = (
     Edit(
         "unacked-not-counted",
         "engine/broker/dispatch/redelivery.py::PendingAcks.add",
-        "self.messages += sum(part)",
-        "self.messages += view.count",
+        "self._count(sum(part))",
+        "self._count(view.count)",
         ("unit/broker/dispatch/test_redelivery.py::test_pending_counts_messages_not_entries",),
         "D3",
     ),
     Edit(
         "limit-of-a-subscription-ignored",
-        f"{SHARED}::SharedDispatcher._turn",
-        "if not room or not able:",
-        "if not able:",
+        f"{CORE}::SharingDispatcher._turn",
+        "self._turns.next() if room else None",
+        "self._turns.next()",
         (f"{UNBLOCKING}::test_by_acknowledgements",),
         "D3",
     ),
     Edit(
         "blocked-by-the-limit-for-ever",
-        f"{SHARED}::SharedDispatcher._unblock",
+        f"{CORE}::SharingDispatcher._unblock",
         "self._blocked = False",
         "pass",
         (f"{UNBLOCKING}::test_by_acknowledgements",),
@@ -85,15 +85,15 @@ EDITS = (
     ),
     Edit(
         "parts-of-batches-free-nobody",
-        f"{SHARED}::SharedDispatcher.acknowledged_partly",
+        f"{CORE}::SharingDispatcher.acknowledged_partly",
         "if self._unblock():",
-        "if consumer.unblock():",
+        "if any([each.unblock() for each in self.consumers]):",
         (f"{UNBLOCKING}::test_by_acknowledgements_of_parts_of_batches",),
         "D3",
     ),
     Edit(
         "leaving-frees-nobody",
-        f"{SHARED}::SharedDispatcher.remove",
+        f"{CORE}::SharingDispatcher.remove",
         "self._unblock()",
         "pass",
         (f"{UNBLOCKING}::test_by_leaving",),
@@ -109,9 +109,9 @@ EDITS = (
     ),
     Edit(
         "given-back-of-others",
-        f"{SHARED}::SharedDispatcher.redeliver",
-        "back = [p for p in positions if discard(p.ledger_id, p.entry_id)]",
-        "back = [p for p in positions if discard(p.ledger_id, p.entry_id) or True]",
+        f"{CORE}::SharingDispatcher.redeliver",
+        "back = [p for p in positions if pending.discard(p.ledger_id, p.entry_id)]",
+        "back = [p for p in positions if pending.discard(p.ledger_id, p.entry_id) or True]",
         (
             "unit/broker/dispatch/test_given_back.py::test_what_another_consumer_holds_goes_out_to_nobody_else",
         ),
@@ -119,8 +119,8 @@ EDITS = (
     ),
     Edit(
         "held-of-who-left-is-lost",
-        f"{SHARED}::SharedDispatcher.remove",
-        "self.replay.add(positions)",
+        f"{CORE}::SharingDispatcher.remove",
+        "self._replay.add(positions)",
         "pass",
         (
             f"{DISPATCH}::test_shared_under_random_comings_and_goings_delivers_all_and_never_twice_at_once",
@@ -129,7 +129,7 @@ EDITS = (
     ),
     Edit(
         "redelivery-not-counted",
-        f"{SHARED}::SharedDispatcher.redeliver",
+        f"{CORE}::SharingDispatcher.redeliver",
         "self._counts.raise_(back)",
         "pass",
         (f"{DISPATCH}::test_what_is_given_back_comes_again_counted_and_before_what_is_new",),
@@ -155,15 +155,15 @@ EDITS = (
     ),
     Edit(
         "delivered-before-its-time",
-        f"{SHARED}::SharedDispatcher._waits",
-        "if at_ms <= now_ms:",
-        "if at_ms <= now_ms + 60_000:",
+        f"{CORE}::SharingDispatcher._waits",
+        "facts.deliver_at_ms <= now_ms",
+        "facts.deliver_at_ms <= now_ms + 60_000",
         (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
         "D5",
     ),
     Edit(
         "no-alarm-for-what-is-due",
-        f"{SHARED}::SharedDispatcher._waits",
+        f"{CORE}::SharingDispatcher._waits",
         "self._set_alarm(now_ms)",
         "pass",
         (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
@@ -171,7 +171,7 @@ EDITS = (
     ),
     Edit(
         "delayed-entries-kept",
-        f"{SHARED}::SharedDispatcher.acknowledged_up_to",
+        f"{CORE}::SharingDispatcher.acknowledged_up_to",
         "self._delayed.discard_up_to(position)",
         "pass",
         (f"{DELAYED}::test_clearing_and_skipping_take_entries_out",),
@@ -179,7 +179,7 @@ EDITS = (
     ),
     Edit(
         "delayed-entry-kept-when-acknowledged",
-        f"{SHARED}::SharedDispatcher._forget",
+        f"{CORE}::SharingDispatcher._discard_elsewhere",
         "self._delayed.discard(position)",
         "pass",
         (f"{DELAYED}::test_single_acknowledgements_take_entries_out_and_make_room",),
@@ -203,8 +203,8 @@ EDITS = (
     ),
     Edit(
         "parked-chunks-lost-with-their-consumer",
-        f"{SHARED}::SharedDispatcher.remove",
-        "self.replay.add(view.run.position(view.start) for view in parked)",
+        f"{CORE}::SharingDispatcher.remove",
+        "self._replay.add(view.run.position(view.start) for view in parked)",
         "pass",
         (
             "unit/broker/dispatch/test_parked_chunks.py::test_what_waited_for_a_consumer_that_left_goes_to_another_in_order",
@@ -213,7 +213,7 @@ EDITS = (
     ),
     Edit(
         "parked-chunks-not-looked-at",
-        f"{SHARED}::SharedDispatcher.wake",
+        f"{CORE}::SharingDispatcher.wake",
         "if self._parked:",
         "if False:",
         (
@@ -265,7 +265,7 @@ EDITS = (
     ),
     Edit(
         "acknowledged-parts-delivered",
-        "engine/broker/dispatch/single.py::deliver",
+        "engine/broker/dispatch/dispatcher.py::deliver",
         "if partial is not None:",
         "if False:",
         ("unit/broker/topics/test_reset.py::test_to_a_place_inside_a_batch",),

@@ -187,7 +187,7 @@ class SharedModel:
             assert reader.consumer.permits == reader.permits
             assert reader.consumer.unacked == reader.unacked()
             assert reader.consumer.blocked == reader.blocked
-        assert self.subscription.blocked == self.blocked
+        assert self.subscription.state.blocked == self.blocked
         assert self.reading.cursor.backlog_entries() == len(self.due)
 
     async def rest(self) -> None:
@@ -196,13 +196,13 @@ class SharedModel:
         for _ in range(100 * len(self.whole)):
             since = [self.reading.now_ms - at_ms for at_ms in self.at_ms.values()]
             just_due = any(0 <= ms < 20 for ms in since)
-            if not just_due and self.subscription.paused_for != "read":
+            if not just_due and self.subscription.state.paused_for != "read":
                 break
             await asyncio.sleep(READ_S)
         self.check()
         subscription, now_ms = self.subscription, self.reading.now_ms
         if self.blocked:
-            assert subscription.paused_for == "acks"
+            assert subscription.state.paused_for == "acks"
         able = [each for each in self.readers if each.permits > 0 and not each.blocked]
         if not able or self.blocked:
             return
@@ -210,10 +210,10 @@ class SharedModel:
         waiting = [p for p in self.due if p not in held]
         ready = [p for p in waiting if self.at_ms[p] <= now_ms]
         assert not ready, f"{ready} wait without a reason"
-        assert len(waiting) <= subscription.delayed <= len(waiting) + self.unseen
-        assert subscription.replaying == 0
+        assert len(waiting) <= subscription.state.delayed <= len(waiting) + self.unseen
+        assert subscription.state.replaying == 0
         if not self.unseen:
-            assert subscription.paused_for == ("time" if waiting else "append")
+            assert subscription.state.paused_for == ("time" if waiting else "append")
 
     async def finish(self) -> None:
         """Everything that is not acknowledged comes, as soon as somebody takes and acknowledges it."""

@@ -106,8 +106,10 @@ class Shelf:
 class Reading:
     """A subscription over a shelf, and whoever reads it."""
 
-    def __init__(self, settings: DataPathSettings, tail_bytes: int = 1 << 20) -> None:
-        self.shelf = Shelf(tail_bytes)
+    def __init__(
+        self, settings: DataPathSettings, tail_bytes: int = 1 << 20, ledger_entries: int = 8
+    ) -> None:
+        self.shelf = Shelf(tail_bytes, ledger_entries)
         self.settings = settings
         self.cursor = Cursor(self.shelf, "s", AckState(), None, {})
         topic = SimpleNamespace(

@@ -154,9 +154,9 @@ def _subscriptions(page: _Page, registry: TopicRegistry, cluster: str) -> None:
 
     gauge("pulsar_subscription_back_log", lambda s: s.cursor.backlog_entries())
     gauge("pulsar_subscription_back_log_no_delayed", backlog_without_delayed)
-    gauge("pulsar_subscription_delayed", lambda s: s.delayed)
-    gauge("pulsar_subscription_in_replay", lambda s: s.replaying)
-    gauge("pulsar_subscription_blocked_on_unacked_messages", lambda s: int(s.blocked))
+    gauge("pulsar_subscription_delayed", lambda s: s.state.delayed)
+    gauge("pulsar_subscription_in_replay", lambda s: s.state.replaying)
+    gauge("pulsar_subscription_blocked_on_unacked_messages", lambda s: int(s.state.blocked))
     gauge("pulsar_subscription_consumers_count", lambda s: len(s.consumers))
     gauge("pulsar_subscription_unacked_messages", lambda s: sum(c.unacked for c in s.consumers))
     gauge("pulsar_subscription_msg_rate_out", lambda s: rate_out(s)[0])

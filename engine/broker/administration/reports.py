@@ -153,7 +153,7 @@ def total_out(subscription: Subscription) -> tuple[int, int]:
 
 def backlog_without_delayed(subscription: Subscription) -> int:
     """Unacknowledged entries that do not wait for a delivery time."""
-    return max(subscription.cursor.backlog_entries() - subscription.delayed, 0)
+    return max(subscription.cursor.backlog_entries() - subscription.state.delayed, 0)
 
 
 def last_consumed_ms(subscription: Subscription) -> int:
@@ -175,7 +175,8 @@ def _subscription(
     if flags.subscription_backlog_size and cursor is not None:
         backlog_size = _backlog_bytes(cursor, ledger)
     kind = subscription.kind
-    active = subscription.active
+    state = subscription.state
+    active = state.active
     return {
         "msgRateOut": rate,
         "msgThroughputOut": throughput,
@@ -186,9 +187,9 @@ def _subscription(
         "msgBacklog": backlog,
         "backlogSize": backlog_size,
         "msgBacklogNoDelayed": backlog_without_delayed(subscription),
-        "blockedSubscriptionOnUnackedMsgs": subscription.blocked,
-        "msgDelayed": subscription.delayed,
-        "msgInReplay": subscription.replaying,
+        "blockedSubscriptionOnUnackedMsgs": state.blocked,
+        "msgDelayed": state.delayed,
+        "msgInReplay": state.replaying,
         "unackedMessages": sum(each.unacked for each in consumers),
         "type": kind.title if kind is not None else "None",
         **({"activeConsumerName": active.name} if active is not None else {}),
@@ -205,7 +206,7 @@ def _subscription(
         # Ours, for the console: where it stands, and what dispatch waits for.
         "markDeletePosition": str(subscription.cursor.mark_delete),
         "readPosition": str(subscription.cursor.read_position),
-        "pausedFor": subscription.paused_for,
+        "pausedFor": state.paused_for,
         "blockedBy": subscription.cursor.blocked,
     }
 
@@ -308,7 +309,7 @@ def internal_stats(topic: Topic) -> JsonObject:
         "currentLedgerSize": stats.current_ledger_size,
         "lastLedgerCreatedTimestamp": iso(stats.last_ledger_created_ms),
         "waitingCursorsCount": sum(
-            1 for each in topic.subscriptions.values() if each.paused_for == "append"
+            1 for each in topic.subscriptions.values() if each.state.paused_for == "append"
         ),
         "pendingAddEntriesCount": stats.pending_entries,
         "lastConfirmedEntry": str(stats.last_confirmed),
@@ -342,7 +343,7 @@ def _cursor(topic: Topic, cursor: CursorStats) -> JsonObject:
         for first, last in cursor.acknowledged_ranges
     )
     subscription = topic.subscriptions.get(cursor.name)
-    waiting = subscription is not None and subscription.paused_for == "append"
+    waiting = subscription is not None and subscription.state.paused_for == "append"
     return {
         "markDeletePosition": str(cursor.mark_delete),
         "readPosition": str(cursor.read_position),

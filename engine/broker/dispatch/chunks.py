@@ -1,41 +1,12 @@
 """Chunks of large messages in Shared dispatch: all pieces of one message belong to one consumer (D6). Pure."""
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from engine.base.slices import View
-from engine.broker.dispatch.delayed import metadata_may_hold
-from engine.wire.batches import read_metadata
+from engine.broker.dispatch.facts import Chunk
 
-UUID_TAG = b"\xd2\x01"
-"""MessageMetadata.uuid, field 26: only chunks carry it."""
 OWNERS_MAX = 10_000
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """One piece: ``index`` of ``count`` of the message ``uuid``."""
-
-    uuid: str
-    index: int
-    count: int
-
-
-def may_hold_chunk(view: View) -> bool:
-    """A search over the bytes of ``view``. They may hold the tag by chance; ``read_chunk`` decides."""
-    return metadata_may_hold(view, UUID_TAG)
-
-
-def read_chunk(entry: bytes) -> Chunk | None:
-    """The chunk an entry is; None for any other entry, unreadable ones included."""
-    if UUID_TAG not in entry:
-        return None
-    metadata = read_metadata(entry)
-    if metadata is None or metadata.num_chunks_from_msg <= 1 or not metadata.uuid:
-        return None
-    return Chunk(metadata.uuid, metadata.chunk_id, metadata.num_chunks_from_msg)
 
 
 class ChunkOwners(Generic[T]):

@@ -1,6 +1,7 @@
 """One attached consumer: what it may receive (D1), what it holds (D3), what it received."""
 
 from enum import IntEnum
+from typing import NamedTuple
 
 from engine.base.ids import Position
 from engine.base.slices import View
@@ -26,22 +27,32 @@ class SubscriptionType(IntEnum):
     @property
     def title(self) -> str:
         """As Pulsar prints it."""
-        return _TITLES[self]
+        return _TYPES[self].title
+
+    @property
+    def ordered(self) -> bool:
+        """One consumer at a time gets everything in storage order, and may acknowledge cumulatively."""
+        return _TYPES[self].ordered
 
 
-_TITLES = {
-    SubscriptionType.EXCLUSIVE: "Exclusive",
-    SubscriptionType.SHARED: "Shared",
-    SubscriptionType.FAILOVER: "Failover",
-    SubscriptionType.KEY_SHARED: "Key_Shared",
+class _Type(NamedTuple):
+    title: str
+    ordered: bool
+
+
+_TYPES = {
+    SubscriptionType.EXCLUSIVE: _Type("Exclusive", ordered=True),
+    SubscriptionType.SHARED: _Type("Shared", ordered=False),
+    SubscriptionType.FAILOVER: _Type("Failover", ordered=True),
+    SubscriptionType.KEY_SHARED: _Type("Key_Shared", ordered=False),
 }
 
 
 class Consumer:
     """Permits, unacknowledged entries and counters of one consumer. ``attached``: to its subscription.
 
-    ``pending`` holds the entries out at a Shared consumer. Other types need no set: what they hold lies between the
-    cursor's mark-delete and its read position.
+    ``pending`` holds the entries out here. Ordered types need no set: what they hold lies between the cursor's
+    mark-delete and its read position.
     """
 
     def __init__(
@@ -69,9 +80,9 @@ class Consumer:
         self.connected_ms = now_ms
         self.attached = False
         self.permits = 0
-        self.pending = PendingAcks() if kind == SubscriptionType.SHARED else None
+        self.pending = None if kind.ordered else PendingAcks()
         self.blocked = False
-        self.told_end = False
+        self._told_end = False
         self._unacked_max = settings.max_unacked_messages_per_consumer
         self.out = Traffic()
         self.acked = Rate()
@@ -175,8 +186,32 @@ class Consumer:
         ):
             self.blocked = True
 
+    def attach(self) -> None:
+        """A subscription took it."""
+        self.attached = True
+
+    def detach(self) -> None:
+        """It left, or was sent away."""
+        self.attached = False
+
+    def began(self, epoch: int) -> None:
+        """The client tells apart what it is sent from now on."""
+        if self.epoch is None or epoch > self.epoch:
+            self.epoch = epoch
+
+    def tell_end(self) -> None:
+        """REACHED_END_OF_TOPIC, once. Only to Java clients: the others close the connection on this command."""
+        if not self._told_end and self.outlet.client_version.startswith("Pulsar-Java"):
+            self._told_end = True
+            self.outlet.send(commands.reached_end_of_topic(self.consumer_id))
+
+    def granted(self, permits: int, now_ms: int) -> None:
+        """The client takes ``permits`` more messages."""
+        self.permits += permits
+        self.flow_ms = now_ms
+
     def acknowledged(self, messages: int, now_ms: int) -> None:
-        """Count ``messages`` acknowledged by this consumer."""
+        """Count ``messages`` acknowledged through this consumer."""
         self.acked.total += messages
         self.acked_ms = now_ms
 

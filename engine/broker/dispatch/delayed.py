@@ -4,37 +4,9 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass
 
 from engine.base.ids import LATEST, Position
-from engine.base.slices import View
-from engine.wire.batches import read_metadata
-from engine.wire.kernels import metadata_span
 
-DELIVER_AT_TAG = b"\x98\x01"
-"""MessageMetadata.deliver_at_time, field 19."""
 SET_ASIDE_MAX = 100_000
 """Entries of one subscription that are set aside with their times; beyond, those of the latest times are left out."""
-_LARGE_ENTRY_BYTES = 2048
-
-
-def metadata_may_hold(view: View, tag: bytes) -> bool:
-    """Whether ``tag`` is found in ``view``, maybe by chance: small entries are searched at once, of large ones the
-    metadata."""
-    run = view.run
-    buf, spans = run.buf, run.spans
-    if view.size <= _LARGE_ENTRY_BYTES * view.count:
-        return buf.find(tag, spans[2 * view.start], spans[2 * view.stop - 1]) >= 0
-    for i in range(view.start, view.stop):
-        span = metadata_span(buf, spans[2 * i], spans[2 * i + 1])
-        if span is not None and buf.find(tag, *span) >= 0:
-            return True
-    return False
-
-
-def deliver_at_ms(entry: bytes) -> int:
-    """When an entry is to be delivered, ms since the epoch; 0: at once."""
-    if DELIVER_AT_TAG not in entry:
-        return 0
-    metadata = read_metadata(entry)
-    return 0 if metadata is None else metadata.deliver_at_time
 
 
 @dataclass(slots=True)

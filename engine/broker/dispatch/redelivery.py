@@ -11,14 +11,25 @@ from engine.base.ids import Position
 from engine.base.slices import View
 
 
-class PendingAcks:
-    """Entries that one consumer holds unacknowledged. ``messages`` counts the messages in them."""
+class Tally:
+    """Messages out at all consumers of a subscription together."""
 
-    __slots__ = ("_ledgers", "messages")
+    __slots__ = ("messages",)
+
+    def __init__(self) -> None:
+        self.messages = 0
+
+
+class PendingAcks:
+    """Entries that one consumer holds unacknowledged. ``messages`` counts the messages in them, and so does ``tally``
+    together with the other consumers'."""
+
+    __slots__ = ("_ledgers", "messages", "tally")
 
     def __init__(self) -> None:
         self._ledgers: dict[int, dict[int, int]] = {}
         self.messages = 0
+        self.tally = Tally()
 
     def __len__(self) -> int:
         return sum(map(len, self._ledgers.values()))
@@ -33,11 +44,11 @@ class PendingAcks:
         ids, counts = range(view.first, view.first + view.count), view.run.counts
         if counts is None:
             entries.update(dict.fromkeys(ids, 1))
-            self.messages += view.count
+            self._count(view.count)
         else:
             part = counts[view.start : view.stop]
             entries.update(zip(ids, part, strict=True))
-            self.messages += sum(part)
+            self._count(sum(part))
         assert len(entries) - before == view.count, "an entry was sent twice to one consumer"
 
     def add_entry(self, position: Position, messages: int) -> None:
@@ -45,7 +56,11 @@ class PendingAcks:
         entries = self._ledgers.setdefault(position.ledger_id, {})
         assert position.entry_id not in entries, "an entry was sent twice to one consumer"
         entries[position.entry_id] = messages
+        self._count(messages)
+
+    def _count(self, messages: int) -> None:
         self.messages += messages
+        self.tally.messages += messages
 
     def discard(self, ledger_id: int, entry_id: int) -> int:
         """Forget one entry; the messages it still counted for, 0 when it was not pending."""
@@ -56,6 +71,7 @@ class PendingAcks:
         if not entries:
             del self._ledgers[ledger_id]
         self.messages -= messages
+        self.tally.messages -= messages
         return messages
 
     def left(self, ledger_id: int, entry_id: int, messages: int) -> int:
@@ -65,14 +81,19 @@ class PendingAcks:
         if before <= messages:
             return 0
         entries[entry_id] = messages
-        self.messages -= before - messages
+        self._count(messages - before)
         return before - messages
+
+    def discard_up_to(self, position: Position) -> None:
+        """All up to and including ``position`` are acknowledged."""
+        for one in [each for each in self if each <= position]:
+            self.discard(*one)
 
     def take_all(self) -> list[Position]:
         """All positions, in order; afterwards nothing is pending."""
         out = list(self)
         self._ledgers.clear()
-        self.messages = 0
+        self._count(-self.messages)
         return out
 
     def __iter__(self) -> Iterator[Position]:

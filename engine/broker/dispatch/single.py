@@ -1,99 +1,47 @@
-"""Dispatchers: read, choose, send. Level-triggered: ``wake`` looks at what is there and sends what may go out now.
-
-Whoever changes something that dispatch waits for calls ``wake``: an append, FLOW, an acknowledgement that unblocks, a
-socket that takes data again, a finished read. No timer stands between an append and its delivery. ``paused_for`` names
-the event that resumes a pause.
-"""
+"""Exclusive and Failover: everything in storage order to the one active consumer (D8)."""
 
 import asyncio
-from typing import Protocol
 
-from engine.base.clock import Clock
 from engine.base.ids import Position
-from engine.base.slices import View
-from engine.broker.dispatch.choosers import choose_active
-from engine.broker.dispatch.consumer import UNLIMITED, Consumer, SubscriptionType
-from engine.broker.dispatch.redelivery import RedeliveryCounts
+from engine.broker.context import Context
+from engine.broker.dispatch.choose.active import choose_active
+from engine.broker.dispatch.consumer import Consumer, SubscriptionType
+from engine.broker.dispatch.dispatcher import DispatchState, deliver
 from engine.broker.dispatch.source import EntrySource
-from engine.broker.settings import DataPathSettings
 from engine.wire import commands
 
 ACTIVE_CHANGE_VERSION = 12
 """Protocol version from which a client understands ACTIVE_CONSUMER_CHANGE."""
 
 
-class Dispatcher(Protocol):
-    """Delivers a subscription's entries to its consumers."""
-
-    consumers: list[Consumer]
-
-    @property
-    def active(self) -> Consumer | None:
-        """The one that receives, where there is only one."""
-        ...
-
-    @property
-    def paused_for(self) -> str | None:
-        """None while everything is delivered or on its way; else the event waited for."""
-        ...
-
-    def wake(self) -> None: ...
-
-    def add(self, consumer: Consumer) -> None: ...
-
-    def remove(self, consumer: Consumer) -> None:
-        """Its unacknowledged entries go back to be delivered again."""
-        ...
-
-    def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
-        """Explicitly given back by ``consumer``; None: all it holds."""
-        ...
-
-    def acknowledged(self, consumer: Consumer | None, positions: list[Position]) -> int:
-        """Entries were acknowledged through ``consumer``; messages they counted for where that is known."""
-        ...
-
-    def acknowledged_partly(self, consumer: Consumer, position: Position, left: int) -> None:
-        """``left`` messages of a batch are still unacknowledged."""
-        ...
-
-    def acknowledged_up_to(self, position: Position) -> None: ...
-
-    def reset(self) -> None:
-        """The cursor was moved: nothing that is held or queued counts any more."""
-        ...
-
-
 class SingleDispatcher:
-    """Exclusive and Failover: everything in storage order to the one active consumer (D8)."""
+    """One consumer is active; with Failover the others stand by."""
 
     def __init__(
         self,
         kind: SubscriptionType,
         source: EntrySource,
-        settings: DataPathSettings,
-        clock: Clock,
+        context: Context,
         *,
         topic: str,
         partition: int,
     ) -> None:
         self._kind = kind
         self._source = source
-        self._clock = clock
+        self._clock = context.clock
         self._topic = topic
         self._partition = partition
-        self._delay_s = settings.active_consumer_failover_delay_time_millis / 1000
+        self._delay_s = context.settings.active_consumer_failover_delay_time_millis / 1000
         self.consumers: list[Consumer] = []
         self._active: Consumer | None = None
         self._handover: asyncio.TimerHandle | None = None
         self._waking = False
 
     @property
-    def active(self) -> Consumer | None:
-        return self._active
+    def state(self) -> DispatchState:
+        return DispatchState(self._paused_for(), self._active)
 
-    @property
-    def paused_for(self) -> str | None:
+    def _paused_for(self) -> str | None:
         if self._active is None:
             return "consumer"
         if self._handover is not None:
@@ -179,11 +127,11 @@ class SingleDispatcher:
             self._source.rewind()
             self.wake()
 
-    def acknowledged(self, consumer: Consumer | None, positions: list[Position]) -> int:
+    def acknowledged(self, consumer: Consumer, positions: list[Position]) -> int:
         self._source.acknowledged_ahead()
         return len(positions)
 
-    def acknowledged_partly(self, consumer: Consumer, position: Position, left: int) -> None:
+    def acknowledged_partly(self, position: Position, left: int) -> None:
         pass
 
     def acknowledged_up_to(self, position: Position) -> None:
@@ -191,36 +139,3 @@ class SingleDispatcher:
 
     def reset(self) -> None:
         pass
-
-
-def deliver(
-    consumer: Consumer,
-    source: EntrySource,
-    view: View,
-    entries_max: int,
-    counts: RedeliveryCounts | None,
-    now_ms: int,
-    messages_max: int = UNLIMITED,
-) -> None:
-    """Send the first entries of ``view``, as many as ``consumer`` may take (at least one); the rest is given back.
-
-    No further one is sent once ``messages_max`` messages are.
-    """
-    run, start = view.run, view.start
-    partial = source.first_partial(view)
-    if partial is not None:
-        if partial == start:
-            one = View(run, start, start + 1)
-            ack_set = source.cursor.ack_set(run.position(start))
-            count = (counts.of(one) or [0])[0] if counts is not None else 0
-            if view.count > 1:
-                source.give_back(View(run, start + 1, view.stop))
-            consumer.deliver_partly(one, list(ack_set or ()), count, now_ms)
-            return
-        entries_max = min(entries_max, partial - start)
-    taken = consumer.take(view, entries_max, messages_max)
-    assert taken, "a consumer without room was chosen"
-    if taken < view.count:
-        source.give_back(View(run, start + taken, view.stop))
-        view = View(run, start, start + taken)
-    consumer.deliver(view, counts.of(view) if counts is not None else None, now_ms)

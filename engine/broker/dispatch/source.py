@@ -11,13 +11,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from engine.base.backoff import Backoff
-from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
 from engine.base.slices import View
 from engine.base.tasks import TaskScope
+from engine.broker.context import Context
 from engine.broker.dispatch.ports import DispatchCursor
-from engine.broker.settings import DataPathSettings
 from engine.managed.errors import ManagedLedgerClosedError, ManagedLedgerFencedError
 
 log = logging.getLogger(__name__)
@@ -30,14 +29,13 @@ class EntrySource:
         self,
         cursor: DispatchCursor,
         scope: TaskScope,
-        settings: DataPathSettings,
-        entropy: Entropy,
+        context: Context,
         ready: Callable[[], None],
     ) -> None:
         self.cursor = cursor
         self._scope = scope
-        self._settings = settings
-        self._entropy = entropy
+        self._settings = context.settings
+        self._entropy = context.entropy
         self._backoff = Backoff()
         self._ready = ready
         self._held: deque[View] = deque()
@@ -55,9 +53,9 @@ class EntrySource:
         return "read" if self._reading is not None else "append"
 
     @property
-    def held_entries(self) -> int:
-        """Entries read and not yet delivered."""
-        return sum(view.count for view in self._held)
+    def holds(self) -> bool:
+        """Whether entries were read and not yet delivered."""
+        return bool(self._held)
 
     def next(self, entries_max: int) -> View | None:
         """The next entries, in order; None when there are none now (see ``waiting_for``)."""

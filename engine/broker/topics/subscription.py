@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from engine.base.ids import Position
@@ -10,13 +11,13 @@ from engine.base.tasks import TaskScope
 from engine.broker.context import Context
 from engine.broker.control.counters import Traffic
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType, count_bits
+from engine.broker.dispatch.core import SharingDispatcher
+from engine.broker.dispatch.dispatcher import Dispatcher, DispatchState
 from engine.broker.dispatch.redelivery import RedeliveryCounts
-from engine.broker.dispatch.shared import SharedDispatcher
-from engine.broker.dispatch.single import Dispatcher, SingleDispatcher
+from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.errors import BrokerError, ConsumerBusy, NotAllowed, ServiceNotReady
 from engine.managed.cursors.cursor import Cursor
-from engine.wire import commands
 
 
 class SubscriptionHost(Protocol):
@@ -52,11 +53,10 @@ class Subscription:
         self.cursor = cursor
         self.name = cursor.name
         self.durable = cursor.durable
-        self._settings = context.settings
-        self._clock = context.clock
+        self._context = context
         self._scope = TaskScope(f"subscription {host.name} {self.name}")
         self._counts = RedeliveryCounts()
-        self._source = EntrySource(cursor, self._scope, self._settings, context.entropy, self.wake)
+        self._source = EntrySource(cursor, self._scope, context, self.wake)
         self._dispatcher: Dispatcher | None = None
         self.kind: SubscriptionType | None = None
         self._moving = asyncio.Lock()
@@ -68,7 +68,7 @@ class Subscription:
         self.consumed_ms = 0
         self.acked_ms = 0
         self.advanced_ms = 0
-        self._mark_delete = cursor.mark_delete
+        self._mark = cursor.mark
 
     @property
     def closed(self) -> bool:
@@ -81,33 +81,14 @@ class Subscription:
         return [] if self._dispatcher is None else self._dispatcher.consumers
 
     @property
-    def active(self) -> Consumer | None:
-        """The consumer that receives, where there is only one."""
-        return None if self._dispatcher is None else self._dispatcher.active
-
-    @property
-    def paused_for(self) -> str | None:
-        """The event that dispatch waits for; None when it waits for nothing."""
-        reason = "consumer" if self._dispatcher is None else self._dispatcher.paused_for
-        return "acks" if reason == "append" and self.cursor.blocked is not None else reason
-
-    @property
-    def replaying(self) -> int:
-        """Entries queued to be sent again."""
-        dispatcher = self._dispatcher
-        return len(dispatcher.replay) if isinstance(dispatcher, SharedDispatcher) else 0
-
-    @property
-    def delayed(self) -> int:
-        """Entries set aside until the time they are to be delivered."""
-        dispatcher = self._dispatcher
-        return dispatcher.delayed if isinstance(dispatcher, SharedDispatcher) else 0
-
-    @property
-    def blocked(self) -> bool:
-        """At its limit of unacknowledged messages."""
-        dispatcher = self._dispatcher
-        return isinstance(dispatcher, SharedDispatcher) and dispatcher.blocked
+    def state(self) -> DispatchState:
+        """How dispatch stands now."""
+        if self._dispatcher is None:
+            return DispatchState("consumer")
+        state = self._dispatcher.state
+        if state.paused_for == "append" and self.cursor.blocked is not None:
+            return replace(state, paused_for="acks")
+        return state
 
     def wake(self) -> None:
         """Something that dispatch may wait for has happened."""
@@ -115,17 +96,11 @@ class Subscription:
             self._dispatcher.wake()
 
     def tell_end(self) -> None:
-        """REACHED_END_OF_TOPIC, once per consumer, when the topic is sealed and all of it is acknowledged.
-
-        Only to Java clients: the others close the connection on this command.
-        """
+        """Once per consumer, when the topic is sealed and all of it is acknowledged."""
         if not self._host.terminated or self.cursor.backlog_entries():
             return
         for consumer in self.consumers:
-            outlet = consumer.outlet
-            if not consumer.told_end and outlet.client_version.startswith("Pulsar-Java"):
-                consumer.told_end = True
-                outlet.send(commands.reached_end_of_topic(consumer.consumer_id))
+            consumer.tell_end()
 
     # --- consumers ------------------------------------------------------------------------------
 
@@ -168,23 +143,18 @@ class Subscription:
         if self._dispatcher is None or self.kind != consumer.kind:
             self._dispatcher = self._make_dispatcher(consumer.kind)
             self.kind = consumer.kind
-        consumer.attached = True
+        consumer.attach()
         self._dispatcher.add(consumer)
 
     def _make_dispatcher(self, kind: SubscriptionType) -> Dispatcher:
-        if kind == SubscriptionType.SHARED:
-            return SharedDispatcher(self._source, self._settings, self._clock, self._counts)
+        if kind.ordered:
+            name = self._host.name
+            return SingleDispatcher(
+                kind, self._source, self._context, topic=name.full, partition=name.partition
+            )
         if kind == SubscriptionType.KEY_SHARED:
             raise NotAllowed("Key_Shared subscriptions are not supported yet")
-        name = self._host.name
-        return SingleDispatcher(
-            kind,
-            self._source,
-            self._settings,
-            self._clock,
-            topic=name.full,
-            partition=name.partition,
-        )
+        return SharingDispatcher(self._source, self._context, self._counts)
 
     def detach(self, consumer: Consumer) -> None:
         """It left: what it held goes to others, or back to the cursor. Safe to call twice."""
@@ -194,7 +164,7 @@ class Subscription:
                 self._host.abandoned(self)
 
     def _detach(self, consumer: Consumer) -> None:
-        consumer.attached = False
+        consumer.detach()
         assert self._dispatcher is not None
         self.out.messages.total += consumer.out.messages.total
         self.out.bytes.total += consumer.out.bytes.total
@@ -228,7 +198,7 @@ class Subscription:
             self._acked(consumer, self._dispatcher.acknowledged(consumer, [position]))
         else:
             left = count_bits(list(self.cursor.ack_set(position) or ack_set))
-            self._dispatcher.acknowledged_partly(consumer, position, left)
+            self._dispatcher.acknowledged_partly(position, left)
 
     def acknowledge_cumulative(
         self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()
@@ -237,7 +207,7 @@ class Subscription:
 
         Raises InvalidPositionError.
         """
-        if self.kind not in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER):
+        if self.kind is None or not self.kind.ordered:
             return
         assert self._dispatcher is not None
         before = self.cursor.backlog_entries()
@@ -246,28 +216,28 @@ class Subscription:
         self._acked(consumer, before - self.cursor.backlog_entries())
 
     def _acked(self, consumer: Consumer, messages: int) -> None:
-        now_ms = self._clock.wall_ms()
+        now_ms = self._context.clock.wall_ms()
         consumer.acknowledged(messages, now_ms)
         self.acked_ms = now_ms
         if self._host.terminated:
             self.tell_end()
-        if self.cursor.mark_delete != self._mark_delete:
-            self._mark_delete = self.cursor.mark_delete
+        if self.cursor.mark != self._mark:
+            self._mark = self.cursor.mark
             self.advanced_ms = now_ms
 
     def redeliver(
         self, consumer: Consumer, positions: list[Position] | None, epoch: int | None
     ) -> None:
         """Send again: ``positions`` still out at ``consumer``, or all; types with order start over."""
-        if epoch is not None and (consumer.epoch is None or epoch > consumer.epoch):
-            consumer.epoch = epoch
+        if epoch is not None:
+            consumer.began(epoch)
         if self._dispatcher is not None:
             self._dispatcher.redeliver(consumer, positions)
 
     def flow(self, consumer: Consumer, permits: int) -> None:
         """``consumer`` takes ``permits`` (>= 1) more messages (D1, D2)."""
-        consumer.permits += permits
-        self.flow_ms = consumer.flow_ms = self._clock.wall_ms()
+        self.flow_ms = self._context.clock.wall_ms()
+        consumer.granted(permits, self.flow_ms)
         self.wake()
         if self._host.terminated:
             self.tell_end()

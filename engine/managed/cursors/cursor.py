@@ -72,6 +72,11 @@ class Cursor(CursorReader):
         return self._owner.line.before(self._acks.mark)
 
     @property
+    def mark(self) -> int:
+        """Ordinal of the first entry that is not acknowledged; rises with ``mark_delete`` and costs less."""
+        return self._acks.mark
+
+    @property
     def persisted_mark_delete(self) -> Position:
         """The mark-delete position that survives a crash now."""
         return self._owner.line.before(self._stored_mark)

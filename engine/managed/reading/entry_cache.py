@@ -178,4 +178,6 @@ def compacted(run: Slice) -> Slice:
     for part in parts:
         spans += (at, at + len(part))
         at += len(part)
-    return Slice(b"".join(parts), spans, at, run.counts, run.ledger_id, run.first)
+    copy = Slice(b"".join(parts), spans, at, run.counts, run.ledger_id, run.first)
+    copy.facts = run.facts
+    return copy

@@ -6,8 +6,8 @@ from bookie import opening
 from bookie.storage.logs.entry_log import EntryLogWriter
 from engine.admin import partitions
 from engine.broker.dispatch import delayed, source
-from engine.broker.dispatch.delayed import DELIVER_AT_TAG, metadata_may_hold
-from engine.broker.dispatch.shared import SharedDispatcher
+from engine.broker.dispatch.core import SharingDispatcher
+from engine.broker.dispatch.facts import facts_of
 from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.topics.subscription import Subscription
 from engine.ledger.cluster import bookies
@@ -122,18 +122,18 @@ def deletion_in_doubt_leaves_a_shell() -> Patches:
 
 def full_set_of_delayed_entries_stops_dispatch() -> Patches:
     """With no room for one more delayed entry nothing is delivered, and what was passed over keeps its room."""
-    real = SharedDispatcher._next
+    real = SharingDispatcher._next
 
-    def next_(self: Any, permits: int) -> Any:
-        view = real(self, permits)
+    def next_(self: Any) -> Any:
+        view = real(self)
         full = len(self._delayed._due) >= delayed.SET_ASIDE_MAX
-        if view is not None and full and metadata_may_hold(view, DELIVER_AT_TAG):
+        if view is not None and full and facts_of(view.run).special:
             self._source.give_back(view)
             return None
         return view
 
     return [
-        (SharedDispatcher, "_next", next_),
+        (SharingDispatcher, "_next", next_),
         (delayed.DelayQueue, "discard_up_to", lambda self, position: None),
     ]
 
@@ -146,13 +146,14 @@ def delayed_without_room_are_forgotten() -> Patches:
 def partial_acknowledgements_wake_nobody() -> Patches:
     """A subscription at its limit does not go on when parts of batches are acknowledged."""
 
-    def acknowledged_partly(self: Any, consumer: Any, position: Any, left: int) -> None:
+    def acknowledged_partly(self: Any, position: Any, left: int) -> None:
         for holder in self.consumers:
-            holder.pending.left(position.ledger_id, position.entry_id, left)
-        if consumer.unblock():
+            holder.pending.left(*position, left)
+        freed = [holder.unblock() for holder in self.consumers]
+        if any(freed):
             self.wake()
 
-    return [(SharedDispatcher, "acknowledged_partly", acknowledged_partly)]
+    return [(SharingDispatcher, "acknowledged_partly", acknowledged_partly)]
 
 
 def deleted_topic_leaks_its_ledgers() -> Patches:

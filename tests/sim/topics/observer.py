@@ -57,7 +57,7 @@ class Observer:
         """Dispatch goes on when the reason of a pause is gone: a wake that nobody asked for sends nothing. Runs as the
         broker."""
         full = f"{topic}/{subscription.name}"
-        before, reason = _sent(subscription), subscription.paused_for
+        before, reason = _sent(subscription), subscription.state.paused_for
         subscription.wake()
         if _sent(subscription) > before:
             self.wrong(f"{full} went on waiting for {reason} when there was nothing to wait for,")
@@ -66,7 +66,7 @@ class Observer:
             (c.name, c.blocked, c.unacked, shape.unacked_consumer) for c in subscription.consumers
         ]
         out = sum(unacked for _, _, unacked, _ in limits)
-        limits.append(("all", subscription.blocked, out, shape.unacked_subscription))
+        limits.append(("all", subscription.state.blocked, out, shape.unacked_subscription))
         for who, blocked, unacked, limit in limits:
             if blocked and unacked <= limit // 2:
                 self.wrong(

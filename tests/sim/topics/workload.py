@@ -10,8 +10,7 @@ from functools import partial
 
 from engine.admin.topics import partitioned_path
 from engine.base.names import TopicName
-from engine.broker.dispatch import delayed
-from engine.broker.dispatch import shared as dispatch_shared
+from engine.broker.dispatch import core, delayed
 from engine.metadata import paths
 from tests.sim.kit.scenario import Run, first_of
 from tests.sim.topics import checkers
@@ -108,7 +107,7 @@ class TopicsWorkload:
         shape = run.scenario.shape
         run.limits += [
             (delayed, "SET_ASIDE_MAX", shape.set_aside_max),
-            (dispatch_shared, "PARKED_MAX", shape.parked_max),
+            (core, "PARKED_MAX", shape.parked_max),
         ]
 
     @property

@@ -48,7 +48,7 @@ async def test_backlogs_of_a_topic_and_its_subscription(tmp_path: Path) -> None:
         consumer, client = await bench.join(SubscriptionType.SHARED)
         await bench.publish(3)
         await bench.publish(2, int(time.time() * 1000) + 3_600_000)
-        await B.until(lambda: len(client.received) == 3 and bench.subscription.delayed == 2)
+        await B.until(lambda: len(client.received) == 3 and bench.subscription.state.delayed == 2)
         bench.subscription.acknowledge(consumer, client.received[:1])
         found = families(bench)
         [(labels, backlog)] = found["pulsar_msg_backlog"]

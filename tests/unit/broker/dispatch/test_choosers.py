@@ -1,10 +1,14 @@
 """Who gets the next messages."""
 
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.broker.dispatch.choosers import choose_active, choose_shared, murmur3_32
+from engine.broker.dispatch.choose.active import choose_active
+from engine.broker.dispatch.choose.murmur import murmur3_32
+from engine.broker.dispatch.choose.turns import Turns
 
 
 @pytest.mark.parametrize(
@@ -48,30 +52,46 @@ def test_nobody_is_active_without_members() -> None:
     assert choose_active([], 0, "t") is None
 
 
+@dataclass
+class Member:
+    priority: int
+    can_receive: bool = True
+
+
+def turns_of(*members: Member) -> Turns[Member]:
+    turns: Turns[Member] = Turns()
+    for member in members:
+        turns.add(member)
+    return turns
+
+
 def test_shared_takes_turns_among_equals() -> None:
-    turns, last = [], -1
-    for _ in range(5):
-        chosen = choose_shared([0, 0, 0], [True, True, True], last)
-        assert chosen is not None
-        turns.append(chosen)
-        last = chosen
-    assert turns == [0, 1, 2, 0, 1]
+    a, b, c = members = [Member(0) for _ in range(3)]
+    turns = turns_of(*members)
+    assert all(turns.next() is each for each in (a, b, c, a, b))
+    turns.remove(a)
+    assert all(turns.next() is each for each in (b, c, b))
 
 
 def test_shared_goes_to_a_lower_level_only_when_the_higher_cannot_take_it() -> None:
-    assert choose_shared([1, 0], [True, True], -1) == 1
-    assert choose_shared([1, 0], [True, False], -1) == 0
+    low, high = Member(1), Member(0)
+    turns = turns_of(low, high)
+    assert turns.next() is high
+    high.can_receive = False
+    assert turns.next() is low
 
 
 @given(members=st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=12), data=st.data())
 def test_shared_choice_is_eligible_and_of_the_best_level_there_is(
     members: list[tuple[int, bool]], data: st.DataObject
 ) -> None:
-    last = data.draw(st.integers(-1, len(members) - 1))
-    chosen = choose_shared([p for p, _ in members], [e for _, e in members], last)
-    eligible = [priority for priority, able in members if able]
-    if not eligible:
-        assert chosen is None
-    else:
-        assert chosen is not None
-        assert members[chosen] == (min(eligible), True)
+    everyone = [Member(priority) for priority, _ in members]
+    turns = turns_of(*everyone)
+    for _ in range(data.draw(st.integers(0, len(members)))):
+        turns.next()
+    for member, (_, able) in zip(everyone, members, strict=True):
+        member.can_receive = able
+    chosen = turns.next()
+    best = min((each.priority for each in everyone if each.can_receive), default=None)
+    assert (None if chosen is None else chosen.priority) == best
+    assert chosen is None or chosen.can_receive

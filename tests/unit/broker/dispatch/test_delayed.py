@@ -41,16 +41,16 @@ async def test_a_message_waits_for_its_time_and_not_those_behind_it() -> None:
     client, places, subscription = Client(), reading.shelf.places, reading.subscription
     consumer = await reading.join(client, 1000)
     assert client.received == [places[i] for i in (3, 4, 6, 7)]
-    assert subscription.paused_for == "time"
-    assert subscription.delayed == 4
+    assert subscription.state.paused_for == "time"
+    assert subscription.state.delayed == 4
     subscription.acknowledge(consumer, places[1:2])
-    assert subscription.delayed == 3
+    assert subscription.state.delayed == 3
     for after_s, more in ((0.29, []), (0.02, [5]), (0.08, []), (0.02, [0, 2])):
         del client.received[:]
         await asyncio.sleep(after_s)
         assert client.received == [places[i] for i in more]
-    assert subscription.delayed == 0
-    assert subscription.paused_for == "append"
+    assert subscription.state.delayed == 0
+    assert subscription.state.paused_for == "append"
 
 
 @simulated
@@ -58,14 +58,14 @@ async def test_what_was_held_back_is_held_back_again_for_the_next_consumer() -> 
     reading, first, _ = await _joined()
     reading.publish(2, delay_ms=HOUR_MS)
     reading.publish(2, delay_ms=200)
-    assert reading.subscription.delayed == 4
+    assert reading.subscription.state.delayed == 4
     reading.subscription.detach(first)
-    assert reading.subscription.delayed == 0
+    assert reading.subscription.state.delayed == 0
     client = Client()
     await reading.join(client, 1000)
     await _rest()
     assert client.received == reading.shelf.places[2:]
-    assert reading.subscription.delayed == 2
+    assert reading.subscription.state.delayed == 2
 
 
 @simulated
@@ -85,8 +85,8 @@ async def test_many_for_later_hold_up_nothing_behind_them() -> None:
     reading.publish(3)
     await _rest()
     assert client.received == reading.shelf.places[100:]
-    assert reading.subscription.delayed == 100
-    assert reading.subscription.paused_for == "time"
+    assert reading.subscription.state.delayed == 100
+    assert reading.subscription.state.paused_for == "time"
 
 
 @simulated
@@ -101,9 +101,9 @@ async def test_of_many_each_comes_once_and_in_its_time() -> None:
     for second in range(1, 101):
         await asyncio.sleep(start_s + second + 0.5 - reading.shelf.clock.monotonic_s())
         assert {due_s[p] for p in client.received} == set(range(1, second + 1))
-        assert reading.subscription.delayed == 100 - second
+        assert reading.subscription.state.delayed == 100 - second
     assert max(Counter(client.received).values()) == 1
-    assert reading.subscription.paused_for == "append"
+    assert reading.subscription.state.paused_for == "append"
 
 
 @simulated
@@ -133,12 +133,12 @@ async def test_clearing_and_skipping_take_entries_out() -> None:
     await _rest()
     await reading.subscription.skip(25)
     await _rest()
-    assert reading.subscription.delayed == 5
+    assert reading.subscription.state.delayed == 5
     await reading.subscription.clear()
-    assert reading.subscription.delayed == 0
-    assert reading.subscription.paused_for == "append"
+    assert reading.subscription.state.delayed == 0
+    assert reading.subscription.state.paused_for == "append"
     reading.publish(1, delay_ms=200)
-    assert reading.subscription.delayed == 1
+    assert reading.subscription.state.delayed == 1
     await _rest()
     assert client.received == reading.shelf.places[30:]
 
@@ -159,10 +159,10 @@ async def test_single_acknowledgements_take_entries_out_and_make_room() -> None:
     for position in reading.shelf.places[:28]:
         reading.subscription.acknowledge(consumer, [position])
         await asyncio.sleep(0.02)
-    assert reading.subscription.delayed == 2
+    assert reading.subscription.state.delayed == 2
     reading.subscription.acknowledge(consumer, reading.shelf.places[28:])
-    assert reading.subscription.delayed == 0
-    assert reading.subscription.paused_for == "append"
+    assert reading.subscription.state.delayed == 0
+    assert reading.subscription.state.paused_for == "append"
     assert client.received == []
 
 
@@ -191,7 +191,7 @@ async def test_what_was_given_back_or_left_behind_comes_at_once() -> None:
     reading.subscription.detach(consumer)
     await _rest()
     assert sorted(other.received) == reading.shelf.places[:20]
-    assert reading.subscription.delayed == 20
+    assert reading.subscription.state.delayed == 20
 
 
 @simulated
@@ -203,7 +203,7 @@ async def test_a_clock_set_back_sets_aside_again_what_is_given_back() -> None:
     reading.subscription.redeliver(consumer, None, None)
     await asyncio.sleep(8)
     assert len(client.received) == 3
-    assert reading.subscription.delayed == 3
+    assert reading.subscription.state.delayed == 3
     await asyncio.sleep(3)
     assert len(client.received) == 6
 

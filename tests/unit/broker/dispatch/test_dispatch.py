@@ -32,7 +32,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 async def test_an_append_wakes_a_waiting_consumer_without_a_timer(bench: Bench) -> None:
     _, client = await bench.join(SubscriptionType.EXCLUSIVE)
-    assert bench.subscription.paused_for == "append"
+    assert bench.subscription.state.paused_for == "append"
     await bench.publish(3)
     assert len(client.received) == 3
 
@@ -42,7 +42,7 @@ async def test_permits_count_messages_and_a_batch_may_overdraw_them(bench: Bench
     await bench.publish(4, num_messages=3)
     assert len(client.received) == 2
     assert consumer.permits == -1
-    assert bench.subscription.paused_for == "permits"
+    assert bench.subscription.state.paused_for == "permits"
     bench.subscription.flow(consumer, 2)
     assert len(client.received) == 3
 
@@ -55,7 +55,7 @@ async def test_a_full_socket_pauses_its_consumer_and_not_the_others(bench: Bench
     assert (len(full.received), len(open_.received)) == (0, 50)
     open_.can_send = False
     await bench.publish(10)
-    assert bench.subscription.paused_for == "socket"
+    assert bench.subscription.state.paused_for == "socket"
     full.can_send = True
     bench.subscription.wake()
     assert len(full.received) == 10
@@ -78,7 +78,7 @@ async def test_what_is_given_back_comes_again_counted_and_before_what_is_new(ben
     await until(lambda: len(client.fresh) == 4)
     assert client.fresh[:2] == back
     assert [client.counts[position] for position in back] == [1, 1]
-    assert bench.subscription.replaying == 0
+    assert bench.subscription.state.replaying == 0
 
 
 async def test_what_another_consumer_holds_cannot_be_given_back(bench: Bench) -> None:
@@ -86,7 +86,7 @@ async def test_what_another_consumer_holds_cannot_be_given_back(bench: Bench) ->
     await bench.publish(5)
     other, _ = await bench.join(SubscriptionType.SHARED)
     bench.subscription.redeliver(other, list(holding.received), None)
-    assert bench.subscription.replaying == 0
+    assert bench.subscription.state.replaying == 0
 
 
 async def test_an_acknowledgement_while_queued_for_replay_stops_it(bench: Bench) -> None:
@@ -309,13 +309,13 @@ async def test_too_scattered_acknowledgements_pause_what_is_new_and_not_what_is_
     await until(lambda: bench.subscription.cursor.blocked)
     await bench.publish(3)
     assert len(holding.received) == 100
-    assert bench.subscription.paused_for == "acks"
+    assert bench.subscription.state.paused_for == "acks"
     bench.subscription.detach(first)  # the one that could have acknowledged the rest is gone
     other, client = await bench.join(SubscriptionType.SHARED, name="other")
     await _received(client, 50)
     assert client.received == holding.received[::2]
-    assert bench.subscription.paused_for == "acks"
+    assert bench.subscription.state.paused_for == "acks"
     bench.subscription.acknowledge(other, client.received[:49])
     await _received(client, 53)
     assert bench.subscription.cursor.blocked is None
-    assert bench.subscription.paused_for == "append"
+    assert bench.subscription.state.paused_for == "append"

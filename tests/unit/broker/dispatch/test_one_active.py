@@ -30,7 +30,7 @@ async def test_a_better_consumer_begins_at_the_first_unacknowledged(bench: Bench
     bench.subscription.acknowledge(worse, before.received[:2])
     better, after = await bench.join(SubscriptionType.FAILOVER, name="b", priority=0)
     await until(lambda: len(after.received) == 4)
-    assert bench.subscription.active is better
+    assert bench.subscription.state.active is better
     assert after.received == before.received[2:]
     await bench.publish(1)
     assert len(before.received) == 6

@@ -24,7 +24,7 @@ async def test_no_entry_goes_out_without_a_permit(bench: Bench, kind: Subscripti
         bench.subscription.flow(consumer, permits)
         assert len(client.received) == received
         assert consumer.permits == 0
-    assert bench.subscription.paused_for == "permits"
+    assert bench.subscription.state.paused_for == "permits"
 
 
 async def test_permits_add_up_while_there_is_nothing_to_send(bench: Bench) -> None:

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.slices import View
 from engine.base.tasks import TaskScope
+from engine.broker.context import Context
 from engine.broker.dispatch.source import EntrySource
+from engine.broker.ports import BrokerIdentity
 from engine.broker.settings import DataPathSettings
 from tests.support.ledger_cluster import run_of
 
@@ -45,7 +48,9 @@ def view() -> View:
 async def source() -> AsyncIterator[EntrySource]:
     scope = TaskScope("test")
     cursor: Any = SlowCursor()
-    yield EntrySource(cursor, scope, DataPathSettings(), RandomEntropy(), lambda: None)
+    identity = BrokerIdentity("test", "b", 0)
+    context = Context(DataPathSettings(), SystemClock(), RandomEntropy(), identity)
+    yield EntrySource(cursor, scope, context, lambda: None)
     await scope.close()
 
 
@@ -73,16 +78,16 @@ async def test_a_rewind_under_a_read_is_not_lost(source: EntrySource) -> None:
     assert cursor.rewinds == 0
     await ended(source, cursor)
     assert cursor.rewinds == 1
-    assert source.held_entries == 0
+    assert not source.holds
 
 
 async def test_without_a_rewind_what_was_read_is_kept(source: EntrySource) -> None:
     cursor = await begun(source)
     await ended(source, cursor)
-    assert (cursor.rewinds, source.held_entries) == (0, 2)
+    assert (cursor.rewinds, source.holds) == (0, True)
 
 
 async def test_a_seek_drops_what_was_read_and_not_sent(source: EntrySource) -> None:
     source.give_back(view())
     await source.settle()
-    assert source.held_entries == 0
+    assert not source.holds

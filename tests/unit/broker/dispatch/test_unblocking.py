@@ -23,8 +23,8 @@ async def _stopped(settings: DataPathSettings, **batches: int) -> tuple[Reading,
     await asyncio.sleep(1)
     assert len(client.received) == batches["entries"]
     assert consumer.unacked == 10
-    assert reading.subscription.paused_for == "acks"
-    assert (consumer.blocked, reading.subscription.blocked) == (
+    assert reading.subscription.state.paused_for == "acks"
+    assert (consumer.blocked, reading.subscription.state.blocked) == (
         settings is CONSUMER,
         settings is SUBSCRIPTION,
     )
@@ -112,7 +112,7 @@ async def test_by_clearing(settings: DataPathSettings) -> None:
     reading, consumer, client = await _stopped(settings, entries=10)
     await reading.subscription.clear()
     assert consumer.unacked == 0
-    assert reading.subscription.paused_for == "append"
+    assert reading.subscription.state.paused_for == "append"
     reading.publish(2)
     assert client.received[10:] == reading.shelf.places[13:]
 
@@ -164,7 +164,7 @@ async def test_at_the_limit_without_permits_it_still_waits_for_half() -> None:
     reading, client = Reading(SUBSCRIPTION), Client()
     consumer = await reading.join(client, 10)
     reading.publish(13)
-    assert reading.subscription.blocked
+    assert reading.subscription.state.blocked
     reading.subscription.acknowledge(consumer, client.received[:1])
     reading.subscription.flow(consumer, 10)
     assert len(client.received) == 10

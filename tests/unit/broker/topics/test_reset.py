@@ -113,7 +113,7 @@ async def test_of_what_was_set_aside_and_left_out(monkeypatch: pytest.MonkeyPatc
     reading.publish(2)
     await _got(reading, SubscriptionType.SHARED)
     await reading.subscription.reset(reading.shelf.places[4])
-    assert reading.subscription.delayed == 0
+    assert reading.subscription.state.delayed == 0
     _, client = await _got(reading, SubscriptionType.SHARED)
     assert client.received == reading.shelf.places[10:]
     await asyncio.sleep(6)

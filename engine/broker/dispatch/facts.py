@@ -1,0 +1,81 @@
+"""What dispatch must know of entries (D5, D6): worked out once per slice and kept on it, for all subscriptions.
+
+Most entries are plain: they go to anyone at any time, and one search over the bytes of their slice shows it. What a
+search finds may stand there by chance; then the metadata decides.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from engine.base.slices import Slice
+from engine.wire.batches import read_metadata
+from engine.wire.kernels import metadata_span
+
+DELIVER_AT_TAG = b"\x98\x01"
+"""MessageMetadata.deliver_at_time, field 19."""
+UUID_TAG = b"\xd2\x01"
+"""MessageMetadata.uuid, field 26: only chunks carry it."""
+_TAGS = (DELIVER_AT_TAG, UUID_TAG)
+_LARGE_ENTRY_BYTES = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One piece: ``index`` of ``count`` of the message ``uuid``."""
+
+    uuid: str
+    index: int
+    count: int
+
+
+class EntryFacts(NamedTuple):
+    """``deliver_at_ms``: when it is to be delivered, ms since the epoch; 0: at once."""
+
+    deliver_at_ms: int
+    chunk: Chunk | None
+
+
+class SliceFacts:
+    """``special``: facts of those entries that are not plain, by index in the slice."""
+
+    __slots__ = ("special",)
+
+    def __init__(self, run: Slice) -> None:
+        self.special: dict[int, EntryFacts] = {}
+        if _may_be_special(run):
+            for i in range(run.count):
+                facts = _entry_facts(run, i)
+                if facts is not None:
+                    self.special[i] = facts
+
+
+def facts_of(run: Slice) -> SliceFacts:
+    """Facts of all entries of ``run``."""
+    facts: SliceFacts | None = run.facts
+    if facts is None:
+        facts = run.facts = SliceFacts(run)
+    return facts
+
+
+def _may_be_special(run: Slice) -> bool:
+    """One search over all bytes where entries are small: it costs less than to find their metadata."""
+    buf, spans = run.buf, run.spans
+    if run.size > _LARGE_ENTRY_BYTES * run.count:
+        return True
+    return any(buf.find(tag, spans[0], spans[-1]) >= 0 for tag in _TAGS)
+
+
+def _entry_facts(run: Slice, i: int) -> EntryFacts | None:
+    """None for a plain entry, and for one whose metadata cannot be read."""
+    buf = run.buf
+    span = metadata_span(buf, run.spans[2 * i], run.spans[2 * i + 1])
+    if span is None or all(buf.find(tag, *span) < 0 for tag in _TAGS):
+        return None
+    metadata = read_metadata(run.entry(i))
+    if metadata is None:
+        return None
+    chunk = None
+    if metadata.num_chunks_from_msg > 1 and metadata.uuid:
+        chunk = Chunk(metadata.uuid, metadata.chunk_id, metadata.num_chunks_from_msg)
+    at_ms = metadata.deliver_at_time
+    return EntryFacts(at_ms, chunk) if chunk is not None or at_ms > 0 else None
