@@ -436,6 +436,15 @@ EDITS = (
         ),
     ),
     Edit(
+        "old-bytes-taken-for-life",
+        "engine/net/keepalive.py::KeepAlive.heard",
+        "self._heard = self._sign = True",
+        "self._heard = self._sign = True; self._answer_probe(True)",
+        (
+            "unit/net/test_keepalive.py::test_only_the_answer_to_the_ping_proves_that_somebody_is_there",
+        ),
+    ),
+    Edit(
         "subscription-given-out-while-it-is-deleted",
         "engine/broker/topics/topic.py::Topic._ensure_subscription",
         "if subscription is not None and not subscription.closed:",

@@ -4,7 +4,8 @@ import random
 from dataclasses import replace
 
 from tests.sim.kit.cluster import Shape
-from tests.sim.kit.nemesis import FAULTS, draw_faults
+from tests.sim.kit.faults import FAULTS
+from tests.sim.kit.nemesis import draw_faults
 from tests.sim.kit.scenario import Draw, Scenario
 from tests.sim.ledgers.workload import Ledgers
 from tests.sim.managed.workload import ManagedLedgers

@@ -12,8 +12,8 @@ FRONT_END = ("frontend/src", "frontend/testing")
 FILES_MAX = 16
 
 IN_CIRCLES = {
-    "tests.sim.kit.damage",
-    "tests.sim.kit.nemesis",
+    "engine.broker.topics.producer",
+    "engine.broker.topics.topic",
 }
 """Still to be cut open."""
 

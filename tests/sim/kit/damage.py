@@ -5,22 +5,17 @@ Damage budget: only one machine of a run (``cluster.lost``) may lose synced byte
 """
 
 import errno
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from bookie.identity import IdentityError
 from bookie.storage.errors import DamagedError
 from tests.sim.kit.cluster import EPOCH_MS, Machine
-from tests.sim.kit.disk import FaultDisk
+from tests.sim.kit.disk import PLENTY, FaultDisk
+from tests.sim.kit.nemesis import Act, Nemesis
 
-if TYPE_CHECKING:
-    from tests.sim.kit.nemesis import Nemesis
-
-PLENTY = 1 << 40
 HOUR_MS = 3_600_000
 
 
-def full_disk(n: "Nemesis") -> None:
+def full_disk(n: Nemesis) -> None:
     """No room on a bookie's disk but for a last bit; later there is room again."""
     machine = n.machine("bookie")
     if machine is None:
@@ -36,7 +31,7 @@ def full_disk(n: "Nemesis") -> None:
     n.later(n.rng.choice((1.0, 4.0, 10.0)), room)
 
 
-def failing_sync(n: "Nemesis") -> None:
+def failing_sync(n: Nemesis) -> None:
     """A sync fails, as Linux does it: what was to be synced never reaches the disk, and the next sync succeeds."""
     machine = n.machine("bookie")
     if machine is None or machine.disk.plan is not None:
@@ -57,7 +52,7 @@ def failing_sync(n: "Nemesis") -> None:
     disk.plan = plan
 
 
-def _victim(n: "Nemesis") -> Machine | None:
+def _victim(n: Nemesis) -> Machine | None:
     """The machine of this run whose synced bytes may be damaged; None where no copy may be missing."""
     cluster = n.cluster
     if cluster.shape.quorum[2] < 2:
@@ -71,7 +66,7 @@ def _victim(n: "Nemesis") -> Machine | None:
     return machine
 
 
-def rot(n: "Nemesis") -> None:
+def rot(n: Nemesis) -> None:
     """Bits of some file flip, where something is written."""
     machine = _victim(n)
     if machine is None:
@@ -81,7 +76,7 @@ def rot(n: "Nemesis") -> None:
     n.cluster.count("rotten spots")
 
 
-def lose_disk(n: "Nemesis") -> None:
+def lose_disk(n: Nemesis) -> None:
     """A bookie's machine comes back with an empty disk: it must not serve under its old name. Another may join."""
     machine = _victim(n)
     if machine is None or machine.starts > 100:
@@ -99,7 +94,7 @@ def _swap_disk(machine: Machine) -> None:
     machine.disk = FaultDisk()
 
 
-def step_clock(n: "Nemesis") -> None:
+def step_clock(n: Nemesis) -> None:
     """A machine's wall clock jumps."""
     if machine := n.machine():
         machine.clock.epoch_ms += n.rng.choice((-24, -1, 1, 24)) * HOUR_MS
@@ -107,7 +102,7 @@ def step_clock(n: "Nemesis") -> None:
         n.cluster.count("clock steps")
 
 
-def lost_tails(n: "Nemesis") -> None:
+def lost_tails(n: Nemesis) -> None:
     """For a while the last bytes before the end of a connection may never be read."""
     world = n.cluster.world
     world.tail_loss = n.rng.choice((0.2, 1.0))
@@ -118,7 +113,7 @@ def lost_tails(n: "Nemesis") -> None:
     n.later(n.rng.choice((1.0, 5.0)), mend)
 
 
-def slow_pair(n: "Nemesis") -> None:
+def slow_pair(n: Nemesis) -> None:
     """Bytes from one host to another are late, those of others are not: orders between connections change."""
     pair = (n.host(), n.host())
     world = n.cluster.world
@@ -131,7 +126,7 @@ def slow_pair(n: "Nemesis") -> None:
     n.later(n.rng.choice((0.5, 3.0)), mend)
 
 
-def metadata_outage(n: "Nemesis") -> None:
+def metadata_outage(n: Nemesis) -> None:
     """The metadata service is away for all sessions that are open now."""
     server = n.cluster.metadata
     sessions = list(server._sessions)
@@ -147,7 +142,7 @@ def metadata_outage(n: "Nemesis") -> None:
     n.later(n.rng.choice((0.5, 1.5, 5.0)), back)
 
 
-DAMAGE: dict[str, Callable[["Nemesis"], None]] = {
+DAMAGE: dict[str, Act] = {
     act.__name__: act
     for act in (
         *(full_disk, failing_sync, rot, lose_disk, step_clock),

@@ -24,6 +24,8 @@ Plan = Callable[[str, str], int | None]
 """Asked with operation (open, pread, pwritev, truncate, fdatasync, rename, remove, sync_dir, index_write, index_flush)
 and path. May raise; for pwritev a number cuts the write short, and ``Crashed`` follows."""
 
+PLENTY = 1 << 40
+
 
 class Crashed(BaseException):
     """The machine stopped here. Not an Exception: nothing may handle it and go on."""
@@ -220,7 +222,7 @@ class _IndexStore:
 class FaultDisk:
     """Implements ``bookie.storage.files.Disk``. ``capacity_bytes`` bounds the sizes of all files together."""
 
-    def __init__(self, capacity_bytes: int = 1 << 40) -> None:
+    def __init__(self, capacity_bytes: int = PLENTY) -> None:
         self.capacity_bytes = capacity_bytes
         self.mounts: dict[str, int] = {}
         """Directories that are disks of their own, with their capacities in bytes."""

@@ -10,8 +10,9 @@ from functools import partial
 from typing import Protocol
 
 from tests.sim.kit.cluster import Cluster, Shape
+from tests.sim.kit.faults import FAULTS
 from tests.sim.kit.loop import SimLoop
-from tests.sim.kit.nemesis import FAULTS, Act, Nemesis
+from tests.sim.kit.nemesis import Act, Nemesis
 from tests.sim.kit.play import Result, play
 from tests.sim.plants.planting import Patches, applied
 
