@@ -1,0 +1,47 @@
+"""Which module imports which, read from the sources."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("engine", "bookie", "gateway", "admin_ui", "spark_jobs", "tests")
+
+
+def generated(path: Path) -> bool:
+    return "_pb2" in path.name or "migrations" in path.parts
+
+
+@cache
+def sources() -> dict[str, ast.Module]:
+    """Every module of ours by name."""
+    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): ast.parse(
+            path.read_bytes()
+        )
+        for path in paths
+        if not generated(path)
+    }
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """All that a module imports, in functions and for the type checker too: a reader has to know it all the same."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"a relative import of {node.module}"
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+@cache
+def graph() -> dict[str, set[str]]:
+    """By module, which of our modules it imports."""
+    known = sources().keys()
+    found: dict[str, set[str]] = {}
+    for module, tree in sources().items():
+        names = {name if name in known else name.rpartition(".")[0] for name in imported(tree)}
+        found[module] = names & known - {module}
+    return found

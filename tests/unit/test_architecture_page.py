@@ -1,0 +1,54 @@
+"""docs/architecture.md says which way imports point: its two tables are what the sources and the contracts say."""
+
+import tomllib
+from collections import defaultdict
+
+import pytest
+
+from tests.support.import_graph import PACKAGES, ROOT, graph
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+    "contracts"
+]
+LAYERS = [contract for contract in CONTRACTS if contract["type"] == "layers"]
+
+
+def imports_row(package: str) -> str:
+    """A package and the parts of others that it imports."""
+    parts: dict[str, set[str]] = defaultdict(set)
+    for module, uses in graph().items():
+        for other, part, *_ in (f"{used}.".split(".") for used in uses):
+            if module.split(".")[0] == package != other:
+                parts[other].add(part)
+    found = [f"`{other}.{{{', '.join(sorted(parts[other]))}}}`" for other in sorted(parts)]
+    return f"| `{package}` | {', '.join(found) or '–'} |"
+
+
+@pytest.mark.parametrize("package", [name for name in PACKAGES if name != "tests"])
+def test_the_page_says_what_each_package_imports(package: str) -> None:
+    assert imports_row(package) in PAGE.splitlines(), imports_row(package)
+
+
+def layers_row(contract: dict[str, list[str]]) -> str:
+    [container] = contract["containers"]
+    layers = [
+        ", ".join(f"`{name.strip()}`" for name in layer.replace(":", "|").split("|"))
+        for layer in contract["layers"]
+    ]
+    return f"| `{container}` | {' > '.join(layers)} |"
+
+
+@pytest.mark.parametrize("contract", LAYERS, ids=lambda contract: contract["name"])
+def test_the_page_says_the_layers_of_each_package(contract: dict[str, list[str]]) -> None:
+    assert layers_row(contract) in PAGE.splitlines(), layers_row(contract)
+
+
+def test_nothing_shipped_imports_tests() -> None:
+    assert not {
+        name
+        for name, uses in graph().items()
+        if not name.startswith("tests.")
+        for used in uses
+        if used.startswith("tests.")
+    }
