@@ -216,12 +216,14 @@ def seek(
     *,
     position: Position | None = None,
     publish_ms: int | None = None,
+    ack_set: Sequence[int] | None = None,
 ) -> bytes:
+    """``ack_set``: bits of the messages in a batch at ``position`` that are to come again."""
     return command_frame(
         "seek",
         consumer_id=consumer_id,
         request_id=request_id,
-        message_id=None if position is None else message_id(position),
+        message_id=None if position is None else message_id(position) | {"ack_set": ack_set},
         message_publish_time=publish_ms,
     )
 

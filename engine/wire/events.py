@@ -1,9 +1,11 @@
-"""What a ``peer.Peer`` reports, in order of arrival. A run of frames is one event."""
+"""What the sides of a connection report, in order of arrival. A run of frames is one event. Pure."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.base.errors import PeerError
 from engine.base.ids import Position
+from engine.wire import commands, frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.kernels import SendRun
 
@@ -45,9 +47,93 @@ class Command:
 
 @dataclass(slots=True)
 class Violation:
-    """The client broke the protocol: close the connection. The last event of a peer."""
+    """The other side broke the protocol: close the connection. The last event of a peer."""
 
     error: PeerError
 
 
 Event = Sends | CorruptSend | Acks | Command | Violation
+"""What a broker's side reports."""
+
+
+class Receipt(NamedTuple):
+    """``position`` is NOWHERE for a message that was not stored: a duplicate, or dropped by a limit."""
+
+    producer_id: int
+    sequence_id: int
+    position: Position
+
+
+class Delivered(NamedTuple):
+    """One MESSAGE. Bits set in ``ack_set``: due messages of the batch; empty: all. ``entry``: what a client sent behind
+    its SEND's command, see ``batches.unpack_entry``."""
+
+    consumer_id: int
+    position: Position
+    redelivery_count: int
+    ack_set: list[int]
+    entry: bytes
+
+
+@dataclass(slots=True)
+class _Frames:
+    """Whole frames of one kind, one behind the other up to ``end``, each from ``starts[i]`` of ``buf`` on.
+
+    They are parsed only when somebody ``read``s them, which raises PeerError when one is malformed.
+    """
+
+    buf: bytes
+    starts: list[int]
+    end: int
+
+    @property
+    def count(self) -> int:
+        return len(self.starts)
+
+    def _parsed(self) -> "list[tuple[pb.BaseCommand, int, int]]":
+        """Each command, and where its payload begins and ends."""
+        stops = [*self.starts[1:], self.end]
+        found = []
+        for start, stop in zip(self.starts, stops, strict=True):
+            first, behind = frames.command_span(self.buf, start, stop)
+            found.append((commands.parse(self.buf, first, behind), behind, stop))
+        return found
+
+
+class Receipts(_Frames):
+    """SEND_RECEIPTs of any producers of the connection."""
+
+    def read(self) -> list[Receipt]:
+        return [
+            Receipt(one.producer_id, one.sequence_id, _position(one.message_id))
+            for one in (command.send_receipt for command, _, _ in self._parsed())
+        ]
+
+
+class Messages(_Frames):
+    """MESSAGEs for any consumers of the connection."""
+
+    def read(self) -> list[Delivered]:
+        return [
+            Delivered(
+                one.consumer_id,
+                _position(one.message_id),
+                one.redelivery_count,
+                list(one.ack_set),
+                self.buf[start:stop],
+            )
+            for one, start, stop in (
+                (command.message, start, stop) for command, start, stop in self._parsed()
+            )
+        ]
+
+
+def _position(one: pb.MessageIdData) -> Position:
+    """-1 is 2**64 - 1 on the wire."""
+    if one.ledgerId >> 63:
+        return commands.NOWHERE
+    return Position(one.ledgerId, -1 if one.entryId >> 63 else one.entryId)
+
+
+Told = Receipts | Messages | Command | Violation
+"""What a client's side reports."""

@@ -47,6 +47,7 @@ __all__ = [
     "build_adds",
     "build_messages",
     "build_receipts",
+    "build_sends",
     "head_sequences",
     "metadata_span",
     "take_acks",
@@ -299,6 +300,26 @@ def build_receipts(
         add(around[0] + head + around[1] + number)
         entry += 1
     return b"".join(parts)
+
+
+def build_sends(
+    producer_id: int,
+    sequences: Sequence[int],
+    entries: Sequence[bytes | memoryview],
+    counts: Sequence[int] | None = None,
+) -> list[bytes | memoryview]:
+    """SEND frames of ``entries``, in parts. ``counts``: messages of each, None when all are single."""
+    parts: list[bytes | memoryview] = []
+    pack = _HEAD.pack
+    producer = b"\x08" + varint(producer_id) + b"\x10"
+    for i, entry in enumerate(entries):
+        body = producer + varint(sequences[i])
+        if counts is not None and counts[i] > 1:
+            body += b"\x18" + varint(counts[i])
+        n = len(body)
+        parts.append(pack(n + 8 + len(entry), n + 4, 0x0806, 0x32, n) + body)
+        parts.append(entry)
+    return parts
 
 
 def build_messages(

@@ -1,26 +1,50 @@
-"""The broker's side of a Pulsar connection without I/O: bytes in, events out. Pure."""
+"""Either side of a Pulsar connection without I/O: bytes in, events out. Pure."""
 
 from struct import Struct
+from typing import Generic, TypeVar
 
 from crc32c import crc32c
 
 from engine.base.errors import PeerError
 from engine.wire import commands, frames
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.events import Acks, Command, CorruptSend, Event, Sends, Violation
+from engine.wire.events import (
+    Acks,
+    Command,
+    CorruptSend,
+    Event,
+    Messages,
+    Receipts,
+    Sends,
+    Told,
+    Violation,
+)
 from engine.wire.kernels import BAD_CHECKSUM, CHECKSUM_MAGIC, SendRun, take_acks, take_sends
-from engine.wire.states import SENT, CommandType, State, after_received
+from engine.wire.states import (
+    RECEIVED,
+    SENT,
+    CommandType,
+    State,
+    after_received,
+    after_told,
+)
 from engine.wire.varints import varint
 
 _SEND_START = b"\x08\x06\x32"
 _ACK_START = b"\x08\x0a\x52"
 _START_AT = 8
+_TYPES_OF_RUNS: dict[bytes, type[Receipts] | type[Messages]] = {
+    b"\x08\x07\x3a": Receipts,
+    b"\x08\x09\x4a": Messages,
+}
+_SIZES = Struct(">II")
+E = TypeVar("E")
 _MAGIC = Struct(">HI")
 _ENTRY_BYTES_MIN = 4  # a metadata size
 
 
-class Peer:
-    """Cuts frames, checks them against the connection's state, reports runs of SENDs and ACKs as one event each.
+class Side(Generic[E]):
+    """What both sides do: cut frames, check them against the connection's state, report runs of a kind as one event.
 
     ``frame_max`` bounds a frame's length field. After a Violation nothing more is reported: ``failed`` is its error.
     Drive it with ``take`` (over a caller's buffer) or ``receive`` (keeps what is not whole), not both.
@@ -32,10 +56,10 @@ class Peer:
         self.failed: PeerError | None = None
         self._rest = b""
 
-    def receive(self, data: bytes) -> list[Event]:
+    def receive(self, data: bytes) -> list[E | Violation]:
         """Events of the frames that ``data`` completes."""
         buf = self._rest + data if self._rest else data
-        events: list[Event] = []
+        events: list[E | Violation] = []
         pos, before = 0, -1
         while pos != before:
             before = pos
@@ -44,18 +68,20 @@ class Peer:
         self._rest = buf[pos:]
         return events
 
-    def take(self, buf: bytes, pos: int, end: int) -> tuple[int, list[Event]]:
-        """(position behind the frames taken, their events). ``buf`` is kept by SendRuns.
+    def take(self, buf: bytes, pos: int, end: int) -> tuple[int, list[E | Violation]]:
+        """(position behind the frames taken, their events). ``buf`` is kept by runs.
 
         Stops at the first frame that is not whole, and behind each step of the handshake: what a client sent right
         behind its CONNECT is judged by the state that the answer to CONNECT makes. So call again until nothing moves.
         """
-        events: list[Event] = []
+        events: list[E | Violation] = []
         if self.failed is not None:
             return end, events
         try:
             while pos < end:
-                taken = self._take_run(buf, pos, end, events)
+                taken = pos
+                if self.state is State.CONNECTED:
+                    taken = self._take_run(buf, pos, end, events)
                 if taken == pos:
                     taken = self._take_one(buf, pos, end, events)
                 if taken == pos:
@@ -69,6 +95,28 @@ class Peer:
             pos = end
         return pos, events
 
+    def _take_run(self, buf: bytes, pos: int, end: int, events: list[E | Violation]) -> int:
+        """Position behind the run at ``pos`` that can be taken at once; ``pos`` when there is none."""
+        raise NotImplementedError
+
+    def _take_one(self, buf: bytes, pos: int, end: int, events: list[E | Violation]) -> int:
+        """Position behind the frame at ``pos``, by way of protobuf; ``pos`` when it is not whole. Raises PeerError."""
+        stop = frames.whole_frame(buf, pos, end, self.frame_max)
+        if stop < 0:
+            return pos
+        start, command_stop = frames.command_span(buf, pos, stop)
+        command = commands.parse(buf, start, command_stop)
+        events.append(self._event(command, buf, command_stop, stop))
+        return stop
+
+    def _event(self, command: pb.BaseCommand, buf: bytes, start: int, stop: int) -> E:
+        """Of one command and the payload behind it. Raises PeerError when it is out of turn."""
+        raise NotImplementedError
+
+
+class Peer(Side[Event]):
+    """The broker's side. Runs are those of SENDs and of ACKs."""
+
     def sent_connected(self) -> None:
         """CONNECTED goes out: everything is allowed from now on."""
         self.state = SENT[self.state, CommandType.CONNECTED]
@@ -78,9 +126,6 @@ class Peer:
         self.state = SENT[self.state, CommandType.AUTH_CHALLENGE]
 
     def _take_run(self, buf: bytes, pos: int, end: int, events: list[Event]) -> int:
-        """Position behind the run of SENDs or ACKs at ``pos`` that the kernels can take; ``pos`` when there is none."""
-        if self.state is not State.CONNECTED:
-            return pos
         start = buf[pos + _START_AT : pos + _START_AT + 3]
         if start == _SEND_START:
             pos, why, run = take_sends(buf, pos, end, self.frame_max)
@@ -94,19 +139,47 @@ class Peer:
                 events.append(Acks(consumer_id, positions))
         return pos
 
-    def _take_one(self, buf: bytes, pos: int, end: int, events: list[Event]) -> int:
-        """Position behind the frame at ``pos``, by way of protobuf; ``pos`` when it is not whole. Raises PeerError."""
-        stop = frames.whole_frame(buf, pos, end, self.frame_max)
-        if stop < 0:
-            return pos
-        start, command_stop = frames.command_span(buf, pos, stop)
-        command = commands.parse(buf, start, command_stop)
+    def _event(self, command: pb.BaseCommand, buf: bytes, start: int, stop: int) -> Event:
         self.state = after_received(self.state, command.type)
         if command.HasField("send"):
-            events.append(_send_event(buf, command.send, command_stop, stop))
-        else:
-            events.append(Command(command))
-        return stop
+            return _send_event(buf, command.send, start, stop)
+        return Command(command)
+
+
+class ClientPeer(Side[Told]):
+    """The client's side. Runs are those of SEND_RECEIPTs and of MESSAGEs."""
+
+    def sent_connect(self) -> None:
+        """CONNECT goes out."""
+        self.state = RECEIVED[self.state, CommandType.CONNECT]
+
+    def sent_auth_response(self) -> None:
+        """AUTH_RESPONSE goes out."""
+        self.state = RECEIVED[self.state, CommandType.AUTH_RESPONSE]
+
+    def _take_run(self, buf: bytes, pos: int, end: int, events: list[Told]) -> int:
+        kind = buf[pos + _START_AT : pos + _START_AT + 3]
+        made = _TYPES_OF_RUNS.get(kind)
+        if made is None:
+            return pos
+        starts: list[int] = []
+        unpack, frame_max = _SIZES.unpack_from, self.frame_max
+        while pos + _START_AT + 3 <= end:
+            total, size = unpack(buf, pos)
+            stop = pos + 4 + total
+            if stop > end or total > frame_max or size + 4 > total:
+                break  # the slow path says what is wrong with it
+            if buf[pos + _START_AT : pos + _START_AT + 3] != kind:
+                break
+            starts.append(pos)
+            pos = stop
+        if starts:
+            events.append(made(buf, starts, pos))
+        return pos
+
+    def _event(self, command: pb.BaseCommand, buf: bytes, start: int, stop: int) -> Told:
+        self.state = after_told(self.state, command.type)
+        return Command(command)
 
 
 def _send_event(buf: bytes, send: pb.CommandSend, start: int, stop: int) -> Event:

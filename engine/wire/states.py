@@ -1,7 +1,7 @@
-"""Which commands a broker's connection may see, and what they make of it: a transition table. Pure.
+"""Which commands either side of a connection may send, and what they make of it: transition tables. Pure.
 
-A command outside the table ends the connection, as in Pulsar: CONNECT comes first and once; a client never sends what
-only brokers send; everything else waits for CONNECTED.
+A command outside the tables ends the connection, as in Pulsar: CONNECT comes first and once; a client never sends what
+only brokers send, nor a broker what only clients send; everything else waits for CONNECTED.
 """
 
 from enum import Enum, IntEnum
@@ -85,19 +85,18 @@ class CommandType(IntEnum):
 
 
 class State(Enum):
-    """Of one connection, from the broker's side."""
+    """Of one connection; each side knows it by what it sent and received."""
 
     START = "start"
-    """Nothing received."""
     CONNECTING = "connecting"
-    """CONNECT received, the credentials are being checked."""
+    """The client said CONNECT, its credentials are being checked."""
     CHALLENGED = "challenged"
-    """AUTH_CHALLENGE sent, the answer is awaited."""
+    """The broker said AUTH_CHALLENGE, the answer is awaited."""
     CONNECTED = "connected"
 
 
 class IllegalCommandError(PeerError):
-    """The client sent a command that its connection's state does not allow."""
+    """The other side sent a command that the connection's state does not allow."""
 
     def __init__(self, state: State, command: CommandType) -> None:
         super().__init__(f"{command.name} in state {state.value}")
@@ -138,6 +137,40 @@ REQUESTS = (
 )
 """What a client may send on a connected connection; none of them changes its state."""
 
+ANSWERS = (
+    CommandType.SEND_RECEIPT,
+    CommandType.SEND_ERROR,
+    CommandType.MESSAGE,
+    CommandType.SUCCESS,
+    CommandType.ERROR,
+    CommandType.CLOSE_PRODUCER,
+    CommandType.CLOSE_CONSUMER,
+    CommandType.PRODUCER_SUCCESS,
+    CommandType.PING,
+    CommandType.PONG,
+    CommandType.PARTITIONED_METADATA_RESPONSE,
+    CommandType.LOOKUP_RESPONSE,
+    CommandType.CONSUMER_STATS_RESPONSE,
+    CommandType.REACHED_END_OF_TOPIC,
+    CommandType.GET_LAST_MESSAGE_ID_RESPONSE,
+    CommandType.ACTIVE_CONSUMER_CHANGE,
+    CommandType.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+    CommandType.GET_SCHEMA_RESPONSE,
+    CommandType.ACK_RESPONSE,
+    CommandType.GET_OR_CREATE_SCHEMA_RESPONSE,
+    CommandType.NEW_TXN_RESPONSE,
+    CommandType.ADD_PARTITION_TO_TXN_RESPONSE,
+    CommandType.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
+    CommandType.END_TXN_RESPONSE,
+    CommandType.END_TXN_ON_PARTITION_RESPONSE,
+    CommandType.END_TXN_ON_SUBSCRIPTION_RESPONSE,
+    CommandType.TC_CLIENT_CONNECT_RESPONSE,
+    CommandType.WATCH_TOPIC_LIST_SUCCESS,
+    CommandType.WATCH_TOPIC_UPDATE,
+    CommandType.TOPIC_MIGRATED,
+)
+"""What a broker may send on a connected connection besides AUTH_CHALLENGE; none of them changes its state."""
+
 RECEIVED: dict[tuple[State, CommandType], State] = {
     (State.START, CommandType.CONNECT): State.CONNECTING,
     (State.CHALLENGED, CommandType.AUTH_RESPONSE): State.CONNECTING,
@@ -152,11 +185,29 @@ SENT: dict[tuple[State, CommandType], State] = {
 }
 """State after the broker's side of the handshake."""
 
+_TOLD: dict[tuple[State, CommandType], State] = {
+    **SENT,
+    # whoever is refused is told why before the connection ends
+    (State.START, CommandType.ERROR): State.START,
+    (State.CONNECTING, CommandType.ERROR): State.CONNECTING,
+    **{(State.CONNECTED, command): State.CONNECTED for command in ANSWERS},
+}
+"""State after a command from the broker."""
+
 
 def after_received(state: State, command: int) -> State:
-    """Raises IllegalCommandError."""
+    """A broker's state behind a client's command. Raises IllegalCommandError."""
+    return _after(RECEIVED, state, command)
+
+
+def after_told(state: State, command: int) -> State:
+    """A client's state behind a broker's command. Raises IllegalCommandError."""
+    return _after(_TOLD, state, command)
+
+
+def _after(table: dict[tuple[State, CommandType], State], state: State, command: int) -> State:
     kind = CommandType(command)
-    found = RECEIVED.get((state, kind))
+    found = table.get((state, kind))
     if found is None:
         raise IllegalCommandError(state, kind)
     return found

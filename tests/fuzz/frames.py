@@ -11,10 +11,11 @@ from engine.wire import (
     bookie_commands,
     bookie_kernels,
     bookie_v3,
+    commands,
 )
 from engine.wire.bookie_commands import BookieFrameError
 from engine.wire.compression import CompressionError, decompress
-from engine.wire.events import Sends
+from engine.wire.events import Messages, Receipts, Sends
 from engine.wire.kernels import (
     batch_sizes,
     build_messages,
@@ -23,7 +24,7 @@ from engine.wire.kernels import (
     take_acks,
     take_sends,
 )
-from engine.wire.peer import Peer
+from engine.wire.peer import ClientPeer, Peer
 from engine.wire.states import State
 from tests.fuzz.target import Target, golden, recorded
 
@@ -129,6 +130,26 @@ def pulsar_handshake(data: bytes) -> None:
     Peer(FRAME_MAX).receive(data)
 
 
+def pulsar_answers(data: bytes) -> None:
+    """As a client takes them, in one piece and cut in two: the same number of commands comes out."""
+    whole, cut = told(), told()
+    middle = len(data) // 2
+    counts = [
+        sum(event.count if isinstance(event, Receipts | Messages) else 1 for event in events)
+        for events in (whole.receive(data), cut.receive(data[:middle]) + cut.receive(data[middle:]))
+    ]
+    assert counts[0] == counts[1]
+    for event in told().receive(data):
+        if isinstance(event, Receipts | Messages):
+            event.read()
+
+
+def told() -> ClientPeer:
+    peer = ClientPeer(FRAME_MAX)
+    peer.state = State.CONNECTED
+    return peer
+
+
 def send_kernel(data: bytes) -> None:
     pos, _, run = take_sends(data, 0, len(data), FRAME_MAX)
     assert 0 <= pos <= len(data)
@@ -201,6 +222,9 @@ FRAMES: tuple[Target, ...] = (
     Target("SEND kernel", send_kernel, [s for s in STREAMS if s[8:9] == b"\x08"][:60]),
     Target("ACK kernel", ack_kernel, [s for s in STREAMS if s[8:11] == b"\x08\x0a\x52"][:20]),
     Target("Pulsar frames of a broker", pulsar_requests, recorded("B>C")[:200]),
+    Target(
+        "Pulsar answers", pulsar_answers, recorded("B>C")[:200], (commands.MalformedCommandError,)
+    ),
     Target(
         "batches",
         stored_entry,

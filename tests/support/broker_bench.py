@@ -10,6 +10,7 @@ from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.ids import Position
 from engine.base.names import NamespaceName, TopicName
+from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.ports import BrokerIdentity, LookupResult, TopicMode, TopicPolicies
@@ -22,6 +23,7 @@ from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.metadata.store import MetadataStore
+from engine.net.network import LoopNetwork
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.commands import command_bytes
@@ -38,9 +40,10 @@ class Everything:
     def __init__(self) -> None:
         self.in_force = TopicPolicies()
         self.ledger_entries = 50_000
+        self.owner = LookupResult("pulsar://127.0.0.1:1")
 
     async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
-        return LookupResult("pulsar://127.0.0.1:1")
+        return self.owner
 
     async def resume(self, topic: TopicName) -> None:
         pass
@@ -246,6 +249,20 @@ async def opened(
     await registry.close()
     await factory.close()
     await cluster.close()
+
+
+@asynccontextmanager
+async def served(directory: Path) -> AsyncIterator[tuple[Bench, Sessions, str]]:
+    """As ``opened``, and its broker's sessions at an address."""
+    async with opened(directory) as bench:
+        sessions = Sessions(bench.registry.context, bench.registry)
+        server = await LoopNetwork().listen("127.0.0.1", 0, sessions.accept)
+        url = f"pulsar://127.0.0.1:{server.port}"
+        bench.everything.owner = LookupResult(url)
+        yield bench, sessions, url
+        await sessions.close()
+        server.close()
+        await until(lambda: sessions.count == 0)
 
 
 async def until(condition: Callable[[], object], timeout_s: float = 120.0) -> None:

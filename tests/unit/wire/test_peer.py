@@ -1,4 +1,4 @@
-"""The broker-side peer: one event per run, the same events however the bytes are cut, an end at the first violation."""
+"""Both sides: one event per run, the same events however the bytes are cut, an end at the first violation."""
 
 import pytest
 from hypothesis import given
@@ -7,8 +7,21 @@ from hypothesis import strategies as st
 from engine.base.ids import Position
 from engine.wire import client_commands, commands, frames
 from engine.wire.batches import Message, pack_entry
-from engine.wire.events import Acks, Command, CorruptSend, Event, Sends, Violation
-from engine.wire.peer import Peer
+from engine.wire.events import (
+    Acks,
+    Command,
+    CorruptSend,
+    Delivered,
+    Event,
+    Messages,
+    Receipt,
+    Receipts,
+    Sends,
+    Told,
+    Violation,
+)
+from engine.wire.kernels import build_receipts, build_sends
+from engine.wire.peer import ClientPeer, Peer
 from engine.wire.states import IllegalCommandError, State
 
 CONNECT = client_commands.connect("test")
@@ -162,3 +175,149 @@ def test_what_follows_connect_at_once_waits_for_its_answer() -> None:
     pos, events = peer.take(stream, pos, len(stream))
     assert pos == len(stream)
     assert [type(event) for event in events] == [Command, Sends]
+
+
+# The client's side
+
+CONNECTED = commands.connected(server_version="test", protocol_version=21)
+
+
+def connected_client() -> ClientPeer:
+    peer = ClientPeer()
+    peer.sent_connect()
+    peer.receive(CONNECTED)
+    return peer
+
+
+def told(events: list[Told]) -> list[object]:
+    """Events with runs taken apart."""
+    out: list[object] = []
+    for event in events:
+        match event:
+            case Receipts() | Messages():
+                out += event.read()
+            case Command(command=command):
+                out.append(command)
+            case Violation():
+                out.append(type(event))
+    return out
+
+
+@given(st.lists(st.integers(1, 60), max_size=30))
+def test_what_a_client_hears_does_not_depend_on_how_the_bytes_are_cut(cuts: list[int]) -> None:
+    receipts = build_receipts(5, 9, [b"\x08\x03\x10" + bytes((i,)) for i in range(20)], 0, 20)
+    batch = pack_entry([Message(b"a"), Message(b"b")], producer_name="p", publish_ms=1)
+    stream = (
+        CONNECTED
+        + receipts
+        + commands.message(1, Position(2, 3), entry(), redelivery_count=4)
+        + commands.message(2, Position(2, 4), batch, ack_set=[2])
+        + commands.send_receipt(3, 20, commands.NOWHERE)
+        + commands.success(7)
+    )
+    peer, events, pos = ClientPeer(), [], 0
+    peer.sent_connect()
+    for size in cuts:
+        events += peer.receive(stream[pos : pos + size])
+        pos += size
+    events += peer.receive(stream[pos:])
+    heard = told(events)
+    assert heard[1:21] == [Receipt(3, i, Position(5, 9 + i)) for i in range(20)]
+    assert heard[21:24] == [
+        Delivered(1, Position(2, 3), 4, [], entry()),
+        Delivered(2, Position(2, 4), 0, [2], batch),
+        Receipt(3, 20, commands.NOWHERE),
+    ]
+    assert len(heard) == 25
+
+
+def test_receipts_and_messages_come_as_one_event_per_run() -> None:
+    receipts = build_receipts(5, 0, [b"\x08\x03\x10\x01"] * 100, 0, 100)
+    messages = commands.message(1, Position(2, 3), entry()) * 50
+    events = connected_client().receive(receipts + messages + commands.ping() + receipts)
+    assert [type(event) for event in events] == [Receipts, Messages, Command, Receipts]
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_make_a_client_raise(junk: bytes) -> None:
+    for peer in (ClientPeer(), connected_client()):
+        events = peer.receive(junk)
+        assert all(not isinstance(event, Violation) for event in events[:-1])
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [
+        (client_commands.flow(1, 1), "FLOW in state connected"),
+        (CONNECTED, "CONNECTED in state connected"),
+        (b"\0\0\0\x0b\0\0\0\x0b\x08\x07\x3a\0\0\0\0", "command of 11 bytes"),
+        (b"\x7f\xff\xff\xff\0\0\0\x07\x08\x07\x3a", "above the limit"),
+    ],
+)
+def test_what_a_broker_must_not_say_ends_a_client_s_connection(frame: bytes, text: str) -> None:
+    (event,) = connected_client().receive(frame)
+    assert isinstance(event, Violation)
+    assert text in str(event.error)
+
+
+def test_a_malformed_frame_of_a_run_is_an_error_of_whoever_reads_it() -> None:
+    receipt = bytearray(build_receipts(5, 9, [b"\x08\x03\x10\x01"], 0, 1))
+    receipt[-1] = 0xFF
+    (event,) = connected_client().receive(bytes(receipt))
+    assert isinstance(event, Receipts)
+    with pytest.raises(commands.MalformedCommandError):
+        event.read()
+
+
+STEPS = {
+    "connect": (client_commands.connect("test"), None),
+    "answer": (client_commands.auth_response("token", b"t"), None),
+    "connected": (None, CONNECTED),
+    "challenge": (None, commands.auth_challenge("token", b"?", 21)),
+    "ask": (client_commands.flow(1, 1), None),
+    "say": (None, commands.success(1)),
+}
+
+
+@given(st.lists(st.sampled_from(sorted(STEPS)), max_size=8))
+def test_both_sides_agree_on_where_a_connection_stands(steps: list[str]) -> None:
+    """Each side sends what its own state allows: the other takes it, and then both are in one state."""
+    broker, client = Peer(), ClientPeer()
+    for step in ["connect", *steps]:
+        asked, answered = STEPS[step]
+        try:
+            match step:
+                case "connect":
+                    client.sent_connect()
+                case "answer":
+                    client.sent_auth_response()
+                case "connected":
+                    broker.sent_connected()
+                case "challenge":
+                    broker.sent_challenge()
+                case _ if client.state is not State.CONNECTED:
+                    continue
+        except KeyError:
+            continue  # not its turn
+        events = broker.receive(asked) if asked else client.receive(answered or b"")
+        assert [type(event) for event in events] == [Command]
+        assert broker.state is client.state
+
+
+@given(st.lists(st.tuples(st.integers(0, 1 << 62), st.integers(1, 1 << 30)), min_size=1))
+def test_a_broker_takes_a_client_s_run_as_a_run(sends: list[tuple[int, int]]) -> None:
+    sequences, counts = [one for one, _ in sends], [count for _, count in sends]
+    entries = [entry(b"%d" % i) for i in range(len(sends))]
+    (event,) = connected_peer().receive(b"".join(build_sends(300, sequences, entries, counts)))
+    assert isinstance(event, Sends)
+    run = event.run
+    assert [run.entry(i) for i in range(run.count)] == entries
+    assert [
+        client_commands.send(300, s, e, num_messages=c if c > 1 else None)
+        for s, e, c in zip(sequences, entries, counts, strict=True)
+    ] == [
+        b"".join(build_sends(300, [s], [e], [c]))
+        for s, e, c in zip(sequences, entries, counts, strict=True)
+    ]
+    assert (run.counts or [1] * run.count) == counts
+    assert (run.first_sequence, run.last_sequence) == (sequences[0], sequences[-1])

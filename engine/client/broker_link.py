@@ -1,0 +1,268 @@
+"""One connection to a broker: handshake, requests and their answers, and who hears of what comes for an id."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Protocol
+
+from engine.base.errors import MagnetarError, PeerError
+from engine.client.errors import LostError, NoAnswerError, UnreachableError
+from engine.net.keepalive import KeepAlive
+from engine.net.network import Network
+from engine.net.transport import Connection
+from engine.wire import client_commands as say
+from engine.wire import commands, frames
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.errors import refusal
+from engine.wire.events import Command, Delivered, Messages, Receipt, Receipts, Told, Violation
+from engine.wire.peer import ClientPeer
+from engine.wire.states import CommandType
+
+Body = Any
+"""Of a command: a message of ``pulsar_pb2``."""
+Credentials = Callable[[bytes], tuple[str, bytes]]
+"""(method name, data) for a broker's challenge; it is empty for the first ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSettings:
+    """How to connect. ``keep_alive_s``: a broker silent for one to two of these is given up."""
+
+    client_version: str = "Magnetar"
+    credentials: Credentials | None = None
+    connect_timeout_s: float = 10.0
+    request_timeout_s: float = 30.0
+    keep_alive_s: float = 30.0
+
+
+class LinkUser(Protocol):
+    """A producer or consumer on a link."""
+
+    def heard(self, kind: int, body: Body) -> None:
+        """A command for it that answers no request: CLOSE_…, SEND_ERROR, ACK_RESPONSE, ACTIVE_CONSUMER_CHANGE, …"""
+        ...
+
+    def lost(self, error: MagnetarError) -> None:
+        """The link is gone. The last call."""
+        ...
+
+
+class AttachedProducer(LinkUser, Protocol):
+    def receipts(self, receipts: Sequence[Receipt]) -> None:
+        """In their order, at least one."""
+        ...
+
+
+class AttachedConsumer(LinkUser, Protocol):
+    def messages(self, messages: Sequence[Delivered]) -> None:
+        """In their order, at least one."""
+        ...
+
+
+class BrokerLink(Connection):
+    """``open`` it. ``producers`` and ``consumers`` are those attached, by id. It does not come again by itself."""
+
+    def __init__(self, settings: LinkSettings, proxy_to: str | None = None) -> None:
+        super().__init__(frames.FRAME_BYTES_MAX)
+        self.producers: dict[int, AttachedProducer] = {}
+        self.consumers: dict[int, AttachedConsumer] = {}
+        self.max_message_size = frames.MESSAGE_BYTES_MAX
+        self.server_version = ""
+        self._settings = settings
+        self._proxy_to = proxy_to
+        self._peer = ClientPeer(self.frame_max)
+        self._keepalive = KeepAlive(self, settings.keep_alive_s)
+        self._connected: asyncio.Future[None] = self._loop.create_future()
+        self._replies: dict[int, asyncio.Future[Body]] = {}
+        self._last_id = 0
+        self._room: asyncio.Future[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        network: Network,
+        host: str,
+        port: int,
+        settings: LinkSettings | None = None,
+        *,
+        proxy_to: str | None = None,
+    ) -> "BrokerLink":
+        """A connection whose handshake is done; ``proxy_to``: ``host:port`` of the broker behind a proxy.
+
+        Raises UnreachableError, RefusedError. Cancel-safe.
+        """
+        settings = settings or LinkSettings()
+        link = cls(settings, proxy_to)
+        try:
+            async with asyncio.timeout(settings.connect_timeout_s):
+                await network.connect(host, port, lambda: link)
+                await link._connected
+        except (OSError, LostError) as error:  # a TimeoutError is an OSError
+            link.abort()
+            why = f"{type(error).__name__} {error}"
+            raise UnreachableError(f"no connection to {host}:{port}: {why}") from error
+        except BaseException:
+            link.abort()
+            raise
+        return link
+
+    def new_id(self) -> int:
+        """Of a request, producer or consumer: none is used twice."""
+        self._last_id += 1
+        return self._last_id
+
+    async def request(self, request_id: int, frame: bytes) -> Body:
+        """Send a request, return its answer's body. Raises RefusedError, NoAnswerError, LostError; cancel-safe."""
+        if self.closing:
+            raise LostError("the connection is closed")
+        reply = self._replies[request_id] = self._loop.create_future()
+        self.send(frame)
+        try:
+            async with asyncio.timeout(self._settings.request_timeout_s):
+                return await reply
+        except TimeoutError as error:
+            raise NoAnswerError(f"no answer to request {request_id}") from error
+        finally:
+            self._replies.pop(request_id, None)
+
+    async def room(self) -> None:
+        """Return when the broker takes what was sent: nobody needs to heed it for little. Raises LostError."""
+        while self.paused and not self.closing:
+            if self._room is None or self._room.done():
+                self._room = self._loop.create_future()
+            await asyncio.shield(self._room)
+        if self.closing:
+            raise LostError("the connection is closed")
+
+    # --- what the connection brings --------------------------------------------------------------
+
+    def opened(self) -> None:
+        method, data = None, None
+        if self._settings.credentials is not None:
+            method, data = self._settings.credentials(b"")
+        self._peer.sent_connect()
+        self.send(
+            say.connect(
+                self._settings.client_version,
+                auth_method_name=method,
+                auth_data=data,
+                proxy_to_broker_url=self._proxy_to,
+            )
+        )
+
+    def received(self, buf: bytes, pos: int, end: int) -> int:
+        self._keepalive.heard()
+        before = -1
+        while pos != before and not self.closing:
+            before = pos
+            pos, events = self._peer.take(buf, pos, end)
+            for event in events:
+                self._take_event(event)
+        return pos
+
+    def _take_event(self, event: Told) -> None:
+        match event:
+            case Receipts():
+                self.receipts(event)
+            case Messages():
+                self.messages(event)
+            case Command():
+                kind = event.command.type
+                self._hear(kind, getattr(event.command, commands.FIELD_OF_TYPE[kind]))
+            case Violation():
+                self.close(event.error)
+
+    def receipts(self, run: Receipts) -> None:
+        """Of producers attached here. Overridden where only their number matters."""
+        for producer_id, group in groupby(run.read(), attrgetter("producer_id")):
+            producer = self.producers.get(producer_id)
+            if producer is not None:
+                producer.receipts(list(group))
+
+    def messages(self, run: Messages) -> None:
+        """For consumers attached here. Overridden where only their number matters."""
+        for consumer_id, group in groupby(run.read(), attrgetter("consumer_id")):
+            consumer = self.consumers.get(consumer_id)
+            if consumer is not None:
+                consumer.messages(list(group))
+
+    def _hear(self, kind: int, body: Body) -> None:
+        match kind:
+            case CommandType.PING:
+                self.send(commands.pong())
+            case CommandType.PONG:
+                self._keepalive.pong(body)
+            case CommandType.CONNECTED:
+                self._stand(body)
+            case CommandType.AUTH_CHALLENGE:
+                self._answer_challenge(body.challenge.auth_data)
+            case CommandType.PRODUCER_SUCCESS if not body.producer_ready:
+                pass  # another one follows, when it is its turn
+            case _:
+                self._route(kind, body)
+
+    def _route(self, kind: int, body: Body) -> None:
+        reply = self._replies.pop(getattr(body, "request_id", commands.NO_REQUEST), None)
+        if reply is not None:
+            self._resolve(reply, kind, body)
+        elif not self._connected.done():
+            self._connected.set_exception(refusal(body.error, body.message))
+            self.close()
+        else:
+            attached = self._attached(body)
+            if attached is not None:
+                attached.heard(kind, body)
+
+    def _resolve(self, reply: "asyncio.Future[Body]", kind: int, body: Body) -> None:
+        if reply.done():
+            return
+        fields = type(body).DESCRIPTOR.fields_by_name
+        for code, text in (("error", "message"), ("error_code", "error_message")):
+            if code in fields and body.HasField(code):
+                reply.set_exception(refusal(getattr(body, code), getattr(body, text)))
+                return
+        reply.set_result(body)
+
+    def _attached(self, body: Body) -> LinkUser | None:
+        producer_id = getattr(body, "producer_id", None)
+        if producer_id is not None:
+            return self.producers.get(producer_id)
+        return self.consumers.get(getattr(body, "consumer_id", -1))
+
+    def _stand(self, body: pb.CommandConnected) -> None:
+        self.server_version = body.server_version
+        if body.HasField("max_message_size"):
+            self.max_message_size = body.max_message_size
+            self.frame_max = body.max_message_size + frames.FRAME_OVERHEAD
+            self._peer.frame_max = self.frame_max
+        self._keepalive.start()
+        if not self._connected.done():
+            self._connected.set_result(None)
+
+    def _answer_challenge(self, challenge: bytes) -> None:
+        if self._settings.credentials is None:
+            raise PeerError("the broker asks for credentials, there are none")
+        method, data = self._settings.credentials(challenge)
+        if not self._connected.done():
+            self._peer.sent_auth_response()
+        self.send(say.auth_response(method, data, self._settings.client_version))
+
+    def writable(self) -> None:
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
+
+    def closed(self, error: Exception | None) -> None:
+        self._keepalive.stop()
+        lost = LostError("connection closed" if error is None else f"connection lost: {error}")
+        for reply in (self._connected, *self._replies.values()):
+            if not reply.done():
+                reply.set_exception(lost)
+                reply.exception()  # whoever waited may be gone
+        self.writable()
+        attached = [*self.producers.values(), *self.consumers.values()]
+        self.producers.clear()
+        self.consumers.clear()
+        for one in attached:
+            one.lost(lost)

@@ -1,0 +1,30 @@
+"""Why a client's call failed. ``retriable`` says whether trying again may help; what a broker refused is a RefusedError
+of ``engine.wire.errors``."""
+
+from engine.base.errors import MagnetarError
+
+
+class ClientError(MagnetarError):
+    """Root. Come again: these pass with time."""
+
+    retriable = True
+
+
+class UnreachableError(ClientError):
+    """No connection to the broker came to stand in time."""
+
+
+class NoAnswerError(ClientError):
+    """A request was not answered in time; it may have been done."""
+
+
+class LostError(ClientError):
+    """The connection ended; what was on its way may have arrived."""
+
+
+class SentAwayError(ClientError):
+    """The broker closed the producer or consumer: look the topic up again."""
+
+
+class RedirectedError(ClientError):
+    """Brokers redirected us more often than makes sense."""

@@ -1,0 +1,87 @@
+"""Connections to brokers, one for each address; and the broker of a topic, found by asking."""
+
+import asyncio
+
+from engine.base.tasks import TaskScope
+from engine.client.broker_link import BrokerLink, LinkSettings
+from engine.client.errors import LostError, RedirectedError
+from engine.net.network import Network
+from engine.wire import client_commands as say
+
+SCHEME = "pulsar://"
+REDIRECTS_MAX = 20
+
+
+class Links:
+    """Made when first asked for, shared, replaced when dead. ``close`` ends them all."""
+
+    def __init__(self, network: Network, settings: LinkSettings | None = None) -> None:
+        self._network = network
+        self._settings = settings or LinkSettings()
+        self._tasks = TaskScope("links", lambda name, error: None)  # whoever asked is told
+        self._opening: dict[tuple[str, str | None], asyncio.Task[BrokerLink]] = {}
+        self._open: dict[tuple[str, str | None], BrokerLink] = {}
+
+    async def get(self, url: str, proxy_to: str | None = None) -> BrokerLink:
+        """A connection to ``pulsar://host:port``; ``proxy_to``: the broker behind that proxy.
+
+        Raises UnreachableError, RefusedError, LostError when closed. Cancel-safe: others may wait for the same one.
+        """
+        key = (url, proxy_to)
+        link = self._open.get(key)
+        if link is not None and not link.closing:
+            return link
+        if self._tasks.closed:
+            raise LostError("the client is closed")
+        opening = self._opening.get(key)
+        if opening is None:
+            opening = self._opening[key] = self._tasks.spawn(f"open {url}", self._connect(key))
+            opening.add_done_callback(lambda _: self._opening.pop(key, None))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            if opening.cancelled():
+                raise LostError("the client is closed") from None
+            raise
+
+    async def _connect(self, key: tuple[str, str | None]) -> BrokerLink:
+        url, proxy_to = key
+        host, _, port = url.removeprefix(SCHEME).rpartition(":")
+        link = await BrokerLink.open(
+            self._network, host, int(port), self._settings, proxy_to=proxy_to
+        )
+        self._open[key] = link
+        return link
+
+    async def close(self) -> None:
+        await self._tasks.close()
+        for link in self._open.values():
+            link.close()
+
+    async def owner(self, topic: str, service_url: str) -> BrokerLink:
+        """A connection to the broker that serves ``topic``, asked for at any broker or proxy.
+
+        Raises RedirectedError, and as ``get`` and ``BrokerLink.request``. Cancel-safe.
+        """
+        url, proxy_to, authoritative = service_url, None, False
+        for _ in range(REDIRECTS_MAX):
+            link = await self.get(url, proxy_to)
+            request_id = link.new_id()
+            found = await link.request(
+                request_id, say.lookup(topic, request_id, authoritative=authoritative)
+            )
+            target, authoritative = found.brokerServiceUrl or url, found.authoritative
+            if found.proxy_through_service_url:
+                proxy_to = target.removeprefix(SCHEME)
+            else:
+                url, proxy_to = target, None
+            if found.response == found.Connect:
+                return await self.get(url, proxy_to)
+        raise RedirectedError(f"no owner of {topic} after {REDIRECTS_MAX} redirects")
+
+    async def partitions(self, topic: str, service_url: str) -> int:
+        """Of a topic; 0 when it is not partitioned. Raises as ``get`` and ``BrokerLink.request``."""
+        link = await self.get(service_url)
+        request_id = link.new_id()
+        frame = say.partitioned_metadata(topic, request_id)
+        return int((await link.request(request_id, frame)).partitions)

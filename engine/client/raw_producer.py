@@ -1,0 +1,162 @@
+"""A producer: entries as they are, in order, pipelined, and their receipts. Nothing is kept to be sent again."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from engine.base.errors import MagnetarError, PeerError
+from engine.client.broker_link import Body, BrokerLink
+from engine.client.errors import SentAwayError
+from engine.wire import client_commands as say
+from engine.wire.errors import refusal
+from engine.wire.events import Receipt
+from engine.wire.kernels import build_sends
+from engine.wire.states import CommandType
+
+
+class ReceiptOrderError(PeerError):
+    """A receipt came for something that was not sent, or before that of what was sent earlier."""
+
+
+class RawProducer:
+    """``open`` it. Once ``error`` is set it is over: whoever has it opens another, and sends again what has no receipt.
+
+    ``on_receipts`` is called with receipts in the order of sending, ``on_end`` once, when it is over by itself.
+    """
+
+    def __init__(
+        self,
+        link: BrokerLink,
+        topic: str,
+        on_receipts: Callable[[Sequence[Receipt]], None],
+        on_end: Callable[[MagnetarError], None],
+    ) -> None:
+        self.link = link
+        self.topic = topic
+        self.producer_id = link.new_id()
+        self.name = ""
+        self.last_sequence_id = -1
+        """The highest that the broker has stored under this name, -1 when it does not know."""
+        self.error: MagnetarError | None = None
+        self._on_receipts = on_receipts
+        self._on_end = on_end
+        self._unanswered: deque[int] = deque()
+        self._drained: asyncio.Future[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        link: BrokerLink,
+        topic: str,
+        *,
+        on_receipts: Callable[[Sequence[Receipt]], None] = lambda receipts: None,
+        on_end: Callable[[MagnetarError], None] = lambda error: None,
+        name: str | None = None,
+        epoch: int | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> "RawProducer":
+        """Attached to the topic, which ``link``'s broker owns; ``name`` None: the broker gives one.
+
+        Raises RefusedError, NoAnswerError, LostError. Cancel-safe: what came too late leaves with the link.
+        """
+        made = cls(link, topic, on_receipts, on_end)
+        link.producers[made.producer_id] = made
+        request_id = link.new_id()
+        frame = say.producer(
+            topic,
+            made.producer_id,
+            request_id,
+            producer_name=name,
+            epoch=epoch,
+            metadata=metadata,
+            user_provided_producer_name=name is not None,
+        )
+        try:
+            answer = await link.request(request_id, frame)
+        except BaseException:
+            link.producers.pop(made.producer_id, None)
+            raise
+        made.name, made.last_sequence_id = answer.producer_name, answer.last_sequence_id
+        return made
+
+    @property
+    def unanswered(self) -> int:
+        """Entries sent that have no receipt."""
+        return len(self._unanswered)
+
+    def send(
+        self,
+        sequences: Sequence[int],
+        entries: Sequence[bytes | memoryview],
+        counts: Sequence[int] | None = None,
+    ) -> None:
+        """Send a run of entries (checksum, metadata, payload) under rising sequence ids, without waiting.
+
+        ``counts``: messages of each; None: one. Heed ``link.room`` between large runs. Nothing happens once it is over.
+        """
+        if self.error is None:
+            self._unanswered += sequences
+            self.link.send_parts(build_sends(self.producer_id, sequences, entries, counts))
+
+    def send_chunk(self, sequence: int, entry: bytes) -> None:
+        """Send one chunk of a message, without waiting."""
+        if self.error is None:
+            self._unanswered.append(sequence)
+            self.link.send(say.send(self.producer_id, sequence, entry, is_chunk=True))
+
+    async def drained(self) -> None:
+        """Return when all that was sent has its receipt. Raises the error that ended it; cancel-safe."""
+        while self._unanswered and self.error is None:
+            if self._drained is None:
+                self._drained = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._drained)
+        if self.error is not None:
+            raise self.error
+
+    async def close(self) -> None:
+        """Leave the topic; what was sent is stored first. Raises NoAnswerError, LostError, RefusedError."""
+        request_id = self.link.new_id()
+        await self.link.request(request_id, say.close_producer(self.producer_id, request_id))
+        self._over(SentAwayError("closed"))
+
+    # --- what the link brings --------------------------------------------------------------------
+
+    def receipts(self, receipts: Sequence[Receipt]) -> None:
+        waiting = self._unanswered
+        for receipt in receipts:
+            if not waiting or waiting[0] != receipt.sequence_id:
+                awaited = waiting[0] if waiting else "none"
+                raise ReceiptOrderError(
+                    f"receipt for {receipt.sequence_id} while {awaited} is awaited"
+                )
+            waiting.popleft()
+        self._on_receipts(receipts)
+        if not waiting:
+            self._wake()
+
+    def heard(self, kind: int, body: Body) -> None:
+        if kind == CommandType.SEND_ERROR:
+            self._end(refusal(body.error, body.message))
+        elif kind == CommandType.CLOSE_PRODUCER:
+            self._end(SentAwayError(f"the broker closed producer {self.name}"))
+
+    def lost(self, error: MagnetarError) -> None:
+        self._end(error)
+
+    def _end(self, error: MagnetarError) -> None:
+        if self._over(error):
+            self._on_end(error)
+
+    def _over(self, error: MagnetarError) -> bool:
+        """False when it was over before."""
+        if self.error is not None:
+            return False
+        self.error = error
+        self.link.producers.pop(self.producer_id, None)
+        self._wake()
+        return True
+
+    def _wake(self) -> None:
+        waiting, self._drained = self._drained, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)

@@ -1,0 +1,108 @@
+"""The broker of a topic is found by asking, over one connection for each address."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.broker.connection.sessions import Sessions
+from engine.broker.ports import LookupResult
+from engine.client.broker_link import LinkSettings
+from engine.client.errors import LostError, RedirectedError, UnreachableError
+from engine.client.lookup import Links
+from engine.client.raw_producer import RawProducer
+from engine.net.network import LoopNetwork
+from engine.wire.errors import REFUSALS, ServerError
+from tests.support.broker_bench import NAME, Bench, Everything, served
+
+PATIENT = LinkSettings(connect_timeout_s=60.0, request_timeout_s=60.0)
+
+
+class Elsewhere(Everything):
+    """Sends those who ask elsewhere."""
+
+    def __init__(self, to: LookupResult) -> None:
+        super().__init__()
+        self.owner = to
+
+
+class Signpost:
+    """Another broker of the cluster, which owns nothing."""
+
+    def __init__(self, bench: Bench, to: LookupResult) -> None:
+        self._sessions = Sessions(bench.registry.context, bench.registry)
+        self._ownership = bench.registry.ownership
+        self._registry = bench.registry
+        self._elsewhere = Elsewhere(to)
+
+    async def start(self) -> str:
+        def accept() -> asyncio.BaseProtocol:
+            self._registry.ownership = self._elsewhere
+            try:
+                return self._sessions.accept()
+            finally:
+                self._registry.ownership = self._ownership
+
+        self.server = await LoopNetwork().listen("127.0.0.1", 0, accept)
+        return f"pulsar://127.0.0.1:{self.server.port}"
+
+    async def close(self) -> None:
+        self.server.close()
+        await self._sessions.close()
+
+
+async def test_one_connection_for_all_who_ask_at_once(tmp_path: Path) -> None:
+    async with served(tmp_path) as (_, sessions, url):
+        links = Links(LoopNetwork(), PATIENT)
+        found = await asyncio.gather(*(links.owner(NAME.full, url) for _ in range(5)))
+        assert len(set(found)) == 1
+        assert sessions.accepted == 1
+        assert await links.partitions(NAME.full, url) == 0
+        await links.close()
+        with pytest.raises(LostError):
+            await links.get(url)
+
+
+async def test_a_dead_connection_is_replaced(tmp_path: Path) -> None:
+    async with served(tmp_path) as (_, sessions, url):
+        links = Links(LoopNetwork(), PATIENT)
+        first = await links.get(url)
+        first.abort()
+        second = await links.get(url)
+        assert second is not first
+        assert sessions.accepted == 2
+        await links.close()
+
+
+@pytest.mark.parametrize("redirect", [True, False])
+async def test_the_owner_is_found_over_another_broker(tmp_path: Path, redirect: bool) -> None:
+    async with served(tmp_path) as (bench, sessions, url):
+        post = Signpost(bench, LookupResult(url, redirect=redirect))
+        links = Links(LoopNetwork(), PATIENT)
+        link = await links.owner(NAME.full, await post.start())
+        assert link is await links.get(url)
+        assert sessions.accepted == 1
+        producer = await RawProducer.open(link, NAME.full)
+        assert producer.name in bench.topic.producers
+        await links.close()
+        await post.close()
+
+
+async def test_brokers_that_send_us_round_in_a_circle(tmp_path: Path) -> None:
+    async with served(tmp_path) as (bench, _, url):
+        bench.everything.owner = LookupResult(url, redirect=True)
+        links = Links(LoopNetwork(), PATIENT)
+        with pytest.raises(RedirectedError):
+            await links.owner(NAME.full, url)
+        await links.close()
+
+
+async def test_what_is_refused_and_who_is_not_there(tmp_path: Path) -> None:
+    async with served(tmp_path) as (_, _, url):
+        links = Links(LoopNetwork(), replace(PATIENT, connect_timeout_s=5.0))
+        with pytest.raises(REFUSALS[ServerError.InvalidTopicName]):
+            await links.owner("bogus://topic", url)
+        with pytest.raises(UnreachableError):
+            await links.owner(NAME.full, "pulsar://127.0.0.1:1")
+        await links.close()

@@ -1,0 +1,96 @@
+"""Consumers take what they have permits for, and what they acknowledge does not come again."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.base.errors import MagnetarError
+from engine.client.broker_link import BrokerLink, LinkSettings
+from engine.client.errors import SentAwayError
+from engine.client.raw_consumer import FROM_EARLIEST, SHARED, RawConsumer
+from engine.net.network import LoopNetwork
+from engine.wire.errors import REFUSALS, ServerError
+from engine.wire.events import Delivered
+from tests.support.broker_bench import NAME, Bench, served, until
+
+PATIENT = LinkSettings(connect_timeout_s=60.0, request_timeout_s=60.0)
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[tuple[Bench, BrokerLink]]:
+    async with served(tmp_path) as (bench, _, url):
+        port = int(url.rpartition(":")[2])
+        link = await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, PATIENT)
+        yield bench, link
+        link.close()
+
+
+async def test_permits_messages_acknowledgements_and_what_comes_again(
+    broker: tuple[Bench, BrokerLink],
+) -> None:
+    bench, link = broker
+    await bench.publish(10)
+    taken: list[Delivered] = []
+    consumer = await RawConsumer.open(
+        link, NAME.full, "s", SHARED, on_messages=taken.extend, initial=FROM_EARLIEST
+    )
+    consumer.flow(4)
+    await until(lambda: len(taken) == 4)
+    last = await consumer.last_position()
+    assert last == bench.topic.ledger.last_confirmed
+    assert len(taken) == 4
+    await consumer.acknowledged([one.position for one in taken[:3]])
+    assert bench.subscription.cursor.backlog_entries() == 7
+    consumer.flow(1000)
+    await until(lambda: len(taken) == 10)
+    consumer.redeliver([taken[3].position])
+    await until(lambda: len(taken) == 11)
+    assert taken[10].position == taken[3].position
+    assert taken[10].redelivery_count == 1
+    await consumer.acknowledged([one.position for one in taken])
+    assert bench.subscription.cursor.backlog_entries() == 0
+    await consumer.close()
+    assert bench.subscription.consumers == []
+
+
+async def test_a_consumer_that_moves_its_subscription_is_sent_away(
+    broker: tuple[Bench, BrokerLink],
+) -> None:
+    bench, link = broker
+    ends: list[MagnetarError] = []
+    taken: list[Delivered] = []
+
+    async def come() -> RawConsumer:
+        consumer = await RawConsumer.open(
+            link, NAME.full, "s", on_messages=taken.extend, on_end=ends.append
+        )
+        consumer.flow(100)
+        return consumer
+
+    consumer = await come()
+    await bench.publish(5)
+    await until(lambda: len(taken) == 5)
+    await consumer.seek(position=taken[2].position)
+    await until(lambda: ends)
+    assert isinstance(consumer.error, SentAwayError)
+    await come()
+    await until(lambda: len(taken) == 8)
+    assert [one.position for one in taken[5:]] == [one.position for one in taken[2:5]]
+
+
+async def test_unsubscribing_ends_the_subscription(broker: tuple[Bench, BrokerLink]) -> None:
+    bench, link = broker
+    consumer = await RawConsumer.open(link, NAME.full, "s", on_messages=lambda taken: None)
+    await consumer.unsubscribe()
+    assert bench.topic.subscriptions == {}
+    assert link.consumers == {}
+
+
+async def test_a_refused_consumer_leaves_nothing_behind(broker: tuple[Bench, BrokerLink]) -> None:
+    _, link = broker
+    await RawConsumer.open(link, NAME.full, "s", on_messages=lambda taken: None)
+    with pytest.raises(REFUSALS[ServerError.ConsumerBusy]) as refused:
+        await RawConsumer.open(link, NAME.full, "s", on_messages=lambda taken: None)
+    assert refused.value.retriable
+    assert len(link.consumers) == 1
