@@ -1,0 +1,68 @@
+"""One verb on many topics: all of them have ended when the caller hears of it."""
+
+import asyncio
+
+import pytest
+
+from engine.admin.fan_out import IN_FLIGHT_MAX, on_each
+from engine.base.errors import AdminError
+from engine.base.names import TopicName
+from engine.metadata.store import StoreUnavailableError
+
+TOPIC = TopicName.parse("persistent://public/default/t")
+
+
+def parts(count: int) -> list[TopicName]:
+    return [TOPIC.partition_at(i) for i in range(count)]
+
+
+async def test_results_come_in_order_and_not_all_are_asked_at_once() -> None:
+    running = [0, 0]
+
+    async def work(topic: TopicName) -> int:
+        running[0] += 1
+        running[1] = max(running)
+        await asyncio.sleep(0)
+        running[0] -= 1
+        return topic.partition
+
+    assert await on_each(parts(200), work) == list(range(200))
+    assert running == [0, IN_FLIGHT_MAX]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "reason"),
+    [
+        (AdminError(412, "in use"), 412, "in use"),
+        (StoreUnavailableError("silent"), 503, "silent"),
+    ],
+)
+async def test_the_first_failure_is_told_when_the_others_have_ended(
+    error: Exception, status: int, reason: str
+) -> None:
+    ended: list[int] = []
+
+    async def work(topic: TopicName) -> None:
+        if topic.partition == 1:
+            raise error
+        await asyncio.sleep(0)
+        ended.append(topic.partition)
+
+    with pytest.raises(AdminError) as refused:
+        await on_each(parts(4), work)
+    assert refused.value.status == status
+    assert refused.value.reason == f"{reason} ({parts(2)[1]}; 3 of 4 partitions succeeded)"
+    assert ended == [0, 2, 3]
+
+
+async def test_a_single_topic_fails_as_it_does_and_so_does_a_mistake() -> None:
+    async def work(topic: TopicName) -> None:
+        raise KeyError(topic)
+
+    async def refuse(topic: TopicName) -> None:
+        raise AdminError(404, "gone")
+
+    with pytest.raises(AdminError, match=r"^gone$"):
+        await on_each(parts(1), refuse)
+    with pytest.raises(KeyError):
+        await on_each(parts(2), work)

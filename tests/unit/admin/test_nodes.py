@@ -1,0 +1,48 @@
+"""Steps of metadata changes refuse with the status and text that they were given."""
+
+import pytest
+
+from engine.admin import documents, nodes
+from engine.base.errors import AdminError
+from engine.metadata.memory import MemoryServer, MemoryStore
+
+
+@pytest.fixture
+async def store() -> MemoryStore:
+    return MemoryServer().session()
+
+
+async def test_a_missing_node_is_nothing_or_refused_as_asked(store: MemoryStore) -> None:
+    assert await nodes.find_node(store, "/a") is None
+    assert await nodes.children(store, "/a") == []
+    with pytest.raises(AdminError) as refused:
+        await nodes.read_node(store, "/a", 404, "no a")
+    assert (refused.value.status, refused.value.reason) == (404, "no a")
+    with pytest.raises(AdminError) as refused:
+        await nodes.change_node(store, "/a", lambda value: value, "no a to change")
+    assert (refused.value.status, refused.value.reason) == (404, "no a to change")
+
+
+async def test_a_node_is_made_once_and_changed_as_it_is(store: MemoryStore) -> None:
+    await nodes.create_node(store, "/a/b", documents.encode({"n": 1}), "b exists")
+    assert await nodes.read_node(store, "/a/b", 404, "") == {"n": 1}
+    with pytest.raises(AdminError) as refused:
+        await nodes.create_node(store, "/a/b", b"{}", "b exists")
+    assert (refused.value.status, refused.value.reason) == (409, "b exists")
+    changed = await nodes.change_node(store, "/a/b", lambda value: value + b" ", "")
+    assert documents.decode(changed) == {"n": 1}
+
+
+async def test_a_tree_goes_with_all_below_it_and_a_node_with_children_stays(
+    store: MemoryStore,
+) -> None:
+    await nodes.create_node(store, "/a/b/c", b"{}", "")
+    await nodes.create_node(store, "/a/d", b"{}", "")
+    await nodes.delete_if_empty(store, "/a/b")
+    assert await nodes.children(store, "/a") == ["b", "d"]
+    await nodes.delete_if_empty(store, "/a/d")
+    await nodes.delete_if_empty(store, "/a/d")
+    assert await nodes.children(store, "/a") == ["b"]
+    await nodes.delete_tree(store, "/a")
+    await nodes.delete_tree(store, "/a")
+    assert await nodes.children(store, "/") == []

@@ -1,0 +1,65 @@
+"""Long polls end once: by an entry, by the fence, by the time; never after their connection."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from bookie.lac_waiters import LacWaiters
+
+pytestmark = pytest.mark.virtual_time
+
+
+class Stage:
+    """Waiters, and what they were told."""
+
+    def __init__(self, waiters_max: int = 10) -> None:
+        self.waiters = LacWaiters(waiters_max)
+        self.told: list[tuple[str, bool]] = []
+
+    def wait(self, name: str, ledger: int, previous: int, *, connection: str = "c") -> bool:
+        return self.waiters.wait(
+            cast(Any, connection),
+            ledger,
+            previous,
+            5.0,
+            lambda advanced: self.told.append((name, advanced)),
+        )
+
+
+async def test_an_entry_ends_those_that_know_less() -> None:
+    stage = Stage()
+    for name, ledger, previous in (("a", 1, 3), ("b", 1, 4), ("c", 2, 3)):
+        assert stage.wait(name, ledger, previous)
+    stage.waiters.advanced(1, 4)
+    assert stage.told == [("a", True)]
+    await asyncio.sleep(6)
+    assert sorted(stage.told) == [("a", True), ("b", False), ("c", False)]
+    assert stage.waiters.waiting == 0
+    assert stage.waiters.by_ledger == {}
+
+
+async def test_a_fence_ends_all_of_its_ledger() -> None:
+    stage = Stage()
+    stage.wait("a", 1, 3)
+    stage.wait("b", 2, 3)
+    stage.waiters.fenced(1)
+    assert stage.told == [("a", False)]
+    assert stage.waiters.waiting == 1
+
+
+async def test_nobody_is_told_whose_connection_is_gone() -> None:
+    stage = Stage()
+    stage.wait("a", 1, 3, connection="gone")
+    stage.wait("b", 1, 3, connection="here")
+    stage.waiters.drop(cast(Any, "gone"))
+    stage.waiters.advanced(1, 9)
+    await asyncio.sleep(6)
+    assert stage.told == [("b", True)]
+
+
+async def test_no_more_wait_than_may() -> None:
+    stage = Stage(waiters_max=2)
+    assert [stage.wait(name, 1, 0) for name in "abc"] == [True, True, False]
+    stage.waiters.advanced(1, 1)
+    assert stage.wait("d", 1, 1)

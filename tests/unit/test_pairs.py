@@ -1,0 +1,79 @@
+"""Whoever changes a source finds its tests by name: a test file of the same name at the same place, a test that imports
+it, an edit of the gate that breaks it under a named test, or a row of ``THROUGH``."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.mutants.edits import EDITS
+from tests.support.import_graph import ROOT, graph, sources
+
+THROUGH = {
+    "bookie/metrics.py": "unit/bookie/test_server.py",
+    "bookie/opening.py": "unit/bookie/test_directories.py",
+    "bookie/requests.py": "unit/bookie/test_answers.py",
+    "engine/admin/messages.py": "integration/test_broker_control.py",
+    "engine/broker/administration/operations.py": "unit/broker/administration/test_verbs_and_silence.py",
+    "engine/broker/dispatch/facts.py": "unit/broker/dispatch/test_parked_chunks.py",
+    "engine/broker/topics/registry.py": "unit/broker/topics/test_storage_failures.py",
+    "engine/ledger/cluster/bookies.py": "unit/ledger/test_faulty_bookies.py",
+    "engine/ledger/cluster/channel.py": "unit/ledger/test_faulty_bookies.py",
+    "engine/ledger/cluster/link.py": "unit/ledger/test_faulty_bookies.py",
+    "engine/ledger/reading/batch_read.py": "unit/ledger/reading/test_reader.py",
+    "engine/ledger/reading/read_op.py": "unit/ledger/reading/test_reader.py",
+    "engine/ledger/reading/scan.py": "unit/ledger/reading/test_reader.py",
+    "engine/managed/cursors/cursor_reader.py": "unit/managed/cursors/test_cursor.py",
+    "engine/managed/reading/replay.py": "unit/managed/reading/test_backlog.py",
+    "engine/managed/reading/search.py": "unit/managed/cursors/test_cursor.py",
+    "engine/metadata/tree.py": "contract/test_metadata_store.py",
+    "engine/wire/bookie_kernels.py": "unit/wire/test_kernels.py",
+}
+"""Sources whose tests use them by way of others: which test that is."""
+
+
+def path_of(module: str) -> str:
+    return f"{module.replace('.', '/')}.py"
+
+
+def does_something(tree: ast.Module) -> bool:
+    """Whether a module has code that could be wrong: not only names, shapes of data and protocols."""
+    bodies = [
+        n.body for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return any(
+        not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        for body in bodies
+        for statement in body
+    )
+
+
+def untested_by_name() -> Iterator[str]:
+    tests = [module for module in sources() if module.rpartition(".")[2].startswith("test_")]
+    imported = {used for test in tests for used in graph()[test]}
+    edited = {edit.file for edit in EDITS}
+    for module, tree in sources().items():
+        package, _, name = module.rpartition(".")
+        if name == "__main__":  # it starts a process: tests of whole processes do
+            continue
+        if package.partition(".")[0] not in ("engine", "bookie") or not does_something(tree):
+            continue
+        place = Path(*package.split(".")[package.startswith("engine") :])
+        mirrored = ROOT / "tests/unit" / place / f"test_{name}.py"
+        if not mirrored.exists() and module not in imported and path_of(module) not in edited:
+            yield path_of(module)
+
+
+def test_every_source_is_found_from_its_tests() -> None:
+    assert sorted(untested_by_name()) == sorted(THROUGH)
+
+
+def test_a_test_named_for_a_source_uses_it() -> None:
+    for source, test in THROUGH.items():
+        module = source.removesuffix(".py").replace("/", ".")
+        start = f"tests/{test}".removesuffix(".py").replace("/", ".")
+        found, ahead = {start}, [start]
+        while ahead:
+            new = graph()[ahead.pop()] - found
+            found |= new
+            ahead += new
+        assert module in found, f"{test} has nothing to do with {source}"
