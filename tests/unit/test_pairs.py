@@ -13,7 +13,7 @@ THROUGH = {
     "bookie/opening.py": "unit/bookie/test_directories.py",
     "bookie/requests.py": "unit/bookie/test_answers.py",
     "engine/admin/messages.py": "integration/test_broker_control.py",
-    "engine/broker/administration/operations.py": "unit/broker/administration/test_verbs_and_silence.py",
+    "engine/broker/administration/operations.py": "unit/gateway/test_verbs_under_faults.py",
     "engine/broker/dispatch/facts.py": "unit/broker/dispatch/test_parked_chunks.py",
     "engine/broker/topics/registry.py": "unit/broker/topics/test_storage_failures.py",
     "engine/ledger/cluster/bookies.py": "unit/ledger/test_faulty_bookies.py",
