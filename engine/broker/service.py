@@ -25,6 +25,7 @@ from engine.broker.control.catalog import Catalog
 from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
 from engine.broker.settings import DataPathSettings, NodeSettings
 from engine.broker.topics.registry import TopicRegistry
+from engine.broker.upkeep import Upkeep
 from engine.ledger.client import LedgerClient
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import LedgerConfig
@@ -78,14 +79,16 @@ class Running:
         owned: Ownership = self.assignment
         namespaces: Namespaces = self.catalog
         self.identity = BrokerIdentity(base.node.cluster_name, record.id, instance)
+        context = Context(base.data_path, base.clock, base.entropy, self.identity)
         self.registry = TopicRegistry(
             factory=base.factory,
             ownership=owned,
             namespaces=namespaces,
-            context=Context(base.data_path, base.clock, base.entropy, self.identity),
+            context=context,
             ledger_config=base.ledger_config,
         )
-        self.sessions = Sessions(self.registry.context, self.registry)
+        self.sessions = Sessions(context, self.registry, owned, namespaces)
+        self.upkeep = Upkeep(self.registry, namespaces, base.ledger_config, base.data_path)
         self.operations = BrokerOperations(
             Collaborators(
                 store=base.store,
@@ -101,6 +104,7 @@ class Running:
 
     async def close(self) -> None:
         """Stop everything without handing over."""
+        await self.upkeep.close()
         await self.registry.close(deadline_s=1.0)
         await self.sessions.close()
         await self.ownership.close()
@@ -167,7 +171,7 @@ class BrokerService:
         for path in (paths.broker(self.record.id), paths.LOADBALANCE_LEADER):
             base.store.watch(path, lambda _: self._changed.set())
         await self._join(running)
-        running.registry.start()
+        running.upkeep.start()
         self._tasks.spawn("registration", self._keep_listed(running))
         self._log.info(
             "broker ready service=%s http=%s", self.record.service_url, self.record.web_url

@@ -67,7 +67,7 @@ class Instance:
         sink = Sink()
         loaded = self.owner(topic).running.registry.loaded(topic)
         assert loaded is not None
-        loaded.ledger.append(
+        loaded.log.append(
             run_of(*(entry(f"m{i}", i, first_ms + 1000 * i) for i in range(count))), sink
         )
         await sink.settle(count)

@@ -13,7 +13,7 @@ from engine.base.names import NamespaceName, TopicName
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
-from engine.broker.ports import BrokerIdentity, LookupResult, TopicMode, TopicPolicies
+from engine.broker.ports import BrokerIdentity, LookupResult, Ownership, TopicMode, TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.publish import Producer, Publish
 from engine.broker.topics.registry import TopicRegistry
@@ -144,6 +144,7 @@ class Bench:
     ) -> None:
         self.cluster = cluster
         self.registry = registry
+        self.context = topic.context
         self.everything = everything
         self.topic = topic
         self.publisher = Client()
@@ -181,7 +182,7 @@ class Bench:
             1,
             name,
             kind,
-            settings=self.registry.context.settings,
+            settings=self.context.settings,
             partition=-1,
             now_ms=0,
             priority=priority,
@@ -204,9 +205,14 @@ class Bench:
         self.producer = Producer(self.publisher, 1, "p", self.topic, now_ms=0)
         return self.topic
 
+    def sessions(self, ownership: Ownership | None = None) -> Sessions:
+        """Connections of clients to this broker."""
+        owned = ownership or self.everything
+        return Sessions(self.context, self.registry, owned, self.everything)
+
     async def kill(self) -> None:
         """As if the broker were killed: of the topic nothing is written any more, and it is not loaded."""
-        self.topic.ledger.abandon()
+        self.topic.log.abandon()
         await self.registry.unload(self.topic.name)
 
 
@@ -229,20 +235,21 @@ async def opened(
         settings=settings or ManagedSettings(),
     )
     everything = Everything()
+    context = Context(
+        settings=DataPathSettings(
+            active_consumer_failover_delay_time_millis=20,
+            retention_check_interval_in_seconds=1,
+            topic_load_timeout_seconds=60,
+        ),
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+        identity=BrokerIdentity("test", "b", 0),
+    )
     registry = TopicRegistry(
         factory=factory,
         ownership=everything,
         namespaces=everything,
-        context=Context(
-            settings=DataPathSettings(
-                active_consumer_failover_delay_time_millis=20,
-                retention_check_interval_in_seconds=1,
-                topic_load_timeout_seconds=60,
-            ),
-            clock=SystemClock(),
-            entropy=RandomEntropy(),
-            identity=BrokerIdentity("test", "b", 0),
-        ),
+        context=context,
         ledger_config=everything.ledger_config,
     )
     yield Bench(cluster, registry, everything, await registry.get(NAME, create=True))
@@ -255,7 +262,7 @@ async def opened(
 async def served(directory: Path) -> AsyncIterator[tuple[Bench, Sessions, str]]:
     """As ``opened``, and its broker's sessions at an address."""
     async with opened(directory) as bench:
-        sessions = Sessions(bench.registry.context, bench.registry)
+        sessions = bench.sessions()
         server = await LoopNetwork().listen("127.0.0.1", 0, sessions.accept)
         url = f"pulsar://127.0.0.1:{server.port}"
         bench.everything.owner = LookupResult(url)

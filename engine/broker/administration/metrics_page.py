@@ -74,7 +74,7 @@ def _topics(page: _Page, registry: TopicRegistry, cluster: str) -> None:
         _labels(cluster=cluster, namespace=str(topic.name.namespace), topic=topic.name.full)
         for topic in topics
     ]
-    ledgers = [topic.ledger.stats() for topic in topics]
+    ledgers = [topic.log.stats() for topic in topics]
     subscriptions = [list(topic.subscriptions.values()) for topic in topics]
     outs = [[rate_out(each) for each in of_topic] for of_topic in subscriptions]
 

@@ -20,7 +20,7 @@ from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription
-from engine.broker.topics.topic import RESERVED_CURSORS, Topic
+from engine.broker.topics.topic import Topic
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
 from engine.managed.stored.records import OWN_PREFIX, LogRecord
@@ -141,7 +141,7 @@ class BrokerOperations:
                 continue
             first = _nth(topic, subscription, 1)
             if first is not None:
-                entry = await topic.ledger.read_entry(first)
+                entry = await topic.log.read_entry(first)
                 stats["earliestMsgPublishTimeInBacklog"] = publish_time_ms(entry.entry(0))
         times = [each["earliestMsgPublishTimeInBacklog"] for each in out["subscriptions"].values()]
         earliest = min((time for time in times if time), default=0)
@@ -182,16 +182,15 @@ class BrokerOperations:
         await self._registry.unload(args.name)
 
     async def trim(self, args: api.OnTopic) -> None:
-        await (await self._topic(args.name)).ledger.trim()
+        await (await self._topic(args.name)).log.trim()
 
     async def last_message_id(self, args: api.OnTopic) -> JsonObject:
         topic = await self._topic(args.name)
-        return reports.message_id(topic.ledger.last_confirmed, args.name.partition)
+        return reports.message_id(topic.log.last_confirmed, args.name.partition)
 
     async def message_id_by_time(self, args: api.MessageIdByTime) -> JsonObject:
-        ledger = (await self._topic(args.name)).ledger
-        before = await ledger.find_by_time(args.timestamp_ms)
-        return reports.message_id(ledger.next_position(before), args.name.partition)
+        first = await (await self._topic(args.name)).first_since(args.timestamp_ms)
+        return reports.message_id(first, args.name.partition)
 
     # Subscriptions
 
@@ -200,14 +199,12 @@ class BrokerOperations:
 
     async def durable_subscriptions(self, args: api.OnTopic) -> JsonObject:
         topic = await self._topic(args.name)
-        unread = topic.ledger.stats().unread_cursors
-        for name, why in unread.items():
-            if not name.startswith(RESERVED_CURSORS):
-                raise AdminError(503, f"Subscription {name} of {args.topic} cannot be read: {why}")
+        for name, why in topic.unread.items():
+            raise AdminError(503, f"Subscription {name} of {args.topic} cannot be read: {why}")
         return {
-            name: cursor.cursor_properties
-            for name, cursor in sorted(topic.ledger.cursors.items())
-            if cursor.durable and not name.startswith(RESERVED_CURSORS)
+            name: subscription.cursor.cursor_properties
+            for name, subscription in sorted(topic.subscriptions.items())
+            if subscription.durable
         }
 
     async def create_subscription(self, args: api.CreateSubscription) -> None:
@@ -244,7 +241,7 @@ class BrokerOperations:
     async def expire_messages(self, args: api.ExpireMessages) -> None:
         topic, subscription = await self._found(args)
         since_ms = max(self._parts.clock.wall_ms() - args.seconds * 1000, 0)
-        last = await topic.ledger.find_by_time(since_ms)
+        last = await topic.log.find_by_time(since_ms)
         if last <= subscription.cursor.mark_delete or not subscription.cursor.backlog_entries():
             raise AdminError(
                 409,
@@ -261,7 +258,7 @@ class BrokerOperations:
 
     async def examine(self, args: api.Examine) -> JsonObject:
         topic = await self._topic(args.name)
-        stats = topic.ledger.stats()
+        stats = topic.log.stats()
         total = sum(ledger.entries for ledger in stats.ledgers)
         if not total:
             raise AdminError(412, "Could not examine messages due to the total message is zero")
@@ -277,20 +274,20 @@ class BrokerOperations:
     async def message_by_id(self, args: api.MessageById) -> JsonObject:
         topic = await self._topic(args.name)
         position = Position(args.ledger_id, args.entry_id)
-        ledgers = {ledger.ledger_id: ledger for ledger in topic.ledger.stats().ledgers}
+        ledgers = {ledger.ledger_id: ledger for ledger in topic.log.stats().ledgers}
         if position.ledger_id not in ledgers:
             raise AdminError(404, "Message id not found")
         return await _message(topic, position)
 
     async def preview_change(self, args: api.PreviewChange) -> JsonObject:
         topic, subscription = await self._found(args)
-        stats, cursor = topic.ledger.stats().ledgers, subscription.cursor.stats()
+        stats, cursor = topic.log.stats().ledgers, subscription.cursor.stats()
         first = _nth(topic, subscription, 1)
-        here = first if first is not None else topic.ledger.next_position(cursor.mark_delete)
+        here = first if first is not None else topic.log.next_position(cursor.mark_delete)
         if args.change == "reset":
             target = await _target(topic, args.timestamp_ms, args.position)
             if target < here:  # backwards: delivered again
-                affected = topic.ledger.entries_between(target, here)
+                affected = topic.log.entries_between(target, here)
             else:
                 affected = unacknowledged_before(stats, cursor, target)
             return {"affected": affected, "from": str(here), "to": str(target)}
@@ -298,7 +295,7 @@ class BrokerOperations:
         if args.change == "skip":
             count = min(count, args.count or 0)
         last = nth_unacknowledged(stats, cursor, count) if count else None
-        to = topic.ledger.next_position(last) if last is not None else here
+        to = topic.log.next_position(last) if last is not None else here
         return {"affected": count, "from": str(here), "to": str(to)}
 
     # The broker
@@ -341,7 +338,7 @@ class BrokerOperations:
 
 
 def _nth(topic: Topic, subscription: Subscription, nth: int) -> Position | None:
-    stats = topic.ledger.stats().ledgers
+    stats = topic.log.stats().ledgers
     return nth_unacknowledged(stats, subscription.cursor.stats(), nth)
 
 
@@ -349,7 +346,7 @@ async def _message(topic: Topic, position: Position | None) -> JsonObject:
     if position is None:
         raise AdminError(404, "Message not found")
     try:
-        entry = await topic.ledger.read_entry(position)
+        entry = await topic.log.read_entry(position)
     except InvalidPositionError as error:
         raise AdminError(404, "Message not found") from error
     except MagnetarError as error:
@@ -362,16 +359,16 @@ def _start(topic: Topic, position: MessagePosition) -> Position:
     start = position.position
     if start in (EARLIEST, LATEST):
         return start
-    return topic.ledger.next_position(start) if position.excluded else start
+    return topic.log.next_position(start) if position.excluded else start
 
 
 async def _target(
     topic: Topic, timestamp_ms: int | None, position: MessagePosition | None
 ) -> Position:
     """First entry to deliver after a reset, within the topic."""
-    ledger = topic.ledger
+    ledger = topic.log
     if timestamp_ms is not None:
-        return ledger.next_position(await ledger.find_by_time(timestamp_ms))
+        return await topic.first_since(timestamp_ms)
     assert position is not None, "the arguments were checked"
     target = _start(topic, position)
     end = ledger.next_position(ledger.last_confirmed)

@@ -51,7 +51,7 @@ def bytes_behind(ledgers: Iterable[LedgerInfo], position: Position) -> int:
 
 def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
     """Pulsar's TopicStats."""
-    ledger = topic.ledger.stats()
+    ledger = topic.log.stats()
     cursors = {cursor.name: cursor for cursor in ledger.cursors}
     subscriptions = {
         name: _subscription(subscription, cursors.get(name), ledger, flags)
@@ -300,7 +300,7 @@ def _consumer(consumer: Consumer) -> JsonObject:
 
 def internal_stats(topic: Topic) -> JsonObject:
     """Pulsar's PersistentTopicInternalStats; the open ledger shows 0 entries and bytes, as there."""
-    stats = topic.ledger.stats()
+    stats = topic.log.stats()
     return {
         "entriesAddedCounter": stats.entries_added,
         "numberOfEntries": stats.entries,
@@ -333,7 +333,7 @@ def internal_stats(topic: Topic) -> JsonObject:
             "offloaded": False,
             "underReplicated": False,
         },
-        **({"properties": topic.ledger.properties} if topic.ledger.properties else {}),
+        **({"properties": topic.log.properties} if topic.log.properties else {}),
     }
 
 
@@ -356,7 +356,7 @@ def _cursor(topic: Topic, cursor: CursorStats) -> JsonObject:
         "lastLedgerSwitchTimestamp": iso(cursor.last_ledger_switch_ms),
         "state": cursor.state,
         "active": subscription is not None and bool(subscription.consumers),
-        "numberOfEntriesSinceFirstNotAckedMessage": topic.ledger.entries_between(
+        "numberOfEntriesSinceFirstNotAckedMessage": topic.log.entries_between(
             cursor.mark_delete, cursor.read_position
         ),
         "totalNonContiguousDeletedMessagesRange": cursor.acknowledged_range_count,
@@ -368,7 +368,7 @@ def _cursor(topic: Topic, cursor: CursorStats) -> JsonObject:
 
 def topic_row(topic: Topic) -> JsonObject:
     """The console's compact row of a topic."""
-    name, ledger = topic.name, topic.ledger.stats()
+    name, ledger = topic.name, topic.log.stats()
     subscriptions = topic.subscriptions.values()
     rates = [rate_out(subscription) for subscription in subscriptions]
     return {

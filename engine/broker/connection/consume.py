@@ -124,7 +124,7 @@ class ConsumeCommands:
         if body.start_message_rollback_duration_sec > 0:
             back_ms = body.start_message_rollback_duration_sec * 1000
             since_ms = max(0, self._context.clock.wall_ms() - back_ms)
-            return topic.ledger.next_position(await topic.ledger.find_by_time(since_ms))
+            return await topic.first_since(since_ms)
         if not body.durable and body.HasField("start_message_id"):
             return wire_position(body.start_message_id)
         return InitialPosition.EARLIEST if earliest else InitialPosition.LATEST
@@ -257,13 +257,12 @@ class ConsumeCommands:
         if not body.HasField("message_id") and not body.HasField("message_publish_time"):
             raise MetadataError("Message id and message publish time were not present")
         found = self._find(body.consumer_id)
-        subscription, ledger = found.subscription, found.topic.ledger
+        subscription = found.subscription
         if body.HasField("message_id"):
             target = body.message_id
             await subscription.reset(wire_position(target), list(target.ack_set))
         else:
-            before = await ledger.find_by_time(body.message_publish_time)
-            await subscription.reset(ledger.next_position(before))
+            await subscription.reset(await found.topic.first_since(body.message_publish_time))
         return commands.success(body.request_id)
 
     async def last_message_id(self, body: pb.CommandGetLastMessageId) -> bytes:

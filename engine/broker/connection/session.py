@@ -47,8 +47,9 @@ class Session(Connection):
         self,
         context: Context,
         registry: TopicRegistry,
+        looking_up: lookups.LookupCommands,
+        broker_budget: Budget,
         ended: Callable[["Session"], object],
-        broker_budget: Budget | None = None,
     ) -> None:
         """``broker_budget`` bounds the unconfirmed entries of all connections together."""
         settings = context.settings
@@ -82,11 +83,6 @@ class Session(Connection):
         self._requests.add(self._keepalive, keepalive.ROUTES)
         self._requests.add(self._produce, produce.ROUTES)
         self._requests.add(self._consume, consume.ROUTES)
-        looking_up = lookups.LookupCommands(
-            registry.ownership,
-            registry.namespaces,
-            pattern_length_max=settings.subscription_pattern_max_length,
-        )
         self._requests.add(looking_up, lookups.ROUTES)
         self._requests.add(self, TRANSACTIONS)
 

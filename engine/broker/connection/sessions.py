@@ -3,17 +3,30 @@
 import asyncio
 
 from engine.base.budget import Budget
+from engine.broker.connection.lookups import LookupCommands
 from engine.broker.connection.session import Session
 from engine.broker.context import Context
+from engine.broker.ports import Namespaces, Ownership
 from engine.broker.topics.registry import TopicRegistry
 
 
 class Sessions:
     """``accept`` is the protocol factory to listen with. ``close`` ends every connection."""
 
-    def __init__(self, context: Context, registry: TopicRegistry) -> None:
+    def __init__(
+        self,
+        context: Context,
+        registry: TopicRegistry,
+        ownership: Ownership,
+        namespaces: Namespaces,
+    ) -> None:
         self._context = context
         self._registry = registry
+        self._lookups = LookupCommands(
+            ownership,
+            namespaces,
+            pattern_length_max=context.settings.subscription_pattern_max_length,
+        )
         self._open: dict[Session, None] = {}
         self.accepted = 0
         self._publish_budget = Budget(context.settings.max_message_publish_buffer_size)
@@ -21,7 +34,9 @@ class Sessions:
     def accept(self) -> asyncio.BaseProtocol:
         """The protocol of one new connection."""
         self.accepted += 1
-        session = Session(self._context, self._registry, self._open.pop, self._publish_budget)
+        session = Session(
+            self._context, self._registry, self._lookups, self._publish_budget, self._open.pop
+        )
         self._open[session] = None
         return session
 

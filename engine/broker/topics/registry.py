@@ -12,22 +12,18 @@ from engine.broker.errors import BrokerError, NotAllowed, PersistenceError, Serv
 from engine.broker.ports import Namespaces, Ownership, TopicPolicies
 from engine.broker.topics.topic import Topic
 from engine.ledger.errors import NotEnoughBookiesError
-from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import ManagedLedger
 from engine.managed.settings import LedgerConfig
 
 log = logging.getLogger(__name__)
 
-TICK_S = 1.0
 UNLOAD_PARALLEL = 32
 BOOKIES_RETRY_S = 0.25
 
 
 class TopicRegistry:
     """Loads, finds and unloads topics.
-
-    ``start`` begins the one-second tick that turns counters into rates, and the check of retention.
 
     Every method raises BrokerError where it refuses. ``ledger_config`` makes a managed ledger's settings from a topic's
     policies.
@@ -42,12 +38,10 @@ class TopicRegistry:
         context: Context,
         ledger_config: Callable[[TopicPolicies], LedgerConfig],
     ) -> None:
-        self.factory = factory
-        self.ownership = ownership
-        self.namespaces = namespaces
-        self.context = context
-        self.settings, self.clock = context.settings, context.clock
-        self.entropy, self.identity = context.entropy, context.identity
+        self._factory = factory
+        self._ownership = ownership
+        self._namespaces = namespaces
+        self._context = context
         self._ledger_config = ledger_config
         self._scope = TaskScope("topics", self._task_failed)
         self._loaded: dict[str, Topic] = {}
@@ -57,11 +51,6 @@ class TopicRegistry:
         self._producer_names = 0
         self.load_failures = 0
         self.loads = 0
-
-    def start(self) -> None:
-        """Begin the tick; call once, inside the running loop."""
-        self._scope.spawn("tick", self._tick())
-        self._scope.spawn("retention", self._keep_retention())
 
     async def close(self, deadline_s: float = 15.0) -> None:
         """Unload every topic, then stop; what is not done by the deadline is cut off."""
@@ -92,7 +81,7 @@ class TopicRegistry:
     def producer_name(self) -> str:
         """A name no other producer of the cluster has: cluster, this broker process, a counter."""
         self._producer_names += 1
-        return f"{self.context.identity.cluster}-{self.context.identity.instance}-{self._producer_names}"
+        return f"{self._context.identity.cluster}-{self._context.identity.instance}-{self._producer_names}"
 
     async def get(self, name: TopicName, *, create: bool) -> Topic:
         """The topic, loaded when it is not; ``create``: the client allows its creation (policy decides with it).
@@ -107,12 +96,12 @@ class TopicRegistry:
             raise NotAllowed(
                 f"Topic {name} is non-persistent, which this broker does not serve yet"
             )
-        await self.ownership.resume(name)
-        self.ownership.check_owned(name)
+        await self._ownership.resume(name)
+        self._ownership.check_owned(name)
         self._check_staying(name)
         # Asked anew by each caller: whether a topic may be created depends on who asks.
         if name.full not in self._loading:
-            await self.namespaces.ensure_topic(name, create=create)
+            await self._namespaces.ensure_topic(name, create=create)
         task = self._loading.get(name.full)
         if task is None:
             topic = self._loaded.get(name.full)
@@ -136,14 +125,14 @@ class TopicRegistry:
             raise ServiceNotReady(f"Topic {name} is being deleted")
 
     async def _load(self, name: TopicName) -> Topic:
-        self.ownership.check_owned(name)
+        self._ownership.check_owned(name)
         try:
-            async with asyncio.timeout(self.context.settings.topic_load_timeout_seconds):
+            async with asyncio.timeout(self._context.settings.topic_load_timeout_seconds):
                 topic = await self._open(name)
         except TimeoutError as error:
             self.load_failures += 1
             raise ServiceNotReady(
-                f"Topic {name} was not loaded within {self.context.settings.topic_load_timeout_seconds} s"
+                f"Topic {name} was not loaded within {self._context.settings.topic_load_timeout_seconds} s"
             ) from error
         except BrokerError:
             self.load_failures += 1
@@ -157,16 +146,16 @@ class TopicRegistry:
         return topic
 
     async def _open(self, name: TopicName) -> Topic:
-        policies = await self.namespaces.policies(name)
+        policies = await self._namespaces.policies(name)
         ledger = await self._open_ledger(name, self._ledger_config(policies))
         try:
-            self.ownership.check_owned(name)  # it may have gone while the ledger was being opened
+            self._ownership.check_owned(name)  # it may have gone while the ledger was being opened
         except BrokerError:
             await ledger.close()
             raise
         if ledger.ended:  # taken over while it was being handed to us
             raise ServiceNotReady(f"Topic {name} was opened by another broker")
-        return Topic(name, ledger, policies, self.context, self.reload)
+        return Topic(name, ledger, policies, self._context, self.reload)
 
     async def _open_ledger(self, name: TopicName, config: LedgerConfig) -> ManagedLedger:
         """Open it, waiting for a bookie that is just starting again.
@@ -174,10 +163,10 @@ class TopicRegistry:
         Refusing at once would be worse: clients come again after longer and longer pauses.
         """
         loop = asyncio.get_running_loop()
-        until = loop.time() + self.context.settings.topic_load_timeout_seconds / 2
+        until = loop.time() + self._context.settings.topic_load_timeout_seconds / 2
         while True:
             try:
-                return await self.factory.open(name.managed_ledger_name, config)
+                return await self._factory.open(name.managed_ledger_name, config)
             except NotEnoughBookiesError:
                 if loop.time() >= until:
                     raise
@@ -237,7 +226,7 @@ class TopicRegistry:
         """
         for topic in self.topics():
             if chosen(topic.name):
-                topic.ledger.fenced(ManagedLedgerFencedError("its bundle was lost"))
+                topic.lost()
 
     async def delete(self, name: TopicName, *, force: bool) -> None:
         """Delete the topic and its data. Refused with producers, consumers or subscriptions unless ``force``."""
@@ -248,35 +237,6 @@ class TopicRegistry:
         self._deleting[name.full] = None  # nobody makes it anew before all of it is gone
         try:
             await self.unload(name)
-            await self.factory.delete(name.managed_ledger_name)
+            await self._factory.delete(name.managed_ledger_name)
         finally:
             del self._deleting[name.full]
-
-    async def _keep_retention(self) -> None:
-        """Time alone lets acknowledged ledgers go, and policies change: look at every topic now and then."""
-        while True:
-            await asyncio.sleep(self.context.settings.retention_check_interval_in_seconds)
-            for topic in self.topics():
-                if not topic.closing:
-                    await self._refresh(topic)
-
-    async def _refresh(self, topic: Topic) -> None:
-        try:
-            policies = await self.namespaces.policies(topic.name)
-            if policies == topic.policies:
-                topic.ledger.trim_soon()
-            else:
-                topic.policies = policies
-                await topic.ledger.update_config(self._ledger_config(policies))
-        except MagnetarError as error:
-            log.debug("policies not looked at topic=%s: %s", topic.name, error)
-
-    async def _tick(self) -> None:
-        loop = asyncio.get_running_loop()
-        before = loop.time()
-        while True:
-            await asyncio.sleep(TICK_S)
-            now = loop.time()
-            for topic in self._loaded.values():
-                topic.tick(now - before)
-            before = now

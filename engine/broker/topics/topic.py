@@ -22,6 +22,7 @@ from engine.broker.errors import (
     TopicTerminated,
 )
 from engine.broker.ports import TopicPolicies
+from engine.broker.topics.ports import Log
 from engine.broker.topics.publish import Producer, Publish, Stage
 from engine.broker.topics.subscription import Subscription
 from engine.managed.cursors.cursor import Cursor
@@ -30,12 +31,14 @@ from engine.managed.errors import (
     CursorNotFoundError,
     InvalidPositionError,
     ManagedLedgerError,
+    ManagedLedgerFencedError,
     ManagedLedgerTerminatedError,
 )
-from engine.managed.ledger import InitialPosition, ManagedLedger
+from engine.managed.ledger import InitialPosition
+from engine.managed.settings import LedgerConfig
 from engine.wire.batches import read_metadata
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 RESERVED_CURSORS = ("pulsar.repl", "pulsar.dedup")
 """Cursors with these prefixes are the broker's own."""
@@ -47,19 +50,19 @@ CONFIRM_GRACE_S = 3.0
 
 
 class Topic:
-    """Made by the registry around an open managed ledger. Methods raise BrokerError where they refuse."""
+    """Made by the registry around an open log. Methods raise BrokerError where they refuse."""
 
     def __init__(
         self,
         name: TopicName,
-        ledger: ManagedLedger,
+        log: Log,
         policies: TopicPolicies,
         context: Context,
         reload: Callable[["Topic"], None],
     ) -> None:
-        """``reload`` is called once when the ledger can no longer be written: it closes the topic."""
+        """``reload`` is called once when the log can no longer be written: it closes the topic."""
         self.name = name
-        self.ledger = ledger
+        self.log = log
         self.policies = policies
         self.context = context
         self.scope = TaskScope(f"topic {name}")
@@ -73,12 +76,12 @@ class Topic:
         self._leaving: dict[str, asyncio.Task[None]] = {}
         """Cursors being deleted, by name: who subscribes under the name must not get the old one."""
         self._last_message = (EARLIEST, -1)
-        for cursor_name in sorted(ledger.cursors):
+        for cursor_name in sorted(log.cursors):
             if not cursor_name.startswith(RESERVED_CURSORS):
-                self._add_subscription(ledger.cursors[cursor_name])
-        ledger.on_cursor_read(self._came_back)
-        self._stop_listening = ledger.on_appended(self._wake)
-        ledger.on_fenced(lambda: reload(self))
+                self._add_subscription(log.cursors[cursor_name])
+        log.on_cursor_read(self._came_back)
+        self._stop_listening = log.on_appended(self._wake)
+        log.on_fenced(lambda: reload(self))
 
     @property
     def use(self) -> str:
@@ -88,7 +91,7 @@ class Topic:
     @property
     def unread(self) -> dict[str, str]:
         """Subscriptions that are or may be stored and cannot be used now, and why. They come back by themselves."""
-        found = self.ledger.unread_cursors
+        found = self.log.unread_cursors
         return {
             name: found[name] for name in sorted(found) if not name.startswith(RESERVED_CURSORS)
         }
@@ -100,20 +103,20 @@ class Topic:
 
     @property
     def terminated(self) -> bool:
-        return self.ledger.terminated is not None
+        return self.log.terminated is not None
 
     # --- publishing -----------------------------------------------------------------------------
 
     def publish(self, publish: Publish) -> None:
         """Let it pass the stages, then append it; its fate goes to ``publish``, maybe within this call."""
         if not self.stages or all(stage.admit(publish) for stage in self.stages):
-            self.ledger.append(publish.run, publish)
+            self.log.append(publish.run, publish)
 
     def admitted(self, publish: Publish, by: Stage) -> None:
         """From a stage that kept ``publish``: it goes on behind that stage."""
         behind = self.stages[self.stages.index(by) + 1 :]
         if all(stage.admit(publish) for stage in behind):
-            self.ledger.append(publish.run, publish)
+            self.log.append(publish.run, publish)
 
     def stored(self, publish: Publish, start: int, stop: int, messages: int, size: int) -> None:
         """Count what became durable, ``messages`` and ``size`` bytes of it, and tell the stages."""
@@ -163,7 +166,7 @@ class Topic:
     async def _check_writable(self) -> None:
         """Refuse who would come, fail and come again for as long as there is no ledger to write to."""
         try:
-            await self.ledger.writable()
+            await self.log.writable()
         except AppendFailedError as error:
             raise PersistenceError(f"Topic {self.name} cannot be written: {error}") from error
         except ManagedLedgerTerminatedError as error:
@@ -273,7 +276,7 @@ class Topic:
     ) -> Cursor:
         """A new one; or one that could not be read until now, its subscription with it (``_came_back``)."""
         try:
-            return await self.ledger.open_cursor(
+            return await self.log.open_cursor(
                 name, initial, durable=durable, cursor_properties=properties
             )
         except (WorldError, ManagedLedgerError) as error:
@@ -324,9 +327,9 @@ class Topic:
     async def _delete_unread(self, name: str) -> None:
         """Whoever reads the cursor just now is waited for: then it is found to be gone, or its subscription is back."""
         try:
-            await self.ledger.delete_cursor(name)
+            await self.log.delete_cursor(name)
         except CursorNotFoundError:
-            log.debug("cursor was gone topic=%s cursor=%s", self.name, name)
+            logger.debug("cursor was gone topic=%s cursor=%s", self.name, name)
         finally:
             back = self.subscriptions.pop(name, None)
             if back is not None:
@@ -334,9 +337,9 @@ class Topic:
 
     async def _delete(self, subscription: Subscription) -> None:
         try:
-            await self.ledger.delete_cursor(subscription.name)
+            await self.log.delete_cursor(subscription.name)
         except CursorNotFoundError:
-            log.debug("cursor was gone topic=%s cursor=%s", self.name, subscription.name)
+            logger.debug("cursor was gone topic=%s cursor=%s", self.name, subscription.name)
         finally:
             if self.subscriptions.get(subscription.name) is subscription:
                 del self.subscriptions[subscription.name]
@@ -368,21 +371,35 @@ class Topic:
         if not subscription.consumers:
             self.abandoned(subscription)
 
+    async def first_since(self, publish_ms: int) -> Position:
+        """The first entry published at ``publish_ms`` or later. Raises LedgerError when it cannot be found out."""
+        return self.log.next_position(await self.log.find_by_time(publish_ms))
+
     async def last_message(self) -> tuple[Position, int]:
         """Position of the last entry and the index of its last message (-1: no batch); -1:-1 when none is kept.
 
         Cancel-safe. Raises LedgerError when it cannot be read.
         """
-        last = self.ledger.last_confirmed
+        last = self.log.last_confirmed
         if last.entry_id < 0:
             return EARLIEST, -1
         if last != self._last_message[0]:
             try:
-                entry = await self.ledger.read_entry(last)
+                entry = await self.log.read_entry(last)
             except InvalidPositionError:
                 return EARLIEST, -1  # trimmed
             self._last_message = (last, last_batch_index(entry.entry(0)))
         return self._last_message
+
+    # --- upkeep ---------------------------------------------------------------------------------
+
+    async def apply(self, policies: TopicPolicies, config: LedgerConfig) -> None:
+        """These policies are in force now, the log's part of them is ``config``. Raises the log's errors."""
+        if policies == self.policies:
+            self.log.trim_soon()
+        else:
+            self.policies = policies
+            await self.log.update_config(config)
 
     # --- life -----------------------------------------------------------------------------------
 
@@ -400,7 +417,7 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             subscription.disconnect()
             subscription.stop()
-        closing = self.scope.spawn("close ledger", self.ledger.close())
+        closing = self.scope.spawn("close ledger", self.log.close())
         await asyncio.wait([closing], timeout=CONFIRM_GRACE_S)
         for producer in list(self.producers.values()):
             producer.disconnect()
@@ -409,9 +426,13 @@ class Topic:
         finally:
             await self.scope.close()
 
+    def lost(self) -> None:
+        """Another broker may serve it: nothing more is confirmed, its clients are sent away."""
+        self.log.fenced(ManagedLedgerFencedError("its bundle was lost"))
+
     async def terminate(self) -> Position:
         """Seal the topic: producers are disconnected and cannot come back; the last entry's position."""
-        position = await self.ledger.terminate()
+        position = await self.log.terminate()
         for producer in list(self.producers.values()):
             producer.disconnect()
         for subscription in self.subscriptions.values():

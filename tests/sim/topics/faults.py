@@ -95,7 +95,7 @@ def clear_backlog(o: Observer, n: Nemesis) -> None:
 
 async def pass_over(o: Observer, topic: Topic, subscription: Subscription, way: str) -> None:
     """Acknowledge everything that is there, in one of the ways that administrators have. Call it as the broker."""
-    cleared, loop, ledger = o.history.cleared, o.cluster.loop, topic.ledger
+    cleared, loop, ledger = o.history.cleared, o.cluster.loop, topic.log
     last, at, entries = ledger.last_confirmed, len(cleared), subscription.cursor.backlog_entries()
     name = f"{topic.name.full}/{subscription.name}"
     cleared.append(Cleared(loop.now, float("inf"), name, last))
@@ -126,7 +126,7 @@ def reset_cursor(o: Observer, n: Nemesis) -> None:
     async def reset() -> None:
         confirmed = history.move(name, position, loop.now)
         await subscription.reset(position)
-        confirmed(loop.now, topic.ledger.line.position(topic.ledger.line.base))
+        confirmed(loop.now, topic.log.line.position(topic.log.line.base))
         n.cluster.count("cursors reset")
 
     loop.spawn(node, _quietly(reset()))

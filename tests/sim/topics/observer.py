@@ -49,8 +49,8 @@ class Observer:
 
     def _look_at_trimming(self, topic: Topic) -> None:
         """Ledgers go only when every durable cursor's stored state is past them."""
-        for name, cursor in topic.ledger.cursors.items():
-            if cursor.durable and cursor._stored_mark < topic.ledger.line.base:
+        for name, cursor in topic.log.cursors.items():
+            if cursor.durable and cursor._stored_mark < topic.log.line.base:
                 self.wrong(f"trimmed {topic.name} beyond what {name} has stored,")
 
     async def _look_at_waking(self, topic: str, subscription: Subscription) -> None:

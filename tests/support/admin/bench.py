@@ -66,7 +66,7 @@ class AdminBench:
     async def restart(self) -> None:
         """The broker is killed (nothing of its topics is written any more) and started again."""
         for topic in self.broker.running.registry.topics():
-            topic.ledger.abandon()
+            topic.log.abandon()
         await self._stop_broker()
         await self._start_broker()
 
@@ -85,7 +85,7 @@ class AdminBench:
         """Entries a second apart by their publish time; how they ended."""
         sink = Sink()
         entries = [_entry(i, first_ms + 1000 * i) for i in range(count)]
-        (await self.loaded(name)).ledger.append(run_of(*entries), sink)
+        (await self.loaded(name)).log.append(run_of(*entries), sink)
         await sink.settle(count)
         return sink
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.broker.connection.sessions import Sessions
 from engine.broker.ports import LookupResult
 from engine.client.broker_link import LinkSettings
 from engine.client.errors import LostError, RedirectedError, UnreachableError
@@ -31,20 +30,10 @@ class Signpost:
     """Another broker of the cluster, which owns nothing."""
 
     def __init__(self, bench: Bench, to: LookupResult) -> None:
-        self._sessions = Sessions(bench.registry.context, bench.registry)
-        self._ownership = bench.registry.ownership
-        self._registry = bench.registry
-        self._elsewhere = Elsewhere(to)
+        self._sessions = bench.sessions(Elsewhere(to))
 
     async def start(self) -> str:
-        def accept() -> asyncio.BaseProtocol:
-            self._registry.ownership = self._elsewhere
-            try:
-                return self._sessions.accept()
-            finally:
-                self._registry.ownership = self._ownership
-
-        self.server = await LoopNetwork().listen("127.0.0.1", 0, accept)
+        self.server = await LoopNetwork().listen("127.0.0.1", 0, self._sessions.accept)
         return f"pulsar://127.0.0.1:{self.server.port}"
 
     async def close(self) -> None:

@@ -38,7 +38,7 @@ async def test_permits_messages_acknowledgements_and_what_comes_again(
     consumer.flow(4)
     await until(lambda: len(taken) == 4)
     last = await consumer.last_position()
-    assert last == bench.topic.ledger.last_confirmed
+    assert last == bench.topic.log.last_confirmed
     assert len(taken) == 4
     await consumer.acknowledged([one.position for one in taken[:3]])
     assert bench.subscription.cursor.backlog_entries() == 7

@@ -50,7 +50,7 @@ async def test_runs_are_stored_in_order_and_answered_one_by_one(
     assert [one.sequence_id for one in receipts] == list(range(502))
     positions = [one.position for one in receipts]
     assert positions == sorted(set(positions))
-    assert positions[-1] == bench.topic.ledger.last_confirmed
+    assert positions[-1] == bench.topic.log.last_confirmed
     [attached] = bench.topic.producers.values()
     assert attached.published.messages.total == 504
     await producer.close()

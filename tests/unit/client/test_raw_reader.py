@@ -26,13 +26,13 @@ async def test_all_that_a_topic_holds_and_then_what_comes(tmp_path: Path) -> Non
         reader = await RawReader.open(link, NAME.full, name="reader", window=10)
         found = await reader.rest()
         assert len(found) == 95
-        assert found[-1].position == bench.topic.ledger.last_confirmed
+        assert found[-1].position == bench.topic.log.last_confirmed
         assert [one.position for one in found] == sorted(one.position for one in found)
         later = asyncio.ensure_future(reader.next())
         await bench.publish(1)
-        assert (await later)[0].position == bench.topic.ledger.last_confirmed
+        assert (await later)[0].position == bench.topic.log.last_confirmed
         middle = await RawReader.open(link, NAME.full, name="m", start=found[90].position)
-        assert (await middle.rest())[-1].position == bench.topic.ledger.last_confirmed
+        assert (await middle.rest())[-1].position == bench.topic.log.last_confirmed
         waiting = asyncio.ensure_future(reader.next())
         await asyncio.sleep(0)
         link.abort()

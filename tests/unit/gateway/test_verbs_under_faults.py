@@ -275,7 +275,7 @@ async def skip_two(bench: AdminBench, name: str) -> None:
 
 
 async def reset_to_third(bench: AdminBench, name: str) -> None:
-    ledger = (await bench.loaded(_topic(name))).ledger
+    ledger = (await bench.loaded(_topic(name))).log
     first = ledger.line.ledgers[0].ledger_id
     await topics.reset_to_position(
         bench.engine, _topic(name), "s", api.MessagePosition(first, ENTRIES // 2)

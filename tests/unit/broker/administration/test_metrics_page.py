@@ -6,7 +6,6 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.broker.administration.metrics_page import metrics_page
-from engine.broker.connection.sessions import Sessions
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.ports import BrokerIdentity
 from tests.support import broker_bench as B
@@ -21,9 +20,7 @@ BASICS = (
 
 def families(bench: B.Bench) -> dict[str, list[tuple[dict[str, str], float]]]:
     """Samples by family."""
-    page = metrics_page(
-        bench.registry, Sessions(bench.registry.context, bench.registry), IDENTITY
-    ).decode()
+    page = metrics_page(bench.registry, bench.sessions(), IDENTITY).decode()
     return {
         family.name: [(sample.labels, sample.value) for sample in family.samples]
         for family in text_string_to_metric_families(page)
@@ -71,7 +68,7 @@ async def test_a_subscription_that_cannot_be_read_is_counted(tmp_path: Path) -> 
     async with B.opened(tmp_path) as bench:
         await bench.join(SubscriptionType.SHARED, permits=0)
         await bench.publish(3)
-        bench.topic.ledger.unread_cursors["lost"] = "no answer"
+        bench.topic.log.unread_cursors["lost"] = "no answer"
         found = families(bench)
         assert value(found, "pulsar_subscriptions_count") == 2
         assert value(found, "pulsar_msg_backlog") == 6

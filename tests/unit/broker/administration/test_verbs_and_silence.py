@@ -68,7 +68,7 @@ async def unload(bench: Bench) -> None:
 
 
 async def expire(bench: Bench) -> None:
-    ledger = bench.topic.ledger
+    ledger = bench.topic.log
     await bench.subscription.acknowledge_before(ledger.previous_position(ledger.last_confirmed))
 
 
@@ -84,7 +84,7 @@ VERBS = {
     "delete, forced": Verb(delete_forced, lambda bench: bench.topic.subscription_names == []),
     "delete the topic": Verb(
         delete_topic,
-        lambda bench: not bench.topic.subscription_names and not bench.topic.ledger.stats().entries,
+        lambda bench: not bench.topic.subscription_names and not bench.topic.log.stats().entries,
     ),
     "unload": Verb(unload, backlog(3)),
     "reset": Verb(lambda bench: bench.subscription.reset(EARLIEST), backlog(4)),
@@ -122,7 +122,7 @@ async def prepare(bench: Bench, name: TopicName) -> None:
     await bench.topic.create_subscription("s", FIRST, {})
     await bench.publish(4)
     cursor = bench.subscription.cursor
-    cursor.acknowledge([bench.topic.ledger.next_position(EARLIEST)])
+    cursor.acknowledge([bench.topic.log.next_position(EARLIEST)])
     await cursor.persisted()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from engine.base.names import TopicName
 from engine.broker.connection import consume, lookups, produce
-from engine.broker.connection.session import TRANSACTIONS, Session
+from engine.broker.connection.session import TRANSACTIONS
 from engine.broker.errors import ConsumerBusy, NotAllowed, PersistenceError, ServiceNotReady
 from engine.broker.topics.topic import Topic
 from engine.metadata.store import StoreUnavailableError
@@ -23,7 +23,7 @@ async def test_a_request_whose_work_is_cancelled_by_others_is_told_to_try_again(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path) as bench:
-        session = Session(bench.registry.context, bench.registry, lambda ended: None)
+        session = bench.sessions().accept()
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
         shared: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -56,7 +56,7 @@ async def test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come
     tmp_path: Path, client: str, refusal: BaseException, answers: list[str]
 ) -> None:
     async with opened(tmp_path) as bench:
-        session = Session(bench.registry.context, bench.registry, lambda ended: None)
+        session = bench.sessions().accept()
         sent = bytearray()
         session.send = sent.extend  # type: ignore[method-assign, assignment]
 

@@ -75,7 +75,7 @@ def test_no_receipt_leaves_after_the_session_may_have_ended(seed: int) -> None:
     async def main(loop: SimLoop) -> None:
         stage = Stage(loop)
         first, topic = await stage.open()
-        await _until(lambda: topic.ledger.stats().pending_entries)
+        await _until(lambda: topic.log.stats().pending_entries)
         confirmed = topic.published.messages.total
         await stage.freeze(first)
         await stage.thaw(first)
@@ -94,7 +94,7 @@ def test_no_acknowledgement_is_confirmed_after_the_session_may_have_ended(seed: 
         assert first.node is not None
         await loop.spawn(first.node, topic.create_subscription("s", InitialPosition.EARLIEST, {}))
         cursor = topic.subscriptions["s"].cursor
-        cursor.acknowledge([topic.ledger.last_confirmed])
+        cursor.acknowledge([topic.log.last_confirmed])
         confirming = loop.spawn(first.node, cursor.persisted())
         await asyncio.sleep(0.0002 * seed)
         assert not confirming.done()

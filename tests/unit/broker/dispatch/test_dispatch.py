@@ -130,7 +130,7 @@ async def test_a_handover_that_a_reset_cut_off_never_comes(bench: Bench) -> None
     third, client = await bench.join(SubscriptionType.FAILOVER, name="c")
     await until(lambda: len(client.received) == 3)
     await asyncio.sleep(
-        2 * bench.registry.context.settings.active_consumer_failover_delay_time_millis / 1000
+        2 * bench.context.settings.active_consumer_failover_delay_time_millis / 1000
     )
     bench.subscription.wake()
     assert len(client.received) == 3
@@ -234,7 +234,7 @@ async def test_a_readers_subscription_goes_with_it_and_starts_afresh_for_the_nex
             1,
             "r",
             SubscriptionType.EXCLUSIVE,
-            settings=bench.registry.context.settings,
+            settings=bench.context.settings,
             partition=-1,
             now_ms=0,
         )
@@ -300,7 +300,7 @@ async def test_shared_under_random_comings_and_goings_delivers_all_and_never_twi
 async def test_too_scattered_acknowledgements_pause_what_is_new_and_not_what_is_missing(
     bench: Bench,
 ) -> None:
-    bench.topic.ledger.settings = ManagedSettings(
+    bench.topic.log.settings = ManagedSettings(
         cursor_state_bytes_max=400, cursor_persist_interval_s=0.01
     )
     first, holding = await bench.join(SubscriptionType.SHARED)

@@ -24,7 +24,7 @@ class Burst:
 
     def __init__(self, bench: Bench) -> None:
         self.client = Client()
-        self.commands = ProduceCommands(self.client, bench.registry.context, bench.registry)
+        self.commands = ProduceCommands(self.client, bench.context, bench.registry)
 
     async def join(self, producer_id: int, topic: Topic) -> Producer:
         producer = Producer(self.client, producer_id, f"p{producer_id}", topic, now_ms=0)
@@ -62,8 +62,8 @@ async def test_each_topic_gets_its_sends_in_order_and_each_producer_its_count(be
     assert first.published.bytes.total + second.published.bytes.total == (
         bench.topic.published.bytes.total
     )
-    assert other.ledger.last_confirmed.entry_id == 1
-    ledger = bench.topic.ledger
+    assert other.log.last_confirmed.entry_id == 1
+    ledger = bench.topic.log
     last = ledger.last_confirmed
     assert last.entry_id == 3
     stored = [
@@ -82,7 +82,7 @@ async def test_a_producer_that_was_sent_away_is_left_out_of_a_burst(bench: Bench
     gone.leave()
     burst.send((2, 0, 1), (1, 0, 1), (2, 1, 1), (1, 1, 1))
     await until(lambda: burst.client.receipts == 2)
-    assert bench.topic.ledger.last_confirmed.entry_id == 1
+    assert bench.topic.log.last_confirmed.entry_id == 1
     assert gone.published.messages.total == 0
 
 

@@ -11,6 +11,7 @@ from engine.base.names import TopicName
 from engine.broker.errors import PersistenceError, ServiceNotReady, SubscriptionNotFound
 from engine.broker.ports import TopicPolicies
 from engine.broker.topics.publish import Producer
+from engine.broker.upkeep import Upkeep
 from engine.managed.ledger import InitialPosition
 from engine.wire.errors import ServerError
 from tests.support.broker_bench import NAME, Bench, Client, opened, until
@@ -58,8 +59,8 @@ async def test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_aw
 async def test_producers_are_refused_with_the_reason_until_storage_is_back(bench: Bench) -> None:
     await bench.topic.add_producer(bench.producer)
     await _fill_disk(bench, True)
-    settings = replace(bench.registry.context.settings, topic_load_timeout_seconds=1)
-    bench.registry.context = replace(bench.registry.context, settings=settings)
+    settings = replace(bench.context.settings, topic_load_timeout_seconds=1)
+    bench.registry._context = replace(bench.context, settings=settings)
     bench.send(1)
     await until(lambda: bench.publisher.dropped)
     async with asyncio.timeout(120):
@@ -111,7 +112,7 @@ async def test_a_topic_cannot_be_made_anew_before_all_of_it_is_deleted(bench: Be
     await deleting
     assert refused
     assert again.subscriptions == {}
-    assert again.ledger.stats().entries == 0
+    assert again.log.stats().entries == 0
     with pytest.raises(SubscriptionNotFound):
         await again.delete_subscription("s")
 
@@ -126,9 +127,12 @@ async def test_changed_retention_reaches_a_loaded_topic_without_traffic(bench: B
     for i in range(3):
         bench.send(2)
         await until(lambda sent=2 * i + 2: bench.publisher.receipts == sent)  # type: ignore[misc]
-    await bench.topic.ledger.trim()
-    assert bench.topic.ledger.stats().entries == 6
-    bench.registry.start()
+    await bench.topic.log.trim()
+    assert bench.topic.log.stats().entries == 6
+    everything = bench.everything
+    upkeep = Upkeep(bench.registry, everything, everything.ledger_config, bench.context.settings)
+    upkeep.start()
     bench.everything.in_force = TopicPolicies()
-    await until(lambda: bench.topic.ledger.stats().entries < 6)
+    await until(lambda: bench.topic.log.stats().entries < 6)
+    await upkeep.close()
     assert bench.topic.policies == TopicPolicies()

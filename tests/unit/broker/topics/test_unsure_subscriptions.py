@@ -68,7 +68,7 @@ async def durable(bench: Bench) -> None:
     cursor = bench.subscription.cursor
     await cursor.clear()
     await bench.publish(3)
-    cursor.acknowledge([bench.topic.ledger.last_confirmed])
+    cursor.acknowledge([bench.topic.log.last_confirmed])
     await asyncio.wait_for(cursor.persisted(), 120)
     await bench.kill()
     await bench.load()
@@ -123,8 +123,8 @@ async def test_deleting_again_deletes(tmp_path: Path, away: Away, lost_answer: b
         for _ in range(2):
             with pytest.raises(ServiceNotReady):
                 await bench.topic.delete_subscription("s")
-            await bench.topic.ledger.trim()
-            assert bench.topic.ledger.stats().entries == 1
+            await bench.topic.log.trim()
+            assert bench.topic.log.stats().entries == 1
         away.over()
         await bench.topic.delete_subscription("s")
         assert bench.topic.subscription_names == []
@@ -143,7 +143,7 @@ async def test_a_subscription_whose_creation_got_no_answer_is_whole_or_not_there
         await bench.join(SHARED)
     assert bench.topic.subscription_names == ["s"]
     assert await bench.cluster.store.exists(NODE) is not None or not lost_answer
-    await bench.topic.ledger.trim()
+    await bench.topic.log.trim()
     away.over()
     await until(lambda: not bench.topic.unread)
     assert list(bench.topic.subscriptions) == (["s"] if lost_answer else [])
@@ -208,7 +208,7 @@ async def test_who_subscribes_during_a_deletion_waits_for_its_end_and_holds_nobo
     await bench.join(SHARED)
     old, ledger, asked, answered = (
         bench.subscription,
-        bench.topic.ledger,
+        bench.topic.log,
         asyncio.Event(),
         asyncio.Event(),
     )
@@ -236,7 +236,7 @@ async def test_after_a_failed_unsubscribe_the_client_is_told_to_come_again(
     bench: Bench, away: Away
 ) -> None:
     connection = Client()
-    commands = ConsumeCommands(connection, bench.registry.context, bench.registry)
+    commands = ConsumeCommands(connection, bench.context, bench.registry)
     asked = pb.CommandSubscribe(
         topic=str(NAME), subscription="s", subType=SHARED.value, consumer_id=7, request_id=1
     )

@@ -1,0 +1,76 @@
+"""What a broker does for its topics by the clock: rates from counters, policies that changed, data that grew old."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from engine.base.errors import MagnetarError
+from engine.base.tasks import TaskScope
+from engine.broker.ports import Namespaces, TopicPolicies
+from engine.broker.settings import DataPathSettings
+from engine.broker.topics.registry import TopicRegistry
+from engine.managed.settings import LedgerConfig
+
+log = logging.getLogger(__name__)
+
+RATES_INTERVAL_S = 1.0
+
+
+class Job(NamedTuple):
+    """``work`` gets the seconds since it last began."""
+
+    name: str
+    interval_s: float
+    work: Callable[[float], Awaitable[None]]
+
+
+class Upkeep:
+    """``start`` once, inside the running loop; ``close`` ends all jobs."""
+
+    def __init__(
+        self,
+        registry: TopicRegistry,
+        namespaces: Namespaces,
+        ledger_config: Callable[[TopicPolicies], LedgerConfig],
+        settings: DataPathSettings,
+    ) -> None:
+        self._registry = registry
+        self._namespaces = namespaces
+        self._ledger_config = ledger_config
+        self._scope = TaskScope("upkeep")
+        self.jobs = (
+            Job("rates", RATES_INTERVAL_S, self._count_rates),
+            Job("policies", settings.retention_check_interval_in_seconds, self._apply_policies),
+        )
+
+    def start(self) -> None:
+        for job in self.jobs:
+            self._scope.spawn(job.name, self._repeat(job))
+
+    async def close(self) -> None:
+        await self._scope.close()
+
+    async def _repeat(self, job: Job) -> None:
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        while True:
+            await asyncio.sleep(job.interval_s)
+            now = loop.time()
+            await job.work(now - before)
+            before = now
+
+    async def _count_rates(self, elapsed_s: float) -> None:
+        for topic in self._registry.topics():
+            topic.tick(elapsed_s)
+
+    async def _apply_policies(self, elapsed_s: float) -> None:
+        """Time alone lets acknowledged ledgers go, and policies change: look at every topic now and then."""
+        for topic in self._registry.topics():
+            if topic.closing:
+                continue
+            try:
+                policies = await self._namespaces.policies(topic.name)
+                await topic.apply(policies, self._ledger_config(policies))
+            except MagnetarError as error:
+                log.debug("policies not looked at topic=%s: %s", topic.name, error)
