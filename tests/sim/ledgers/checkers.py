@@ -1,4 +1,4 @@
-"""Rules C1 to C9, B5, B12 and M12 of the reliability document, held against a history of ledgers. Pure.
+"""Rules C1 to C9 (docs/simulator.md), B5, B12 (docs/invariants.md) and M12, held against a history of ledgers. Pure.
 
 Each check returns what it found, in words, beginning with the rule's name. All hold for any history, whatever faults
 struck, as long as not more than AQ - 1 bookies lost data; only ``copies_suffice`` needs the audit at the end.

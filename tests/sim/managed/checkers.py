@@ -1,4 +1,4 @@
-"""Rules M1 to M12 of the reliability document as far as a history of managed ledgers shows them. Pure.
+"""Rules M1 to M12 (docs/formats/managed-ledger.md) as far as a history of managed ledgers shows them. Pure.
 
 Each check returns what it found, in words, beginning with the rule's name.
 """
