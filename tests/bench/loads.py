@@ -25,7 +25,8 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
 
 
-def _rates(contender: Contender, count: int, size: int, took_s: float, cpu_s: float) -> Figures:
+def rates(count: int, size: int, took_s: float, cpu_s: float) -> Figures:
+    """Of ``count`` entries of ``size`` bytes."""
     return {
         "entries/s": count / took_s,
         "MB/s": count * size / took_s / 1e6,
@@ -54,7 +55,7 @@ def publish(
         await asyncio.sleep(0.3)  # what is written behind belongs to the work
         cpu = contender.cpu_s() - cpu
         link.transport.close()
-        return _rates(contender, count, size, took, cpu)
+        return rates(count, size, took, cpu)
 
     return asyncio.run(work())
 
@@ -87,7 +88,7 @@ def publish_and_consume(contender: Contender, size: int, count: int) -> Figures:
         cpu = contender.cpu_s() - cpu
         link.transport.close()
         reading.transport.close()
-        return _rates(contender, count, size, took, cpu)
+        return rates(count, size, took, cpu)
 
     return asyncio.run(work())
 
@@ -114,7 +115,7 @@ def consume(contender: Contender, size: int, count: int) -> Figures:
         took = time.perf_counter() - began
         cpu = contender.cpu_s() - cpu
         reading.transport.close()
-        return _rates(contender, count, size, took, cpu)
+        return rates(count, size, took, cpu)
 
     return asyncio.run(work())
 
@@ -194,7 +195,7 @@ def client_publish(contender: Contender, size: int, count: int, batching: bool) 
         cpu = contender.cpu_s() - cpu
         if failed:
             raise RuntimeError(f"{len(failed)} sends failed: {failed[0]}")
-        return _rates(contender, count, size, took, cpu)
+        return rates(count, size, took, cpu)
     finally:
         client.close()
 

@@ -1,22 +1,30 @@
-"""Side by side: our instance and Apache Pulsar, interleaved in one run. ``make bench ARGS="--rounds 3"``.
+"""Side by side in one run: our instance, an earlier revision of ours, Apache Pulsar. ``make bench ARGS="--rounds 5"``.
 
-``--base REVISION`` compares with an earlier state of ours instead: the way to see what a change is worth.
+``--revision REV`` runs the tree of that revision beside the working tree: the way to see what a change is worth. The
+load comes from the working tree for all of them, work by work; every other round turns their order round.
 
-Prints a table of medians and of the ratios to the other side; it asserts nothing. CPU per entry counts all processes on
-the message path (ours: broker and bookie; Apache: the standalone JVM) and is the figure that holds on a noisy machine.
+Prints a table of medians and of ours to the others'; it asserts nothing. CPU per entry counts all processes on the
+message path (ours: broker and bookie; Apache: the standalone JVM) and is the figure that holds on a noisy machine.
 """
 
 import argparse
 import os
+import statistics
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import loads
-from tests.bench.contenders import Contender, both
+from engine.base.errors import MagnetarError
+from tests.bench import fans, loads
+from tests.bench.contenders import Contender, contenders
 from tests.bench.loads import Figures
 
 Work = Callable[[Contender], Figures]
+Rounds = dict[int, Figures]
+Results = dict[tuple[str, str], Rounds]
+"""By work and contender, then by the number of the round."""
+FOR_THE_FLOOR = ("publish 1", "publish 6", "one in flight", "official client")
+"""It answers SENDs and delivers nothing."""
 
 
 def works(scale: float) -> dict[str, Work]:
@@ -33,6 +41,10 @@ def works(scale: float) -> dict[str, Work]:
         "publish + consume 1 KB": lambda c: loads.publish_and_consume(c, 1024, n(50_000)),
         "consume backlog 1 KB": lambda c: loads.consume(c, 1024, n(50_000)),
         "consume backlog 1 KB, beyond the caches": lambda c: loads.consume(c, 1024, n(120_000)),
+        "Shared, 20 consumers, an ack each": lambda c: fans.shared(c, n(40_000), 20, 1),
+        "Shared, 20 consumers, acks of 100": lambda c: fans.shared(c, n(40_000), 20, 100),
+        "Key_Shared, 8 consumers, 10,000 keys": lambda c: fans.key_shared(c, n(40_000), 8, 10_000),
+        "fan-out 1 to 20": lambda c: fans.fan_out(c, n(20_000), 20),
         "one in flight 1 KB": lambda c: loads.one_in_flight(c, 1024, n(2_000)),
         "end to end, 1000/s, 1 KB": lambda c: loads.steady(c, 1024, 1000, max(int(5 * scale), 2)),
         "official client, batched 100 B": lambda c: loads.client_publish(c, 100, n(60_000), True),
@@ -44,60 +56,87 @@ def works(scale: float) -> dict[str, Work]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="after one to warm up")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="size of each work; 1 takes seconds"
     )
-    parser.add_argument("--only", default="", help="run the works whose name contains this")
-    parser.add_argument("--base", default="", help="compare with this git revision, not Apache")
+    parser.add_argument(
+        "--only",
+        default="",
+        help="works whose name contains this, or one of several with | between",
+    )
+    parser.add_argument("--revision", default="", help="beside this git revision of ours")
+    parser.add_argument("--alone", action="store_true", help="without Apache, as without floor")
     args = parser.parse_args()
-    chosen = {name: work for name, work in works(args.scale).items() if args.only in name}
+    parts = args.only.split("|")
+    chosen = {
+        name: work
+        for name, work in works(args.scale).items()
+        if any(part in name for part in parts)
+    }
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
-        both(Path(folder), args.base) as contenders,
+        contenders(Path(folder), args.revision, args.alone) as found,
     ):
-        idle = {c.name: (c.pss_mb(), c.rss_mb()) for c in contenders}
-        results: dict[tuple[str, str], list[Figures]] = {}
+        idle = {c.name: (c.pss_mb(), c.rss_mb()) for c in found}
+        results: Results = {}
         for round_number in range(args.rounds + 1):
             for name, work in chosen.items():
-                for contender in contenders if round_number % 2 else contenders[::-1]:
-                    if contender.name == "floor" and ("consume" in name or "end to" in name):
-                        continue
-                    try:
-                        figures = work(contender)
-                    except (RuntimeError, TimeoutError, OSError) as error:
-                        print(f"{name}: {contender.name} failed: {error!r}", flush=True)
-                        continue
-                    if round_number:  # the first round warms both sides up
-                        results.setdefault((name, contender.name), []).append(figures)
+                for contender in found if round_number % 2 else found[::-1]:
+                    figures = _measured(name, work, contender)
+                    if figures and round_number:  # the first round warms all sides up
+                        results.setdefault((name, contender.name), {})[round_number] = figures
                         print(
                             f"round {round_number} {name} {contender.name} {_short(figures)}",
                             flush=True,
                         )
-        _print_table(list(chosen), contenders, results)
-        _print_processes(contenders, idle)
+        _print_table(list(chosen), found, results)
+        _print_processes(found, idle)
+
+
+def _measured(name: str, work: Work, contender: Contender) -> Figures | None:
+    """One work's figures, None when it cannot be done there."""
+    if contender.name == "floor" and not name.startswith(FOR_THE_FLOOR):
+        return None
+    try:
+        return work(contender)
+    except (MagnetarError, RuntimeError, TimeoutError, OSError) as error:
+        print(f"{name}: {contender.name} failed: {error!r}", flush=True)
+        return None
 
 
 def _short(figures: Figures) -> str:
     return " ".join(f"{name}={value:.4g}" for name, value in figures.items())
 
 
-def _print_table(
-    names: list[str], contenders: list[Contender], results: dict[tuple[str, str], list[Figures]]
-) -> None:
-    first, other = contenders
-    print(f"\n| work | figure | {first.name} | {other.name} | ratio |\n|---|---|---|---|---|")
+def _print_table(names: list[str], found: list[Contender], results: Results) -> None:
+    """Medians, and by how much ours differ: the ratio of medians, and in brackets the range of the rounds' ratios."""
+    mine, *others = [c.name for c in found]
+    heads = [f"{other} | to {other}" for other in others]
+    print(f"\n| work | figure | {' | '.join([mine, *heads])} |")
+    print("|" + "---|" * (3 + 2 * len(others)))
     for name in names:
-        mine, theirs = (results.get((name, c.name), []) for c in contenders)
-        if not mine:
-            continue
-        left, right = loads.medians(mine), loads.medians(theirs) if theirs else {}
-        for figure, value in left.items():
-            there = right.get(figure)
-            ratio = f"{value / there:.2f}" if there else "–"
-            print(
-                f"| {name} | {figure} | {value:.4g} | {there if there is None else f'{there:.4g}'} | {ratio} |"
-            )
+        ours = results.get((name, mine), {})
+        for figure, value in loads.medians(list(ours.values())).items() if ours else ():
+            cells = [f"{value:.4g}"]
+            for other in others:
+                theirs = results.get((name, other), {})
+                cells += _beside(figure, ours, theirs) if theirs else ["–", "–"]
+            print(f"| {name} | {figure} | {' | '.join(cells)} |")
+
+
+def _beside(figure: str, ours: Rounds, theirs: Rounds) -> list[str]:
+    """Another's median, and ours to it."""
+    there = statistics.median(figures[figure] for figures in theirs.values())
+    here = statistics.median(figures[figure] for figures in ours.values())
+    by_round = [
+        ours[number][figure] / theirs[number][figure]
+        for number in ours.keys() & theirs.keys()
+        if theirs[number][figure]
+    ]
+    if not there or not by_round:
+        return [f"{there:.4g}", "–"]
+    return [f"{there:.4g}", f"{here / there:.3f} ({min(by_round):.2f}–{max(by_round):.2f})"]
 
 
 def _print_processes(
