@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from engine.base.errors import MagnetarError, PeerError
 from engine.client.errors import LostError, NoAnswerError, UnreachableError
@@ -88,7 +88,7 @@ class BrokerLink(Connection):
         settings: LinkSettings | None = None,
         *,
         proxy_to: str | None = None,
-    ) -> "BrokerLink":
+    ) -> Self:
         """A connection whose handshake is done; ``proxy_to``: ``host:port`` of the broker behind a proxy.
 
         Raises UnreachableError, RefusedError. Cancel-safe.
@@ -155,7 +155,7 @@ class BrokerLink(Connection):
     def received(self, buf: bytes, pos: int, end: int) -> int:
         self._keepalive.heard()
         before = -1
-        while pos != before and not self.closing:
+        while pos < end and pos != before and not self.closing:
             before = pos
             pos, events = self._peer.take(buf, pos, end)
             for event in events:
@@ -214,6 +214,11 @@ class BrokerLink(Connection):
             attached = self._attached(body)
             if attached is not None:
                 attached.heard(kind, body)
+            else:
+                self.unclaimed(kind, body)
+
+    def unclaimed(self, kind: int, body: Body) -> None:
+        """A command for nobody who is attached: what came for it crossed its end."""
 
     def _resolve(self, reply: "asyncio.Future[Body]", kind: int, body: Body) -> None:
         if reply.done():
@@ -256,6 +261,7 @@ class BrokerLink(Connection):
     def closed(self, error: Exception | None) -> None:
         self._keepalive.stop()
         lost = LostError("connection closed" if error is None else f"connection lost: {error}")
+        lost.__cause__ = error
         for reply in (self._connected, *self._replies.values()):
             if not reply.done():
                 reply.set_exception(lost)

@@ -1,6 +1,7 @@
 """Connections to brokers, one for each address; and the broker of a topic, found by asking."""
 
 import asyncio
+from typing import Generic, TypeVar
 
 from engine.base.tasks import TaskScope
 from engine.client.broker_link import BrokerLink, LinkSettings
@@ -10,19 +11,22 @@ from engine.wire import client_commands as say
 
 SCHEME = "pulsar://"
 REDIRECTS_MAX = 20
+L = TypeVar("L", bound=BrokerLink)
 
 
-class Links:
-    """Made when first asked for, shared, replaced when dead. ``close`` ends them all."""
+class Links(Generic[L]):
+    """Made when first asked for, shared, replaced when dead. ``close`` or ``abort`` ends them all."""
 
-    def __init__(self, network: Network, settings: LinkSettings | None = None) -> None:
+    def __init__(self, network: Network, settings: LinkSettings, made: type[L]) -> None:
+        """``made``: BrokerLink, or what is more than that."""
         self._network = network
-        self._settings = settings or LinkSettings()
+        self._made = made
+        self._settings = settings
         self._tasks = TaskScope("links", lambda name, error: None)  # whoever asked is told
-        self._opening: dict[tuple[str, str | None], asyncio.Task[BrokerLink]] = {}
-        self._open: dict[tuple[str, str | None], BrokerLink] = {}
+        self._opening: dict[tuple[str, str | None], asyncio.Task[L]] = {}
+        self._open: dict[tuple[str, str | None], L] = {}
 
-    async def get(self, url: str, proxy_to: str | None = None) -> BrokerLink:
+    async def get(self, url: str, proxy_to: str | None = None) -> L:
         """A connection to ``pulsar://host:port``; ``proxy_to``: the broker behind that proxy.
 
         Raises UnreachableError, RefusedError, LostError when closed. Cancel-safe: others may wait for the same one.
@@ -44,10 +48,10 @@ class Links:
                 raise LostError("the client is closed") from None
             raise
 
-    async def _connect(self, key: tuple[str, str | None]) -> BrokerLink:
+    async def _connect(self, key: tuple[str, str | None]) -> L:
         url, proxy_to = key
         host, _, port = url.removeprefix(SCHEME).rpartition(":")
-        link = await BrokerLink.open(
+        link = await self._made.open(
             self._network, host, int(port), self._settings, proxy_to=proxy_to
         )
         self._open[key] = link
@@ -58,7 +62,13 @@ class Links:
         for link in self._open.values():
             link.close()
 
-    async def owner(self, topic: str, service_url: str) -> BrokerLink:
+    def abort(self) -> None:
+        """End all at once; nothing that is queued leaves."""
+        self._tasks.cancel()
+        for link in self._open.values():
+            link.abort()
+
+    async def owner(self, topic: str, service_url: str) -> L:
         """A connection to the broker that serves ``topic``, asked for at any broker or proxy.
 
         Raises RedirectedError, and as ``get`` and ``BrokerLink.request``. Cancel-safe.

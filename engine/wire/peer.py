@@ -163,15 +163,13 @@ class ClientPeer(Side[Told]):
         if made is None:
             return pos
         starts: list[int] = []
-        unpack, frame_max = _SIZES.unpack_from, self.frame_max
-        while pos + _START_AT + 3 <= end:
+        add, unpack = starts.append, _SIZES.unpack_from
+        while buf[pos + _START_AT : pos + _START_AT + 3] == kind:
             total, size = unpack(buf, pos)
             stop = pos + 4 + total
-            if stop > end or total > frame_max or size + 4 > total:
+            if stop > end or size + 4 > total:
                 break  # the slow path says what is wrong with it
-            if buf[pos + _START_AT : pos + _START_AT + 3] != kind:
-                break
-            starts.append(pos)
+            add(pos)
             pos = stop
         if starts:
             events.append(made(buf, starts, pos))

@@ -71,7 +71,7 @@ async def fill(url: str, size: int, count: int) -> float:
     """Publish the backlog; seconds."""
     holder = await raw.connect(url, TOPIC)
     await raw.subscribe(holder, TOPIC, "late")  # so that nothing is trimmed
-    holder.transport.close()
+    holder.close()
     link = await raw.connect(url, TOPIC)
     await raw.open_producer(link, TOPIC)
     per_block = max((1 << 20) // size, 1)
@@ -79,7 +79,7 @@ async def fill(url: str, size: int, count: int) -> float:
     took = await raw.publish(
         link, [block] * (count // per_block), [per_block] * (count // per_block), 4 * per_block
     )
-    link.transport.close()
+    link.close()
     return took
 
 
@@ -95,7 +95,7 @@ async def write_beside(url: str, stop: asyncio.Event) -> list[float]:
         if wait > 0:
             await asyncio.sleep(wait)
         took += await raw.one_in_flight(link, payload, 1, len(took))
-    link.transport.close()
+    link.close()
     return took
 
 
@@ -112,10 +112,10 @@ async def catch_up(url: str, count: int) -> tuple[float, list[float]]:
     writer = asyncio.create_task(write_beside(url, stop))
     began = time.perf_counter()
     await raw.subscribe(reading, TOPIC, "late")
-    await reading.until(lambda: reading.messages >= count, timeout_s=600)
+    await reading.until(lambda: reading.messages_seen >= count, timeout_s=600)
     took = time.perf_counter() - began
     stop.set()
-    reading.transport.close()
+    reading.close()
     return took, await writer
 
 

@@ -54,7 +54,7 @@ def publish(
         took = await raw.publish(link, frames, counts, window)
         await asyncio.sleep(0.3)  # what is written behind belongs to the work
         cpu = contender.cpu_s() - cpu
-        link.transport.close()
+        link.close()
         return rates(count, size, took, cpu)
 
     return asyncio.run(work())
@@ -82,12 +82,12 @@ def publish_and_consume(contender: Contender, size: int, count: int) -> Figures:
         counts = _counts(frames, payload, count)
         cpu, began = contender.cpu_s(), time.perf_counter()
         await raw.publish(link, frames, counts, WINDOW)
-        await reading.until(lambda: reading.messages >= count)
+        await reading.until(lambda: reading.messages_seen >= count)
         took = time.perf_counter() - began
         await asyncio.sleep(0.3)
         cpu = contender.cpu_s() - cpu
-        link.transport.close()
-        reading.transport.close()
+        link.close()
+        reading.close()
         return rates(count, size, took, cpu)
 
     return asyncio.run(work())
@@ -100,21 +100,21 @@ def consume(contender: Contender, size: int, count: int) -> Figures:
         topic = new_topic("backlog")
         holder = await raw.connect(contender.url, topic)
         await raw.subscribe(holder, topic, "s")
-        holder.transport.close()
+        holder.close()
         link = await raw.connect(contender.url, topic)
         await raw.open_producer(link, topic)
         payload = raw.payload_of(size)
         frames = raw.blocks(payload, count)
         await raw.publish(link, frames, _counts(frames, payload, count), WINDOW)
-        link.transport.close()
+        link.close()
         await asyncio.sleep(0.5)
         reading = await raw.connect(contender.url, topic)
         cpu, began = contender.cpu_s(), time.perf_counter()
         await raw.subscribe(reading, topic, "s2")
-        await reading.until(lambda: reading.messages >= count)
+        await reading.until(lambda: reading.messages_seen >= count)
         took = time.perf_counter() - began
         cpu = contender.cpu_s() - cpu
-        reading.transport.close()
+        reading.close()
         return rates(count, size, took, cpu)
 
     return asyncio.run(work())
@@ -132,7 +132,7 @@ def one_in_flight(contender: Contender, size: int, count: int) -> Figures:
         cpu = contender.cpu_s()
         took = await raw.one_in_flight(link, payload, count, 200)
         cpu = contender.cpu_s() - cpu
-        link.transport.close()
+        link.close()
         return {
             "p50 ms": percentile(took, 0.5) * 1e3,
             "p99 ms": percentile(took, 0.99) * 1e3,
@@ -160,11 +160,11 @@ def steady(contender: Contender, size: int, rate: int, seconds: int) -> Figures:
             if wait > 0:
                 await asyncio.sleep(wait)
             left.append(time.perf_counter())
-            link.transport.write(raw.send_frame(payload, 1, i))
-        await reading.until(lambda: reading.messages >= len(left))
+            raw.send_now(link, raw.send_frame(payload, 1, i))
+        await reading.until(lambda: reading.messages_seen >= len(left))
         took = [b - a for a, b in zip(left, reading.arrivals, strict=True)][rate // 2 :]
-        link.transport.close()
-        reading.transport.close()
+        link.close()
+        reading.close()
         return {"p50 ms": percentile(took, 0.5) * 1e3, "p99 ms": percentile(took, 0.99) * 1e3}
 
     return asyncio.run(work())

@@ -1,123 +1,75 @@
-"""A raw client that sends pre-encoded frames, so that the client is not the limit of a load test.
+"""What the load tests send and how they count, over the engine's own client.
 
-It speaks just enough of the protocol: connect, look up, one producer with a window of unanswered messages, one
-consumer that grants permits and counts. Messages are unbatched and carry a checksum, as every client's do.
+Frames are made before, receipts and messages only counted, so that the client is not the limit of a load test. Messages
+are unbatched and carry a checksum, as every client's do.
 """
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
-from crc32c import crc32c
-
-from engine.wire import pulsar_pb2 as pb
-from engine.wire.commands import command_bytes, command_frame
+from engine.client.broker_link import Body, BrokerLink, LinkSettings
+from engine.client.lookup import Links
+from engine.net.network import LoopNetwork
+from engine.wire import client_commands as say
+from engine.wire.batches import Message, pack_entry
+from engine.wire.events import Messages, Receipts
+from engine.wire.kernels import build_sends
+from engine.wire.states import CommandType
 
 PERMITS = 2000
+BLOCK_BYTES = 65536
 
 
 def payload_of(size: int, publish_ms: int = 1_700_000_000_000) -> bytes:
     """Checksum, metadata and a value of ``size`` bytes: everything of a SEND frame behind its command."""
-    metadata = pb.MessageMetadata(producer_name="bench", sequence_id=0, publish_time=publish_ms)
-    head = metadata.SerializeToString()
-    body = len(head).to_bytes(4, "big") + head + (b"0123456789abcdef" * (size // 16 + 1))[:size]
-    return b"\x0e\x01" + crc32c(body).to_bytes(4, "big") + body
+    value = (b"0123456789abcdef" * (size // 16 + 1))[:size]
+    return pack_entry([Message(value)], producer_name="bench", publish_ms=publish_ms)
 
 
 def send_frame(payload: bytes, producer_id: int, sequence_id: int) -> bytes:
-    command = command_bytes("send", {"producer_id": producer_id, "sequence_id": sequence_id})
-    total = 4 + len(command) + len(payload)
-    return total.to_bytes(4, "big") + len(command).to_bytes(4, "big") + command + payload
+    return b"".join(build_sends(producer_id, [sequence_id], [payload]))
 
 
-class Link(asyncio.Protocol):
-    """One connection: control replies are handed to whoever waits, receipts and messages are counted."""
+class Link(BrokerLink):
+    """Receipts and messages are counted."""
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._tail = b""
-        self._waiting: asyncio.Future[pb.BaseCommand] | None = None
-        self.receipts = 0
-        self.messages = 0
+    receipts_seen = 0
+    messages_seen = 0
+    keep_arrivals = False
+
+    def __init__(self, settings: LinkSettings, proxy_to: str | None = None) -> None:
+        super().__init__(settings, proxy_to)
         self.errors: list[str] = []
         self.changed = asyncio.Event()
         self.arrivals: list[float] = []
-        self.keep_arrivals = False
-        self.consumer_id = -1
         self._owed = 0
-        self._writable = asyncio.Event()
-        self._writable.set()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport: Any = transport
-        transport.set_write_buffer_limits(4 << 20)  # type: ignore[attr-defined]
+    def receipts(self, run: Receipts) -> None:
+        self.receipts_seen += run.count
 
-    def pause_writing(self) -> None:
-        self._writable.clear()
-
-    def resume_writing(self) -> None:
-        self._writable.set()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.errors.append(f"connection lost: {exc}")
-        self.changed.set()
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_exception(ConnectionError("closed"))
-
-    def data_received(self, data: bytes) -> None:
-        if self._tail:
-            data = self._tail + data
-        pos, end = 0, len(data)
-        messages = 0
-        while end - pos >= 10:
-            stop = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
-            if stop > end:
-                break
-            kind = data[pos + 9]  # the command starts with its type: 08 TT
-            if kind == pb.BaseCommand.SEND_RECEIPT:
-                self.receipts += 1
-            elif kind == pb.BaseCommand.MESSAGE:
-                messages += 1
-            else:
-                self._control(
-                    data[pos + 8 : pos + 8 + int.from_bytes(data[pos + 4 : pos + 8], "big")]
-                )
-            pos = stop
-        self._tail = data[pos:]
-        if messages:
-            self._count(messages)
-        self.changed.set()
-
-    def _count(self, messages: int) -> None:
-        self.messages += messages
+    def messages(self, run: Messages) -> None:
+        messages = run.count
+        self.messages_seen += messages
         if self.keep_arrivals:
             self.arrivals.extend([time.perf_counter()] * messages)
         self._owed += messages
         if self._owed >= PERMITS // 2:
-            flow = command_frame("flow", consumer_id=self.consumer_id, messagePermits=self._owed)
-            self.transport.write(flow)
+            self.send(say.flow(1, self._owed))
             self._owed = 0
 
-    def _control(self, raw: bytes) -> None:
-        command = pb.BaseCommand.FromString(raw)
-        if command.type == pb.BaseCommand.PING:
-            self.transport.write(command_frame("pong"))
-        elif command.type == pb.BaseCommand.SEND_ERROR:
-            self.errors.append(command.send_error.message)
-        elif self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(command)
+    def batch_done(self) -> None:
+        self.changed.set()
 
-    async def ask(self, field: str, **body: Any) -> pb.BaseCommand:
-        """Send a command and wait for the next control reply. Raises RuntimeError when it is an error."""
-        self._waiting = self._loop.create_future()
-        self.transport.write(command_frame(field, **body))
-        reply = await asyncio.wait_for(self._waiting, 30)
-        if reply.type == pb.BaseCommand.ERROR:
-            raise RuntimeError(f"{field}: {reply.error.message}")
-        return reply
+    def unclaimed(self, kind: int, body: Body) -> None:
+        self.errors.append(f"{CommandType(kind).name} {body}")
 
-    async def until(self, done: Any, timeout_s: float = 120.0) -> None:
+    def closed(self, error: Exception | None) -> None:
+        super().closed(error)
+        self.errors.append(f"connection lost: {error}")
+        self.changed.set()
+
+    async def until(self, done: Callable[[], bool], timeout_s: float = 120.0) -> None:
         """Wait until ``done()``; raises RuntimeError when the server refused something meanwhile."""
         async with asyncio.timeout(timeout_s):
             while not done():
@@ -126,47 +78,24 @@ class Link(asyncio.Protocol):
                 self.changed.clear()
                 await self.changed.wait()
 
-    async def writable(self) -> None:
-        await self._writable.wait()
-
 
 async def connect(url: str, topic: str) -> Link:
     """A connection to the broker that owns ``topic``."""
-    address = url
-    for _ in range(5):
-        host, port = address.removeprefix("pulsar://").split(":")
-        _, link = await asyncio.get_running_loop().create_connection(Link, host, int(port))
-        await link.ask("connect", client_version="bench", protocol_version=20)
-        await link.ask("partitionMetadata", topic=topic, request_id=1)
-        found = (await link.ask("lookupTopic", topic=topic, request_id=2)).lookupTopicResponse
-        if found.response == pb.CommandLookupTopicResponse.Connect and found.brokerServiceUrl in (
-            "",
-            address,
-        ):
-            return link
-        address = found.brokerServiceUrl or address
-        if found.response == pb.CommandLookupTopicResponse.Connect:
-            link.transport.close()
-    raise RuntimeError(f"no owner of {topic} after 5 redirects")
+    links = Links(LoopNetwork(), LinkSettings("bench"), Link)
+    return await links.owner(topic, url)
 
 
 async def open_producer(link: Link, topic: str, producer_id: int = 1) -> None:
-    await link.ask("producer", topic=topic, producer_id=producer_id, request_id=10 + producer_id)
+    request_id = link.new_id()
+    await link.request(request_id, say.producer(topic, producer_id, request_id))
 
 
 async def subscribe(link: Link, topic: str, name: str, earliest: bool = True) -> None:
-    link.consumer_id = 1
-    start = pb.CommandSubscribe.Earliest if earliest else pb.CommandSubscribe.Latest
-    await link.ask(
-        "subscribe",
-        topic=topic,
-        subscription=name,
-        subType=pb.CommandSubscribe.Exclusive,
-        consumer_id=1,
-        request_id=20,
-        initialPosition=start,
-    )
-    link.transport.write(command_frame("flow", consumer_id=1, messagePermits=PERMITS))
+    """An exclusive consumer, 1."""
+    request_id = link.new_id()
+    frame = say.subscribe(topic, name, 0, 1, request_id, initial_position=int(earliest))
+    await link.request(request_id, frame)
+    link.send(say.flow(1, PERMITS))
 
 
 def blocks(
@@ -180,7 +109,7 @@ def blocks(
         producer_id = producer_ids[i % len(producer_ids)]
         part.append(send_frame(payload, producer_id, first + i // len(producer_ids)))
         size += len(part[-1])
-        if size > 65536:
+        if size > BLOCK_BYTES:
             out.append(b"".join(part))
             part, size = [], 0
     if part:
@@ -188,20 +117,26 @@ def blocks(
     return out
 
 
-async def publish(link: Link, frames: Sequence[bytes], counts: Sequence[int], window: int) -> float:
+async def publish(link: Link, frames: Iterable[bytes], counts: Iterable[int], window: int) -> float:
     """Send all blocks with at most ``window`` messages unanswered; seconds until the last receipt."""
     began = time.perf_counter()
-    base = link.receipts
+    base = link.receipts_seen
     sent = 0
     for block, count in zip(frames, counts, strict=True):
-        if sent + count - (link.receipts - base) > window:
+        if sent + count - (link.receipts_seen - base) > window:
             target = base + sent + count - window
-            await link.until(lambda target=target: link.receipts >= target)
-        await link.writable()
-        link.transport.write(block)
+            await link.until(lambda target=target: link.receipts_seen >= target)
+        await link.room()
+        send_now(link, block)
         sent += count
-    await link.until(lambda: link.receipts - base >= sent)
+    await link.until(lambda: link.receipts_seen - base >= sent)
     return time.perf_counter() - began
+
+
+def send_now(link: Link, data: bytes) -> None:
+    """Past the link's buffer, which would wait for the end of the turn."""
+    assert link.transport is not None
+    link.transport.write(data)
 
 
 async def one_in_flight(link: Link, payload: bytes, count: int, first: int) -> list[float]:
@@ -209,9 +144,9 @@ async def one_in_flight(link: Link, payload: bytes, count: int, first: int) -> l
     took = []
     for i in range(count):
         frame = send_frame(payload, 1, first + i)
-        wanted = link.receipts + 1
+        wanted = link.receipts_seen + 1
         began = time.perf_counter()
-        link.transport.write(frame)
-        await link.until(lambda wanted=wanted: link.receipts >= wanted)
+        send_now(link, frame)
+        await link.until(lambda wanted=wanted: link.receipts_seen >= wanted)
         took.append(time.perf_counter() - began)
     return took

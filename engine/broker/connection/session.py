@@ -149,7 +149,7 @@ class Session(Connection):
     def received(self, buf: bytes, pos: int, end: int) -> int:
         self._keepalive.heard()
         before = -1
-        while pos != before and not self.closing:
+        while pos < end and pos != before and not self.closing:
             if self._handshake.waiting:
                 self._handshake.put_off(buf[pos:end])
                 return end

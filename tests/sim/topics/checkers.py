@@ -7,7 +7,14 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from engine.base.ids import EARLIEST, Position
-from tests.sim.topics.history import AckConfirmed, Delivery, History, PartConfirmed, Sought
+from tests.sim.topics.history import (
+    AckConfirmed,
+    Cleared,
+    Delivery,
+    History,
+    PartConfirmed,
+    Sought,
+)
 from tests.sim.topics.move_checkers import (
     chunks_stay_together,
     everything_comes_again,
@@ -81,8 +88,8 @@ def _late(
 ) -> Iterator[tuple[Delivery, Delivery]]:
     """First deliveries of exclusive subscriptions behind one of higher rank in their stream, each with that one.
 
-    What an administrator cleared before it was ever delivered is passed over, rightly; a seek may bring it back. Then
-    it comes late, and once more in order.
+    What an administrator cleared before it was ever delivered is passed over, rightly; a seek may bring it back, and
+    so may a broker's end while nobody was told that it is cleared. Then it comes late, and once more in order.
     """
     seen: set[tuple[Hashable, Any]] = set()
     highest: dict[Hashable, Delivery] = {}
@@ -101,9 +108,13 @@ def _late(
             highest[key] = d
 
 
-def _brought_back(history: History, d: Delivery, over: Delivery) -> Sought | None:
-    """The last seek that may have given back what was cleared before ``over`` was delivered; None without one."""
-    found = None
+def _brought_back(history: History, d: Delivery, over: Delivery) -> Sought | Cleared | None:
+    """The last seek that may have given back what was cleared before ``over`` was delivered, or the clearing that may
+    not have been stored; None without one."""
+    found: Sought | Cleared | None = None
+    for c in history.cleared:
+        if c.subscription == d.subscription and c.to >= d.position and c.sent_at <= over.at:
+            found = c if c.done_at > d.at else found
     for seek in history.seeks:
         if seek.subscription != d.subscription or seek.position > d.position or seek.sent_at > d.at:
             continue

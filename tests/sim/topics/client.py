@@ -1,4 +1,4 @@
-"""What clients of a simulated cluster share: coming back for ever.
+"""What clients of a simulated cluster share: the engine's own client, and coming back for ever.
 
 They behave as the official ones where it matters: look up, attach, send pipelined, come back after any loss and send
 again what has no receipt, under the same sequence ids. Whatever they see goes into the history at once.
@@ -8,18 +8,51 @@ import asyncio
 import logging
 import random
 
-from engine.wire import client_commands as say
+from engine.base.errors import PeerError
+from engine.client.broker_link import Body, BrokerLink, LinkSettings
+from engine.client.errors import ClientError
+from engine.client.lookup import Links
+from engine.net.keepalive import SilentPeerError
+from engine.wire.errors import RefusedError
+from engine.wire.states import CommandType
 from tests.sim.kit.cluster import BROKER_PORT
 from tests.sim.kit.loop import Node
-from tests.sim.kit.network import SimNetwork
-from tests.sim.topics.link import Link, Lost, Refused
+from tests.sim.kit.network import Pipe, SimNetwork
 from tests.sim.topics.observer import Observer
 
-REDIRECTS_MAX = 5
+REQUEST_TIMEOUT_S = 5.0
+SETTINGS = LinkSettings(
+    "Pulsar-CPP-simulated",
+    connect_timeout_s=REQUEST_TIMEOUT_S,
+    request_timeout_s=REQUEST_TIMEOUT_S,
+    keep_alive_s=2.0,
+)
 PATIENCE_MAX = 4
 """Times the shortest rest between two attempts, after attempts that came to nothing."""
 
 log = logging.getLogger(__name__)
+
+
+class Link(BrokerLink):
+    """Of one client, with one producer or consumer. ``gone``: it ended, or the broker sent a consumer away behind a
+    refusal, as the C++ client waits for."""
+
+    def __init__(self, settings: LinkSettings, proxy_to: str | None = None) -> None:
+        super().__init__(settings, proxy_to)
+        self.gone = asyncio.Event()
+
+    def unclaimed(self, kind: int, body: Body) -> None:
+        if kind == CommandType.CLOSE_CONSUMER:
+            self.gone.set()
+
+    def closed(self, error: Exception | None) -> None:
+        super().closed(error)
+        self.gone.set()
+
+    @property
+    def pipe(self) -> Pipe:
+        assert isinstance(self.transport, Pipe)
+        return self.transport
 
 
 class Client:
@@ -36,11 +69,13 @@ class Client:
         self.rng = random.Random(f"{cluster.loop.seed}/{name}")
         self.node = Node(name)
         self.link: Link | None = None
+        self.wake = asyncio.Event()
+        """Something came, or there is something to send."""
         self.calm = False
         """The faults are over: no mischief of our own any more."""
         self.stopping = False
         self.broker = ""
-        self._requests = 1
+        self._links: Links | None = None
         self._network = SimNetwork(cluster.world)
         self.task: asyncio.Task[None] | None = None
 
@@ -59,14 +94,13 @@ class Client:
             began = self.loop.now
             try:
                 await self._session()
-            except (OSError, TimeoutError, Lost, Refused) as error:
+            except (ClientError, RefusedError) as error:
                 self.loop.note(self.name, type(error).__name__)
                 log.debug("client comes again: %s %s", type(error).__name__, error)
                 self.cluster.count("client reconnects")
+                self._check(error)
             finally:
-                if self.link is not None:
-                    self.link.abort()
-                    self.link = None
+                self.cut()
             tries = tries + 1 if self.loop.now - began < 1.0 else 0
             patience = min(2**tries, PATIENCE_MAX)
             await asyncio.sleep(patience * (0.05 + 0.25 * self.rng.random()))
@@ -74,36 +108,26 @@ class Client:
     async def _session(self) -> None:
         raise NotImplementedError
 
-    def request_id(self) -> int:
-        self._requests += 1
-        return self._requests
+    def _check(self, error: Exception) -> None:
+        """Of the protocol, brokers break nothing."""
+        cause = error.__cause__
+        if isinstance(cause, PeerError) and not isinstance(cause, SilentPeerError):
+            self.observer.wrong(f"{self.name}: {cause}")
 
     async def open(self) -> Link:
-        """A connection to the topic's owner. Raises OSError, Lost, Refused, TimeoutError."""
+        """A connection to the topic's owner. Raises ClientError, RefusedError."""
         host = self.rng.choice(self.cluster.brokers).name
-        authoritative = False
-        for _ in range(REDIRECTS_MAX):
-            link = await self._connect(host)
-            rid = self.request_id()
-            answer = await link.request(
-                rid, say.lookup(self.topic, rid, authoritative=authoritative)
-            )
-            found = answer.lookupTopicResponse
-            if found.response == found.Failed:
-                raise Refused(f"lookup: {found.message}")
-            target = found.brokerServiceUrl.removeprefix("pulsar://").partition(":")[0]
-            authoritative = found.authoritative
-            if found.response == found.Connect and target == host:
-                machine = self.cluster.machines[host]
-                self.broker = machine.incarnation
-                return link
-            link.abort()
-            host = target
-        raise Refused("redirected too often")
-
-    async def _connect(self, host: str) -> Link:
-        _, link = await self._network.connect(host, BROKER_PORT, Link)
-        assert isinstance(link, Link)
+        links = self._links = Links(self._network, SETTINGS, Link)
+        link = await links.owner(self.topic, f"pulsar://{host}:{BROKER_PORT}")
         self.link = link
-        await link.request(0, say.connect("Pulsar-CPP-simulated"))
+        self.broker = self.cluster.machines[link.pipe.peer.node.name].incarnation
         return link
+
+    def cut(self) -> None:
+        """End the connections at once, as a crash would."""
+        if self._links is not None:
+            self._links.abort()
+        self.link = self._links = None
+
+    def wake_up(self, _: object = None) -> None:
+        self.wake.set()

@@ -3,17 +3,17 @@
 import asyncio
 from bisect import insort
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.base.ids import Position
-from engine.wire import client_commands as say
-from engine.wire import pulsar_pb2 as pb
+from engine.client.errors import LostError
+from engine.client.raw_producer import RawProducer
+from engine.wire import events
 from engine.wire.batches import Message, pack_entry
 from tests.sim.kit.cluster import EPOCH_MS
 from tests.sim.topics.client import Client
 from tests.sim.topics.history import Receipt, Sent
-from tests.sim.topics.link import Link, Lost
 from tests.sim.topics.observer import Observer
 
 SEND_TIMEOUT_S = 10.0
@@ -50,7 +50,6 @@ class Producer(Client):
         self._ready = ready
         self._written = 0
         self._epoch = 0
-        self._attached = False
         self._heard_at = 0.0
         self.history.topics[name] = topic
 
@@ -66,18 +65,14 @@ class Producer(Client):
             if len(self.unanswered) < 60 and not self.quiet:
                 for _ in range(self.rng.choice((1, 1, 2, 8))):
                     self._make_any()
-                self._wake()
-
-    def _wake(self) -> None:
-        if self.link is not None:
-            self.link.wake.set()
+                self.wake_up()
 
     def encore(self) -> None:
         """A few more, one of them delayed."""
         self._make(1, deliver_in_ms=200)
         for _ in range(3):
             self._make_any()
-        self._wake()
+        self.wake_up()
 
     def _make_any(self) -> None:
         chance = self.rng.random()
@@ -117,50 +112,49 @@ class Producer(Client):
 
     async def _session(self) -> None:
         link = await self.open()
-        link.heard = self._heard
-        rid = self.request_id()
         self._epoch += 1
-        frame = say.producer(
+        producer = await RawProducer.open(
+            link,
             self.topic,
-            1,
-            rid,
-            producer_name=self.name,
+            name=self.name,
             epoch=self._epoch,
-            user_provided_producer_name=True,
+            on_receipts=self._answered,
+            on_end=self.wake_up,
         )
-        self._attached = True
-        await link.request(rid, frame)
         self._written = 0
         self._heard_at = self.loop.now
-        while self._attached and not link.over:
-            link.wake.clear()
-            self._write(link)
+        while producer.error is None:
+            self.wake.clear()
+            self._write(producer)
             if self.unanswered and self.loop.now - self._heard_at > SEND_TIMEOUT_S:
-                raise Lost("no receipt in time")
+                raise LostError("no receipt in time")
             try:
                 async with asyncio.timeout(1.0):
-                    await link.wake.wait()
+                    await self.wake.wait()
             except TimeoutError:
                 pass
             if not self.calm and self.rng.random() < 0.01:
-                raise Lost("a whim of the client")
-        raise Lost("sent away")
+                raise LostError("a whim of the client")
+        raise producer.error
 
-    def _write(self, link: Link) -> None:
+    def _write(self, producer: RawProducer) -> None:
+        """What was not sent on this link, in runs; chunks one by one."""
         if not self.unanswered:
             self._heard_at = self.loop.now
+        run: list[int] = []
         for number in list(self.unanswered)[self._written :]:
-            size = self.sizes[number]
-            link.send(
-                say.send(
-                    1,
-                    number,
-                    self._entry(number),
-                    num_messages=size if size > 1 else None,
-                    is_chunk=True if (self.name, number) in self._chunks else None,
-                )
-            )
+            if (self.name, number) in self._chunks:
+                self._write_run(producer, run)
+                run = []
+                producer.send_chunk(number, self._entry(number))
+            else:
+                run.append(number)
+        self._write_run(producer, run)
         self._written = len(self.unanswered)
+
+    def _write_run(self, producer: RawProducer, run: list[int]) -> None:
+        entries = [self._entry(number) for number in run]
+        producer.send(run, entries, [self.sizes[number] for number in run])
 
     def _entry(self, number: int) -> bytes:
         messages = [Message(value, sequence_id=number) for value in self.values(number)]
@@ -173,30 +167,16 @@ class Producer(Client):
             extra |= {"uuid": uuid, "chunk_id": index, "num_chunks_from_msg": count}
         return pack_entry(messages, producer_name=self.name, publish_ms=publish_ms, extra=extra)
 
-    def _heard(self, command: pb.BaseCommand, entry: bytes) -> None:
-        kind = command.type
-        if kind == pb.BaseCommand.SEND_RECEIPT:
-            body = command.send_receipt
-            number = body.sequence_id
-            if not self._written or self.unanswered[0] != number:
-                waits = self.unanswered[0] if self._written else None
-                self.history.anomalies.append(
-                    f"{self.name}: receipt for {number} while {waits} waits, at {self.loop.now:.3f}"
-                )
-                return
+    def _answered(self, receipts: Sequence[events.Receipt]) -> None:
+        for _, number, position in receipts:
             self.unanswered.popleft()
             self._written -= 1
             self._heard_at = self.loop.now
-            position = Position(body.message_id.ledgerId, body.message_id.entryId)
             self.history.receipts.append(
                 Receipt(self.loop.now, self.name, number, position, self.broker)
             )
             insort(self.history.confirmed.setdefault(self.topic, []), position)
             self.check_durable(number, position, "has its receipt")
-        elif kind in (pb.BaseCommand.CLOSE_PRODUCER, pb.BaseCommand.SEND_ERROR):
-            self._attached = False
-            if self.link is not None:
-                self.link.wake.set()
 
     def check_durable(self, number: int, position: Position, what: str) -> None:
         """At the moment of its receipt or its first delivery, the ack quorum's disks hold the message."""

@@ -267,8 +267,7 @@ class TopicsWorkload:
         """Delete every topic while metadata calls go wrong; of what metadata listed, only what others use stays."""
         for client in self.clients:
             client.stopping = True
-            if client.link is not None:
-                client.link.abort()
+            client.cut()
         await asyncio.sleep(1.0)
         tree = self.run.cluster.tree
         ledgers = listed_ledgers(tree)

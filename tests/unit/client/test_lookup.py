@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.broker.ports import LookupResult
-from engine.client.broker_link import LinkSettings
+from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.errors import LostError, RedirectedError, UnreachableError
 from engine.client.lookup import Links
 from engine.client.raw_producer import RawProducer
@@ -43,7 +43,7 @@ class Signpost:
 
 async def test_one_connection_for_all_who_ask_at_once(tmp_path: Path) -> None:
     async with served(tmp_path) as (_, sessions, url):
-        links = Links(LoopNetwork(), PATIENT)
+        links = Links(LoopNetwork(), PATIENT, BrokerLink)
         found = await asyncio.gather(*(links.owner(NAME.full, url) for _ in range(5)))
         assert len(set(found)) == 1
         assert sessions.accepted == 1
@@ -55,7 +55,7 @@ async def test_one_connection_for_all_who_ask_at_once(tmp_path: Path) -> None:
 
 async def test_a_dead_connection_is_replaced(tmp_path: Path) -> None:
     async with served(tmp_path) as (_, sessions, url):
-        links = Links(LoopNetwork(), PATIENT)
+        links = Links(LoopNetwork(), PATIENT, BrokerLink)
         first = await links.get(url)
         first.abort()
         second = await links.get(url)
@@ -68,7 +68,7 @@ async def test_a_dead_connection_is_replaced(tmp_path: Path) -> None:
 async def test_the_owner_is_found_over_another_broker(tmp_path: Path, redirect: bool) -> None:
     async with served(tmp_path) as (bench, sessions, url):
         post = Signpost(bench, LookupResult(url, redirect=redirect))
-        links = Links(LoopNetwork(), PATIENT)
+        links = Links(LoopNetwork(), PATIENT, BrokerLink)
         link = await links.owner(NAME.full, await post.start())
         assert link is await links.get(url)
         assert sessions.accepted == 1
@@ -81,7 +81,7 @@ async def test_the_owner_is_found_over_another_broker(tmp_path: Path, redirect: 
 async def test_brokers_that_send_us_round_in_a_circle(tmp_path: Path) -> None:
     async with served(tmp_path) as (bench, _, url):
         bench.everything.owner = LookupResult(url, redirect=True)
-        links = Links(LoopNetwork(), PATIENT)
+        links = Links(LoopNetwork(), PATIENT, BrokerLink)
         with pytest.raises(RedirectedError):
             await links.owner(NAME.full, url)
         await links.close()
@@ -89,7 +89,7 @@ async def test_brokers_that_send_us_round_in_a_circle(tmp_path: Path) -> None:
 
 async def test_what_is_refused_and_who_is_not_there(tmp_path: Path) -> None:
     async with served(tmp_path) as (_, _, url):
-        links = Links(LoopNetwork(), replace(PATIENT, connect_timeout_s=5.0))
+        links = Links(LoopNetwork(), replace(PATIENT, connect_timeout_s=5.0), BrokerLink)
         with pytest.raises(REFUSALS[ServerError.InvalidTopicName]):
             await links.owner("bogus://topic", url)
         with pytest.raises(UnreachableError):

@@ -154,3 +154,14 @@ def test_what_was_cleared_undelivered_may_come_late_after_a_seek(check) -> None:
 )
 def test_nothing_else_may_come_late(check, history: History, late: int) -> None:  # type: ignore[no-untyped-def]
     assert len(check(history)) == late
+
+
+@pytest.mark.parametrize("check", IN_ORDER)
+@pytest.mark.parametrize(("done_at", "late"), [(float("inf"), 0), (3.5, 0), (2.9, 2)])
+def test_what_was_cleared_may_come_late_while_nobody_said_that_it_is(  # type: ignore[no-untyped-def]
+    check, done_at: float, late: int
+) -> None:
+    history = brought_back()
+    history.seeks.clear()
+    history.cleared[0] = history.cleared[0]._replace(done_at=done_at)
+    assert len(check(history)) == late
