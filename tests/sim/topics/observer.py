@@ -95,7 +95,7 @@ class Observer:
         found = self.served(topic)
         if found is None:
             return None
-        line = found[1].ledger.line
+        line = found[1].log.line
         return line.position(line.base)
 
     def is_stored_back_to(self, topic: str, subscription: str, position: Position) -> bool:
@@ -104,7 +104,7 @@ class Observer:
         known = found[1].subscriptions.get(subscription) if found is not None else None
         if found is None or known is None:
             return True
-        return known.cursor._stored_mark <= found[1].ledger.line.ordinal(position)
+        return known.cursor._stored_mark <= found[1].log.line.ordinal(position)
 
 
 def _sent(subscription: Subscription) -> int:
