@@ -15,16 +15,14 @@ from engine.managed.errors import (
     ManagedLedgerNotFoundError,
 )
 from engine.managed.ledger import ManagedLedger
-from engine.managed.positions import LedgerLine
 from engine.managed.reading.backlog import BacklogCache
 from engine.managed.reading.entry_cache import EntryCache
-from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import LedgerConfig, ManagedSettings
+from engine.managed.shared import Shared
 from engine.managed.stats import CursorInfo, LedgerInfo, ManagedLedgerInfo
 from engine.managed.stored.node import StoredNode, read_or_create
 from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.managed.stored.removal import discard_cursor, mark_deleted
-from engine.managed.writing.rolling import LedgerList
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
 
@@ -48,9 +46,10 @@ class ManagedLedgerFactory:
         self.cache = EntryCache(self.settings.cache_bytes_max)
         self._store = store
         self._ledgers = ledgers
-        self._clock = clock
-        self._entropy = entropy
-        self.backlog_cache = BacklogCache(self.settings.read_ahead_total_bytes_max)
+        backlog_cache = BacklogCache(self.settings.read_ahead_total_bytes_max)
+        self._shared = Shared(
+            store, ledgers, clock, entropy, self.settings, self.cache, backlog_cache
+        )
         self._tasks = TaskScope("managed ledgers", lambda name, error: None)
         self._opening: dict[str, asyncio.Task[ManagedLedger]] = {}
         self._open: dict[str, ManagedLedger] = {}
@@ -99,7 +98,7 @@ class ManagedLedgerFactory:
     async def _start_once(
         self, name: str, config: LedgerConfig, properties: dict[str, str]
     ) -> ManagedLedger:
-        node = StoredNode(self._store, paths.managed_ledger(name), self._entropy, self.settings)
+        node = self._shared.node(paths.managed_ledger(name))
         record = await read_or_create(node)
         if record.deleted:
             await self._remove_cursors(
@@ -107,20 +106,7 @@ class ManagedLedgerFactory:
             )  # its ledgers are deleted with what else the record dooms
         if not record.ledgers and not record.properties:
             record.properties = dict(properties)
-        line = LedgerLine(record.ledgers)
-        ledger = ManagedLedger(
-            name,
-            config,
-            LedgerList(name, node, record, line, self._ledgers, self._clock),
-            store=self._store,
-            ledgers=self._ledgers,
-            clock=self._clock,
-            entropy=self._entropy,
-            settings=self.settings,
-            cache=self.cache,
-            backlog_cache=self.backlog_cache,
-            reads=LedgerReads(self._ledgers, line, self.settings),
-        )
+        ledger = ManagedLedger(name, config, node, record, self._shared)
         limit_s = self.settings.open_timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -134,7 +120,7 @@ class ManagedLedgerFactory:
             ledger.abandon()
             raise
         self._open[name] = ledger
-        ledger.when_ended = partial(self._ended, name, ledger)
+        ledger.on_ended(partial(self._ended, name, ledger))
         return ledger
 
     def _ended(self, name: str, ledger: ManagedLedger) -> None:
@@ -151,7 +137,7 @@ class ManagedLedgerFactory:
         if ledger is not None:
             await ledger.close()
         path = paths.managed_ledger(name)
-        node = StoredNode(self._store, path, self._entropy, self.settings)
+        node = self._shared.node(path)
         try:
             record = LogRecord.decode(await node.read())
         except NoNodeError:
@@ -165,8 +151,7 @@ class ManagedLedgerFactory:
     async def _remove_cursors(self, topic: StoredNode) -> None:
         """Of a topic that is marked as deleted."""
         for child in await self._store.children(topic.path):
-            path = f"{topic.path}/{child}"
-            node = StoredNode(self._store, path, self._entropy, self.settings)
+            node = self._shared.node(f"{topic.path}/{child}")
             await discard_cursor(node, self._ledgers, topic.unchanged)
 
     async def exists(self, name: str) -> bool:

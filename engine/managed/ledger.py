@@ -1,40 +1,37 @@
 """A managed ledger: the entries of one topic as a chain of ledgers, one owner at a time.
 
-``appender`` writes, ``rolling`` keeps the list of ledgers, ``cursor_set`` the cursors, ``reads`` and ``backlog``
-read. This is what holds them together: the public face, and the one place where the object ends. Fenced is its end
-for good (M15): a fresh open recovers the last ledger and writes the list anew, which no old object can undo.
+``state`` is what is true of it and says who writes what. ``appender`` alone appends and moves the limit of reading,
+``rolling`` alone changes the list of ledgers, ``trimming`` alone decides which may go, ``cursor_set`` keeps the
+cursors, ``entries`` reads, ``tenure`` ends it all. Here they are put together behind the public face.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
 
-from engine.base.clock import Clock
-from engine.base.entropy import Entropy
 from engine.base.errors import WorldError
 from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
-from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerError
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.cursors.cursor_set import CursorSet, InitialPosition
-from engine.managed.errors import (
-    ManagedLedgerClosedError,
-    ManagedLedgerError,
-    ManagedLedgerFencedError,
-)
+from engine.managed.errors import InvalidPositionError, ManagedLedgerError
 from engine.managed.positions import LedgerLine
 from engine.managed.reading import search
-from engine.managed.reading.backlog import Backlog, BacklogCache
-from engine.managed.reading.entry_cache import EntryCache
+from engine.managed.reading.entries import LogEntries
 from engine.managed.reading.reads import LedgerReads
-from engine.managed.settings import LedgerConfig, ManagedSettings
+from engine.managed.settings import LedgerConfig
+from engine.managed.shared import Shared
+from engine.managed.state import LogState
 from engine.managed.stats import LedgerInfo, ManagedLedgerStats
-from engine.managed.writing.appender import Appender, LogStatus
+from engine.managed.stored.node import StoredNode
+from engine.managed.stored.records import LogRecord
+from engine.managed.tenure import Tenure
+from engine.managed.trimming import Trimmer
+from engine.managed.writing.appender import Appender
 from engine.managed.writing.appends import AppendSink
 from engine.managed.writing.rolling import LedgerList
-from engine.metadata.store import MetadataStore
 
 __all__ = ["AppendSink", "InitialPosition", "ManagedLedger"]
 
@@ -45,7 +42,7 @@ class ManagedLedger:
     """Made by ``ManagedLedgerFactory.open``. All calls on one event loop.
 
     Raises ManagedLedgerFencedError once another owner opened it (terminal), ManagedLedgerClosedError after ``close``.
-    It lives at most as long as the metadata session that it was opened under: see ``proven``.
+    It lives at most as long as the metadata session that it was opened under.
     """
 
     append: Callable[[Slice, AppendSink], None]
@@ -57,44 +54,38 @@ class ManagedLedger:
         self,
         name: str,
         config: LedgerConfig,
-        ledger_list: LedgerList,
-        *,
-        store: MetadataStore,
-        ledgers: LedgerClient,
-        clock: Clock,
-        entropy: Entropy,
-        settings: ManagedSettings,
-        cache: EntryCache,
-        backlog_cache: BacklogCache,
-        reads: LedgerReads,
+        node: StoredNode,
+        record: LogRecord,
+        shared: Shared,
     ) -> None:
+        """``record`` is what ``node`` holds."""
+        settings = shared.settings
+        line, tail = LedgerLine(record.ledgers), shared.cache.tail()
+        state = LogState(name, config, line, tail, record.terminated, record.properties)
         self.name = name
-        self.config = config
-        self.line: LedgerLine = ledger_list.line
-        self.reads = reads
-        self.settings = settings
-        self.clock = clock
-        self.entropy = entropy
-        self.tasks = TaskScope(f"log {name}")
-        self.tail = cache.tail()
-        self.backlog = Backlog(self, backlog_cache)
-        self.when_ended: Callable[[], None] | None = None
-        self._closer = TaskScope(f"log {name} end")
-        self._list = ledger_list
-        self._cursors = CursorSet(self, ledger_list, store, ledgers)
-        self._appender = Appender(self, ledger_list, config, cache)
-        self.append = self._appender.append
-        self._store = store
-        self._session_id = store.session_id
-        self._end_callbacks: list[Callable[[], None]] = []
-        self._read_callbacks: list[Callable[[Cursor], None]] = []
-        self._ended = False
-        self._error: ManagedLedgerError | None = None
-        self._trimming = False
-        self._cursors_known = False  # until then nobody can say what is consumed
-        self._closing: asyncio.Task[None] | None = None
+        self.line = line
         self.step = "nothing"
         """What ``start`` is doing."""
+        self._state = state
+        self._tasks = TaskScope(f"log {name}")
+        self._closer = TaskScope(f"log {name} end")
+        self._closing: asyncio.Task[None] | None = None
+        self._tenure = Tenure(state, shared.store)
+        self._list = LedgerList(state, node, record, shared.ledgers, shared.clock)
+        reads = LedgerReads(shared.ledgers, line, settings)
+        self.entries = LogEntries(
+            line, tail, reads, shared.backlog_cache, self._tasks, settings.read_ahead_bytes
+        )
+        self._trimmer = Trimmer(state, self._tenure, self._list, reads, self._tasks)
+        self._cursors = CursorSet(
+            state, self._tenure, self._list, self._trimmer, self.entries, self._tasks, shared
+        )
+        self._appender = Appender(
+            state, self._tenure, self._list, reads, settings, shared.clock, self._tasks,
+            self._trimmer.soon,
+        )  # fmt: skip
+        self.append = self._appender.append
+        self._tenure.on_end(self._end)
 
     async def start(self) -> None:
         """Called once by the factory: fence the previous owner, open a ledger, load the cursors."""
@@ -104,9 +95,8 @@ class ManagedLedger:
         await self._appender.open_first()
         self.step = "loading of the cursors"
         await self._cursors.load()
-        self._check()  # somebody else may have opened it meanwhile
-        self._cursors_known = True
-        self._sweep_soon()
+        self._state.check()  # somebody else may have opened it meanwhile
+        self._trimmer.begin(self._cursors.consumed, self._cursors.trimmed)
 
     # Facts
 
@@ -123,21 +113,21 @@ class ManagedLedger:
     @property
     def last_confirmed(self) -> Position:
         """Last durable entry; ``(ledger, -1)`` of the first ledger while there is none."""
-        return self.line.before(self.line.end)
+        return self._state.last_confirmed
 
     @property
     def properties(self) -> dict[str, str]:
-        return dict(self._list.properties)
+        return dict(self._state.properties)
 
     @property
     def terminated(self) -> Position | None:
         """Last entry of a sealed topic, else None."""
-        return self._list.terminated
+        return self._state.terminated
 
     @property
     def ended(self) -> bool:
         """Closed or fenced: open the topic anew."""
-        return self._ended
+        return self._state.ended
 
     def next_position(self, position: Position) -> Position:
         """First position behind ``position`` that holds or will hold an entry."""
@@ -166,9 +156,9 @@ class ManagedLedger:
             current_ledger_size=current.size if current else 0,
             last_ledger_created_ms=self._list.created_ms,
             pending_entries=appender.appends.entries,
-            cache_bytes=self.tail.size,
+            cache_bytes=self._state.tail.size,
             last_confirmed=self.last_confirmed,
-            state=appender.state.value,
+            state=self._state.status.value,
             ledgers=tuple(
                 LedgerInfo(
                     one.ledger_id, one.entries, one.size, one.timestamp_ms, one.timestamp_ms > 0
@@ -191,22 +181,12 @@ class ManagedLedger:
 
     def on_appended(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` once per confirmed range, after the sinks; returns how to stop it. Must not raise."""
-        appender = self._appender
-        appender.callbacks = [*appender.callbacks, callback]
-
-        def stop() -> None:
-            appender.callbacks = [one for one in appender.callbacks if one is not callback]
-
-        return stop
+        return self._appender.on_appended(callback)
 
     async def terminate(self) -> Position:
         """Seal the topic: no appends any more. Returns the last entry's position; durable before it returns."""
-        self._check()
-        try:
+        with self._tenure.owned():
             return await self._appender.terminate()
-        except ManagedLedgerFencedError as error:
-            self.fenced(error)
-            raise
 
     # Cursors
 
@@ -223,14 +203,10 @@ class ManagedLedger:
         A position is the first entry to be read; EARLIEST and LATEST of ``engine.base.ids`` work too.
         Raises CursorUnreadableError while the storage that holds its acknowledgements does not answer.
         """
-        self._check()
-        try:
+        with self._tenure.owned():
             return await self._cursors.open(
                 name, initial, properties or {}, durable, cursor_properties or {}
             )
-        except ManagedLedgerFencedError as error:
-            self.fenced(error)
-            raise
 
     async def delete_cursor(self, name: str) -> None:
         """Delete a cursor with its state. Raises CursorNotFoundError.
@@ -238,116 +214,71 @@ class ManagedLedger:
         After another failure, or cancelled, the cursor is among ``unread_cursors`` until it is known whether it is
         gone; if not it comes back as it was stored. Delete again to be sure.
         """
-        self._check()
-        try:
+        with self._tenure.owned():
             await self._cursors.delete(name)
-        except ManagedLedgerFencedError as error:
-            self.fenced(error)
-            raise
         self.trim_soon()
 
     def on_cursor_read(self, callback: Callable[[Cursor], None]) -> None:
         """Call ``callback`` with each of ``unread_cursors`` that turns up in ``cursors`` after all. Must not raise."""
-        self._read_callbacks.append(callback)
-
-    def cursor_read(self, cursor: Cursor) -> None:
-        """From the cursors: see ``on_cursor_read``."""
-        for callback in self._read_callbacks:
-            callback(cursor)
-
-    def cursor_persisted(self, cursor: Cursor) -> None:
-        """From a cursor: its persisted mark moved."""
-        ledgers = self.line.ledgers
-        if len(ledgers) > 1 and cursor.trim_limit >= self.line.base + ledgers[0].entries:
-            self.trim_soon()
+        self._cursors.on_read(callback)
 
     # Reading
 
     async def read_entry(self, position: Position) -> Slice:
         """The one entry at ``position``. Raises InvalidPositionError when there is none."""
-        self._check()
-        return await search.read_entry(self, position)
+        self._state.check()
+        ordinal = self.line.exact(*position)
+        if ordinal < 0:
+            raise InvalidPositionError(f"{self.name} has no entry {position}")
+        return await self.entries.one(ordinal)
 
     async def find_by_time(self, publish_ms: int) -> Position:
         """Last entry published before ``publish_ms`` (by the metadata's publish time; entries are taken as ordered).
 
         ``(first ledger, -1)`` when there is none. The next one is ``next_position`` of it: what ``Cursor.reset`` takes.
         """
-        self._check()
-        return await search.find_by_time(self, publish_ms)
+        self._state.check()
+        return await search.find_by_time(self.entries, publish_ms)
 
     # Changes
 
     def trim_soon(self) -> None:
         """Trim in the background, once however often it is asked for."""
-        if self._trimming or self._ended or not self._cursors_known:
-            return
-        if len(self.line.ledgers) > 1:
-            self._trimming = True
-            self.tasks.spawn("trim", self._trim_quietly())
-        else:
-            self._sweep_soon()
-
-    async def _trim_quietly(self) -> None:
-        try:
-            await self.trim()
-        except (LedgerError, WorldError, ManagedLedgerError) as error:
-            log.warning("not trimmed log=%s error=%s", self.name, error)
-        finally:
-            self._trimming = False
+        self._trimmer.soon()
 
     async def trim(self) -> None:
         """Delete closed ledgers that every durable cursor consumed, by persisted state, and retention lets go."""
-        self._check()
-        try:
-            if self._cursors_known:
-                await self._list.trim(self._cursors.consumed, self.config, self._dropped)
-        except ManagedLedgerFencedError as error:
-            self.fenced(error)
-            raise
-        finally:
-            await self._list.sweep()
-
-    def _dropped(self, ledger_ids: list[int]) -> None:
-        """Ledgers went from the front of the line: nobody may read there any more, from this very moment."""
-        for ledger_id in ledger_ids:
-            self.reads.forget(ledger_id)
-        for cursor in list(self.cursors.values()):
-            cursor.trimmed()
-
-    def _sweep_soon(self) -> None:
-        if self._list.has_doomed and not self._ended:
-            self.tasks.spawn("sweep", self._list.sweep())
+        await self._trimmer.trim()
 
     async def update_config(self, config: LedgerConfig) -> None:
         """Use new limits and retention from now on; quorums from the next ledger on."""
-        self._check()
-        self.config = config
-        self._appender.configure(config)
+        self._state.check()
+        self._state.config = config
+        self._appender.configured()
         self.trim_soon()
 
     async def update_properties(self, changes: dict[str, str | None]) -> None:
         """Set properties, or remove those given None; durable before it returns."""
-        self._check()
-        try:
+        with self._tenure.owned():
             await self._list.update_properties(changes)
-        except ManagedLedgerFencedError as error:
-            self.fenced(error)
-            raise
 
     # The end
 
     def on_fenced(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` once when this object became useless because another owner took over."""
-        self._end_callbacks.append(callback)
+        self._tenure.on_fenced(callback)
+
+    def on_ended(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` once when this object ended, however."""
+        self._tenure.on_end(callback)
 
     async def close(self) -> None:
         """Persist cursors, close the ledger. Pending appends are waited for, queued ones fail. Safe to call twice."""
         if self._closing is None:
-            if self._ended:
+            if self._state.ended:
                 return
-            self._error = ManagedLedgerClosedError(f"{self.name} is closed")
-            self._appender.refuse(self._error)
+            self._tenure.close()
+            self._appender.refuse()
             self._closing = self._closer.spawn("close", self._close())
         await asyncio.shield(self._closing)
 
@@ -362,52 +293,23 @@ class ManagedLedger:
                 await cursor.close()
             except (LedgerError, WorldError, ManagedLedgerError) as error:
                 failures.append(error)
-        if self._error is not None:
-            self._end(LogStatus.CLOSED, self._error)
-        await self.tasks.close()
+        self._tenure.end()
+        await self._tasks.close()
         await self._list.sweep()
         if failures:
             log.warning("not closed cleanly log=%s error=%s", self.name, failures[0])
 
-    def proven(self) -> bool:
-        """Whether this process may confirm anything at this moment. When not, the topic may have another owner already:
-        it ends here as if fenced."""
-        store = self._store
-        if store.session_proven and store.session_id == self._session_id:
-            return True
-        self.fenced(
-            ManagedLedgerFencedError(f"the ownership of {self.name} is not proven any more")
-        )
-        return False
-
     def fenced(self, error: Exception) -> None:
-        """Another owner has the topic: stop acknowledging anything, for good (M15)."""
-        if self._ended:
-            return
-        log.warning("fenced log=%s reason=%s", self.name, error)
-        if not isinstance(error, ManagedLedgerFencedError):
-            error = ManagedLedgerFencedError(str(error))
-        self._error = error
-        self._end(LogStatus.FENCED, error)
-        for callback in self._end_callbacks:
-            callback()
+        """Another owner has the log: stop acknowledging anything, for good (M15)."""
+        self._tenure.fenced(error)
 
     def abandon(self) -> None:
         """Stop at once, as a crash would: nothing is written any more."""
-        if not self._ended:
-            self._error = ManagedLedgerClosedError(f"{self.name} is closed")
-            self._end(LogStatus.CLOSED, self._error)
+        self._tenure.end()
 
-    def _end(self, state: LogStatus, error: ManagedLedgerError) -> None:
-        self._ended = True
-        for cursor in self.cursors.values():
-            cursor.abandon(error)
-        self._appender.stop(state, error)
-        self.backlog.close()
-        self.tasks.cancel()
-        if self.when_ended is not None:
-            self.when_ended()
-
-    def _check(self) -> None:
-        if self._error is not None:
-            raise self._error
+    def _end(self) -> None:
+        assert self._state.error is not None
+        self._cursors.abandon(self._state.error)
+        self._appender.stop()
+        self.entries.backlog.close()
+        self._tasks.cancel()

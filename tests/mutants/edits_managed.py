@@ -212,16 +212,16 @@ EDITS = (
     Edit(
         "receipt-after-the-session-may-have-ended",
         "engine/managed/writing/appender.py::Appender.confirmed",
-        "if self._ended or not owner.proven():",
-        "if self._ended:",
+        "if self._state.ended or not self._tenure.proven():",
+        "if self._state.ended:",
         (
             "unit/broker/control/test_lapsed_ownership.py::test_no_receipt_leaves_after_the_session_may_have_ended",
         ),
     ),
     Edit(
         "acknowledgement-after-the-session-may-have-ended",
-        "engine/managed/cursors/cursor.py::Cursor.persisted",
-        "if not self._owner.proven():",
+        "engine/managed/cursors/persister.py::Persister.wait",
+        "if not self._tenure.proven():",
         "if False:",
         (
             "unit/managed/test_writes_under_way.py::test_an_acknowledgement_stored_after_the_session_ended_is_not_confirmed",

@@ -23,7 +23,8 @@ from engine.broker.topics.subscription import Subscription, SubscriptionHost
 from engine.managed.ack_state import AckState
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.positions import LedgerLine, LedgerSpan
-from engine.managed.reading.backlog import Backlog, BacklogCache
+from engine.managed.reading.backlog import BacklogCache
+from engine.managed.reading.entries import LogEntries
 from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import ManagedSettings
@@ -55,12 +56,16 @@ class Shelf:
     def __init__(self, tail_bytes: int = 1 << 20, ledger_entries: int = 8) -> None:
         self.line = LedgerLine()
         self.tail = EntryCache(tail_bytes).tail()
-        self.settings = ManagedSettings()
         self.clock = LoopClock()
         self.entropy = RandomEntropy()
-        self.tasks = TaskScope("shelf")
-        self.reads = cast(LedgerReads, self)
-        self.backlog = Backlog(self, BacklogCache(1 << 12))
+        self.entries = LogEntries(
+            self.line,
+            self.tail,
+            cast(LedgerReads, self),
+            BacklogCache(1 << 12),
+            TaskScope("shelf"),
+            ManagedSettings().read_ahead_bytes,
+        )
         self.places: list[Position] = []
         self._ledger_entries = ledger_entries
         self._runs: list[Slice] = []
@@ -93,15 +98,6 @@ class Shelf:
         counts = None if run.counts is None else run.counts[i : i + 1]
         return [Slice(entry, [0, len(entry)], len(entry), counts, run.ledger_id, run.first + i)]
 
-    def cursor_persisted(self, cursor: Cursor) -> None:
-        pass
-
-    def proven(self) -> bool:
-        return True
-
-    def fenced(self, error: Exception) -> None:
-        raise error
-
 
 class Reading:
     """A subscription over a shelf, and whoever reads it."""
@@ -111,7 +107,7 @@ class Reading:
     ) -> None:
         self.shelf = Shelf(tail_bytes, ledger_entries)
         self.settings = settings
-        self.cursor = Cursor(self.shelf, "s", AckState(), None, {})
+        self.cursor = Cursor("s", AckState(), self.shelf.entries, {}, None)
         topic = SimpleNamespace(
             name=TopicName.parse("persistent://public/default/shelf"),
             closing=False,

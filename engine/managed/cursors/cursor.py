@@ -4,13 +4,10 @@ Acknowledgements change ``AckState`` at once; ``persister`` makes them survive.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from engine.base.ids import Position
 from engine.managed.ack_state import AckState, bits_of, words_of
-from engine.managed.cursors.ack_snapshot import AckSnapshot
-from engine.managed.cursors.cursor_reader import CursorReader, ReadOwner
-from engine.managed.cursors.cursor_store import CursorStore
+from engine.managed.cursors.cursor_reader import CursorReader
 from engine.managed.cursors.persister import Persister
 from engine.managed.errors import (
     CursorMisuseError,
@@ -18,25 +15,10 @@ from engine.managed.errors import (
     ManagedLedgerClosedError,
     ManagedLedgerError,
 )
+from engine.managed.reading.entries import LogEntries
 from engine.managed.stats import CursorStats
 
 STATS_RANGES_MAX = 1000
-
-
-class CursorOwner(ReadOwner, Protocol):
-    """What a cursor needs of its managed ledger."""
-
-    def cursor_persisted(self, cursor: "Cursor") -> None:
-        """A cursor's persisted mark moved: ledgers may be trimmed."""
-        ...
-
-    def proven(self) -> bool:
-        """Whether anything may be confirmed now; ``fenced`` when not."""
-        ...
-
-    def fenced(self, error: Exception) -> None:
-        """Another owner has the topic."""
-        ...
 
 
 class Cursor(CursorReader):
@@ -50,26 +32,21 @@ class Cursor(CursorReader):
 
     def __init__(
         self,
-        owner: CursorOwner,
         name: str,
         acks: AckState,
-        store: CursorStore | None,
+        entries: LogEntries,
         properties: dict[str, int],
+        persister: Persister | None,
     ) -> None:
-        """``store`` is None for a cursor that is not durable."""
-        super().__init__(owner, name, acks)
-        self.durable = store is not None
-        self._owner = owner
-        self._store = store
-        self._properties = dict(properties)
-        if store is not None:
-            self._persister = Persister(
-                name, store, self._snapshot, acks.mark, owner, self._persisted, owner.fenced
-            )
+        """``persister``, over the same ``acks`` and ``properties``: None for a cursor that is not durable."""
+        super().__init__(name, acks, entries, persister)
+        self.durable = persister is not None
+        self._store = None if persister is None else persister.store
+        self._properties = properties
 
     @property
     def mark_delete(self) -> Position:
-        return self._owner.line.before(self._acks.mark)
+        return self._line.before(self._acks.mark)
 
     @property
     def mark(self) -> int:
@@ -79,7 +56,7 @@ class Cursor(CursorReader):
     @property
     def persisted_mark_delete(self) -> Position:
         """The mark-delete position that survives a crash now."""
-        return self._owner.line.before(self._stored_mark)
+        return self._line.before(self._stored_mark)
 
     @property
     def _stored_mark(self) -> int:
@@ -101,7 +78,7 @@ class Cursor(CursorReader):
 
     def acknowledge(self, positions: Sequence[Position]) -> None:
         """Acknowledge single entries; idempotent. Positions that do not exist (any more) are ignored."""
-        line, acks = self._owner.line, self._acks
+        line, acks = self._line, self._acks
         changed = False
         present = -1
         base = entries = start = stop = 0
@@ -121,7 +98,7 @@ class Cursor(CursorReader):
 
     def acknowledge_ranges(self, ranges: Iterable[tuple[int, int, int]]) -> None:
         """Acknowledge ``(ledger_id, first entry, last entry)``, inclusive; else as ``acknowledge``."""
-        line, acks = self._owner.line, self._acks
+        line, acks = self._line, self._acks
         changed = False
         for ledger_id, first, last in ranges:
             base = line.first_ordinal(ledger_id)
@@ -139,9 +116,9 @@ class Cursor(CursorReader):
 
         Narrows what was acknowledged before. True when the whole entry is acknowledged now.
         """
-        ordinal = self._owner.line.exact(*position)
+        ordinal = self._line.exact(*position)
         if ordinal < 0:
-            return position < self._owner.line.position(self._owner.line.base)
+            return position < self._line.position(self._line.base)
         if self._acks.acknowledge_batch(ordinal, bits_of(ack_set)):
             self._changed()
         return self._acks.is_acknowledged(ordinal)
@@ -151,7 +128,7 @@ class Cursor(CursorReader):
 
         Raises InvalidPositionError behind the last entry.
         """
-        line, acks = self._owner.line, self._acks
+        line, acks = self._line, self._acks
         stop = line.ordinal_after(position)
         if position > line.before(line.end):
             raise InvalidPositionError(
@@ -173,11 +150,11 @@ class Cursor(CursorReader):
 
     def ack_set(self, position: Position) -> list[int] | None:
         """Words of the partly acknowledged batch (bit set = not acknowledged), signed; None when nothing is."""
-        bits = self._acks.batches.get(self._owner.line.exact(*position))
+        bits = self._acks.batches.get(self._line.exact(*position))
         return None if bits is None else words_of(bits)
 
     def is_acknowledged(self, position: Position) -> bool:
-        line = self._owner.line
+        line = self._line
         ordinal = line.exact(*position)
         if ordinal < 0:
             return position < line.position(line.base)
@@ -190,8 +167,6 @@ class Cursor(CursorReader):
         """
         if self._persister is not None:
             await self._persister.wait(self._check)
-            if not self._owner.proven():
-                self._check()
 
     async def reset(self, position: Position) -> None:
         """Make ``position`` the next entry read and forget acknowledgements from it on; durable before it returns (M9).
@@ -201,7 +176,7 @@ class Cursor(CursorReader):
         EARLIEST and LATEST work; vanished or future positions go to the nearest valid one.
         """
         self._check()
-        line = self._owner.line
+        line = self._line
         ordinal = line.ordinal(position)
         self._acks.reset(ordinal)
         self._next = ordinal
@@ -212,12 +187,12 @@ class Cursor(CursorReader):
         """Acknowledge the first ``entries`` unacknowledged entries (not messages, as Pulsar); durable after."""
         self._check()
         if entries > 0:
-            await self._acknowledge_to(self._acks.nth_pending(entries, self._owner.line.end))
+            await self._acknowledge_to(self._acks.nth_pending(entries, self._line.end))
 
     async def clear(self) -> None:
         """Acknowledge everything; durable before it returns."""
         self._check()
-        await self._acknowledge_to(self._owner.line.end)
+        await self._acknowledge_to(self._line.end)
 
     def set_property(self, name: str, value: int | None) -> None:
         """Set (None: remove) a property; persisted like an acknowledgement."""
@@ -230,16 +205,16 @@ class Cursor(CursorReader):
     async def update_cursor_properties(self, properties: dict[str, str]) -> None:
         """Replace the subscription's properties; durable before it returns."""
         self._check()
-        if self._store is None:
+        if self._persister is None:
             raise CursorMisuseError(f"cursor {self.name} is not durable")
-        await self._store.write_properties(self._state(), properties)
+        await self._persister.store.write_properties(self._persister.snapshot(), properties)
 
     def backlog_entries(self) -> int:
         """Unacknowledged entries."""
-        return self._acks.backlog(self._owner.line.end)
+        return self._acks.backlog(self._line.end)
 
     def stats(self) -> CursorStats:
-        line, store, holes = self._owner.line, self._store, self._acks.holes
+        line, store, holes = self._line, self._store, self._acks.holes
         ranges: list[tuple[Position, Position]] = []
         for start, stop in holes:
             if len(ranges) == STATS_RANGES_MAX:
@@ -267,12 +242,6 @@ class Cursor(CursorReader):
             cursor_properties=self.cursor_properties,
         )
 
-    def _state(self) -> AckSnapshot:
-        return AckSnapshot.of(self._acks, self._owner.line, self._properties)
-
-    def _snapshot(self) -> tuple[AckSnapshot, int]:
-        return self._state(), self._acks.mark
-
     async def _acknowledge_to(self, stop: int) -> None:
         if self._acks.acknowledge(self._acks.mark, stop):
             self._changed()
@@ -282,15 +251,11 @@ class Cursor(CursorReader):
         if self._persister is not None:
             self._persister.changed()
 
-    def _persisted(self) -> None:
-        self._owner.cursor_persisted(self)
-        self._unblock()
-
     # For the managed ledger
 
     def trimmed(self) -> None:
         """Ledgers in front were deleted: what was in them counts as acknowledged (only other cursors kept it not)."""
-        if self._acks.acknowledge(self._acks.mark, self._owner.line.base):
+        if self._acks.acknowledge(self._acks.mark, self._line.base):
             self._changed()
 
     async def close(self) -> None:
@@ -302,9 +267,9 @@ class Cursor(CursorReader):
     async def delete(self) -> None:
         """Remove the stored state and stop. Raises ManagedLedgerFencedError and the store's errors: then it may be
         gone or not, and this object is of no more use."""
-        if self._store is not None and self._persister is not None:
+        if self._persister is not None:
             await self._persister.stop()  # a write that finds no node would look like another owner
-            await self._store.delete(self._state())
+            await self._persister.store.delete(self._persister.snapshot())
         self.abandon(ManagedLedgerClosedError(f"cursor {self.name} was deleted"))
 
     def abandon(self, error: ManagedLedgerError) -> None:

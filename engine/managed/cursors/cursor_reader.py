@@ -6,13 +6,9 @@ near what can be persisted.
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
-from engine.base.clock import Clock
-from engine.base.entropy import Entropy
 from engine.base.ids import Position
 from engine.base.slices import View
-from engine.base.tasks import TaskScope
 from engine.ledger.errors import NoSuchLedgerError
 from engine.managed.ack_state import AckState
 from engine.managed.cursors.persister import Persister
@@ -21,38 +17,27 @@ from engine.managed.errors import (
     ManagedLedgerClosedError,
     ManagedLedgerError,
 )
-from engine.managed.positions import LedgerLine
-from engine.managed.reading.backlog import Backlog
-from engine.managed.reading.entry_cache import TailCache
-from engine.managed.reading.reads import LedgerReads, Source, collect
+from engine.managed.reading.entries import LogEntries
+from engine.managed.reading.reads import Source, collect
 from engine.managed.reading.replay import replay
-from engine.managed.settings import ManagedSettings
 
 log = logging.getLogger(__name__)
-
-
-class ReadOwner(Protocol):
-    """What reading needs of the managed ledger."""
-
-    line: LedgerLine
-    reads: LedgerReads
-    tail: TailCache
-    backlog: Backlog
-    settings: ManagedSettings
-    clock: Clock
-    entropy: Entropy
-    tasks: TaskScope
 
 
 class CursorReader:
     """Base of ``Cursor``. ``_next``: ordinal from which on nothing was read; entries before it may be read again."""
 
-    def __init__(self, owner: ReadOwner, name: str, acks: AckState) -> None:
+    def __init__(
+        self, name: str, acks: AckState, entries: LogEntries, persister: Persister | None
+    ) -> None:
         self.name = name
         self.on_unblocked: Callable[[], None] | None = None
-        self._source = owner
         self._acks = acks
-        self._persister: Persister | None = None
+        self._entries = entries
+        self._line = entries.line
+        self._persister = persister
+        if persister is not None:
+            persister.on_stored(self._unblock)
         self._error: ManagedLedgerError | None = None
         self._next = acks.mark
         self._reading = False
@@ -61,7 +46,7 @@ class CursorReader:
 
     @property
     def read_position(self) -> Position:
-        return self._source.line.position(max(self._next, self._acks.mark))
+        return self._line.position(max(self._next, self._acks.mark))
 
     @property
     def blocked(self) -> str | None:
@@ -71,7 +56,7 @@ class CursorReader:
         """
         if self._persister is None or not self._persister.near_limit:
             return None
-        limit, size = self._source.settings.cursor_state_bytes_max, self._persister.state_bytes
+        limit, size = self._persister.limit_bytes, self._persister.state_bytes
         count = len(self._acks.holes)
         return f"{count} acknowledged ranges take {size} of {limit} bytes: acknowledge the oldest messages first"
 
@@ -111,11 +96,11 @@ class CursorReader:
         Does not move ``read_position``. Cancel-safe.
         """
         self._check()
-        return await replay(self._source, self._acks, positions)
+        return await replay(self._entries, self._acks, positions)
 
     def unacknowledged(self, first: Position, last: Position, count: int) -> list[Position]:
         """The first ``count`` unacknowledged entries from ``first`` to ``last``, both included."""
-        line = self._source.line
+        line = self._line
         found: list[Position] = []
         for start, stop in self._acks.pending(line.ordinal(first), line.ordinal_after(last)):
             stop = min(stop, start + count - len(found))
@@ -131,7 +116,7 @@ class CursorReader:
     def has_more(self) -> bool:
         """Whether an entry waits at or behind ``read_position``."""
         start = max(self._next, self._acks.mark)
-        return next(self._acks.pending(start, self._source.line.end), None) is not None
+        return next(self._acks.pending(start, self._line.end), None) is not None
 
     def _check(self) -> None:
         if self._error is not None:
@@ -141,8 +126,8 @@ class CursorReader:
         self, entries_max: int, bytes_max: int, extra: Source | None = None
     ) -> list[View] | None:
         """``extra``: what was just fetched for this cursor, in case it is in the backlog no more."""
-        owner, acks = self._source, self._acks
-        end = owner.line.end
+        entries, acks = self._entries, self._acks
+        end = self._line.end
         if self._persister is not None and self._persister.near_limit:
             end = min(end, acks.top)
             self._warn_blocked()
@@ -153,19 +138,19 @@ class CursorReader:
             self._next = end
             return []
         start = first[0]
-        if owner.tail.covers(start):
+        if entries.tail.covers(start):
             if self._behind:
                 self._leave_backlog()
-            views, self._next = collect(owner.tail, acks, start, end, entries_max, bytes_max)
+            views, self._next = collect(entries.tail, acks, start, end, entries_max, bytes_max)
             return views
-        source: Source = owner.backlog
+        source: Source = entries.backlog
         if not source.covers(start):
             if extra is None or not extra.covers(start):
                 return None
             source = extra
         views, self._next = collect(source, acks, start, end, entries_max, bytes_max)
         self._behind = True
-        owner.backlog.passed(self.name, self._next)
+        entries.backlog.passed(self.name, self._next)
         return views
 
     def _warn_blocked(self) -> None:
@@ -175,20 +160,19 @@ class CursorReader:
 
     def _leave_backlog(self) -> None:
         self._behind = False
-        self._source.backlog.left(self.name)
+        self._entries.backlog.left(self.name)
 
     async def _fetch(self, bytes_max: int) -> Source | None:
         """What follows from the first unacknowledged entry on. A rewind or reset meanwhile only makes it useless."""
-        owner = self._source
-        first = next(self._acks.pending(self._next, owner.line.end), None)
+        first = next(self._acks.pending(self._next, self._line.end), None)
         if first is None:
             return None
-        ledger, _ = owner.line.find(first[0])
+        ledger, _ = self._line.find(first[0])
         self._behind = True
         try:
-            return await owner.backlog.fetch(self.name, first[0], bytes_max)
+            return await self._entries.backlog.fetch(self.name, first[0], bytes_max)
         except NoSuchLedgerError:
-            if owner.line.first_ordinal(ledger.ledger_id) is None:
+            if self._line.first_ordinal(ledger.ledger_id) is None:
                 return None  # trimmed meanwhile: this cursor has moved on
             raise
         except ManagedLedgerClosedError:

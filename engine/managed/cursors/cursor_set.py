@@ -3,19 +3,19 @@
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from enum import Enum
-from typing import Protocol
 
 from engine.base.backoff import Backoff
 from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.tasks import TaskScope
-from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerError
 from engine.managed.ack_state import AckState
 from engine.managed.cursors.ack_snapshot import AckSnapshot
-from engine.managed.cursors.cursor import Cursor, CursorOwner
+from engine.managed.cursors.cursor import Cursor
 from engine.managed.cursors.cursor_store import CursorStore
+from engine.managed.cursors.persister import Persister
 from engine.managed.errors import (
     CursorNotFoundError,
     CursorUnreadableError,
@@ -24,12 +24,16 @@ from engine.managed.errors import (
     ManagedLedgerFencedError,
     StoredRecordError,
 )
-from engine.managed.settings import LedgerConfig
+from engine.managed.reading.entries import LogEntries
+from engine.managed.shared import Shared
+from engine.managed.state import LogState
 from engine.managed.stored.node import StoredNode
 from engine.managed.stored.removal import discard_cursor
+from engine.managed.tenure import Tenure
+from engine.managed.trimming import Trimmer
 from engine.managed.writing.rolling import LedgerList
 from engine.metadata import paths
-from engine.metadata.store import MetadataStore, NoNodeError
+from engine.metadata.store import NoNodeError
 
 log = logging.getLogger(__name__)
 
@@ -39,21 +43,6 @@ class InitialPosition(Enum):
 
     EARLIEST = "earliest"
     LATEST = "latest"
-
-
-class TopicOwner(CursorOwner, Protocol):
-    """What the cursors need of their managed ledger."""
-
-    name: str
-    config: LedgerConfig
-
-    def cursor_read(self, cursor: Cursor) -> None:
-        """An unread cursor was read: it is in ``by_name`` now."""
-        ...
-
-    def trim_soon(self) -> None:
-        """An unread cursor turned out to be gone: it holds nothing back any more."""
-        ...
 
 
 class CursorSet:
@@ -68,30 +57,41 @@ class CursorSet:
 
     def __init__(
         self,
-        owner: TopicOwner,
+        state: LogState,
+        tenure: Tenure,
         ledger_list: LedgerList,
-        store: MetadataStore,
-        ledgers: LedgerClient,
+        trimmer: Trimmer,
+        entries: LogEntries,
+        tasks: TaskScope,
+        shared: Shared,
     ) -> None:
         self.by_name: dict[str, Cursor] = {}
         self.unread: dict[str, str] = {}
         self._reading: dict[str, asyncio.Task[Cursor | Exception]] = {}
         self._discarding: dict[str, None] = {}
         self._reads_later = False
-        self._owner = owner
+        self._when_read: list[Callable[[Cursor], None]] = []
+        self._state = state
+        self._tenure = tenure
         self._list = ledger_list
-        self._store = store
-        self._ledgers = ledgers
+        self._trimmer = trimmer
+        self._entries = entries
+        self._tasks = tasks
+        self._shared = shared
         self._lock = asyncio.Lock()
+
+    def on_read(self, callback: Callable[[Cursor], None]) -> None:
+        """See ``ManagedLedger.on_cursor_read``."""
+        self._when_read.append(callback)
 
     async def load(self) -> None:
         """All stored ones, taken from their previous owner, some at a time."""
-        owner = self._owner
-        children = await self._store.children(paths.managed_ledger(owner.name))
+        path = paths.managed_ledger(self._state.name)
+        children = await self._shared.store.children(path)
         names = [paths.decode(child) for child in children]
         left = names[::-1]
-        scope = TaskScope(f"cursors of {owner.name}", lambda name, error: None)
-        count = min(len(names), owner.settings.cursor_loads_max)
+        scope = TaskScope(f"cursors of {self._state.name}", lambda name, error: None)
+        count = min(len(names), self._shared.settings.cursor_loads_max)
         workers = [scope.spawn(str(i), self._load_some(left)) for i in range(count)]
         try:
             if workers:
@@ -110,35 +110,35 @@ class CursorSet:
             try:
                 await self._load(name)
             except NoNodeError:
-                log.debug("cursor was gone log=%s cursor=%s", self._owner.name, name)
+                log.debug("cursor was gone log=%s cursor=%s", self._state.name, name)
             except CursorUnreadableError as error:
                 self.unread[name] = str(error)
-                log.warning("topic opens without a cursor log=%s: %s", self._owner.name, error)
+                log.warning("topic opens without a cursor log=%s: %s", self._state.name, error)
 
     def _lose(self, name: str, why: str) -> None:
         """Whether the cursor is stored is not known: it is to be read again, or found to be gone (M16)."""
         self.by_name.pop(name, None)
         self.unread[name] = why
-        log.warning("cursor is in doubt log=%s cursor=%s: %s", self._owner.name, name, why)
+        log.warning("cursor is in doubt log=%s cursor=%s: %s", self._state.name, name, why)
         self._read_soon()
 
     def _read_soon(self) -> None:
-        if self.unread and not self._reads_later and not self._owner.tasks.closed:
+        if self.unread and not self._reads_later and not self._tasks.closed:
             self._reads_later = True
-            self._owner.tasks.spawn("unread cursors", self._read_later())
+            self._tasks.spawn("unread cursors", self._read_later())
 
     async def _read_later(self) -> None:
         """Without the lock: nobody waits here for storage that he does not need."""
-        settings = self._owner.settings
+        settings = self._shared.settings
         backoff = Backoff(settings.retry_initial_s, settings.retry_max_s)
         try:
             while self.unread:
-                await asyncio.sleep(backoff.next_s(self._owner.entropy.random()))
+                await asyncio.sleep(backoff.next_s(self._shared.entropy.random()))
                 for name in list(self.unread):
                     if name not in self._discarding:
                         await self._look_again(name)
         except ManagedLedgerError as error:
-            self._owner.fenced(error)
+            self._tenure.fenced(error)
         finally:
             self._reads_later = False
 
@@ -148,17 +148,17 @@ class CursorSet:
         except NoNodeError:
             self._gone(name)
         except (CursorUnreadableError, WorldError) as error:
-            log.debug("still without a cursor log=%s: %s", self._owner.name, error)
+            log.debug("still without a cursor log=%s: %s", self._state.name, error)
 
     def _gone(self, name: str) -> None:
         if self.unread.pop(name, None) is not None:
-            self._owner.trim_soon()
+            self._trimmer.soon()
 
     async def _read_again(self, name: str) -> Cursor:
         """An unread cursor, read by one at a time however many want it. Cancel-safe."""
         reading = self._reading.get(name)
         if reading is None:
-            reading = self._owner.tasks.spawn(f"cursor {name}", self._try(name))
+            reading = self._tasks.spawn(f"cursor {name}", self._try(name))
             self._reading[name] = reading
             reading.add_done_callback(lambda _: self._reading.pop(name, None))
         found = await asyncio.shield(reading)
@@ -200,9 +200,10 @@ class CursorSet:
             elif initial is InitialPosition.LATEST:
                 initial = LATEST
             assert isinstance(initial, Position)
-            acks = AckState(self._owner.line.ordinal(initial))
+            acks = AckState(self._state.line.ordinal(initial))
             if not durable:
-                cursor = self.by_name[name] = Cursor(self._owner, name, acks, None, properties)
+                cursor = Cursor(name, acks, self._entries, dict(properties), None)
+                self.by_name[name] = cursor
                 return cursor
             return await self._make(name, acks, properties, cursor_properties)
 
@@ -214,8 +215,8 @@ class CursorSet:
         cursor_properties: dict[str, str],
     ) -> Cursor:
         store = self._cursor_store(name)
-        state = AckSnapshot.of(acks, self._owner.line, properties).state()
-        cursor = Cursor(self._owner, name, acks, store, properties)
+        state = AckSnapshot.of(acks, self._state.line, properties).state()
+        cursor = self._durable(name, acks, properties, store)
         self.by_name[name] = cursor  # from now on nothing is trimmed that it needs
         try:
             while not await store.create(state, cursor_properties):
@@ -224,15 +225,15 @@ class CursorSet:
                     cursor = await self._load(name)
                     break
             if not await self._list.still_ours():
-                raise ManagedLedgerFencedError(f"{self._owner.name} was opened by another owner")
+                raise ManagedLedgerFencedError(f"{self._state.name} was opened by another owner")
         except BaseException as error:
             self._lose(name, f"its creation is not confirmed: {_reason(error)}")
             raise
         return cursor
 
     async def _load(self, name: str) -> Cursor:
-        owner, store = self._owner, self._cursor_store(name)
-        limit_s = owner.settings.cursor_load_timeout_s
+        store = self._cursor_store(name)
+        limit_s = self._shared.settings.cursor_load_timeout_s
         try:
             async with asyncio.timeout(limit_s):
                 state = await store.take()
@@ -242,27 +243,39 @@ class CursorSet:
             ) from None
         except (LedgerError, StoredRecordError) as error:
             raise CursorUnreadableError(f"cursor {name} cannot be read: {error}") from error
-        cursor = Cursor(owner, name, state.acks(owner.line), store, state.properties)
+        acks = state.acks(self._state.line)
+        cursor = self._durable(name, acks, state.properties, store)
         self.by_name[name] = cursor
         if self.unread.pop(name, None) is not None:
-            owner.cursor_read(cursor)
+            for callback in self._when_read:
+                callback(cursor)
+        return cursor
+
+    def _durable(
+        self, name: str, acks: AckState, properties: dict[str, int], store: CursorStore
+    ) -> Cursor:
+        properties = dict(properties)
+        persister = Persister(
+            name, store, acks, self._state.line, properties,
+            self._tenure, self._tasks, self._shared.settings, self._shared.entropy,
+        )  # fmt: skip
+        cursor = Cursor(name, acks, self._entries, properties, persister)
+        persister.on_stored(lambda: self._trimmer.stored(cursor.trim_limit))
         return cursor
 
     def _cursor_store(self, name: str) -> CursorStore:
-        owner = self._owner
+        shared = self._shared
         return CursorStore(
             self._node(name),
-            self._ledgers,
-            owner.clock,
-            owner.settings,
-            lambda: owner.config,
+            shared.ledgers,
+            shared.clock,
+            shared.settings,
+            lambda: self._state.config,
             self._list.custom(name),
         )
 
     def _node(self, name: str) -> StoredNode:
-        owner = self._owner
-        path = paths.cursor(owner.name, name)
-        return StoredNode(self._store, path, owner.entropy, owner.settings)
+        return self._shared.node(paths.cursor(self._state.name, name))
 
     async def delete(self, name: str) -> None:
         """Delete a cursor with its state. Raises CursorNotFoundError.
@@ -280,12 +293,12 @@ class CursorSet:
 
     async def _delete(self, name: str) -> None:
         if name in self.unread:  # and stays so until it is gone: nothing may be trimmed before
-            await discard_cursor(self._node(name), self._ledgers, self._list.still_ours)
+            await discard_cursor(self._node(name), self._shared.ledgers, self._list.still_ours)
             self.unread.pop(name, None)
             return
         cursor = self.by_name.get(name)
         if cursor is None:
-            raise CursorNotFoundError(f"{self._owner.name} has no cursor {name}")
+            raise CursorNotFoundError(f"{self._state.name} has no cursor {name}")
         try:
             await cursor.delete()
         except BaseException as error:
@@ -294,10 +307,20 @@ class CursorSet:
             raise
         del self.by_name[name]
 
+    def trimmed(self) -> None:
+        """Ledgers in front were dropped."""
+        for cursor in list(self.by_name.values()):
+            cursor.trimmed()
+
+    def abandon(self, error: ManagedLedgerError) -> None:
+        """Stop all at once without writing anything more."""
+        for cursor in self.by_name.values():
+            cursor.abandon(error)
+
     def consumed(self) -> int | None:
         """Ordinal below which every durable cursor's persisted state needs nothing; None without durable cursors."""
         if self.unread:
-            return self._owner.line.base
+            return self._state.line.base
         limits = [one.trim_limit for one in self.by_name.values() if one.durable]
         return min(limits) if limits else None
 

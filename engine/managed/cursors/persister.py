@@ -8,13 +8,13 @@ reset is one more version; marks queued before it are part of what it replaces).
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Protocol
 
 from engine.base.backoff import Backoff
 from engine.base.entropy import Entropy
 from engine.base.errors import WorldError
 from engine.base.tasks import TaskScope
 from engine.ledger.errors import LedgerError
+from engine.managed.ack_state import AckState
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.cursors.cursor_store import CursorStore
 from engine.managed.errors import (
@@ -22,7 +22,9 @@ from engine.managed.errors import (
     ManagedLedgerClosedError,
     ManagedLedgerError,
 )
+from engine.managed.positions import LedgerLine
 from engine.managed.settings import ManagedSettings
+from engine.managed.tenure import Tenure
 
 log = logging.getLogger(__name__)
 
@@ -32,39 +34,35 @@ COST_SHARE = 20
 """A lazy write waits at least so many times as long as the last one took to encode: large states are written less."""
 
 
-class Surroundings(Protocol):
-    """What a persister needs of the managed ledger."""
-
-    settings: ManagedSettings
-    entropy: Entropy
-    tasks: TaskScope
-
-
 class Persister:
-    """``snapshot`` gives the state and its mark (ordinal) now; ``mark`` is that of the state that survives a crash.
-
-    ``on_stored`` is called after each write, ``on_fenced`` when another owner has the cursor.
-    """
+    """Makes the state of a durable cursor survive. ``mark``: ordinal of the mark-delete that survives a crash now."""
 
     def __init__(
         self,
         name: str,
         store: CursorStore,
-        snapshot: Callable[[], tuple[AckSnapshot, int]],
-        mark: int,
-        around: Surroundings,
-        on_stored: Callable[[], None],
-        on_fenced: Callable[[Exception], None],
+        acks: AckState,
+        line: LedgerLine,
+        properties: dict[str, int],
+        tenure: Tenure,
+        tasks: TaskScope,
+        settings: ManagedSettings,
+        entropy: Entropy,
     ) -> None:
-        self.mark = mark
+        """``acks`` and ``properties`` are the cursor's own, changed by it at any time."""
+        self.store = store
+        self.mark = acks.mark
         self.state_bytes = 0
         self.near_limit = False
         self._name = name
-        self._store = store
-        self._snapshot = snapshot
-        self._around = around
-        self._on_stored = on_stored
-        self._on_fenced = on_fenced
+        self._acks = acks
+        self._line = line
+        self._properties = properties
+        self._tenure = tenure
+        self._tasks = tasks
+        self._settings = settings
+        self._entropy = entropy
+        self._on_stored: list[Callable[[], None]] = []
         self._version = 0
         self._stored_version = 0
         self._due_s = float("-inf")
@@ -73,6 +71,19 @@ class Persister:
         self._timer: asyncio.TimerHandle | None = None
         self._ended = False
 
+    def on_stored(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` after each write. Must not raise."""
+        self._on_stored.append(callback)
+
+    @property
+    def limit_bytes(self) -> int:
+        """The largest state that can be stored."""
+        return self._settings.cursor_state_bytes_max
+
+    def snapshot(self) -> AckSnapshot:
+        """The state now."""
+        return AckSnapshot.of(self._acks, self._line, self._properties)
+
     def changed(self) -> None:
         """The state is another now."""
         self._version += 1
@@ -80,22 +91,24 @@ class Persister:
             self._schedule()
 
     async def wait(self, check: Callable[[], None]) -> None:
-        """Return when the state of now survives a crash; ``check`` raises when it never will. Cancel-safe."""
-        if self._stored_version >= self._version:
-            return
-        check()
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append((self._version, waiter))
-        self._start()
-        await waiter
+        """Return when the state of now survives a crash and that may be told; ``check`` raises when it never will.
+        Cancel-safe."""
+        if self._stored_version < self._version:
+            check()
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append((self._version, waiter))
+            self._start()
+            await waiter
+        if not self._tenure.proven():
+            check()
 
     async def close(self) -> None:
         """Write the last state where it stays. Raises what forbids it, stopped all the same."""
         await self.stop()
-        state, self.mark = self._snapshot()
+        state, self.mark = self.snapshot(), self._acks.mark
         try:
             changed = self._version > self._stored_version
-            await self._store.close(state, state.encode(), changed)
+            await self.store.close(state, state.encode(), changed)
         except BaseException:
             closed = ManagedLedgerClosedError(f"cursor {self._name} was not persisted")
             self.abandon(closed)
@@ -112,7 +125,7 @@ class Persister:
         """Stop at once without writing anything more."""
         self._stop()
         self._fail(error)
-        self._store.abandon()
+        self.store.abandon()
 
     def _stop(self) -> None:
         self._ended = True
@@ -125,7 +138,7 @@ class Persister:
     @property
     def _over(self) -> bool:
         """No write begins any more: this ended, or the topic did."""
-        return self._ended or self._around.tasks.closed
+        return self._ended or self._tasks.closed
 
     def _schedule(self) -> None:
         if not self._over:
@@ -137,11 +150,11 @@ class Persister:
             self._timer.cancel()
             self._timer = None
         if self._flush is None and not self._over:
-            self._flush = self._around.tasks.spawn(f"cursor {self._name}", self._run())
+            self._flush = self._tasks.spawn(f"cursor {self._name}", self._run())
 
     async def _run(self) -> None:
         """Write the newest state until nobody waits for a newer one; failures of the world are tried again."""
-        settings = self._around.settings
+        settings = self._settings
         backoff = Backoff(settings.retry_initial_s, settings.retry_max_s)
         warned = False
         try:
@@ -152,7 +165,7 @@ class Persister:
                     if not warned:
                         warned = True
                         log.warning("cursor is not persisted name=%s error=%s", self._name, error)
-                    await asyncio.sleep(backoff.next_s(self._around.entropy.random()))
+                    await asyncio.sleep(backoff.next_s(self._entropy.random()))
                     continue
                 except CursorStateTooLargeError as error:
                     self._fail(error)
@@ -160,17 +173,17 @@ class Persister:
                     break
         except ManagedLedgerError as error:
             self._fail(error)
-            self._on_fenced(error)
+            self._tenure.fenced(error)
         finally:
             self._flush = None
             if self._version > self._stored_version:
                 self._schedule()
 
     async def _write(self) -> None:
-        settings = self._around.settings
+        settings = self._settings
         version = self._version
         began_s = asyncio.get_running_loop().time()
-        state, mark = self._snapshot()
+        state, mark = self.snapshot(), self._acks.mark
         payload, cost_s = await _encoded(state)
         self.state_bytes = len(payload)
         limit = settings.cursor_state_bytes_max
@@ -179,10 +192,11 @@ class Persister:
         if len(payload) > limit:  # M6: kept, not shortened; ``Cursor.blocked`` pauses dispatch
             text = f"acknowledgements take {len(payload)} bytes, at most {limit} can be stored"
             raise CursorStateTooLargeError(f"cursor {self._name}: {text}")
-        await self._store.write(state, payload)
+        await self.store.write(state, payload)
         self.mark = mark
         self._stored(version)
-        self._on_stored()
+        for callback in self._on_stored:
+            callback()
 
     def _stored(self, version: int) -> None:
         self._stored_version = version

@@ -9,7 +9,6 @@ the tail cache.
 import asyncio
 from bisect import bisect_right
 from collections import OrderedDict
-from typing import Protocol
 
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
@@ -17,7 +16,6 @@ from engine.managed.errors import ManagedLedgerClosedError
 from engine.managed.positions import LedgerLine
 from engine.managed.reading.entry_cache import TailCache
 from engine.managed.reading.reads import LedgerReads
-from engine.managed.settings import ManagedSettings
 
 
 class BacklogSegment:
@@ -74,16 +72,6 @@ class BacklogCache:
         self.bytes -= segment.held
 
 
-class BacklogOwner(Protocol):
-    """What the backlog needs of its managed ledger."""
-
-    line: LedgerLine
-    tail: TailCache
-    reads: LedgerReads
-    settings: ManagedSettings
-    tasks: TaskScope
-
-
 class _Fetch:
     """Segment from ``start`` on being read; ``limit`` guesses its end."""
 
@@ -100,9 +88,22 @@ class _Fetch:
 class Backlog:
     """The segments of one topic: disjoint, by ordinal. A ``Source`` for ``collect``."""
 
-    def __init__(self, owner: BacklogOwner, cache: BacklogCache) -> None:
-        self._owner = owner
+    def __init__(
+        self,
+        line: LedgerLine,
+        tail: TailCache,
+        reads: LedgerReads,
+        cache: BacklogCache,
+        tasks: TaskScope,
+        read_bytes: int,
+    ) -> None:
+        """``read_bytes``: what one read asks the bookies for, at least."""
+        self._line = line
+        self._tail = tail
+        self._reads = reads
         self._cache = cache
+        self._tasks = tasks
+        self._read_bytes = read_bytes
         self._starts: list[int] = []
         self._segments: list[BacklogSegment] = []
         self._fetches: list[_Fetch] = []
@@ -174,10 +175,9 @@ class Backlog:
         self._readers.clear()
 
     def _read_ahead(self, start: int) -> None:
-        owner = self._owner
-        if start >= owner.line.end or owner.tail.covers(start) or owner.tasks.closed:
+        if start >= self._line.end or self._tail.covers(start) or self._tasks.closed:
             return
-        size = owner.settings.read_ahead_bytes
+        size = self._read_bytes
         if self._fetching(start) is None and not self.covers(start) and self._cache.fits(size):
             self._begin(start, size)
 
@@ -189,10 +189,9 @@ class Backlog:
 
     def _begin(self, start: int, bytes_wanted: int) -> _Fetch:
         """Start to read from ``start`` on, up to where other segments, fetches or the tail begin."""
-        owner = self._owner
-        size = owner.settings.read_ahead_bytes
+        size = self._read_bytes
         size = max(bytes_wanted, size) if self._cache.fits(size) else bytes_wanted
-        stop = min(owner.line.end, max(owner.tail.first, start + 1))
+        stop = min(self._line.end, max(self._tail.first, start + 1))
         i = bisect_right(self._starts, start)
         if i < len(self._starts):
             stop = min(stop, self._starts[i])
@@ -201,7 +200,7 @@ class Backlog:
                 stop = min(stop, other.start)
         fetch = _Fetch(start, min(stop, start + self._count_guess))
         self._fetches.append(fetch)
-        fetch.task = owner.tasks.spawn(f"read {start}", self._read(fetch, stop, size))
+        fetch.task = self._tasks.spawn(f"read {start}", self._read(fetch, stop, size))
         return fetch
 
     async def _read(self, fetch: _Fetch, stop: int, size: int) -> None:
@@ -209,9 +208,7 @@ class Backlog:
         cache = self._cache
         cache.fetching_bytes += size
         try:
-            segment = BacklogSegment(
-                fetch.start, await self._owner.reads.fetch(fetch.start, stop, size)
-            )
+            segment = BacklogSegment(fetch.start, await self._reads.fetch(fetch.start, stop, size))
         except Exception as error:
             fetch.error = error
             return
@@ -221,7 +218,7 @@ class Backlog:
         fetch.segment = segment
         self._count_guess = segment.stop - segment.start
         i = bisect_right(self._starts, segment.start)
-        if not self.covers(segment.start) and not self._owner.tasks.closed:
+        if not self.covers(segment.start) and not self._tasks.closed:
             self._starts.insert(i, segment.start)
             self._segments.insert(i, segment)
             cache.hold(segment, self)

@@ -26,8 +26,8 @@ class EntryCache:
         self.evicted_bytes = 0
         self._low = int(bytes_max * LOW)
         self._buffers: dict[int, int] = {}  # id of a live buffer -> slices in it
-        # One item per slice, oldest first; the nth item of a tail stands for its nth slice. No slices here: those of
-        # a closed topic would live on until their turn came.
+        # One item per slice, oldest first; the nth item of a tail stands for its nth slice, after those that are stale.
+        # No slices here: those of a cleared tail would live on until their turn came.
         self._ages: deque[TailCache] = deque()
 
     def tail(self) -> "TailCache":
@@ -62,7 +62,8 @@ class EntryCache:
         copied: list[TailCache] = []
         while self.bytes > self._low and ages:
             tail = ages.popleft()
-            if tail.closed:
+            if tail.stale:
+                tail.stale -= 1
                 continue
             run = tail.oldest()
             if run.size * PIN_RATIO <= len(run.buf) and self._buffers[id(run.buf)] == 1:
@@ -83,7 +84,7 @@ class EntryCache:
 class TailCache:
     """Slices of one topic, contiguous, by ordinal; the oldest go when the broker's budget says so."""
 
-    __slots__ = ("_cache", "_copies", "_head", "_runs", "_starts", "closed", "size")
+    __slots__ = ("_cache", "_copies", "_head", "_runs", "_starts", "size", "stale")
 
     def __init__(self, cache: EntryCache) -> None:
         self._cache = cache
@@ -94,7 +95,7 @@ class TailCache:
             0  # slices at the head that the present eviction copied out: passed over until it ends
         )
         self.size = 0
-        self.closed = False
+        self.stale = 0  # items of the age order that stand for slices of before the last ``clear``
 
     def append(self, start: int, run: Slice) -> None:
         """``run`` begins at ordinal ``start``, directly behind the last one."""
@@ -127,8 +128,9 @@ class TailCache:
             i += 1
         return found
 
-    def close(self) -> None:
-        """Drop everything for good: the topic is closed, or entries that were appended will never be confirmed."""
+    def clear(self) -> None:
+        """Drop everything: the log ended, or entries that were appended will never be confirmed."""
+        self.stale += len(self._runs) - self._head
         for run in self._runs[self._head :]:
             assert run is not None
             self._cache.release(run)
@@ -136,7 +138,6 @@ class TailCache:
         self._starts.clear()
         self._head = 0
         self.size = 0
-        self.closed = True
 
     # For the eviction
 

@@ -1,33 +1,18 @@
 """Reading chosen entries of a cursor again, neighbours together."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from engine.base.ids import Position
 from engine.base.slices import Slice, View
 from engine.ledger.errors import NoSuchLedgerError
 from engine.managed.ack_state import AckState
-from engine.managed.positions import LedgerLine
-from engine.managed.reading.backlog import Backlog
-from engine.managed.reading.entry_cache import TailCache
-from engine.managed.reading.reads import LedgerReads
-from engine.managed.settings import ManagedSettings
+from engine.managed.reading.entries import LogEntries
 
 REPLAY_SPAN = 256
 """Replayed entries of one ledger within so many ids are read at once."""
 
 
-class Replayable(Protocol):
-    """Where entries come from: a managed ledger."""
-
-    line: LedgerLine
-    reads: LedgerReads
-    tail: TailCache
-    backlog: Backlog
-    settings: ManagedSettings
-
-
-async def replay(source: Replayable, acks: AckState, positions: Sequence[Position]) -> list[View]:
+async def replay(source: LogEntries, acks: AckState, positions: Sequence[Position]) -> list[View]:
     """See ``Cursor.replay``."""
     line = source.line
     wanted = sorted({line.exact(*position) for position in positions})
@@ -44,7 +29,7 @@ async def replay(source: Replayable, acks: AckState, positions: Sequence[Positio
 
 
 async def _from(
-    source: Replayable, acks: AckState, wanted: list[int], i: int
+    source: LogEntries, acks: AckState, wanted: list[int], i: int
 ) -> tuple[list[View], int]:
     """Entry ``wanted[i]`` with as many of the following as one read gives; views, and the index to go on from."""
     line = source.line
@@ -59,7 +44,7 @@ async def _from(
     while last + 1 < len(wanted) and wanted[last + 1] < min(stop, start + REPLAY_SPAN):
         last += 1
     try:
-        read = await source.reads.fetch(start, wanted[last] + 1, source.settings.read_ahead_bytes)
+        read = await source.reads.fetch(start, wanted[last] + 1, source.read_bytes)
     except NoSuchLedgerError:
         if line.first_ordinal(ledger.ledger_id) is None:
             return [], i + 1

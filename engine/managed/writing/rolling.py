@@ -27,8 +27,8 @@ from engine.managed.errors import (
     LedgerIdReusedError,
     ManagedLedgerFencedError,
 )
-from engine.managed.positions import LedgerLine, LedgerSpan
-from engine.managed.settings import LedgerConfig
+from engine.managed.positions import LedgerSpan
+from engine.managed.state import LogState
 from engine.managed.stored.node import StoredNode
 from engine.managed.stored.records import OWN_PREFIX, LogRecord
 from engine.managed.writing.lifecycle import trimmable
@@ -48,17 +48,15 @@ class LedgerList:
 
     def __init__(
         self,
-        name: str,
+        state: LogState,
         node: StoredNode,
         record: LogRecord,
-        line: LedgerLine,
         ledgers: LedgerClient,
         clock: Clock,
     ) -> None:
-        self.line = line
-        self.terminated = record.terminated
-        self.properties = record.properties
+        self.line = line = state.line
         self.created_ms = 0
+        self._state = state
         self._extra = record.extra
         self._highest = max((one.ledger_id for one in line.ledgers), default=-1)
         self._node = node
@@ -71,7 +69,7 @@ class LedgerList:
         self._custom = {
             "application": b"pulsar",
             "component": b"managed-ledger",
-            "pulsar/managed-ledger": name.encode(),
+            "pulsar/managed-ledger": state.name.encode(),
         }
 
     def custom(self, cursor: str) -> dict[str, bytes]:
@@ -104,13 +102,12 @@ class LedgerList:
                 return
             self._drop_empty()
 
-    async def follow(
-        self, old: LedgerWriter | None, config: LedgerConfig, listener: WriterListener
-    ) -> LedgerWriter:
+    async def follow(self, old: LedgerWriter | None, listener: WriterListener) -> LedgerWriter:
         """Close ``old`` and give the next ledger. When it fails after the close, call again with the same ``old``."""
         async with self._lock:
             if old is not None:
                 await self._settle(old)
+            config = self._state.config
             writer = await self._ledgers.create(
                 config.ensemble,
                 config.write_quorum,
@@ -169,19 +166,18 @@ class LedgerList:
     async def seal(self, old: LedgerWriter | None) -> Position:
         """Close ``old`` and mark the topic as terminated at its last entry, which is returned."""
         async with self._lock:
-            if self.terminated is not None:
-                return self.terminated
+            if self._state.terminated is not None:
+                return self._state.terminated
             if old is not None:
                 await self._settle(old)
             position = self.line.before(self.line.end)
             await self._write(self.line.ledgers, terminated=position)
-            self.terminated = position
+            self._state.terminated = position
             return position
 
     async def trim(
         self,
         consumed: Callable[[], int | None],
-        config: LedgerConfig,
         dropped: Callable[[list[int]], None],
     ) -> None:
         """Take consumed ledgers off line and list; ``sweep`` deletes them then. ``consumed``: see ``trimmable`` (M8).
@@ -191,7 +187,7 @@ class LedgerList:
         """
         async with self._lock:
             line, now_ms = self.line, self._clock.wall_ms()
-            count = trimmable(line.ledgers, line.base, consumed(), now_ms, config)
+            count = trimmable(line.ledgers, line.base, consumed(), now_ms, self._state.config)
             if not count:
                 return
             gone = [one.ledger_id for one in line.drop_first(count)]
@@ -205,10 +201,10 @@ class LedgerList:
             if key.startswith(OWN_PREFIX):
                 raise InvalidPropertyError(f"property names with {OWN_PREFIX} are reserved: {key}")
         async with self._lock:
-            merged = {**self.properties, **changes}
+            merged = {**self._state.properties, **changes}
             properties = {key: value for key, value in merged.items() if value is not None}
             await self._write(self.line.ledgers, properties=properties)
-            self.properties = properties
+            self._state.properties = properties
 
     async def still_ours(self) -> bool:
         """Whether nobody else has changed the list until now."""
@@ -228,10 +224,10 @@ class LedgerList:
         terminated: Position | None = None,
         properties: dict[str, str] | None = None,
     ) -> None:
-        properties = self.properties if properties is None else properties
+        properties = self._state.properties if properties is None else properties
         dropped, self._dropped = self._dropped, []
         doomed = [*self._doomed, *dropped]
-        sealed = terminated or self.terminated
+        sealed = terminated or self._state.terminated
         record = LogRecord(ledgers, sealed, properties, self._extra, doomed)
         try:
             await self._node.write(record.encode())

@@ -15,7 +15,6 @@ from engine.ledger.writing.writer import LedgerWriter
 from engine.managed.cursors.cursor_set import CursorSet
 from engine.managed.errors import CursorNotFoundError
 from engine.managed.factory import ManagedLedgerFactory
-from engine.managed.stored.node import StoredNode
 from engine.managed.stored.records import LogRecord
 from engine.managed.writing.appender import Appender
 from engine.metadata import paths
@@ -64,7 +63,7 @@ def trimmed_before_cursors_are_known() -> Patches:
     real = CursorSet.load
 
     async def load(self: Any) -> None:
-        self._owner._cursors_known = True
+        self._trimmer.begin(self.consumed, self.trimmed)
         await real(self)
 
     return [(CursorSet, "load", load)]
@@ -163,7 +162,7 @@ def deleted_topic_leaks_its_ledgers() -> Patches:
         ledger = self._open.get(name)
         if ledger is not None:
             await ledger.close()
-        node = StoredNode(self._store, paths.managed_ledger(name), self._entropy, self.settings)
+        node = self._shared.node(paths.managed_ledger(name))
         record = LogRecord.decode(await node.read())
         await self._remove_cursors(node)
         await node.delete()

@@ -8,6 +8,7 @@ from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.broker.topics.publish import Publish
 from engine.managed.cursors.cursor import Cursor
+from engine.managed.cursors.persister import Persister
 from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.stored.node import StoredNode
 from engine.managed.writing.appender import Appender
@@ -61,13 +62,13 @@ def ack_confirmed_before_persisted() -> Patches:
 
 def mark_delete_before_acks() -> Patches:
     """A cursor's mark-delete is stored ahead of its acknowledgements: at the highest instead of the lowest hole."""
-    real = Cursor._state
+    real = Persister.snapshot
 
-    def state(self: Cursor) -> Any:
+    def snapshot(self: Persister) -> Any:
         found = real(self)
         return replace(found, mark_delete=found.last) if found.last is not None else found
 
-    return [(Cursor, "_state", state)]
+    return [(Persister, "snapshot", snapshot)]
 
 
 def trimmed_by_the_unpersisted_mark() -> Patches:
@@ -81,7 +82,7 @@ def reset_answered_before_durable() -> Patches:
     """A cursor that was set back is confirmed while its stored state is still ahead."""
 
     async def reset(self: Cursor, position: Position) -> None:
-        ordinal = self._owner.line.ordinal(position)
+        ordinal = self._line.ordinal(position)
         self._acks.reset(ordinal)
         self._next = ordinal
         self._changed()
@@ -97,17 +98,15 @@ def unconfirmed_entries_delivered() -> Patches:
         before = self.appends.sent_entries
         real(self, run, sink)
         if self.appends.sent_entries > before:
-            self._owner.line.grow(run.count, run.size)
-            for callback in self.callbacks:
-                callback()
+            self._line.grow(run.count, run.size)
+            self._tell_readers()
 
     def confirmed(self: Appender, below: int) -> None:
-        if self._ended or not self._owner.proven():
+        if self._state.ended or not self._tenure.proven():
             return
         for run, sink, start, stop in self.appends.confirmed(below):
             sink.appended(run, start, stop)
-        for callback in self.callbacks:
-            callback()
+        self._tell_readers()
 
     return [(Appender, "append", append), (Appender, "confirmed", confirmed)]
 

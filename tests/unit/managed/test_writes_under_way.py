@@ -110,7 +110,7 @@ async def test_an_acknowledgement_stored_after_the_session_ended_is_not_confirme
     cursor.acknowledge(places)
     confirming = asyncio.get_running_loop().create_task(cursor.persisted())
     await gate.entered(1)
-    ledger._session_id = -1  # as if the session in which the topic was opened were over
+    ledger._tenure._session_id = -1  # as if the session in which the topic was opened were over
     gate.waiting[0].set_result(None)
     with pytest.raises(ManagedLedgerFencedError):
         await confirming

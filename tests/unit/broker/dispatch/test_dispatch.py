@@ -30,6 +30,14 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
         yield made
 
 
+@pytest.fixture
+async def narrow(tmp_path: Path) -> AsyncIterator[Bench]:
+    """Few acknowledged ranges fit into what a cursor can store."""
+    settings = ManagedSettings(cursor_state_bytes_max=400, cursor_persist_interval_s=0.01)
+    async with opened(tmp_path, settings=settings) as found:
+        yield found
+
+
 async def test_an_append_wakes_a_waiting_consumer_without_a_timer(bench: Bench) -> None:
     _, client = await bench.join(SubscriptionType.EXCLUSIVE)
     assert bench.subscription.state.paused_for == "append"
@@ -298,24 +306,21 @@ async def test_shared_under_random_comings_and_goings_delivers_all_and_never_twi
 
 
 async def test_too_scattered_acknowledgements_pause_what_is_new_and_not_what_is_missing(
-    bench: Bench,
+    narrow: Bench,
 ) -> None:
-    bench.topic.log.settings = ManagedSettings(
-        cursor_state_bytes_max=400, cursor_persist_interval_s=0.01
-    )
-    first, holding = await bench.join(SubscriptionType.SHARED)
-    await bench.publish(100)
-    bench.subscription.acknowledge(first, holding.received[1::2])
-    await until(lambda: bench.subscription.cursor.blocked)
-    await bench.publish(3)
+    first, holding = await narrow.join(SubscriptionType.SHARED)
+    await narrow.publish(100)
+    narrow.subscription.acknowledge(first, holding.received[1::2])
+    await until(lambda: narrow.subscription.cursor.blocked)
+    await narrow.publish(3)
     assert len(holding.received) == 100
-    assert bench.subscription.state.paused_for == "acks"
-    bench.subscription.detach(first)  # the one that could have acknowledged the rest is gone
-    other, client = await bench.join(SubscriptionType.SHARED, name="other")
+    assert narrow.subscription.state.paused_for == "acks"
+    narrow.subscription.detach(first)  # the one that could have acknowledged the rest is gone
+    other, client = await narrow.join(SubscriptionType.SHARED, name="other")
     await _received(client, 50)
     assert client.received == holding.received[::2]
-    assert bench.subscription.state.paused_for == "acks"
-    bench.subscription.acknowledge(other, client.received[:49])
+    assert narrow.subscription.state.paused_for == "acks"
+    narrow.subscription.acknowledge(other, client.received[:49])
     await _received(client, 53)
-    assert bench.subscription.cursor.blocked is None
-    assert bench.subscription.state.paused_for == "append"
+    assert narrow.subscription.cursor.blocked is None
+    assert narrow.subscription.state.paused_for == "append"

@@ -44,7 +44,7 @@ async def cold(brokers: Brokers, settings: ManagedSettings) -> tuple[ManagedLedg
     ledger = await brokers.broker(settings).open(NAME, rolling(90))
     cursors = [await ledger.open_cursor(f"c{i}", FIRST) for i in range(10)]
     await publish(ledger, 0, COUNT, batch=10)
-    assert ledger.tail.first > ledger.line.base + COUNT // 2
+    assert ledger.entries.tail.first > ledger.line.base + COUNT // 2
     return ledger, cursors
 
 
@@ -61,7 +61,7 @@ async def test_ten_cursors_at_one_place_read_storage_once(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, cursors = await cold(brokers, small(100))
-    asked = Asked(ledger.reads, monkeypatch)
+    asked = Asked(ledger.entries.reads, monkeypatch)
     found = await asyncio.gather(*(drain(cursor, 7) for cursor in cursors))
     assert found == [numbered(0, COUNT)] * 10
     assert asked.entries <= COUNT
@@ -72,7 +72,7 @@ async def test_the_next_range_is_fetched_while_one_is_being_sent(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, cursors = await cold(brokers, small(200))
-    asked = Asked(ledger.reads, monkeypatch)
+    asked = Asked(ledger.entries.reads, monkeypatch)
     seen = texts(await cursors[0].read(5, 1000))
     while len(asked.ranges) < 2:
         await asyncio.sleep(0)
@@ -92,32 +92,32 @@ async def test_read_ahead_stays_within_the_budget_and_out_of_the_tail(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, cursors = await cold(brokers, small(100, total=50_000))
-    cache = ledger.backlog._cache
-    before = ledger.tail.first
+    cache = ledger.entries.backlog._cache
+    before = ledger.entries.tail.first
     await asyncio.gather(*(drain(cursor, 20 + i) for i, cursor in enumerate(cursors)))
     assert cache.bytes <= cache.bytes_max
     assert cache.fetching_bytes == 0
-    assert ledger.tail.first == before
+    assert ledger.entries.tail.first == before
     ledger.abandon()
     assert cache.bytes == 0
 
 
 async def test_what_is_read_by_all_is_let_go_at_once(brokers: Brokers) -> None:
     ledger, cursors = await cold(brokers, small(100))
-    cache = ledger.backlog._cache
+    cache = ledger.entries.backlog._cache
     peak = 0
     while views := await cursors[0].read(10, 1000):
         assert texts(views)
-        peak = max(peak, len(ledger.backlog._segments))
+        peak = max(peak, len(ledger.entries.backlog._segments))
     assert peak <= 3
-    assert (cache.bytes, ledger.backlog._segments) == (0, [])
+    assert (cache.bytes, ledger.entries.backlog._segments) == (0, [])
 
 
 async def test_a_failing_read_is_told_and_the_next_one_goes_on(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, cursors = await cold(brokers, small(100))
-    asked = Asked(ledger.reads, monkeypatch)
+    asked = Asked(ledger.entries.reads, monkeypatch)
     asked.failing = True
     failures = await asyncio.gather(
         *(cursor.read(5, 1000) for cursor in cursors), return_exceptions=True
@@ -144,7 +144,7 @@ async def test_redelivered_entries_come_from_what_was_read_ahead(
 ) -> None:
     ledger, cursors = await cold(brokers, small(200))
     first = texts(await cursors[0].read(4, 1000))
-    asked = Asked(ledger.reads, monkeypatch)
+    asked = Asked(ledger.entries.reads, monkeypatch)
     again = await cursors[0].replay([ledger.line.position(x) for x in (3, 1, 2)])
     assert texts(again) == first[1:4]
     assert all(start > 3 for start, _ in asked.ranges)

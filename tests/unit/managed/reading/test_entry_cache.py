@@ -35,7 +35,7 @@ def test_shared_buffers_are_charged_once() -> None:
     tail.append(2, run_in(buf, 100, [10]))
     assert cache.bytes == 300
     assert [(base, run.count) for base, run in tail.runs(1, 3)] == [(0, 2), (2, 1)]
-    tail.close()
+    tail.clear()
     assert cache.bytes == 0
 
 
@@ -72,22 +72,25 @@ def test_an_entry_larger_than_everything_is_not_kept() -> None:
     assert not tail.covers(0)
 
 
-def test_a_closed_topic_leaves_nothing() -> None:
+def test_a_cleared_tail_leaves_nothing_and_goes_on() -> None:
     cache = EntryCache(1000)
     one, two = cache.tail(), cache.tail()
     for i in range(3):
         one.append(i, run_in(bytes(200), 0, [200]))
-    one.close()
+    one.clear()
     assert cache.bytes == 0
-    for i in range(6):
+    one.append(3, run_in(bytes(200), 0, [200]))
+    for i in range(4):
         two.append(i, run_in(bytes(200), 0, [200]))
-    assert cache.bytes <= 1000
-    assert two.covers(5)
+    assert one.covers(3)  # as old as it is, not as those before it
+    two.append(4, run_in(bytes(200), 0, [200]))
+    assert not one.covers(3)
+    assert two.covers(4)
 
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 2), st.integers(1, 300), st.booleans(), st.integers(1, 3)),
+        st.tuples(st.integers(0, 2), st.integers(0, 300), st.booleans(), st.integers(1, 3)),
         max_size=60,
     )
 )
@@ -99,6 +102,10 @@ def test_budget_and_contiguity_hold_whatever_comes(
     ends = [0, 0, 0]
     buf = bytes(400)
     for which, size, shared, count in work:
+        if not size:
+            tails[which].clear()
+            held(cache, tails, max(ends))
+            continue
         if not shared:
             buf = bytes(400)
         sizes = [max(size // count, 1)] * count
@@ -113,3 +120,6 @@ def test_budget_and_contiguity_hold_whatever_comes(
                 assert at is None or base == at
                 at = base + run.count
             assert at in (None, end)
+    for tail in tails:
+        tail.clear()
+    assert cache.bytes == 0

@@ -1,0 +1,42 @@
+"""Where the entries of a log come from: the tail cache, what lagging cursors share of the backlog, the bookies."""
+
+from engine.base.slices import Slice
+from engine.base.tasks import TaskScope
+from engine.managed.positions import LedgerLine
+from engine.managed.reading.backlog import Backlog, BacklogCache
+from engine.managed.reading.entry_cache import TailCache
+from engine.managed.reading.reads import LedgerReads
+
+
+class LogEntries:
+    """All of them by ordinal. Entries at or behind ``line.end`` are nobody's to read."""
+
+    __slots__ = ("backlog", "line", "read_bytes", "reads", "tail")
+
+    def __init__(
+        self,
+        line: LedgerLine,
+        tail: TailCache,
+        reads: LedgerReads,
+        cache: BacklogCache,
+        tasks: TaskScope,
+        read_bytes: int,
+    ) -> None:
+        """``read_bytes``: what one read asks the bookies for, at least."""
+        self.line = line
+        self.tail = tail
+        self.reads = reads
+        self.read_bytes = read_bytes
+        self.backlog = Backlog(line, tail, reads, cache, tasks, read_bytes)
+
+    async def one(self, ordinal: int) -> Slice:
+        """The entry with this ordinal, alone. Raises LedgerError."""
+        if self.tail.covers(ordinal):
+            ((base, run),) = self.tail.runs(ordinal, ordinal + 1)
+        else:
+            run = (await self.reads.fetch(ordinal, ordinal + 1, 1))[0]
+            base = ordinal
+        i = ordinal - base
+        spans = run.spans[2 * i : 2 * i + 2]
+        counts = None if run.counts is None else run.counts[i : i + 1]
+        return Slice(run.buf, spans, spans[1] - spans[0], counts, run.ledger_id, run.first + i)

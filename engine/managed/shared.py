@@ -1,0 +1,28 @@
+"""What all managed ledgers of a broker share."""
+
+from dataclasses import dataclass
+
+from engine.base.clock import Clock
+from engine.base.entropy import Entropy
+from engine.ledger.client import LedgerClient
+from engine.managed.reading.backlog import BacklogCache
+from engine.managed.reading.entry_cache import EntryCache
+from engine.managed.settings import ManagedSettings
+from engine.managed.stored.node import StoredNode
+from engine.metadata.store import MetadataStore
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The broker's metadata store and ledger client, and its byte budgets: of all tails, of all backlog reads."""
+
+    store: MetadataStore
+    ledgers: LedgerClient
+    clock: Clock
+    entropy: Entropy
+    settings: ManagedSettings
+    cache: EntryCache
+    backlog_cache: BacklogCache
+
+    def node(self, path: str) -> StoredNode:
+        return StoredNode(self.store, path, self.entropy, self.settings)

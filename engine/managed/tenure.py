@@ -1,0 +1,86 @@
+"""How long this process owns a log: until it is closed or abandoned here, or another owner took over.
+
+Fenced is its end for good (M15): a fresh open recovers the last ledger and writes the list anew, which no old object
+can undo.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from engine.managed.errors import (
+    ManagedLedgerClosedError,
+    ManagedLedgerError,
+    ManagedLedgerFencedError,
+)
+from engine.managed.state import LogState, LogStatus
+from engine.metadata.store import MetadataStore
+
+log = logging.getLogger(__name__)
+
+
+class Tenure:
+    """Ends once, for good. It lasts at most as long as the metadata session that it was begun under."""
+
+    def __init__(self, state: LogState, store: MetadataStore) -> None:
+        self._state = state
+        self._store = store
+        self._session_id = store.session_id
+        self._at_end: list[Callable[[], None]] = []
+        self._when_fenced: list[Callable[[], None]] = []
+
+    def on_end(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` once at the end of whatever kind, in order. Must not raise."""
+        self._at_end.append(callback)
+
+    def on_fenced(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` once, after those of ``on_end``, when another owner took over. Must not raise."""
+        self._when_fenced.append(callback)
+
+    def proven(self) -> bool:
+        """Whether this process may confirm anything at this moment. When not, the log may have another owner already:
+        it ends here as if fenced."""
+        store = self._store
+        if store.session_proven and store.session_id == self._session_id:
+            return True
+        name = self._state.name
+        self.fenced(ManagedLedgerFencedError(f"the ownership of {name} is not proven any more"))
+        return False
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Around a change that only the owner may make: what shows another owner ends this, and is raised."""
+        self._state.check()
+        try:
+            yield
+        except ManagedLedgerFencedError as error:
+            self.fenced(error)
+            raise
+
+    def fenced(self, error: Exception) -> None:
+        """Another owner has the log: stop acknowledging anything, for good (M15)."""
+        if self._state.ended:
+            return
+        log.warning("fenced log=%s reason=%s", self._state.name, error)
+        if not isinstance(error, ManagedLedgerFencedError):
+            error = ManagedLedgerFencedError(str(error))
+        self._end(LogStatus.FENCED, error)
+        for callback in self._when_fenced:
+            callback()
+
+    def close(self) -> None:
+        """Begin nothing more; ``end`` follows when what is under way has its outcome."""
+        self._state.error = ManagedLedgerClosedError(f"{self._state.name} is closed")
+
+    def end(self) -> None:
+        """Stop at once, as a crash would: nothing is written any more."""
+        if not self._state.ended:
+            self.close()
+            assert self._state.error is not None
+            self._end(LogStatus.CLOSED, self._state.error)
+
+    def _end(self, status: LogStatus, error: ManagedLedgerError) -> None:
+        state = self._state
+        state.status, state.error, state.ended = status, error, True
+        for callback in self._at_end:
+            callback()

@@ -1,0 +1,85 @@
+"""Letting ledgers go: the one place that decides when consumed ones are dropped, and what must hear of it."""
+
+import logging
+from collections.abc import Callable
+
+from engine.base.errors import WorldError
+from engine.base.tasks import TaskScope
+from engine.ledger.errors import LedgerError
+from engine.managed.errors import ManagedLedgerError
+from engine.managed.reading.reads import LedgerReads
+from engine.managed.state import LogState
+from engine.managed.tenure import Tenure
+from engine.managed.writing.rolling import LedgerList
+
+log = logging.getLogger(__name__)
+
+
+class Trimmer:
+    """Drops nothing before ``begin``: until the cursors are known nobody can say what is consumed."""
+
+    def __init__(
+        self,
+        state: LogState,
+        tenure: Tenure,
+        ledger_list: LedgerList,
+        reads: LedgerReads,
+        tasks: TaskScope,
+    ) -> None:
+        self._state = state
+        self._tenure = tenure
+        self._list = ledger_list
+        self._reads = reads
+        self._tasks = tasks
+        self._consumed: Callable[[], int | None] | None = None
+        self._tell_trimmed: Callable[[], None] = lambda: None
+        self._trimming = False
+
+    def begin(self, consumed: Callable[[], int | None], trimmed: Callable[[], None]) -> None:
+        """``consumed``: see ``lifecycle.trimmable``; ``trimmed`` is told when the line begins later than before."""
+        self._consumed, self._tell_trimmed = consumed, trimmed
+        self._sweep_soon()
+
+    def stored(self, limit: int) -> None:
+        """A cursor's stored state needs nothing below ordinal ``limit`` any more."""
+        line = self._state.line
+        if len(line.ledgers) > 1 and limit >= line.base + line.ledgers[0].entries:
+            self.soon()
+
+    def soon(self) -> None:
+        """Trim in the background, once however often it is asked for."""
+        if self._trimming or self._state.ended or self._consumed is None:
+            return
+        if len(self._state.line.ledgers) > 1:
+            self._trimming = True
+            self._tasks.spawn("trim", self._trim_quietly())
+        else:
+            self._sweep_soon()
+
+    async def _trim_quietly(self) -> None:
+        try:
+            await self.trim()
+        except (LedgerError, WorldError, ManagedLedgerError) as error:
+            log.warning("not trimmed log=%s error=%s", self._state.name, error)
+        finally:
+            self._trimming = False
+
+    async def trim(self) -> None:
+        """See ``ManagedLedger.trim``."""
+        self._state.check()
+        try:
+            with self._tenure.owned():
+                if self._consumed is not None:
+                    await self._list.trim(self._consumed, self._dropped)
+        finally:
+            await self._list.sweep()
+
+    def _dropped(self, ledger_ids: list[int]) -> None:
+        """Ledgers went from the front of the line: nobody may read there any more, from this very moment."""
+        for ledger_id in ledger_ids:
+            self._reads.forget(ledger_id)
+        self._tell_trimmed()
+
+    def _sweep_soon(self) -> None:
+        if self._list.has_doomed and not self._state.ended:
+            self._tasks.spawn("sweep", self._list.sweep())
