@@ -7,7 +7,8 @@ import logging
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.ledger import id_generator, metadata_update
-from engine.ledger.cluster.bookies import BookieCluster
+from engine.ledger.access import LedgerAccess
+from engine.ledger.cluster.cluster import BookieCluster
 from engine.ledger.cluster.placement import Placement
 from engine.ledger.errors import (
     LedgerClosedError,
@@ -73,7 +74,7 @@ class LedgerClient:
         """
         check_quorums(ensemble, write_quorum, ack_quorum)
         await self._begin()
-        members = await self.bookies.choose(ensemble, write_quorum)
+        members = await self.bookies.choice.ensemble(ensemble, write_quorum)
         metadata = LedgerMetadata(
             ensemble_size=ensemble,
             write_quorum=write_quorum,
@@ -84,18 +85,13 @@ class LedgerClient:
             ctoken=self._entropy.bits(62) + 1,
         )
         ledger_id = await self._store_new(encode(metadata))
-        writer = LedgerWriter(
-            ledger_id,
-            metadata,
-            store=self._store,
-            bookies=self.bookies,
-            settings=self._settings,
-            password=password,
-            listener=listener,
-            on_end=self._forget,
-        )
+        access = self._access(ledger_id, password)
+        writer = LedgerWriter(access, metadata, listener, on_end=self._forget)
         self._writers[ledger_id] = writer
         return writer
+
+    def _access(self, ledger_id: int, password: bytes) -> LedgerAccess:
+        return LedgerAccess(ledger_id, password, self._store, self.bookies, self._settings)
 
     def _forget(self, ledger_id: int) -> None:
         self._writers.pop(ledger_id, None)
@@ -150,6 +146,7 @@ class LedgerClient:
         Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError, ReadError (no view of the open ledger's end).
         """
         await self._begin()
+        access = self._access(ledger_id, password)
         metadata = await metadata_update.read(self._store, ledger_id)
         if metadata.password is not None and metadata.password != password:
             raise UnauthorizedError(f"ledger {ledger_id}: wrong password")
@@ -157,22 +154,8 @@ class LedgerClient:
             ours = self._writers.get(ledger_id)
             if ours is not None:
                 ours.abandon(LedgerFencedError("this process recovers the ledger"))
-            metadata = await recover_ledger(
-                ledger_id,
-                store=self._store,
-                bookies=self.bookies,
-                settings=self._settings,
-                password=password,
-            )
-        reader = LedgerReader(
-            ledger_id,
-            metadata,
-            store=self._store,
-            bookies=self.bookies,
-            settings=self._settings,
-            password=password,
-            unconfirmed=unconfirmed,
-        )
+            metadata = await recover_ledger(access)
+        reader = LedgerReader(access, metadata, unconfirmed=unconfirmed)
         if not reader.closed:
             await reader.read_last_confirmed()
         return reader

@@ -16,15 +16,13 @@ import asyncio
 import logging
 
 from engine.ledger import metadata_update
-from engine.ledger.cluster.bookies import BookieCluster
+from engine.ledger.access import LedgerAccess
 from engine.ledger.cluster.channel import BookieChannel
 from engine.ledger.digest import Digest, DigestType, header_of, master_key
 from engine.ledger.errors import LedgerRecoveryError, UnauthorizedError
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
 from engine.ledger.quorum import covered, write_set
 from engine.ledger.reading.read_op import MISSING, RangeRead
-from engine.ledger.settings import LedgerSettings
-from engine.metadata.store import MetadataStore
 from engine.wire.bookie_commands import (
     DO_FENCING,
     EFENCED,
@@ -43,23 +41,17 @@ FENCE_URGENT = DO_FENCING | HIGH_PRIORITY
 RESEND_MAX = 3
 
 
-async def recover(
-    ledger_id: int,
-    *,
-    store: MetadataStore,
-    bookies: BookieCluster,
-    settings: LedgerSettings,
-    password: bytes,
-) -> LedgerMetadata:
+async def recover(access: LedgerAccess) -> LedgerMetadata:
     """Fence and close a ledger; returns its closed metadata, at once when it is closed already.
 
     Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError (nothing is lost; try again later). Cancelled at
     any point it leaves the ledger IN_RECOVERY, for another recovery to finish.
     """
+    ledger_id, store, settings = access.ledger_id, access.store, access.settings
     metadata = await metadata_update.start_recovery(store, ledger_id, settings.metadata_timeout_s)
     if metadata.state is LedgerState.CLOSED:
         return metadata
-    work = _Recovery(ledger_id, metadata, bookies, settings, password)
+    work = _Recovery(access, metadata)
     try:
         async with asyncio.timeout(settings.recovery_timeout_s):
             last, length = await work.run()
@@ -78,21 +70,15 @@ async def recover(
 
 
 class _Recovery:
-    def __init__(
-        self,
-        ledger_id: int,
-        metadata: LedgerMetadata,
-        bookies: BookieCluster,
-        settings: LedgerSettings,
-        password: bytes,
-    ) -> None:
+    def __init__(self, access: LedgerAccess, metadata: LedgerMetadata) -> None:
         self.metadata = metadata
         self.rewritten = 0
-        self._ledger_id = ledger_id
-        self._bookies = bookies
-        self._settings = settings
-        self._key = master_key(password)
-        self._digest = Digest(metadata.digest or DigestType.CRC32, password)
+        self._ledger_id = access.ledger_id
+        self._access = access
+        self._links = access.bookies.links
+        self._settings = access.settings
+        self._key = master_key(access.password)
+        self._digest = Digest(metadata.digest or DigestType.CRC32, access.password)
         self._old = metadata.segments[-1]
         self._members = list(self._old.bookies)
         self._size = metadata.ensemble_size
@@ -125,7 +111,7 @@ class _Recovery:
         ops = []
         for bookie in self._old.bookies:
             op = RangeRead(self._ledger_id, LAST_ENTRY, LAST_ENTRY + 1, self._digest)
-            op.ask(self._bookies.channel(bookie), (LAST_ENTRY,), DO_FENCING, self._key)
+            op.ask(self._links.channel(bookie), (LAST_ENTRY,), DO_FENCING, self._key)
             ops.append(op)
         try:
             while True:
@@ -181,7 +167,7 @@ class _Recovery:
         ops = []
         for position in write_set(entry, self._size, self._quorum):
             op = RangeRead(self._ledger_id, entry, entry + 1, self._digest)
-            channel = self._bookies.channel(self._old.bookies[position])
+            channel = self._links.channel(self._old.bookies[position])
             op.ask(channel, (entry,), FENCE_URGENT, self._key)
             ops.append(op)
         return ops
@@ -208,7 +194,7 @@ class _Recovery:
         ops = []
         for position in write_set(entry, self._size, self._quorum):
             op = RangeRead(self._ledger_id, entry, entry + 1, self._digest)
-            op.ask(self._bookies.reading(bookies[position]), (entry,))
+            op.ask(self._links.reading(bookies[position]), (entry,))
             ops.append(op)
         try:
             while True:
@@ -239,9 +225,10 @@ class _Recovery:
 
     def _replace(self, op: "_WriteBack", first: int) -> None:
         """Seat other bookies for those that fail, if there are any; metadata tells of it when the ledger closes."""
+        choice = self._access.bookies.choice
         for position in op.newly_failed():
-            self._bookies.failed(self._members[position])
-        chosen = self._bookies.replacements(sorted(op.failed), self._members, self._quorum)
+            choice.failed(self._members[position])
+        chosen = choice.replacements(sorted(op.failed), self._members, self._quorum)
         if not chosen:
             if not op.hopeful():
                 raise LedgerRecoveryError(
@@ -255,7 +242,7 @@ class _Recovery:
         self.metadata = self.metadata.with_ensemble(first, tuple(self._members))
 
     def member(self, position: int) -> BookieChannel:
-        return self._bookies.channel(self._members[position])
+        return self._links.channel(self._members[position])
 
     def frame(self, stored: bytes) -> bytes:
         flags = RECOVERY_ADD | HIGH_PRIORITY

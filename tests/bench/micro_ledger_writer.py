@@ -77,7 +77,7 @@ async def measure(entry_bytes: int, per_run: int, shape: tuple[int, int, int]) -
     )
     sink = Sink()
     writer = await client.create(*shape, listener=sink)
-    channels = [client.bookies.channel(b) for b in writer.metadata.segments[0].bookies]
+    channels = [client.bookies.links.channel(b) for b in writer.metadata.segments[0].bookies]
     while any(channel.transport is None for channel in channels):
         await asyncio.sleep(0)
     buf = bytes(entry_bytes * per_run)

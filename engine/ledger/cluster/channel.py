@@ -4,7 +4,7 @@ A channel lives as long as its connection. Once down it stays down: everybody wh
 request goes over a new channel. Requests made before the connection stands are kept and sent in order.
 
 V2 answers name no request but a ledger and an entry, so requests of which one answer must not stand for another go over
-different channels (C10): adds, fencing and recovery over one, plain reads over a second (``BookieCluster.reading``).
+different channels (C10): adds, fencing and recovery over one, plain reads over a second (``BookieLinks.reading``).
 """
 
 from struct import Struct
@@ -60,7 +60,7 @@ _BATCH_VERSION_2 = wire.VERSION << 24 | wire.BATCH_READ << 16
 
 
 class BookieChannel(BookieLink):
-    """Made by ``BookieCluster``. ``batches`` tells whether the bookie has answered a batch read on this connection;
+    """Made by ``BookieLinks``. ``batches`` tells whether the bookie has answered a batch read on this connection;
     None while it was not asked for one."""
 
     def __init__(self, bookie_id: str, unsent_bytes_max: int) -> None:

@@ -3,14 +3,13 @@
 import asyncio
 from typing import NamedTuple
 
-from engine.ledger.cluster import explicit_lac
-from engine.ledger.cluster.bookies import BookieCluster
+from engine.ledger.access import LedgerAccess
 from engine.ledger.digest import Digest, header_of
 from engine.ledger.errors import ReadError
 from engine.ledger.ledger_metadata import LedgerMetadata
 from engine.ledger.quorum import covered
+from engine.ledger.reading import explicit_lac
 from engine.ledger.reading.read_op import MISSING, RangeRead
-from engine.ledger.settings import LedgerSettings
 from engine.wire.bookie_commands import EOK, LAST_ENTRY
 
 
@@ -25,44 +24,29 @@ class Tail(NamedTuple):
 
 
 async def explicitly_confirmed(
-    ledger_id: int,
-    metadata: LedgerMetadata,
-    *,
-    bookies: BookieCluster,
-    settings: LedgerSettings,
-    digest: Digest,
+    access: LedgerAccess, metadata: LedgerMetadata, digest: Digest
 ) -> int:
     """What idle writers have told; -1 where explicit LAC is not used."""
+    settings = access.settings
     if not settings.explicit_lac_interval_s:
         return -1
-    return await explicit_lac.ask(
-        ledger_id,
-        metadata,
-        channels=bookies,
-        timeout_s=settings.speculative_read_timeout_s or settings.read_entry_timeout_s,
-        digest=digest,
-    )
+    timeout_s = settings.speculative_read_timeout_s or settings.read_entry_timeout_s
+    return await explicit_lac.ask(access, metadata, digest, timeout_s)
 
 
-async def read_tail(
-    ledger_id: int,
-    metadata: LedgerMetadata,
-    *,
-    bookies: BookieCluster,
-    settings: LedgerSettings,
-    digest: Digest,
-) -> Tail:
+async def read_tail(access: LedgerAccess, metadata: LedgerMetadata, digest: Digest) -> Tail:
     """Ask every bookie of the last ensemble for its last entry until every ack quorum was heard; the highest LAC in
     their headers counts. It lags behind while nothing more is written. Raises ReadError without coverage. Cancel-safe.
     """
+    ledger_id = access.ledger_id
     segment = metadata.segments[-1]
     ops = []
     for bookie in segment.bookies:
         op = RangeRead(ledger_id, LAST_ENTRY, LAST_ENTRY + 1, digest)
-        op.ask(bookies.reading(bookie), (LAST_ENTRY,))
+        op.ask(access.bookies.links.reading(bookie), (LAST_ENTRY,))
         ops.append(op)
     try:
-        async with asyncio.timeout(settings.read_entry_timeout_s):
+        async with asyncio.timeout(access.settings.read_entry_timeout_s):
             while True:
                 heard = [op.codes[0] == EOK or op.codes[0] in MISSING for op in ops]
                 if covered(heard, metadata.write_quorum, metadata.ack_quorum):
@@ -76,9 +60,7 @@ async def read_tail(
     finally:
         for op in ops:
             op.close()
-    told = await explicitly_confirmed(
-        ledger_id, metadata, bookies=bookies, settings=settings, digest=digest
-    )
+    told = await explicitly_confirmed(access, metadata, digest)
     headers = [header_of(op.stored()) for op in ops if op.codes[0] == EOK]
     # Everything before the last segment was confirmed when that began.
     confirmed = max([told, segment.first - 1, *(one.lac for one in headers)])

@@ -6,15 +6,14 @@ from typing import Protocol
 from engine.base.errors import MisuseError
 from engine.base.slices import Slice
 from engine.ledger import metadata_update
-from engine.ledger.cluster.bookies import BookieCluster
+from engine.ledger.access import LedgerAccess
 from engine.ledger.digest import Digest, DigestType
 from engine.ledger.errors import LedgerError, NoSuchEntryError, ReadError
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState
 from engine.ledger.reading.last_confirmed import read_tail
 from engine.ledger.reading.replica_reads import ReplicaReads
 from engine.ledger.reading.scan import Scan
-from engine.ledger.settings import LedgerSettings
-from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
+from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -42,27 +41,21 @@ class LedgerReader:
 
     def __init__(
         self,
-        ledger_id: int,
+        access: LedgerAccess,
         metadata: LedgerMetadata,
         *,
-        store: MetadataStore,
-        bookies: BookieCluster,
-        settings: LedgerSettings,
-        password: bytes,
         writer: OpenLedger | None = None,
         unconfirmed: bool = False,
     ) -> None:
-        self.ledger_id = ledger_id
+        self.ledger_id = access.ledger_id
+        self._access = access
         self._metadata = metadata
-        self._store = store
-        self._bookies = bookies
-        self._settings = settings
         self._writer = writer
         self._unconfirmed = unconfirmed
         self._moved: dict[
             int, tuple[str, ...]
         ] = {}  # members of a segment, by its first entry, since re-replicated
-        self._digest = Digest(metadata.digest or DigestType.CRC32, password)
+        self._digest = Digest(metadata.digest or DigestType.CRC32, access.password)
         self._known = metadata.last_entry
         self._open_length = 0
         self._sticky = 0
@@ -121,11 +114,11 @@ class LedgerReader:
     async def _read(
         self, members: tuple[str, ...], write_quorum: int, first: int, last: int, bytes_max: int
     ) -> list[Slice]:
-        settings = self._settings
-        count = min(last + 1 - first, settings.batch_entries_max) if bytes_max > 0 else 1
+        batch_max = self._access.settings.batch_entries_max
+        count = min(last + 1 - first, batch_max) if bytes_max > 0 else 1
         wanted = int(bytes_max // self._size_guess()) if bytes_max > 0 else 1
         work = ReplicaReads(
-            self.ledger_id,
+            self._access,
             members,
             write_quorum,
             (first, first + count),
@@ -133,8 +126,6 @@ class LedgerReader:
             max(1, min(wanted, count)),
             start_at=self._sticky,
             digest=self._digest,
-            bookies=self._bookies,
-            settings=settings,
         )
         try:
             op = await work.run()
@@ -148,7 +139,7 @@ class LedgerReader:
     async def _members_now(self, segment_first: int) -> tuple[str, ...] | None:
         """Who holds a segment by the metadata as stored now: repair may have moved it. None when that is not known."""
         try:
-            stored = await metadata_update.read(self._store, self.ledger_id)
+            stored = await metadata_update.read(self._access.store, self.ledger_id)
         except (LedgerError, StoreUnavailableError, SessionExpiredError) as e:
             log.info("metadata not read again ledger=%d reason=%s", self.ledger_id, e)
             return None
@@ -182,17 +173,11 @@ class LedgerReader:
         if self._writer is not None:
             return self._writer.last_confirmed
         if not self.closed:
-            self._metadata = await metadata_update.read(self._store, self.ledger_id)
+            self._metadata = await metadata_update.read(self._access.store, self.ledger_id)
             if self.closed:
                 self._known = self._metadata.last_entry
             else:
-                found = await read_tail(
-                    self.ledger_id,
-                    self._metadata,
-                    bookies=self._bookies,
-                    settings=self._settings,
-                    digest=self._digest,
-                )
+                found = await read_tail(self._access, self._metadata, self._digest)
                 known = found.stored if self._unconfirmed else found.confirmed
                 if known > self._known:  # never back (I9)
                     self._known = known

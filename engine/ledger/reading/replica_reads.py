@@ -2,13 +2,12 @@
 
 import asyncio
 
-from engine.ledger.cluster.bookies import BookieCluster
+from engine.ledger.access import LedgerAccess
 from engine.ledger.digest import Digest
 from engine.ledger.errors import CorruptEntryError, NoSuchEntryError, ReadError
 from engine.ledger.quorum import write_set
 from engine.ledger.reading.batch_read import BatchRead
 from engine.ledger.reading.read_op import CORRUPT, DOWN, MISSING, PENDING, RangeRead
-from engine.ledger.settings import LedgerSettings
 from engine.wire.bookie_commands import EBADREQ, code_name
 
 _WORDS = {CORRUPT: "corrupt", DOWN: "unreachable", PENDING: "nothing in time"}
@@ -26,7 +25,7 @@ class ReplicaReads:
 
     def __init__(
         self,
-        ledger_id: int,
+        access: LedgerAccess,
         members: tuple[str, ...],
         write_quorum: int,
         span: tuple[int, int],
@@ -35,21 +34,20 @@ class ReplicaReads:
         *,
         start_at: int,
         digest: Digest,
-        bookies: BookieCluster,
-        settings: LedgerSettings,
     ) -> None:
         self.failures = 0
-        self._ledger_id = ledger_id
+        self._ledger_id = access.ledger_id
         self._members = members
         self._quorum = write_quorum
         self._first, self._stop = span
         self._bytes_max = bytes_max
         self._wanted = wanted
         self._digest = digest
-        self._bookies = bookies
-        self._settings = settings
+        self._links = access.bookies.links
+        self._choice = access.bookies.choice
+        self._settings = access.settings
         self._loop = asyncio.get_running_loop()
-        self._costs = bookies.read_costs(members)
+        self._costs = self._choice.read_costs(members)
         size = len(members)
         self._order = sorted(range(size), key=lambda p: (self._costs[p], (p - start_at) % size))
         self._codes: list[int] = []
@@ -112,13 +110,13 @@ class ReplicaReads:
     def _refused(self, op: BatchRead) -> bool:
         """Whether the bookie does not know batch reads, so that it is asked again one by one."""
         if op.code == EBADREQ:
-            self._bookies.refuses_batches(op.bookie_id)
-        return not self._bookies.knows_batches(op.bookie_id)
+            self._links.refuses_batches(op.bookie_id)
+        return not self._links.knows_batches(op.bookie_id)
 
     def _mark_slow(self) -> None:
         for op, turn, _ in self._running:
             if isinstance(op, BatchRead) or len(self._members) == self._quorum:
-                self._bookies.slow(self._members[self._order[turn]])
+                self._choice.slow(self._members[self._order[turn]])
 
     def _ask(self, turn: int, now: float) -> None:
         """Ask the ``turn``-th best replica of each entry."""
@@ -127,8 +125,8 @@ class ReplicaReads:
             op = self._ask_striped(turn)
         else:
             bookie = self._members[self._order[turn]]
-            channel = self._bookies.reading(bookie)
-            if self._stop - self._first > 1 and self._bookies.knows_batches(bookie):
+            channel = self._links.reading(bookie)
+            if self._stop - self._first > 1 and self._links.knows_batches(bookie):
                 op = BatchRead(self._ledger_id, self._first, self._stop, self._digest)
                 op.ask(channel, self._bytes_max, self._wanted)
             else:
@@ -148,7 +146,7 @@ class ReplicaReads:
             replicas.sort(key=self._costs.__getitem__)
             shares.setdefault(replicas[turn], []).append(entry)
         for position, entries in shares.items():
-            op.ask(self._bookies.reading(self._members[position]), entries)
+            op.ask(self._links.reading(self._members[position]), entries)
         return op
 
     def _failure(self) -> Exception:

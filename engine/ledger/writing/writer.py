@@ -15,10 +15,9 @@ from engine.base.loop import last_call
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.ledger import metadata_update
-from engine.ledger.cluster import explicit_lac
-from engine.ledger.cluster.bookies import BookieCluster
+from engine.ledger.access import LedgerAccess
 from engine.ledger.cluster.channel import BookieChannel
-from engine.ledger.digest import Digest, DigestType, master_key
+from engine.ledger.digest import master_key
 from engine.ledger.errors import (
     LedgerClosedError,
     LedgerError,
@@ -28,13 +27,13 @@ from engine.ledger.errors import (
     WriteError,
 )
 from engine.ledger.ledger_metadata import LedgerMetadata
-from engine.ledger.quorum import AckTracker, holds, write_set
+from engine.ledger.quorum import AckTracker, write_set
 from engine.ledger.reading.reader import LedgerReader
-from engine.ledger.settings import LedgerSettings
 from engine.ledger.striping import StripedAdds
+from engine.ledger.writing.add_watch import AddWatch
+from engine.ledger.writing.ensemble import Ensemble
+from engine.ledger.writing.lac_teller import LacTeller
 from engine.ledger.writing.pending_adds import PendingAdds
-from engine.ledger.writing.progress import AckProgress
-from engine.metadata.store import MetadataStore
 from engine.wire.bookie_commands import EFENCED, EOK, EUA, code_name
 from engine.wire.kernels import build_adds
 
@@ -58,30 +57,21 @@ class LedgerWriter:
 
     def __init__(
         self,
-        ledger_id: int,
+        access: LedgerAccess,
         metadata: LedgerMetadata,
-        *,
-        store: MetadataStore,
-        bookies: BookieCluster,
-        settings: LedgerSettings,
-        password: bytes,
         listener: WriterListener | None = None,
         on_end: Callable[[int], None] | None = None,
     ) -> None:
-        self.ledger_id = ledger_id
+        self.ledger_id = access.ledger_id
         self.listener = listener
         self.length = 0
         self.closed = False
         self.metadata = metadata
+        self._access = access
         self._on_end = on_end
-        self._store = store
-        self._bookies = bookies
-        self._settings = settings
-        self._password = password
-        self._key = master_key(password)
-        self._loop = asyncio.get_running_loop()
-        self._call_last = last_call(self._loop)
-        self._tasks = TaskScope(f"ledger {ledger_id} writer", self._task_failed)
+        self._key = master_key(access.password)
+        self._call_last = last_call(asyncio.get_running_loop())
+        self._tasks = TaskScope(f"ledger {access.ledger_id} writer", self._task_failed)
         self._tracker = AckTracker(
             metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
         )
@@ -91,24 +81,15 @@ class LedgerWriter:
         self._confirmed = 0
         self._advance_due = False
         self._changing = False
-        self._failed: dict[int, str] = {}
         self._error: LedgerError | None = None
         self._drained: asyncio.Future[None] | None = None
         self._closing: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._retry: asyncio.TimerHandle | None = None
-        self._told = -1
-        self._tell_timer: asyncio.TimerHandle | None = None
-        if settings.explicit_lac_interval_s:
-            self._tell_later()
-        self._progress = AckProgress(
-            metadata.ensemble_size, settings.add_entry_timeout_s, settings.add_entry_age_max_s
+        self._ensemble = Ensemble(access, metadata, self, self._start_change)
+        self._channels = self._ensemble.channels
+        self._watch = AddWatch(
+            access.settings, self._ensemble, self._tracker, self._under_way, self._position_failed
         )
-        self._ensemble = list(metadata.segments[-1].bookies)
-        self._channels: list[BookieChannel | None] = [None] * metadata.ensemble_size
-        for position in range(metadata.ensemble_size):
-            self._seat(position)
-        self._stop_registrations = bookies.on_change(self._registrations_changed)
+        self._teller = LacTeller(access, self._idle)
 
     @property
     def last_confirmed(self) -> int:
@@ -153,9 +134,8 @@ class LedgerWriter:
             for channel in self._channels:
                 if channel is not None:
                     channel.send_parts(parts)
-        if self._timer is None:
-            self._progress.started(self._loop.time())
-            self._watch_progress()
+        if not self._watch.running:
+            self._watch.start()
         return first
 
     async def close(self) -> None:
@@ -172,15 +152,7 @@ class LedgerWriter:
 
     def reader(self) -> LedgerReader:
         """Reads up to the last confirmed entry."""
-        return LedgerReader(
-            self.ledger_id,
-            self.metadata,
-            store=self._store,
-            bookies=self._bookies,
-            settings=self._settings,
-            password=self._password,
-            writer=self,
-        )
+        return LedgerReader(self._access, self.metadata, writer=self)
 
     def abandon(self, error: LedgerError) -> None:
         """Stop without closing the ledger: what a crash would leave, for recovery to find."""
@@ -190,7 +162,7 @@ class LedgerWriter:
     # Answers
 
     def add_answered(self, channel: BookieChannel, rc: int, first: int, count: int) -> None:
-        position = self._position(channel)
+        position = self._ensemble.position(channel)
         if position < 0 or self._error is not None:
             return
         if rc == EOK and first + count <= self._next:
@@ -206,16 +178,9 @@ class LedgerWriter:
             self._position_failed(position, f"answered {code_name(rc)} to entry {first}")
 
     def channel_down(self, channel: BookieChannel, reason: str) -> None:
-        position = self._position(channel)
+        position = self._ensemble.position(channel)
         if position >= 0 and self._error is None:
             self._position_failed(position, reason)
-
-    def _position(self, channel: BookieChannel) -> int:
-        """Where the channel sits in the present ensemble; -1: its answers count no more (I11)."""
-        for position, sitting in enumerate(self._channels):
-            if sitting is channel:
-                return position
-        return -1
 
     def _advance(self) -> None:
         self._advance_due = False
@@ -229,53 +194,15 @@ class LedgerWriter:
                 self.listener.confirmed(below)
         self._check_drained()
 
-    def _check_progress(self) -> None:
-        """Bookies that owe answers for too long are failed."""
-        self._timer = None
-        if self._error is not None:
-            return
-        now = self._loop.time()
-        below = [
-            None if channel is None else self._tracker.below(position)
-            for position, channel in enumerate(self._channels)
-        ]
-        late, owing = self._progress.check(below, self._next, now)
-        for position in late:
-            channel = self._channels[position]
-            if channel is None:
-                continue
-            if channel.silent_since(now - self._settings.add_entry_timeout_s):
-                channel.take_down("hangs: nothing heard while adds wait")
-            else:
-                self._position_failed(position, "no answer in time")
-        if (owing or self._confirmed < self._next) and self._error is None:
-            self._watch_progress()
+    def _under_way(self) -> tuple[int, bool]:
+        """The entry below which all are sent, and whether any is not confirmed."""
+        return self._next, self._confirmed < self._next
 
-    def _watch_progress(self) -> None:
-        self._timer = self._loop.call_later(
-            self._settings.add_entry_timeout_s / 4, self._check_progress
-        )
+    def _idle(self) -> tuple[int, LedgerMetadata]:
+        """What is confirmed, for those who cannot learn it from adds; -1 while they can."""
+        return self._confirmed - 1 if self._next == self._confirmed else -1, self.metadata
 
     # Sending
-
-    def _seat(self, position: int) -> None:
-        """Connect the ensemble's bookie at ``position``."""
-        bookie = self._ensemble[position]
-        channel = self._bookies.channel(bookie)
-        self._channels[position] = channel
-        if channel.down is None:
-            channel.add_writer(self.ledger_id, self)
-        else:
-            self._loop.call_soon(self.channel_down, channel, channel.down)
-        self._progress.seated(position, self._tracker.below(position), self._loop.time())
-        self._bookies.count(bookie, 1)
-
-    def _unseat(self, position: int) -> None:
-        channel = self._channels[position]
-        if channel is not None:
-            self._channels[position] = None
-            channel.remove_writer(self.ledger_id, self)
-            self._bookies.count(channel.bookie_id, -1)
 
     def _send_striped(
         self, run: Slice, start: int, first: int, length: int, only: int | None
@@ -307,42 +234,21 @@ class LedgerWriter:
                 )  # fmt: skip
                 channel.send_parts(parts)
 
-    def _tell_later(self) -> None:
-        interval = self._settings.explicit_lac_interval_s
-        self._tell_timer = self._loop.call_later(interval, self._tell_confirmed)
-
-    def _tell_confirmed(self) -> None:
-        """Explicit LAC: while adds are under way they carry it themselves. Never above what is confirmed (I8)."""
-        self._tell_later()
-        lac = self._confirmed - 1
-        if self._next == self._confirmed and lac > self._told:
-            self._told = lac
-            digest = Digest(self.metadata.digest or DigestType.CRC32C, self._password)
-            explicit_lac.tell(self.ledger_id, lac, self.metadata, digest, self._key, self._bookies)
-
     # Failures and ensemble changes
 
     def _position_failed(self, position: int, reason: str) -> None:
-        log.info(
-            "bookie fails ledger=%d bookie=%s reason=%s",
-            self.ledger_id, self._ensemble[position], reason,
-        )  # fmt: skip
-        self._bookies.failed(self._ensemble[position])
-        self._unseat(position)
-        self._failed[position] = reason
+        self._ensemble.fail(position, reason)
         self._start_change()
-
-    def _registrations_changed(self) -> None:
-        if self._retry is not None:
-            self._retry.cancel()
-            self._retry = None
-        if self._failed:
-            self._start_change()
 
     def _start_change(self) -> None:
         if self._changing or self._error is not None:
             return
-        if self._settings.delay_ensemble_change and self._enough() and not self._refused():
+        ensemble = self._ensemble
+        if (
+            self._access.settings.delay_ensemble_change
+            and ensemble.enough()
+            and not ensemble.refused()
+        ):
             return  # others make up the ack quorums
         if self.closed and self._confirmed == self._next:
             return  # about to be closed: nothing is owed to anybody
@@ -351,58 +257,35 @@ class LedgerWriter:
 
     async def _change_ensemble(self) -> None:
         """Replace failed bookies until none is left or nobody can replace them. No entry is confirmed meanwhile."""
-        while self._failed and self._error is None:
-            chosen = self._bookies.replacements(
-                sorted(self._failed), self._ensemble, self.metadata.write_quorum
-            )
-            if not chosen:
+        access, ensemble = self._access, self._ensemble
+        while ensemble.failed and self._error is None:
+            members, positions = ensemble.changed()
+            if not positions:
                 break
-            ensemble = list(self._ensemble)
-            for position, bookie in chosen.items():
-                ensemble[position] = bookie
             start = self._confirmed  # stays while ``_changing`` (I12)
             try:
                 self.metadata = await metadata_update.change_ensemble(
-                    self._store, self.ledger_id, self.metadata, start, tuple(ensemble),
-                    self._settings.metadata_timeout_s,
+                    access.store, self.ledger_id, self.metadata, start, tuple(members),
+                    access.settings.metadata_timeout_s,
                 )  # fmt: skip
             except LedgerError as e:
                 self._fail(e)
                 return
             if self._error is not None:
                 return
-            self._ensemble = ensemble
-            for position in chosen:
-                del self._failed[position]
-                self._tracker.replace(position, start)
-                self._seat(position)
+            for position in positions:
+                self._tracker.replace(position, start)  # (I11)
+                ensemble.replace(position, members[position])
+                self._watch.seated(position)
                 self._resend(position, start)
         self._changing = False
-        if self._failed and not self._enough():
-            reasons = "; ".join(f"{self._ensemble[p]}: {r}" for p, r in self._failed.items())
+        if ensemble.failed and not ensemble.enough():
+            reasons = "; ".join(f"{ensemble.members[p]}: {r}" for p, r in ensemble.failed.items())
             self._fail(NotEnoughBookiesError(f"ledger {self.ledger_id}: {reasons}"))
             return
-        if self._failed and self._retry is None:  # who is suspect now may do later
-            self._retry = self._loop.call_later(
-                self._settings.suspect_s, self._registrations_changed
-            )
+        if ensemble.failed:
+            ensemble.retry_later()
         self._advance()
-
-    def _refused(self) -> bool:
-        """Whether a failed bookie is read-only: it will not come back soon, so a change is not put off."""
-        return any(self._ensemble[p] in self._bookies.read_only for p in self._failed)
-
-    def _enough(self) -> bool:
-        """Whether every write set still has an ack quorum of connected bookies."""
-        size, quorum = self.metadata.ensemble_size, self.metadata.write_quorum
-        for entry in range(size):
-            seated = sum(
-                channel is not None and holds(position, entry, size, quorum)
-                for position, channel in enumerate(self._channels)
-            )
-            if seated < self.metadata.ack_quorum:
-                return False
-        return True
 
     def _fail(self, error: LedgerError) -> None:
         if self._error is not None:
@@ -424,13 +307,9 @@ class LedgerWriter:
         self._fail(WriteError(f"{name}: {error!r}"))
 
     def _release(self) -> None:
-        self._stop_registrations()
-        for position in range(len(self._channels)):
-            self._unseat(position)
-        for timer in (self._timer, self._retry, self._tell_timer):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._retry = self._tell_timer = None
+        self._ensemble.release()
+        self._watch.stop()
+        self._teller.stop()
         if self._on_end is not None:
             self._on_end(self.ledger_id)
             self._on_end = None
@@ -445,7 +324,7 @@ class LedgerWriter:
 
     async def _close(self) -> None:
         if not self._settled():
-            self._drained = self._loop.create_future()
+            self._drained = asyncio.get_running_loop().create_future()
             await self._drained
         if isinstance(self._error, LedgerFencedError | LedgerClosedError):
             raise self._error
@@ -453,6 +332,10 @@ class LedgerWriter:
         length = self._pending.length_below(self._confirmed, self.length)
         self._release()
         self.metadata = await metadata_update.write_closed(
-            self._store, self.ledger_id, last, length, self._settings.metadata_timeout_s
+            self._access.store,
+            self.ledger_id,
+            last,
+            length,
+            self._access.settings.metadata_timeout_s,
         )
         self.length = length

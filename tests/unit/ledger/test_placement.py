@@ -198,16 +198,16 @@ async def test_operators_turn_the_quarantine_off_while_it_runs(world: World) -> 
     await world.start(1)
     client = world.client(bookie_errors_per_interval=1)
     await client.create(1, 1, 1, listener=Listener())
-    client.bookies.failed("b0")
+    client.bookies.choice.failed("b0")
     now = asyncio.get_running_loop().time()
-    assert client.bookies.health.quarantined(now) == ["b0"]
+    assert client.bookies.choice.health.quarantined(now) == ["b0"]
     loaded = asyncio.Event()
-    client.bookies.on_change(loaded.set)
+    client.bookies.registrations.on_change(loaded.set)
     await world.store.create(paths.DISABLE_HEALTH_CHECK, make_parents=True)
-    while not client.bookies.health.quarantine_off:
+    while not client.bookies.choice.health.quarantine_off:
         await loaded.wait()
         loaded.clear()
-    assert client.bookies.health.quarantined(now) == []
+    assert client.bookies.choice.health.quarantined(now) == []
 
 
 async def test_read_only_bookies_are_never_chosen(world: World) -> None:

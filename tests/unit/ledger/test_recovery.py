@@ -172,7 +172,7 @@ async def test_an_entry_on_fewer_than_a_quorum_is_completed_or_dropped_by_what_c
     holder = writer.metadata.segments[0].bookies[write_set(5, 3, 3)[0]]
     header = Header(writer.ledger_id, 5, 4, writer.length + 5)
     stray = Digest(DigestType.CRC32C, b"").seal(header, b"stray")
-    channel = dead.bookies.channel(holder)
+    channel = dead.bookies.links.channel(holder)
     channel.send(add_request(writer.ledger_id, 5, master_key(b""), stray))
     channel.close()  # sends what is queued first
     while channel.down is None:

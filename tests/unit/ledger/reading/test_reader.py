@@ -96,14 +96,14 @@ async def test_batches_are_tried_again_when_the_bookie_registers_anew(world: Wor
     path = paths.available_bookie(bookie.name)
     record, _ = await world.store.get(path)
     changed = asyncio.Event()
-    stop = client.bookies.on_change(changed.set)
+    stop = client.bookies.registrations.on_change(changed.set)
     await world.store.delete(path)
-    while client.bookies.writable:
+    while client.bookies.registrations.writable:
         await changed.wait()
         changed.clear()
     bookie.batches = True
     await world.store.create(path, record)
-    while not client.bookies.writable:
+    while not client.bookies.registrations.writable:
         await changed.wait()
         changed.clear()
     stop()
@@ -135,7 +135,7 @@ async def test_bookies_of_the_own_rack_are_asked_first(world: World) -> None:
     await world.store.create(paths.BOOKIE_RACKS, racks.encode(), make_parents=True)
     client = world.client(local_rack="/near")
     loaded = asyncio.Event()
-    client.bookies.on_change(loaded.set)
+    client.bookies.registrations.on_change(loaded.set)
     reader = await client.open(ledger, recover=False)
     await loaded.wait()
     for _ in range(3):
@@ -157,7 +157,7 @@ async def test_a_bookie_that_hangs_loses_its_connection_and_all_who_wait_know(
 
     members[0].answer = hang
     reader = await client.open(ledger, recover=False)
-    channel = client.bookies.reading(members[0].name)
+    channel = client.bookies.links.reading(members[0].name)
     reading = asyncio.ensure_future(read_all(reader))
     await asked.wait()
     now = (loop := asyncio.get_running_loop()).time
@@ -177,7 +177,7 @@ async def test_failed_connects_are_not_repeated_at_once(world: World) -> None:
     for _ in range(20):
         with pytest.raises(ReadError):
             await reader.read(0, 2, 100)
-        down = client.bookies.reading(bookie.name).down
+        down = client.bookies.links.reading(bookie.name).down
         refused += down == "cannot be connected to"
     assert refused >= 15
 
@@ -189,7 +189,7 @@ async def test_unsent_bytes_are_bounded_before_a_connection_stands(world: World)
     client = world.client(unsent_bytes_max=1 << 20, connect_timeout_s=60.0)
     writer = await client.create(3, 3, 2, listener=listener)
     first = writer.metadata.segments[0].bookies[0]
-    channel = client.bookies.channel(first)
+    channel = client.bookies.links.channel(first)
     assert channel.transport is None  # and it never will be
     made: list[asyncio.Transport] = []
     setattr(channel, "connection_made", made.append)  # noqa: B010
@@ -276,7 +276,7 @@ async def test_a_scan_keeps_ranges_under_way_and_stops_them_at_its_end(world: Wo
         ):  # a cancelled wait loses nothing: the range is given, or its failure
             await anext(scan)
         assert payloads_of(await anext(scan))
-    assert not client.bookies.reading(bookie.name)._batch_sinks
+    assert not client.bookies.links.reading(bookie.name)._batch_sinks
 
 
 async def test_a_scan_raises_where_it_failed_and_can_be_asked_again(world: World) -> None:

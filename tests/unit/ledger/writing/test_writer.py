@@ -227,7 +227,7 @@ async def test_a_corrupt_replica_is_skipped(start_cluster: Start) -> None:
     # overwrite one replica's entry 4 with other bytes under the same id: its digest does not fit
     good = Digest(DigestType.CRC32C, b"").seal(Header(writer.ledger_id, 4, 3, 500), b"y" * 100)
     bad = good[:-1] + b"z"
-    channel = client.bookies.channel(writer.metadata.segments[0].bookies[0])
+    channel = client.bookies.links.channel(writer.metadata.segments[0].bookies[0])
     channel.send(add_request(writer.ledger_id, 4, master_key(b""), bad, RECOVERY_ADD))
     await writer.close()
     reader = await client.open(writer.ledger_id, recover=False)

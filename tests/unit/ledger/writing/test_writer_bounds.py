@@ -102,7 +102,7 @@ async def test_bytes_for_a_bookie_that_reads_nothing_are_bounded(world: World) -
     await listener.reach(1)
     for transport in stopped.transports:
         transport.pause_reading()  # as a stopped process
-    channel = client.bookies.channel(stopped.name)
+    channel = client.bookies.links.channel(stopped.name)
     payload = b"x" * 500_000
     count = 1
     most = 0
@@ -206,11 +206,11 @@ async def test_a_cancelled_read_leaves_nothing_behind(world: World) -> None:
     for batches in (True, False):
         bookie.answer = silent
         if not batches:
-            client.bookies.refuses_batches("b0")
+            client.bookies.links.refuses_batches("b0")
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await reader.read(0, 9, 1000)
-        channel = client.bookies.reading("b0")
+        channel = client.bookies.links.reading("b0")
         assert not channel._batch_sinks
         assert not channel._readers
         bookie.answer = honest
@@ -241,9 +241,9 @@ async def test_a_read_only_bookie_is_replaced_and_reads_go_on(world: World) -> N
     await listener.reach(3)
     full = writer.metadata.segments[0].bookies[0]
     changed = asyncio.Event()
-    client.bookies.on_change(changed.set)
+    client.bookies.registrations.on_change(changed.set)
     await world.make_read_only(full)
-    while full not in client.bookies.read_only:
+    while full not in client.bookies.registrations.read_only:
         changed.clear()
         await changed.wait()
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from engine.ledger.cluster.explicit_lac import confirmed_by
 from engine.ledger.digest import Digest, DigestType, Header
+from engine.ledger.reading.explicit_lac import confirmed_by
 from engine.wire import bookie_v3 as v3
 from engine.wire import bookkeeper_pb2 as pb
 from tests.support.ledger_cluster import FAST, Cluster, Listener, payloads_of, run_of
@@ -64,7 +64,7 @@ async def test_bookies_without_v3_cost_nothing_but_the_news(world: World) -> Non
     reader = await client.open(writer.ledger_id, recover=False)
     assert reader.last_confirmed == 3  # by the header of the last entry
     assert len(writer.metadata.segments) == 1
-    assert client.bookies.health.suspects(asyncio.get_running_loop().time()) == []
+    assert client.bookies.choice.health.suspects(asyncio.get_running_loop().time()) == []
     assert all(len(bookie.transports) <= 3 for bookie in world.bookies.values())
     await writer.close()
 

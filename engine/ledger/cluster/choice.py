@@ -1,0 +1,92 @@
+"""Which bookies to write to and which to ask first, by registration, load, rack and what failed lately."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from engine.base.entropy import Entropy
+from engine.ledger.cluster.health import BookieHealth
+from engine.ledger.cluster.placement import DEFAULT_RACK, Candidates, Placement, own_seats, policy
+from engine.ledger.cluster.registrations import Registrations
+from engine.ledger.settings import LedgerSettings
+
+log = logging.getLogger(__name__)
+
+
+class BookieChoice:
+    """One per ledger client; hears of every failure."""
+
+    def __init__(
+        self,
+        registrations: Registrations,
+        entropy: Entropy,
+        settings: LedgerSettings,
+        placement: Placement | None,
+    ) -> None:
+        self.health = BookieHealth(settings)
+        self._registrations = registrations
+        self._settings = settings
+        self._placement = placement or policy(settings.ensemble_placement_policy, entropy, settings)
+        self._loop = asyncio.get_running_loop()
+        self._load: dict[str, int] = {}
+        registrations.on_back(self.health.registered)
+        registrations.on_change(self._registrations_changed)
+
+    def _registrations_changed(self) -> None:
+        self.health.quarantine_off = self._registrations.health_check_off
+
+    async def ensemble(self, size: int, write_quorum: int) -> list[str]:
+        """For a new ledger. Raises NotEnoughBookiesError after one fresh look at the registrations."""
+        if not self._registrations.loaded or len(self._registrations.writable) < size:
+            await self._registrations.load()
+        return self._placement.ensemble(size, write_quorum, self._candidates())
+
+    def replacements(
+        self, positions: Sequence[int], ensemble: Sequence[str], write_quorum: int
+    ) -> dict[int, str]:
+        """Bookies for ``positions`` of an ensemble, for as many as there are: no other members, none that failed
+        lately. The member on one of ``positions`` may get its seat back."""
+        candidates = self._candidates()
+        chosen = self._placement.replacements(positions, ensemble, write_quorum, candidates)
+        return own_seats(chosen, ensemble)
+
+    def _candidates(self) -> Candidates:
+        now = self._loop.time()
+        return Candidates(
+            writable=self._registrations.writable,
+            suspect=self.health.suspects(now),
+            quarantined=self.health.quarantined(now),
+            load=self._load,
+            racks=self._registrations.racks,
+        )
+
+    def read_costs(self, bookies: Sequence[str]) -> list[tuple[int, bool]]:
+        """By position, what speaks against asking it first: failures, slowness, another rack than ours."""
+        now = self._loop.time()
+        near, rank, racks = (
+            self._settings.local_rack, self.health.read_rank, self._registrations.racks,
+        )  # fmt: skip
+        return [
+            (rank(bookie, now), bool(near) and racks.get(bookie, DEFAULT_RACK) != near)
+            for bookie in bookies
+        ]
+
+    def failed(self, bookie_id: str) -> None:
+        """Avoid a bookie for a while."""
+        if self.health.failed(bookie_id, self._loop.time()):
+            log.warning(
+                "bookie fails often, avoided bookie=%s for_s=%g",
+                bookie_id, self._settings.quarantine_s,
+            )  # fmt: skip
+
+    def unreachable(self, bookie_id: str) -> None:
+        """Avoid for a while one that cannot be connected to."""
+        self.health.unreachable(bookie_id, self._loop.time())
+
+    def slow(self, bookie_id: str) -> None:
+        """Ask others first for a while."""
+        self.health.slow(bookie_id, self._loop.time())
+
+    def count(self, bookie_id: str, delta: int) -> None:
+        """A writer started (+1) or stopped (-1) using a bookie."""
+        self._load[bookie_id] = self._load.get(bookie_id, 0) + delta

@@ -1,0 +1,160 @@
+"""The connections of one process to the bookies: made when asked for, and what was learnt of each bookie by them."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from engine.base.entropy import Entropy
+from engine.base.tasks import TaskScope
+from engine.ledger.cluster.channel import BookieChannel
+from engine.ledger.cluster.choice import BookieChoice
+from engine.ledger.cluster.link import BookieLink
+from engine.ledger.cluster.registrations import Registrations
+from engine.ledger.cluster.v3_channel import V3Channel
+from engine.ledger.settings import LedgerSettings
+from engine.net.network import Network
+
+log = logging.getLogger(__name__)
+
+C = TypeVar("C", bound=BookieLink)
+BACKOFF_STEPS = 32
+"""The first pause after a failed connect is this part of the longest."""
+BATCH_RETRY_S = 600.0
+"""A bookie that refused a batch read is not asked for one for so long."""
+
+
+class BookieLinks:
+    """At most one connection of each kind to a bookie."""
+
+    def __init__(
+        self,
+        network: Network,
+        registrations: Registrations,
+        choice: BookieChoice,
+        entropy: Entropy,
+        settings: LedgerSettings,
+    ) -> None:
+        self._network = network
+        self._registrations = registrations
+        self._choice = choice
+        self._entropy = entropy
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._tasks = TaskScope("bookie connections")
+        self._channels: dict[str, BookieChannel] = {}
+        self._reading: dict[str, BookieChannel] = {}
+        self._v3: dict[str, V3Channel] = {}
+        self._no_batches: dict[str, float] = {}
+        self._no_v3: dict[str, None] = {}
+        self._batches_known: dict[str, None] = {}
+        self._backoff: dict[str, tuple[float, float]] = {}  # pause, until
+        registrations.on_back(self._back)
+
+    def _back(self, bookie_id: str) -> None:
+        """Another process may answer now."""
+        self._backoff.pop(bookie_id, None)
+        self._no_batches.pop(bookie_id, None)
+        self._batches_known.pop(bookie_id, None)
+        self._no_v3.pop(bookie_id, None)
+
+    async def close(self) -> None:
+        await self._tasks.close()
+        for channels in (self._channels, self._reading, self._v3):
+            for channel in list(channels.values()):
+                channel.take_down("client closed")
+        await asyncio.sleep(0)  # transports let go of their sockets a turn after they are told
+
+    def channel(self, bookie_id: str) -> BookieChannel:
+        """The channel for adds, fencing and recovery, connecting when there is none. May go down at any time, and
+        comes down already while a bookie cannot be connected to."""
+        return self._live(self._channels, bookie_id, BookieChannel)
+
+    def reading(self, bookie_id: str) -> BookieChannel:
+        """The channel for plain reads, likewise: its answers can never be taken for those of fencing reads (C10), and
+        its large answers never stand before acknowledgements."""
+        return self._live(self._reading, bookie_id, BookieChannel)
+
+    def v3(self, bookie_id: str) -> V3Channel:
+        """The connection for requests that only V3 has; down at once with a bookie that closed it without an answer,
+        until that registers anew."""
+        if bookie_id in self._no_v3:
+            channel = V3Channel(bookie_id, self._settings.unsent_bytes_max)
+            channel.take_down("knows no V3")
+            return channel
+        return self._live(self._v3, bookie_id, V3Channel)
+
+    def knows_batches(self, bookie_id: str) -> bool:
+        """False for a while once a bookie refused a batch read, or until it registers anew."""
+        until = self._no_batches.get(bookie_id, 0.0)
+        return self._settings.batch_read and until <= self._loop.time()
+
+    def refuses_batches(self, bookie_id: str) -> None:
+        if self.knows_batches(bookie_id):
+            log.info("bookie knows no batch reads bookie=%s", bookie_id)
+        self._no_batches[bookie_id] = self._loop.time() + BATCH_RETRY_S
+
+    def _live(self, channels: dict[str, C], bookie_id: str, make: Callable[[str, int], C]) -> C:
+        channel = channels.get(bookie_id)
+        if channel is not None and channel.down is None:
+            return channel
+        channel = make(bookie_id, self._settings.unsent_bytes_max)
+        _, until = self._backoff.get(bookie_id, (0.0, 0.0))
+        if self._tasks.closed:
+            channel.take_down("client closed")
+            return channel
+        if until > self._loop.time():
+            channel.take_down("cannot be connected to")
+            return channel
+        channel.on_down(self._channel_down)
+        channels[bookie_id] = channel
+        self._tasks.spawn(f"connect {bookie_id}", self._connect(channel))
+        return channel
+
+    async def _connect(self, channel: BookieLink) -> None:
+        bookie_id = channel.bookie_id
+        await channel.connect(
+            self._network,
+            lambda: self._registrations.address(bookie_id),
+            self._settings.connect_timeout_s,
+        )
+        if channel.transport is not None:
+            self._backoff.pop(bookie_id, None)
+
+    def _channel_down(self, channel: BookieLink, reason: str) -> None:
+        bookie_id = channel.bookie_id
+        for channels in (self._channels, self._reading, self._v3):
+            if channels.get(bookie_id) is channel:
+                del channels[bookie_id]
+        self._registrations.forget_address(bookie_id)
+        if self._tasks.closed:
+            return
+        log.info("bookie connection down bookie=%s reason=%s", bookie_id, reason)
+        if channel.transport is None:
+            self._wait_longer(bookie_id)
+            self._choice.unreachable(bookie_id)
+            return
+        if isinstance(channel, BookieChannel) and self._refused_batch(channel):
+            return
+        if isinstance(channel, V3Channel) and channel.closed_by_peer and not channel.answered:
+            self._no_v3[bookie_id] = None
+            return
+        self._choice.failed(bookie_id)
+
+    def _refused_batch(self, channel: BookieChannel) -> bool:
+        """Whether the bookie closed the connection instead of answering a batch read, as those do that do not know it.
+        One that died looks the same, and is asked one by one for a while."""
+        if channel.batches:
+            self._batches_known[channel.bookie_id] = None
+        unanswered = channel.batches is False and channel.closed_by_peer
+        if not unanswered or channel.bookie_id in self._batches_known:
+            return False
+        self.refuses_batches(channel.bookie_id)
+        return True
+
+    def _wait_longer(self, bookie_id: str) -> None:
+        longest = self._settings.reconnect_backoff_max_s
+        pause, _ = self._backoff.get(bookie_id, (longest / BACKOFF_STEPS / 2, 0.0))
+        pause = min(pause * 2, longest)
+        jittered = pause * (0.5 + self._entropy.random() / 2)
+        self._backoff[bookie_id] = pause, self._loop.time() + jittered
