@@ -20,9 +20,9 @@ from bookie.storage.codes import Code
 from bookie.storage.journal.journal import Journal
 from bookie.storage.journal.journal_format import Kind, Record
 from bookie.storage.ledgers import Ledgers
-from bookie.storage.runs import Run, cut_frames
+from bookie.storage.runs import cut_frames
+from engine.base.slices import AddRun
 from engine.wire import bookie_commands as wire
-from engine.wire.bookie_kernels import AddRun
 from engine.wire.kernels import build_add_replies
 
 PRIORITY_FLAGS = wire.RECOVERY_ADD | wire.HIGH_PRIORITY
@@ -102,10 +102,7 @@ class Adds:
     def _accept(self, run: AddRun) -> Code:
         if self._read_only and not (run.flags & PRIORITY_FLAGS and self._has_room()):  # (I31)
             return Code.READ_ONLY
-        return self._ledgers.add(
-            Run(run.buf, run.ledger_id, run.first_entry, run.offsets, run.stop, run.master_key),
-            recovery=bool(run.flags & wire.RECOVERY_ADD),
-        )
+        return self._ledgers.add(run, recovery=bool(run.flags & wire.RECOVERY_ADD))
 
     def _log(
         self,

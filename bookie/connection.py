@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from engine.base.errors import PeerError
+from engine.base.slices import AddRun
 from engine.net.transport import BUFFERED_BYTES_MAX, Connection, FrameLimitError
-from engine.wire.bookie_kernels import AddRun
 from engine.wire.kernels import NEED, TOO_LARGE, take_adds
 
 STORED_READS_MAX = 32

@@ -18,7 +18,7 @@ from bookie.storage.index.manifest import encode_end
 from bookie.storage.logs.entry_log import EntryLogReader, EntryLogWriter, Location
 from bookie.storage.logs.entry_log_format import FILE_HEADER_BYTES, blocks_of
 from bookie.storage.logs.log_files import LogFiles
-from bookie.storage.runs import Run
+from engine.base.slices import AddRun
 
 SLICE_BYTES = 1 << 20
 """Copied in one go; the lane is free for others between two slices."""
@@ -102,7 +102,7 @@ class Copier:
             size += sum(block.length for block in blocks)
         return Copied(placed, sum(one.place.entries for one in placed), size)
 
-    def _run(self, ledger_id: int, first: int, place: Location) -> Run:
+    def _run(self, ledger_id: int, first: int, place: Location) -> AddRun:
         try:
             block = self._reader.read(place)
         except OSError as error:  # of the source: it is kept, whatever else the disk can do

@@ -4,8 +4,8 @@
 from bookie.storage.codes import Code
 from bookie.storage.index.index import DELETED, FENCED, LIMBO, LedgerRecord
 from bookie.storage.journal.journal_format import LAC_BODY_MIN
-from bookie.storage.runs import Run
 from bookie.storage.write_cache import Generation, WriteCache
+from engine.base.slices import AddRun
 
 
 class Ledger:
@@ -77,7 +77,7 @@ class Ledgers:
             ledger.ledger_id for ledger in self._ledgers.values() if not ledger.deleted_ms
         )
 
-    def add(self, run: Run, *, recovery: bool = False) -> Code:
+    def add(self, run: AddRun, *, recovery: bool = False) -> Code:
         """Take a run into the cache, or say why not. The caller journals it only after OK: were it the other way
         round, the journal could be trimmed before a flush has seen the entries."""
         ledger = self._ledgers.get(run.ledger_id)
@@ -136,7 +136,7 @@ class Ledgers:
         if ledger is None or not ledger.deleted_ms:
             self.write_lac(ledger_id, master_key if ledger is None else ledger.master_key, body)
 
-    def replay_adds(self, run: Run) -> None:
+    def replay_adds(self, run: AddRun) -> None:
         """A run from the journal: it was accepted then, so only deletion is asked now."""
         ledger = self._ledgers.get(run.ledger_id)
         if ledger is None or not ledger.deleted_ms:
@@ -209,6 +209,6 @@ def lac_of(body: bytes) -> int:
     return int.from_bytes(body[8:LAC_BODY_MIN], "big", signed=True) if body else -1
 
 
-def _with_key(run: Run, master_key: bytes) -> Run:
+def _with_key(run: AddRun, master_key: bytes) -> AddRun:
     run.master_key = master_key
     return run

@@ -23,7 +23,8 @@ from bookie.storage.logs.entry_log_format import (
     head_size,
 )
 from bookie.storage.logs.log_files import LogFiles
-from bookie.storage.runs import FRAME_PREFIX, MASTER_KEY_BYTES, cut_frames
+from bookie.storage.runs import MASTER_KEY_BYTES, cut_frames
+from engine.base.slices import FRAME_PREFIX
 
 log = logging.getLogger(__name__)
 

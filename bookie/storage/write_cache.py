@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from bookie.storage.runs import Run
+from engine.base.slices import AddRun
 
 RUN_OVERHEAD_BYTES = 400
 """Charged for each run beside its bytes: objects and offsets."""
@@ -16,18 +16,18 @@ class LedgerRuns:
 
     def __init__(self) -> None:
         self.firsts: list[int] = []
-        self.runs: list[Run] = []
+        self.runs: list[AddRun] = []
         self.below = -1
         self.ordered = True
 
-    def add(self, run: Run) -> None:
+    def add(self, run: AddRun) -> None:
         if run.first < self.below:
             self.ordered = False
         self.firsts.append(run.first)
         self.runs.append(run)
         self.below = max(self.below, run.below)
 
-    def find(self, entry_id: int) -> tuple[Run, int] | None:
+    def find(self, entry_id: int) -> tuple[AddRun, int] | None:
         """The run that holds the entry, and the entry's index in it."""
         if self.ordered:
             i = bisect_right(self.firsts, entry_id) - 1
@@ -39,18 +39,18 @@ class LedgerRuns:
                 return run, entry_id - run.first
         return None
 
-    def resolved(self) -> list[Run]:
+    def resolved(self) -> list[AddRun]:
         """Runs in order of entry, each entry once, the latest copy of it."""
         if self.ordered:
             return self.runs
-        latest: dict[int, tuple[Run, int]] = {}
+        latest: dict[int, tuple[AddRun, int]] = {}
         for run in self.runs:
             for i in range(run.count):
                 latest[run.first + i] = (run, i)
         return list(_joined(sorted(latest.items())))
 
 
-def _joined(places: list[tuple[int, tuple[Run, int]]]) -> Iterator[Run]:
+def _joined(places: list[tuple[int, tuple[AddRun, int]]]) -> Iterator[AddRun]:
     """Neighbouring entries of the same run as one part of it."""
     i = 0
     while i < len(places):
@@ -80,7 +80,7 @@ class WriteCache:
         self.active = Generation()
         self.flushing: Generation | None = None
 
-    def add(self, run: Run) -> None:
+    def add(self, run: AddRun) -> None:
         runs = self.active.ledgers.get(run.ledger_id)
         if runs is None:
             runs = self.active.ledgers[run.ledger_id] = LedgerRuns()
@@ -95,7 +95,7 @@ class WriteCache:
     def size(self) -> int:
         return self.active.size + (self.flushing.size if self.flushing is not None else 0)
 
-    def find(self, ledger_id: int, entry_id: int) -> tuple[Run, int] | None:
+    def find(self, ledger_id: int, entry_id: int) -> tuple[AddRun, int] | None:
         runs = self.active.ledgers.get(ledger_id)
         if runs is not None and (found := runs.find(entry_id)) is not None:
             return found

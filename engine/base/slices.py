@@ -115,3 +115,62 @@ class View:
     @property
     def messages(self) -> int:
         return self.run.messages_of(self.start, self.stop)
+
+
+FRAME_PREFIX = 28
+"""Bytes of a bookie's add frame before its entry: length 4, header 4, master key 20."""
+
+
+class AddRun:
+    """Add frames of consecutive entries of one ledger with one key and equal flags, back to back in ``buf``.
+
+    Entry ``i`` is ``buf[offsets[i] : end(i)]`` (32-byte header, digest, payload); its frame begins FRAME_PREFIX before.
+    ``buf`` is immutable and kept alive by the run. ``stop`` is where the last frame ends.
+    """
+
+    __slots__ = ("buf", "count", "first", "flags", "ledger_id", "master_key", "offsets", "stop")
+
+    def __init__(
+        self,
+        buf: bytes,
+        ledger_id: int,
+        first: int,
+        offsets: list[int],
+        stop: int,
+        master_key: bytes,
+        flags: int = 0,
+    ) -> None:
+        self.buf = buf
+        self.ledger_id = ledger_id
+        self.first = first
+        self.count = len(offsets)
+        self.offsets = offsets
+        self.stop = stop
+        self.master_key = master_key
+        self.flags = flags
+
+    @property
+    def start(self) -> int:
+        """Where the first frame begins."""
+        return self.offsets[0] - FRAME_PREFIX
+
+    @property
+    def below(self) -> int:
+        """The entry id after the last."""
+        return self.first + self.count
+
+    def end(self, i: int) -> int:
+        """Where entry ``i`` ends in ``buf``."""
+        return self.offsets[i + 1] - FRAME_PREFIX if i + 1 < self.count else self.stop
+
+    def part(self, start: int, stop: int) -> "AddRun":
+        """Entries with index ``start`` to ``stop`` (exclusive, > start) over the same buffer."""
+        return AddRun(
+            self.buf,
+            self.ledger_id,
+            self.first + start,
+            self.offsets[start:stop],
+            self.end(stop - 1),
+            self.master_key,
+            self.flags,
+        )

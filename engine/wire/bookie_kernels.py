@@ -14,7 +14,7 @@ from struct import Struct
 
 from crc32c import crc32c
 
-from engine.base.slices import Slice
+from engine.base.slices import FRAME_PREFIX, AddRun, Slice
 
 NEED, OTHER, BAD_CHECKSUM, TOO_LARGE = 0, 1, 2, 3
 """Why a kernel stopped: more bytes are needed; not a frame of its shape; a wrong checksum; a frame above the limit."""
@@ -26,8 +26,6 @@ ADD_HEADER = 0x0201_0000
 READ_HEADER = 0x0202_0000
 ADD_FLAGS = (0, 2, 4, 6)
 """Flags an add may carry: recovery add 2, high priority 4."""
-ENTRY_OFFSET = 28
-"""Bytes of an add frame before its entry."""
 
 _ADD = Struct(">II20sqqqqI")
 _ENTRY_HEADER = Struct(">qqqq")
@@ -37,53 +35,6 @@ _REPLY_BYTES = _REPLY.size
 _LENGTH = Struct(">I")
 _ADD_LENGTH_MIN = 4 + 20 + 32
 _REPLY_OK = bytes.fromhex("000000180201000000000000")
-
-
-class AddRun:
-    """Adds of consecutive entries of one ledger with one key and equal flags, back to back in ``buf``.
-
-    Entry ``i`` is ``buf[offsets[i] : end(i)]`` (32-byte header, digest, payload); its frame begins 28 bytes before.
-    ``stop`` is where the last frame ends. ``flags`` is one of ADD_FLAGS.
-    """
-
-    __slots__ = (
-        "buf",
-        "count",
-        "first_entry",
-        "flags",
-        "ledger_id",
-        "master_key",
-        "offsets",
-        "stop",
-    )
-
-    def __init__(
-        self,
-        buf: bytes,
-        ledger_id: int,
-        first_entry: int,
-        offsets: list[int],
-        stop: int,
-        master_key: bytes,
-        flags: int,
-    ) -> None:
-        self.buf = buf
-        self.ledger_id = ledger_id
-        self.first_entry = first_entry
-        self.count = len(offsets)
-        self.offsets = offsets
-        self.stop = stop
-        self.master_key = master_key
-        self.flags = flags
-
-    @property
-    def start(self) -> int:
-        """Where the first frame begins."""
-        return self.offsets[0] - ENTRY_OFFSET
-
-    def end(self, i: int) -> int:
-        """Where entry ``i`` ends in ``buf``."""
-        return self.offsets[i + 1] - ENTRY_OFFSET if i + 1 < self.count else self.stop
 
 
 def build_adds(
@@ -188,7 +139,7 @@ def take_adds(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int,
     operation or version, with unknown flags, negative ids or no room for the entry's header stop with OTHER.
     """
     runs: list[AddRun] = []
-    unpack = _ADD_IDS.unpack_from
+    unpack, prefix = _ADD_IDS.unpack_from, FRAME_PREFIX
     ledger = expected = -1
     key = b""
     word = 0
@@ -210,7 +161,7 @@ def take_adds(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int,
             add_offset = offsets.append
         if size < _ADD_LENGTH_MIN:
             break
-        add_offset(pos + 28)
+        add_offset(pos + prefix)
         expected += 1
         pos = stop
     if offsets:

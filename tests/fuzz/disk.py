@@ -11,9 +11,10 @@ from bookie.storage.journal.journal_reader import read_groups
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.logs import entry_log_format
 from bookie.storage.recover import apply_record
-from bookie.storage.runs import Run, cut_frames
+from bookie.storage.runs import cut_frames
 from bookie.storage.write_cache import WriteCache
 from engine.base.crc32c import crc32c
+from engine.base.slices import AddRun
 from engine.wire import (
     bookie_v3,
 )
@@ -130,11 +131,11 @@ def seal_block(data: bytes) -> bytes:
 
 def a_block() -> bytes:
     run = next(iter(cut_frames(frames(4, 10, [3, 90, 0, 11]))))
-    [block] = entry_log_format.blocks_of([Run(*_of(run))], 1 << 20)
+    [block] = entry_log_format.blocks_of([AddRun(*_of(run))], 1 << 20)
     return b"".join(block.encode()[0])
 
 
-def _of(run: Run) -> tuple[bytes, int, int, list[int], int, bytes]:
+def _of(run: AddRun) -> tuple[bytes, int, int, list[int], int, bytes]:
     return run.buf, run.ledger_id, run.first, run.offsets, run.stop, run.master_key
 
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 from struct import Struct, pack, unpack_from
 from typing import NamedTuple
 
-from bookie.storage.runs import FRAME_PREFIX, Run
 from engine.base.crc32c import crc32c
+from engine.base.slices import FRAME_PREFIX, AddRun
 
 FILE_MAGIC = b"MGELOG01"
 BLOCK_MAGIC = b"MGBK"
@@ -37,7 +37,7 @@ class Block:
     def below(self) -> int:
         return self.first + len(self.table)
 
-    def take(self, run: Run) -> None:
+    def take(self, run: AddRun) -> None:
         """Append a run that continues this block."""
         start = run.start
         shift = self.length - start
@@ -102,10 +102,10 @@ class StoredBlock:
         cut.append(data[table[j - 1] : self.end(j - 1)])
         return cut
 
-    def part(self, first: int, below: int) -> Run:
+    def part(self, first: int, below: int) -> AddRun:
         """Entries ``first`` to ``below`` - 1, which the block has, to be written again."""
         i, j = first - self.first, below - self.first
-        return Run(self.data, self.ledger_id, first, list(self.table[i:j]), self.end(j - 1), b"")
+        return AddRun(self.data, self.ledger_id, first, list(self.table[i:j]), self.end(j - 1), b"")
 
 
 def encode_file_header(log_id: int) -> bytes:
@@ -188,7 +188,7 @@ def block_size(buf: bytes) -> int:
     return size + int(_BLOCK.unpack_from(buf)[4]) if size else 0
 
 
-def blocks_of(runs: Iterable[Run], bytes_max: int) -> Iterator[Block]:
+def blocks_of(runs: Iterable[AddRun], bytes_max: int) -> Iterator[Block]:
     """Pack one ledger's runs (ordered, not overlapping) into blocks of at most ``bytes_max`` data, or of one entry."""
     block: Block | None = None
     for whole in runs:
@@ -206,7 +206,7 @@ def blocks_of(runs: Iterable[Run], bytes_max: int) -> Iterator[Block]:
         yield block
 
 
-def _split(run: Run, bytes_max: int) -> Iterator[Run]:
+def _split(run: AddRun, bytes_max: int) -> Iterator[AddRun]:
     if run.stop - run.start <= bytes_max:
         yield run
         return

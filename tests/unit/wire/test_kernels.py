@@ -351,7 +351,7 @@ def test_adds_come_out_of_the_bookie_s_kernel_as_they_went_in(
     pos, why, runs = take_adds(buf, 0, len(buf), FRAME_MAX)
     assert (pos, why, len(runs)) == (len(buf), NEED, 1)
     (found,) = runs
-    assert (found.ledger_id, found.first_entry, found.count) == (9, first, len(entries))
+    assert (found.ledger_id, found.first, found.count) == (9, first, len(entries))
     assert (found.master_key, found.flags) == (KEY, flags)
     total = 100
     for i, each in enumerate(entries):
@@ -385,7 +385,7 @@ def test_adds_split_where_ledger_key_flags_or_order_change() -> None:
         for ledger, first, key, flags in pieces
     )
     runs = take_adds(buf, 0, len(buf), FRAME_MAX)[2]
-    assert [(r.ledger_id, r.first_entry, r.count, r.master_key, r.flags) for r in runs] == [
+    assert [(r.ledger_id, r.first, r.count, r.master_key, r.flags) for r in runs] == [
         (1, 0, 4, KEY, 0),
         (2, 4, 2, KEY, 0),
         (2, 6, 2, other_key, 0),

@@ -18,8 +18,9 @@ from bookie.storage.journal.journal_format import (
 from bookie.storage.logs import entry_log_format
 from bookie.storage.logs.entry_log_format import blocks_of, decode_block
 from bookie.storage.recover import read_groups
-from bookie.storage.runs import Run, cut_frames
+from bookie.storage.runs import cut_frames
 from bookie.storage.write_cache import LedgerRuns
+from engine.base.slices import AddRun
 from tests.sim.kit.disk import FaultDisk
 from tests.support.bookies import KEY, add
 
@@ -98,7 +99,7 @@ def test_cut_frames_finds_runs_and_refuses_every_truncation() -> None:
 @pytest.mark.parametrize("limit", [100, 300, 1000, 100_000])
 def test_blocks_hold_every_entry_once_within_the_limit(limit: int) -> None:
     draw = random.Random(limit)
-    runs: list[Run] = []
+    runs: list[AddRun] = []
     entry = 0
     for _ in range(30):
         if draw.random() < 0.2:
