@@ -5,14 +5,14 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from bookie.connection import BookieConnection
 from bookie.disks import Disks
 from bookie.garbage import GarbageCollector, Lanes
 from bookie.identity import instance_id
 from bookie.metrics import BookieMetrics
 from bookie.opening import Directories
 from bookie.presence import Presence
-from bookie.requests import Requests
+from bookie.requests.connection import BookieConnection
+from bookie.requests.requests import Requests
 from bookie.settings import BookieSettings
 from bookie.storage.checkpoint import Checkpointer
 from bookie.storage.files import Disk, Lane

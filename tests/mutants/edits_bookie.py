@@ -61,7 +61,7 @@ EDITS = (
     ),
     Edit(
         "fence-answered-before-its-sync",
-        "bookie/entry_reads.py::EntryReads.fence",
+        "bookie/requests/entry_reads.py::EntryReads.fence",
         """
         self._journal.append(Kind.FENCE, record.body, 0, self._fenced, (ledger_id, then, argument))
         """,
@@ -92,7 +92,7 @@ EDITS = (
     ),
     Edit(
         "disk-miss-denied-without-asking",
-        "bookie/entry_reads.py::EntryReads._stored",
+        "bookie/requests/entry_reads.py::EntryReads._stored",
         "if code == Code.NO_ENTRY:",
         "if False:",
         ("unit/bookie/test_answers.py::test_a_bookie_that_may_have_lost_entries_denies_none",),
@@ -108,7 +108,7 @@ EDITS = (
     ),
     Edit(
         "refused-run-journalled",
-        "bookie/adds.py::Adds.runs",
+        "bookie/requests/adds.py::Adds.runs",
         "self._log(connection, buf, begin, run.start, entries, accepted)",
         "self._log(connection, buf, begin, run.stop, entries, accepted)",
         (f"{SERVER}::test_refused_runs_of_a_buffer_do_not_come_back_after_a_crash",),
@@ -281,7 +281,7 @@ EDITS = (
     ),
     Edit(
         "read-only-takes-adds",
-        "bookie/adds.py::Adds._accept",
+        "bookie/requests/adds.py::Adds._accept",
         "run.flags & PRIORITY_FLAGS and self._has_room()",
         "self._has_room()",
         (
@@ -439,7 +439,7 @@ EDITS = (
     ),
     Edit(
         "held-connections-not-released",
-        "bookie/adds.py::Adds.relieve",
+        "bookie/requests/adds.py::Adds.relieve",
         "self._release()",
         "pass",
         (f"{SERVER}::test_adds_beyond_the_bound_wait_in_the_socket_and_are_all_answered",),
@@ -457,7 +457,7 @@ EDITS = (
     ),
     Edit(
         "adds-without-bound",
-        "bookie/adds.py::Adds._press",
+        "bookie/requests/adds.py::Adds._press",
         "connection.hold()",
         "pass",
         (f"{SERVER}::test_adds_beyond_the_bound_wait_in_the_socket_and_are_all_answered",),

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import struct
 
-from bookie.connection import STORED_READS_MAX
+from bookie.requests.connection import STORED_READS_MAX
 from bookie.storage.codes import Code
 from engine.net.transport import BUFFERED_BYTES_MAX, HIGH_WATER_BYTES
 from tests.support.bookies import Client, Machine, add, read

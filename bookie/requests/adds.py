@@ -12,9 +12,9 @@ would not help: adds are answered EREADONLY at once, also those of connections h
 from collections.abc import Callable
 from typing import Any
 
-from bookie.connection import BookieConnection
-from bookie.lac_waiters import LacWaiters
 from bookie.metrics import BookieMetrics
+from bookie.requests.connection import BookieConnection
+from bookie.requests.lac_waiters import LacWaiters
 from bookie.settings import BookieSettings
 from bookie.storage.codes import Code
 from bookie.storage.journal.journal import Journal

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from bookie.connection import BookieConnection
+from bookie.requests.connection import BookieConnection
 
 K = TypeVar("K")
 

@@ -15,11 +15,11 @@ from functools import partial
 from struct import Struct
 from typing import Any
 
-from bookie.adds import LAC_OFFSET, Adds
-from bookie.connection import BookieConnection
-from bookie.entry_reads import LAST, EntryReads
-from bookie.lac_waiters import LacWaiters
 from bookie.metrics import BookieMetrics
+from bookie.requests.adds import LAC_OFFSET, Adds
+from bookie.requests.connection import BookieConnection
+from bookie.requests.entry_reads import LAST, EntryReads
+from bookie.requests.lac_waiters import LacWaiters
 from bookie.settings import BookieSettings
 from bookie.storage.codes import Code
 from bookie.storage.journal.journal_format import LAC_BODY_MAX, LAC_BODY_MIN, lac_record

@@ -4,17 +4,17 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from bookie.adds import PRIORITY_FLAGS, Adds
-from bookie.connection import BookieConnection
-from bookie.entry_reads import EntryReads
-from bookie.lac_waiters import LacWaiters
 from bookie.metrics import BookieMetrics
+from bookie.requests.adds import PRIORITY_FLAGS, Adds
+from bookie.requests.connection import BookieConnection
+from bookie.requests.entry_reads import EntryReads
+from bookie.requests.lac_waiters import LacWaiters
+from bookie.requests.v3 import Blocks, V3Requests
 from bookie.settings import BookieSettings
 from bookie.storage.codes import Code
 from bookie.storage.journal.journal import Journal
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.read_queue import ReadQueue
-from bookie.v3 import Blocks, V3Requests
 from engine.base.clock import Clock
 from engine.base.errors import PeerError
 from engine.wire import bookie_commands as wire

@@ -7,9 +7,9 @@ B4); LIMBO, it may have been lost here; IO, it is here but cannot be read intact
 from collections.abc import Callable
 from typing import Any
 
-from bookie.connection import BookieConnection
-from bookie.lac_waiters import LacWaiters
 from bookie.metrics import BookieMetrics
+from bookie.requests.connection import BookieConnection
+from bookie.requests.lac_waiters import LacWaiters
 from bookie.settings import BookieSettings
 from bookie.storage.codes import Code
 from bookie.storage.journal.journal import Journal
