@@ -8,9 +8,12 @@ from prometheus_client.registry import Collector
 from bookie.storage.codes import Code
 from engine.wire.bookie_v3 import operation_name
 
+Readings = dict[str, tuple[str, Callable[[], float]]]
+"""Read at each scrape: name → (help, value)."""
+
 
 class BookieMetrics(Collector):
-    """Register with a CollectorRegistry. ``gauges`` are read at each scrape: name → (help, value)."""
+    """Register with a CollectorRegistry."""
 
     def __init__(self) -> None:
         self.added = 0
@@ -23,8 +26,8 @@ class BookieMetrics(Collector):
         self.v3_requests: dict[int, int] = {}  # by number of the operation
         self._add_failures = dict.fromkeys(Code, 0)
         self._read_failures = dict.fromkeys(Code, 0)
-        self.gauges: dict[str, tuple[str, Callable[[], float]]] = {}
-        self.counters: dict[str, tuple[str, Callable[[], float]]] = {}
+        self.gauges: Readings = {}
+        self.counters: Readings = {}
 
     def refused(self, code: Code, entries: int) -> None:
         self._add_failures[code] += entries

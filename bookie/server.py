@@ -5,21 +5,15 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from bookie.disks import Disks
-from bookie.garbage import GarbageCollector, Lanes
 from bookie.identity import instance_id
 from bookie.metrics import BookieMetrics
+from bookie.mode import Mode
 from bookie.opening import Directories
 from bookie.presence import Presence
 from bookie.requests.connection import BookieConnection
-from bookie.requests.requests import Requests
+from bookie.serving import Serving
 from bookie.settings import BookieSettings
-from bookie.storage.checkpoint import Checkpointer
 from bookie.storage.files import Disk, Lane
-from bookie.storage.index.index import BookieIndex
-from bookie.storage.journal.journal import Journal
-from bookie.storage.read_queue import ReadQueue, StoredEntries
-from bookie.storage.recover import Storage
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.base.metrics import CollectorRegistry, generate_latest
@@ -32,7 +26,6 @@ from engine.net.status import Page, StatusServer, metrics_page, ready_page
 log = logging.getLogger(__name__)
 
 CLOSE_DEADLINE_S = 10.0
-Readings = dict[str, tuple[str, Callable[[], float]]]
 
 
 class Bookie:
@@ -55,15 +48,16 @@ class Bookie:
         self._entropy = entropy
         self._store = store
         self._disk = disk
-        self._lanes = lanes
+        self._make_lane = lanes
+        self._lanes: dict[str, Lane] = {}
         self.metrics = BookieMetrics()
+        self.mode = Mode()
         self.failed: BaseException | None = None
         self.over = asyncio.Event()
         self.port = 0
         self.bookie_id = ""
         self._directories = Directories(disk, settings)
         self._tasks = TaskScope("bookie", on_error=lambda name, error: self._fail(error))
-        self._made_lanes: list[Lane] = []
         self._listener = Listener(
             network, self._connection, connections_max=settings.max_connections
         )
@@ -77,9 +71,13 @@ class Bookie:
                 "/api/v1/bookie/info": self._space_page,
             },
         )
-        self._storage: Storage | None = None
-        self._started = False
+        self._serving: Serving | None = None
+        self._presence: Presence | None = None
         self._stopping = False
+        self.metrics.gauges |= {
+            "bookie_ready": ("1 when serving and registered", lambda: float(self.ready)),
+            "bookie_connections": ("Open connections", lambda: len(self._listener.connections)),
+        }
 
     @property
     def ready(self) -> bool:
@@ -90,13 +88,19 @@ class Bookie:
         """None when ready."""
         if self.failed is not None:
             return f"failed: {self.failed}"
-        if not self._started:
+        if self._presence is None:
             return "starting: replaying the journal"
         return None if self._presence.registered else "not registered in the metadata store"
 
     @property
     def read_only(self) -> bool:
-        return self._requests.read_only
+        return self.mode.read_only
+
+    @property
+    def serving(self) -> Serving:
+        """From the open storage on."""
+        assert self._serving is not None, "the storage is not open"
+        return self._serving
 
     async def start(self) -> None:
         """Check identity, replay, listen, register. Raises IdentityError, DamagedError, OSError, store errors; then
@@ -106,13 +110,12 @@ class Bookie:
             await self._status.start(settings.listening_host, settings.http_server_port)
         self._directories.make()
         initialize = settings.initialize_cluster and self._directories.are_new()
-        self._instance_id = await instance_id(self._store, self._entropy, initialize=initialize)
+        cluster = await instance_id(self._store, self._entropy, initialize=initialize)
         self.bookie_id = settings.bookie_id or f"{settings.host}:{settings.bookie_port}"
-        cookie = self._directories.cookie(self.bookie_id, self._instance_id)
+        cookie = self._directories.cookie(self.bookie_id, cluster)
         await self._directories.identify(self._store, self.bookie_id, cookie)
-        self._flush_lane, self._read_lane = self._lane("flush"), self._lane("read")
         started = self._clock.monotonic_s()
-        storage = self._storage = await self._flush_lane.run(
+        storage = await self._lane("flush").run(
             partial(self._directories.open, cookie, lambda: self._entropy.bits(64))
         )
         log.info(
@@ -124,19 +127,32 @@ class Bookie:
             storage.rebuilt,
             self._clock.monotonic_s() - started,
         )
-        self._serve(storage, cookie)
+        self._serving = Serving(
+            settings,
+            storage,
+            self._directories.journal,
+            cookie,
+            cluster,
+            self.mode,
+            self.metrics,
+            disk=self._disk,
+            store=self._store,
+            clock=self._clock,
+            lanes=self._lane,
+            failed=self._fail,
+        )
         await self._listener.start(settings.listening_host, settings.bookie_port)
         self.port = self._listener.port
-        self._presence = Presence(
+        presence = Presence(
             self._store, self._clock, settings, self.bookie_id, self.port, self._status.port or None
         )
-        await self.disks.check()
-        await self._presence.register()
-        self._started = True
-        self._tasks.spawn("presence", self._presence.keep())
-        self._tasks.spawn("checkpoints", self._checkpointer.run())
-        self._tasks.spawn("disks", self.disks.run())
-        self._tasks.spawn("gc", self.garbage.run())
+        presence.set_read_only(self.mode.read_only)
+        self.mode.on_change(presence.set_read_only)
+        await self._serving.disks.check()
+        await presence.register()
+        self._presence = presence
+        self._tasks.spawn("presence", presence.keep())
+        self._serving.start(self._tasks)
         log.info("bookie serves id=%s port=%d", self.bookie_id, self.port)
 
     def request_stop(self) -> None:
@@ -150,152 +166,32 @@ class Bookie:
         self._stopping = True
         self._listener.stop_accepting()
         await self._tasks.close()
-        if self.failed is None and self._started:
+        serving = self._serving
+        if self.failed is None and self._presence is not None and serving is not None:
             try:
                 async with asyncio.timeout(CLOSE_DEADLINE_S):
                     await self._presence.unregister()
-                    await self._journal.drain()
+                    await serving.journal.drain()
                     await self._listener.drain(CLOSE_DEADLINE_S / 2)
-                    await self._checkpointer.step(checkpoint=True)
+                    await serving.checkpointer.step(checkpoint=True)
             except (OSError, TimeoutError) as error:
                 log.warning("could not flush while stopping, the journal has it reason=%s", error)
         await self._listener.drain(0)
         await self._status.close()
-        for lane in self._made_lanes:
+        for lane in self._lanes.values():
             lane.close()
-        if self._storage is not None:
-            self.garbage.close()
-            self._storage.close()
+        if serving is not None:
+            serving.close()
         self.over.set()
 
-    # Start
-
     def _lane(self, name: str) -> Lane:
-        lane = self._lanes(name)
-        self._made_lanes.append(lane)
-        return lane
-
-    def _serve(self, storage: Storage, cookie: bytes) -> None:
-        settings = self.settings
-        self._journal = Journal(
-            storage.journal,
-            self._lane("journal"),
-            self._fail,
-            group_bytes_max=settings.journal_buffered_writes_threshold,
-            group_entries_max=settings.journal_buffered_entries_threshold,
-        )
-        stored = StoredEntries(
-            storage.entries,
-            storage.reader,
-            self._damaged,
-            settings.read_ahead_cache_batch_bytes_size,
-        )
-        self._reads = ReadQueue(stored, self._read_lane, self._fail)
-        self._checkpointer = Checkpointer(
-            ledgers=storage.ledgers,
-            journal=self._journal,
-            writer=storage.journal,
-            flusher=storage.flusher,
-            lane=self._flush_lane,
-            interval_s=settings.flush_interval_s,
-            on_flushed=self._flushed,
-            on_full=self._disk_full,
-            spares=lambda: not self.read_only,
-        )
-        self.disks = Disks(
-            self._disk,
-            self._read_lane,
-            settings,
-            self._directories.journal,
-            storage.logs,
-            storage.ledgers.cache,
-            cookie,
-            self._looked_at_disks,
-        )
-        self.garbage = GarbageCollector(
-            settings,
-            storage,
-            self._checkpointer,
-            self.disks,
-            Lanes(self._flush_lane, self._read_lane, self._lane("compaction")),
-            disk=self._disk,
-            store=self._store,
-            clock=self._clock,
-            instance_id=self._instance_id,
-        )
-        self._requests = Requests(
-            self.settings,
-            storage.ledgers,
-            self._journal,
-            self._reads,
-            self.metrics,
-            self._clock,
-            on_cache_full=self._checkpointer.request,
-            on_group=self._checkpointer.journal_grew,
-            on_disk_full=self._disk_full,
-            has_room=self.disks.has_room,
-            space=lambda: self.disks.space[::-1],
-            blocks=lambda ledger_id: self._read_lane.run(
-                partial(_indexed, storage.entries, ledger_id)
-            ),
-        )
-        self.metrics.gauges |= self._gauges(storage)
-        self.metrics.counters |= self._counters(storage)
-
-    def _gauges(self, storage: Storage) -> Readings:
-        cache, logs = storage.ledgers.cache, storage.logs
-        return {
-            "bookie_ready": ("1 when serving and registered", lambda: float(self.ready)),
-            "bookie_read_only": ("1 when normal adds are refused", lambda: float(self.read_only)),
-            "bookie_ledgers": ("Ledgers known, with tombstones", lambda: len(storage.ledgers)),
-            "bookie_write_cache_bytes": ("Bytes not yet in entry logs", lambda: cache.size),
-            "bookie_journal_pending_bytes": (
-                "Bytes queued for the journal",
-                lambda: self._journal.pending_bytes,
-            ),
-            "bookie_reads_pending": ("Reads in the read lane", lambda: self._reads.pending),
-            "bookie_long_polls": (
-                "Reads that wait for the last confirmed entry",
-                lambda: self._requests.long_polls,
-            ),
-            "bookie_connections": ("Open connections", lambda: len(self._listener.connections)),
-            "bookie_entry_logs": ("Entry log files", lambda: len(logs)),
-            "bookie_entry_log_bytes": ("Bytes in them", lambda: sum(list(logs.ends.values()))),
-            "bookie_entry_log_live_bytes": (
-                "Bytes in them of ledgers that were not deleted",
-                lambda: storage.entries.live_bytes,
-            ),
-            "bookie_ledger_dir_free_bytes": (
-                "Free bytes of the ledger directories' disks",
-                lambda: self.disks.space[0],
-            ),
-            "bookie_ledger_dirs_full": ("Full ledger directories", lambda: len(logs.full)),
-        }
-
-    def _counters(self, storage: Storage) -> Readings:
-        garbage, reader = self.garbage, storage.reader
-        return {
-            "bookie_journal_groups": ("Journal groups synced", lambda: self._journal.groups),
-            "bookie_journal_bytes": ("Bytes in them", lambda: self._journal.group_bytes),
-            "bookie_flushes": ("Write cache flushes", lambda: self._checkpointer.flushes),
-            "bookie_flushed_bytes": ("Bytes in them", lambda: self._checkpointer.flushed_bytes),
-            "bookie_read_cache_hits": ("Blocks found in memory", lambda: reader.hits),
-            "bookie_read_cache_misses": ("Blocks read from disk", lambda: reader.misses),
-            "bookie_disk_read_bytes": ("Bytes read for them and ahead", lambda: reader.read_bytes),
-            "bookie_ledgers_deleted": ("Ledgers forgotten", lambda: garbage.ledgers_forgotten),
-            "bookie_entry_logs_removed": ("Entry logs removed", lambda: garbage.logs_removed),
-            "bookie_entry_logs_compacted": ("Of which compacted", lambda: garbage.logs_compacted),
-            "bookie_entry_logs_kept_damaged": (
-                "Entry logs not compacted because part of them cannot be read",
-                lambda: garbage.logs_kept_damaged,
-            ),
-            "bookie_compaction_copied_bytes": ("Live bytes copied", lambda: garbage.copied_bytes),
-            "bookie_compaction_copied_entries": ("Entries copied", lambda: garbage.copied_entries),
-            "bookie_compaction_freed_bytes": ("Dead bytes freed", lambda: garbage.freed_bytes),
-        }
+        """Made once."""
+        if name not in self._lanes:
+            self._lanes[name] = self._make_lane(name)
+        return self._lanes[name]
 
     def _connection(self) -> BookieConnection:
-        return BookieConnection(self._requests, self.settings.netty_max_frame_size_bytes)
+        return BookieConnection(self.serving.requests, self.settings.netty_max_frame_size_bytes)
 
     # Failures and disks
 
@@ -310,38 +206,7 @@ class Bookie:
             connection.abort()
         self.over.set()
 
-    def _damaged(self, error: Exception) -> None:  # called in the read lane
-        self.metrics.damaged += 1
-        log.error("stored entry cannot be read reason=%s", error)
-
-    def _disk_full(self, error: Exception) -> None:
-        self._set_read_only(True, str(error))
-
-    def _set_read_only(self, read_only: bool, reason: str) -> None:
-        if read_only == self._requests.read_only:
-            return
-        self._requests.read_only = read_only
-        self._presence.set_read_only(read_only)
-        log.warning("bookie is %s reason=%s", "read-only" if read_only else "writable", reason)
-
-    def _flushed(self) -> None:
-        self._requests.relieve()
-        self.disks.look_soon()
-
-    def _looked_at_disks(self, read_only: bool, reason: str) -> None:
-        if read_only:
-            self._set_read_only(True, reason)
-        elif self._checkpointer.stuck:
-            self._checkpointer.request()  # there is room again: writable once what waits is written
-        else:
-            self._set_read_only(False, reason)
-
     def _space_page(self) -> Page:
         """BookKeeper's page about the disk that ledgers are kept on, in bytes, as of the last look."""
-        free, total = self.disks.space
+        free, total = self.serving.disks.space
         return Page(200, b'{"freeSpace":%d,"totalSpace":%d}' % (free, total), "application/json")
-
-
-def _indexed(index: BookieIndex, ledger_id: int) -> list[tuple[int, int]]:
-    """First and last entry of each of a ledger's records."""
-    return [(first, first + place.entries - 1) for first, place in index.blocks(ledger_id)]

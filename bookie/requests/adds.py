@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bookie.metrics import BookieMetrics
+from bookie.mode import Mode
 from bookie.requests.connection import BookieConnection
 from bookie.requests.lac_waiters import LacWaiters
 from bookie.settings import BookieSettings
@@ -42,6 +43,7 @@ class Adds:
         settings: BookieSettings,
         ledgers: Ledgers,
         journal: Journal,
+        mode: Mode,
         metrics: BookieMetrics,
         waiters: LacWaiters,
         *,
@@ -62,16 +64,10 @@ class Adds:
         self._on_disk_full = on_disk_full
         self._has_room = has_room
         self._held: dict[BookieConnection, None] = {}
-        self._read_only = False
+        self._mode = mode
+        mode.on_change(self._mode_changed)
 
-    @property
-    def read_only(self) -> bool:
-        """Whether normal adds are refused."""
-        return self._read_only
-
-    @read_only.setter
-    def read_only(self, read_only: bool) -> None:
-        self._read_only = read_only
+    def _mode_changed(self, read_only: bool) -> None:
         if read_only:
             self._release()  # to be refused instead of waiting for room that may never come
 
@@ -100,7 +96,7 @@ class Adds:
             self._press(connection, held=refused < len(runs))
 
     def _accept(self, run: AddRun) -> Code:
-        if self._read_only and not (run.flags & PRIORITY_FLAGS and self._has_room()):  # (I31)
+        if self._mode.read_only and not (run.flags & PRIORITY_FLAGS and self._has_room()):  # (I31)
             return Code.READ_ONLY
         return self._ledgers.add(run, recovery=bool(run.flags & wire.RECOVERY_ADD))
 
@@ -160,7 +156,7 @@ class Adds:
     ) -> None:
         """The add in one whole V2 frame, wherever it came from: stored and journalled as those of ``runs`` are."""
         code = Code.READ_ONLY
-        if not self._read_only or (priority and self._has_room()):
+        if not self._mode.read_only or (priority and self._has_room()):
             [run] = cut_frames(frame)
             code = self._ledgers.add(run, recovery=recovery)
         if code != Code.OK:

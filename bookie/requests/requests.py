@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bookie.metrics import BookieMetrics
+from bookie.mode import Mode
 from bookie.requests.adds import PRIORITY_FLAGS, Adds
 from bookie.requests.connection import BookieConnection
 from bookie.requests.entry_reads import EntryReads
@@ -38,6 +39,7 @@ class Requests:
         ledgers: Ledgers,
         journal: Journal,
         reads: ReadQueue,
+        mode: Mode,
         metrics: BookieMetrics,
         clock: Clock,
         *,
@@ -55,6 +57,7 @@ class Requests:
             settings,
             ledgers,
             journal,
+            mode,
             metrics,
             self._waiters,
             on_cache_full=on_cache_full,
@@ -69,21 +72,13 @@ class Requests:
             self._adds,
             self._reads,
             self._waiters,
+            mode,
             metrics,
             clock,
             space=space,
             blocks=blocks,
         )
         self.adds = self._adds.runs
-
-    @property
-    def read_only(self) -> bool:
-        """Whether normal adds are refused."""
-        return self._adds.read_only
-
-    @read_only.setter
-    def read_only(self, read_only: bool) -> None:
-        self._adds.read_only = read_only
 
     @property
     def long_polls(self) -> int:

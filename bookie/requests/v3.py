@@ -16,6 +16,7 @@ from struct import Struct
 from typing import Any
 
 from bookie.metrics import BookieMetrics
+from bookie.mode import Mode
 from bookie.requests.adds import LAC_OFFSET, Adds
 from bookie.requests.connection import BookieConnection
 from bookie.requests.entry_reads import LAST, EntryReads
@@ -52,6 +53,7 @@ class V3Requests:
         adds: Adds,
         reads: EntryReads,
         waiters: LacWaiters,
+        mode: Mode,
         metrics: BookieMetrics,
         clock: Clock,
         *,
@@ -63,6 +65,7 @@ class V3Requests:
         self._adds = adds
         self._reads = reads
         self._waiters = waiters
+        self._mode = mode
         self._metrics = metrics
         self._clock = clock
         self._space = space
@@ -344,7 +347,7 @@ class V3Requests:
             or _IDS.unpack_from(body) != (write.ledgerId, write.lac)
         ):
             code = Code.BAD_REQUEST
-        elif self._adds.read_only:
+        elif self._mode.read_only:
             code = Code.READ_ONLY
         elif len(key) != MASTER_KEY_BYTES:
             code = Code.UNAUTHORIZED

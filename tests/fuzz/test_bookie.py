@@ -31,7 +31,7 @@ async def test_a_bookie_serves_on_while_others_send_it_anything() -> None:
         assert [await honest.read(1, i) for i in (0, CONVERSATIONS - 1)] == [b"0", b"149"]
         await honest.close()
         assert machine.bookie.failed is None
-        assert machine.bookie._requests.long_polls <= CONVERSATIONS
+        assert machine.bookie.serving.requests.long_polls <= CONVERSATIONS
         await machine.kill()
     async with machine:  # what they left in journal and cache is replayed
         honest = await machine.client()

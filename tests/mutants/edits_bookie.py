@@ -458,7 +458,7 @@ EDITS = (
     Edit(
         "adds-without-bound",
         "bookie/requests/adds.py::Adds._press",
-        "connection.hold()",
+        "connection.stop_taking()",
         "pass",
         (f"{SERVER}::test_adds_beyond_the_bound_wait_in_the_socket_and_are_all_answered",),
         "B14",

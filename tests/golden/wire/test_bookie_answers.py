@@ -18,7 +18,7 @@ async def test_every_answer_is_the_recorded_one(read_from: str) -> None:
             client = await machine.client()
             for row in conversation:
                 if read_from == "disk":
-                    await machine.bookie._checkpointer.step(checkpoint=True)
+                    await machine.bookie.serving.checkpointer.step(checkpoint=True)
                 answer = await client.ask(bytes.fromhex(row["request"]))
                 told = steady(answer).hex() if answer else "closed"
                 assert told == row["answer"], row["note"]

@@ -39,7 +39,8 @@ class LedgerRecord:
     def look_at_fences(self) -> None:
         """Note what each bookie knows of fences, where that has changed."""
         for machine in self.cluster.bookies:
-            storage = machine.bookie._storage if machine.bookie is not None else None
+            serving = machine.bookie._serving if machine.bookie is not None else None
+            storage = None if serving is None else serving.storage
             if storage is None or not machine.ready or machine is self.cluster.lost:
                 continue
             for ledger_id in storage.ledgers.live_ids():

@@ -143,6 +143,7 @@ class LedgerWorkload:
     def _denied(self, bookie: str, ledger: int, entry: int) -> None:
         """A bookie says that it never had an entry: then its index, too, must know nothing of it."""
         machine = self.run.cluster.machines[bookie.partition(":")[0]]
-        storage = machine.bookie._storage if machine.bookie is not None else None
+        serving = machine.bookie._serving if machine.bookie is not None else None
+        storage = None if serving is None else serving.storage
         if storage is not None and storage.entries.find_range(ledger, entry, 1):
             self.record.anomaly(f"B4 {bookie} denied entry {entry} of ledger {ledger}: it has it")

@@ -65,8 +65,7 @@ async def test_absent_is_told_from_unknown_from_deleted(ask: Ask) -> None:
         client = await machine.client()
         for ledger in (1, 2):
             assert await client.add(ledger, 3, b"a") == Code.OK
-        storage = machine.bookie._storage
-        assert storage is not None
+        storage = machine.bookie.serving.storage
         storage.ledgers.delete(2, 1)
         for flushed in (False, True):
             assert await ask(client, 1, 3) == Code.OK
@@ -76,7 +75,7 @@ async def test_absent_is_told_from_unknown_from_deleted(ask: Ask) -> None:
             if ask in PLAIN:
                 assert await ask(client, 9, 0) == Code.NO_LEDGER
             if not flushed:
-                await machine.bookie._checkpointer.step(checkpoint=True)
+                await machine.bookie.serving.checkpointer.step(checkpoint=True)
         assert await ask(client, -1, 0) == Code.BAD_REQUEST
         assert await ask(client, 1, -9) == Code.BAD_REQUEST
         await client.close()
@@ -90,7 +89,7 @@ async def test_what_is_here_but_unreadable_is_an_error_never_an_absence(ask: Ask
         for entry in range(3):
             assert await client.add(1, entry, b"a" * 100) == Code.OK
         assert await ask(client, 1, 0) == Code.OK
-        await machine.bookie._checkpointer.step(checkpoint=True)
+        await machine.bookie.serving.checkpointer.step(checkpoint=True)
         log = log_path(machine)
 
         def broken(op: str, path: str) -> None:
@@ -102,7 +101,7 @@ async def test_what_is_here_but_unreadable_is_an_error_never_an_absence(ask: Ask
         elif how == "read error":
             machine.disk.plan = broken
         else:
-            machine.bookie._storage.reader.drop(1)  # type: ignore[union-attr]
+            machine.bookie.serving.storage.reader.drop(1)
             machine.disk.remove(log)
         assert await ask(client, 1, 0) == Code.IO
         assert await ask(client, 1, 1) == Code.IO
@@ -117,8 +116,7 @@ async def test_a_bookie_that_may_have_lost_entries_denies_none(ask: Ask) -> None
     async with Machine() as machine:
         client = await machine.client()
         assert await client.add(1, 0, b"a") == Code.OK
-        storage = machine.bookie._storage
-        assert storage is not None
+        storage = machine.bookie.serving.storage
         storage.ledgers.enter_limbo()
         unsure = LIMBO.get(ask, Code.LIMBO)
         assert await ask(client, 1, 0) == Code.OK
@@ -144,7 +142,7 @@ async def test_a_read_of_the_last_confirmed_entry_tells_the_same(flushed: bool) 
         assert await client.add(1, 0, b"a" * 100) == Code.OK
         assert await status(client, lac) == Code.OK
         if flushed:
-            await machine.bookie._checkpointer.step(checkpoint=True)
+            await machine.bookie.serving.checkpointer.step(checkpoint=True)
             machine.disk.damage(log_path(machine), FILE_HEADER_BYTES + 90)
             write = v3.write_lac_request(1, 1, 0, KEY, lac_body(1, 0))
             assert await status(client, write) == Code.OK

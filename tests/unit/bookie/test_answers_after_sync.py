@@ -61,7 +61,7 @@ async def test_nothing_is_answered_before_its_sync(name: str) -> None:
     async with machine:
         client = await machine.client()
         assert await client.add(1, 0, b"a") == Code.OK
-        journal = machine.bookie._journal
+        journal = machine.bookie.serving.journal
         held = HeldLane(journal._lane)
         journal._lane = held
         client.writer.write(REQUESTS[name])

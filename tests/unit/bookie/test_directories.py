@@ -32,7 +32,7 @@ async def write(of: Machine, ledger: int, entries: int = 150) -> None:
             assert await client.add(ledger, entry, bytes([ledger]) * 1500) == Code.OK
     finally:
         client.writer.close()
-    await of.bookie._checkpointer.step(checkpoint=True)
+    await of.bookie.serving.checkpointer.step(checkpoint=True)
 
 
 async def is_whole(of: Machine, ledger: int, entries: int = 150) -> bool:
@@ -64,16 +64,16 @@ async def test_a_full_directory_is_skipped_and_used_again_when_it_has_room() -> 
         await write(of, 1)
         before = logs(of, TWO)
         of.disk.mounts[TWO] = 64 << 10
-        await of.bookie.disks.check()
+        await of.bookie.serving.disks.check()
         assert not of.bookie.read_only
         await write(of, 2)
         assert logs(of, TWO) == before
         of.disk.mounts[ONE] = 64 << 10
-        await of.bookie.disks.check()
+        await of.bookie.serving.disks.check()
         assert of.bookie.read_only
         await until_exists(of, paths.read_only_bookie("bookie-1:3181"))
         of.disk.mounts = {}
-        await of.bookie.disks.check()
+        await of.bookie.serving.disks.check()
         assert not of.bookie.read_only
         await write(of, 3)
         assert logs(of, TWO) != before
@@ -88,9 +88,9 @@ async def test_a_directory_that_fills_between_two_looks_is_left_for_another() ->
         of.disk.mounts = {
             TWO: sum(of.disk.open(f"{TWO}/current/{n}").size() for n in logs(of, TWO))
         }
-        before = of.bookie._checkpointer.flushes
+        before = of.bookie.serving.checkpointer.flushes
         await write(of, 2)
-        assert of.bookie._checkpointer.flushes > before
+        assert of.bookie.serving.checkpointer.flushes > before
         assert not of.bookie.read_only
         assert await is_whole(of, 2)
 
@@ -102,11 +102,11 @@ async def test_a_first_directory_without_room_for_the_index_makes_it_read_only()
         await write(of, 1)
         used = of.disk.mounts[ONE] - of.disk.free_bytes(f"{ONE}/x")
         of.disk.mounts[ONE] = used * 103 // 100
-        await of.bookie.disks.check()
+        await of.bookie.serving.disks.check()
         assert of.bookie.read_only
         assert await is_whole(of, 1)
         of.disk.mounts[ONE] = 64 * MIB
-        await of.bookie.disks.check()
+        await of.bookie.serving.disks.check()
         assert not of.bookie.read_only
 
 
@@ -115,7 +115,7 @@ async def test_any_full_directory_makes_it_read_only_when_that_is_wanted() -> No
     of.disk.mounts = {ONE: 64 * MIB, TWO: 64 * MIB}
     async with of:
         of.disk.mounts[TWO] = 0
-        await of.bookie.disks.check()
+        await of.bookie.serving.disks.check()
         assert of.bookie.read_only
 
 

@@ -53,8 +53,7 @@ async def clients() -> AsyncIterator[list[Client]]:
 
 
 def storage_of(machine: Machine) -> Storage:
-    assert machine.bookie._storage is not None
-    return machine.bookie._storage
+    return machine.bookie.serving.storage
 
 
 async def test_adds_are_refused_while_a_crash_can_still_be_replayed_and_space_be_freed(
@@ -80,9 +79,9 @@ async def test_adds_are_refused_while_a_crash_can_still_be_replayed_and_space_be
             assert await client.read(*place) == payload
         for ledger in (2, 3):
             await machine.store.delete(paths.ledger(ledger))
-        await machine.bookie.garbage.collect()
-        assert await machine.bookie.garbage.compact(0.9) > 0
-        await machine.bookie.disks.check()
+        await machine.bookie.serving.garbage.collect()
+        assert await machine.bookie.serving.garbage.compact(0.9) > 0
+        await machine.bookie.serving.disks.check()
         assert not machine.bookie.read_only
         for (ledger, entry), payload in kept.items():
             assert await client.read(ledger, entry) == (payload if ledger == 1 else Code.NO_LEDGER)
@@ -94,10 +93,10 @@ async def test_the_write_cache_shrinks_with_the_room_there_is() -> None:
         cache = storage_of(machine).ledgers.cache
         whole = cache.generation_bytes_max
         machine.disk.capacity_bytes -= machine.disk.free_bytes("/") - (800 << 10)
-        await machine.bookie.disks.check()
+        await machine.bookie.serving.disks.check()
         assert cache.generation_bytes_max == 100 << 10 < whole
         machine.disk.capacity_bytes = 4 * MIB
-        await machine.bookie.disks.check()
+        await machine.bookie.serving.disks.check()
         assert cache.generation_bytes_max == whole
 
 
@@ -121,7 +120,7 @@ async def test_compaction_runs_by_itself_at_its_interval_and_is_counted(
         for entry in range(150):
             for ledger in (1, 2):
                 assert await client.add(ledger, entry, bytes([ledger]) * 1500) == Code.OK
-        await machine.bookie._checkpointer.step(checkpoint=True)
+        await machine.bookie.serving.checkpointer.step(checkpoint=True)
         before = machine.disk.free_bytes("/")
         await machine.store.delete(paths.ledger(2))
         counters = machine.bookie.metrics.counters
@@ -150,10 +149,10 @@ async def test_without_thresholds_or_intervals_nothing_is_compacted(clients: lis
             await machine.store.create(paths.ledger(ledger), b"", make_parents=True)
         for entry in range(100):
             assert await client.add(1 + entry % 2, entry, bytes(1500)) == Code.OK
-        await machine.bookie._checkpointer.step(checkpoint=True)
+        await machine.bookie.serving.checkpointer.step(checkpoint=True)
         await machine.store.delete(paths.ledger(2))
         async with asyncio.timeout(120):
-            while machine.bookie.garbage.ledgers_forgotten < 1:
+            while machine.bookie.serving.garbage.ledgers_forgotten < 1:
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
-        assert machine.bookie.garbage.logs_compacted == 0
+        assert machine.bookie.serving.garbage.logs_compacted == 0

@@ -49,7 +49,7 @@ async def test_a_client_that_asks_for_much_and_reads_nothing_is_served_what_it_t
         async with Machine(write_cache_bytes=8 << 20) as machine:
             await (await filled(machine, 20)).close()
             if flushed:
-                await machine.bookie._checkpointer.step(checkpoint=True)
+                await machine.bookie.serving.checkpointer.step(checkpoint=True)
             client = await narrow_client(machine)
             asked = [entry % 20 for entry in range(2000)]  # 200 MB
             client.writer.write(b"".join(read(1, entry) for entry in asked))
@@ -93,8 +93,8 @@ async def test_adds_held_for_a_full_cache_are_refused_as_soon_as_the_bookie_is_r
             assert await client.add(1, entry, bytes(2000)) == Code.OK
         disk = machine.disk
         room, disk.capacity_bytes = disk.capacity_bytes, disk.capacity_bytes - disk.free_bytes("/")
-        assert not await machine.bookie._checkpointer.step(checkpoint=True)
-        machine.bookie._set_read_only(False, "as if nobody had looked at the disk yet")
+        assert not await machine.bookie.serving.checkpointer.step(checkpoint=True)
+        machine.bookie.mode.set(False, "as if nobody had looked at the disk yet")
         frames = [add(1, entry, bytes(2000)) for entry in range(20, 120)]
         client.writer.writelines(frames)
         async with asyncio.timeout(120):
@@ -103,7 +103,7 @@ async def test_adds_held_for_a_full_cache_are_refused_as_soon_as_the_bookie_is_r
         assert codes[-1] == Code.READ_ONLY
         assert machine.bookie.read_only
         disk.capacity_bytes = room
-        assert await machine.bookie._checkpointer.step(checkpoint=True)
+        assert await machine.bookie.serving.checkpointer.step(checkpoint=True)
         for entry, answered in zip(range(20, 120), codes, strict=True):
             if answered == Code.OK:
                 assert await client.read(1, entry) == bytes(2000)
@@ -114,14 +114,16 @@ async def test_reads_and_fences_of_others_go_on_while_adds_are_held() -> None:
     async with Machine() as machine:
         writer, other = await machine.client(), await machine.client()
         assert await writer.add(1, 0, b"a") == Code.OK
-        machine.bookie._journal.pending_bytes += 1 << 30  # as if a slow disk had not synced them
+        machine.bookie.serving.journal.pending_bytes += (
+            1 << 30
+        )  # as if a slow disk had not synced them
         assert await writer.add(1, 1, b"b") == Code.OK
         writer.writer.write(add(1, 2, b"c"))
         assert await other.read(1, 1) == b"b"
         assert await other.read(1, 0, fence=b"\0" * 20) == Code.UNAUTHORIZED
         assert await other.read(1, 2) == Code.NO_ENTRY
-        machine.bookie._journal.pending_bytes -= 1 << 30
-        machine.bookie._requests.relieve()
+        machine.bookie.serving.journal.pending_bytes -= 1 << 30
+        machine.bookie.serving.requests.relieve()
         assert struct.unpack_from(">i", await writer.answer(), 8)[0] == Code.OK
         await writer.close()
         await other.close()

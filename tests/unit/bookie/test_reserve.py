@@ -22,7 +22,7 @@ async def test_adds_are_refused_when_only_the_reserve_is_left() -> None:
         assert await client.add(1, 0, b"a") == Code.OK
         for free, code in (((256 << 10) + 1, Code.OK), ((256 << 10) - 1, Code.READ_ONLY)):
             disk.capacity_bytes += free - disk.free_bytes("/")
-            await machine.bookie.disks.check()
+            await machine.bookie.serving.disks.check()
             assert machine.bookie.read_only == (code != Code.OK)
         assert await client.add(1, 1, b"b") == Code.READ_ONLY
         assert await client.add(1, 1, b"b", flags=2) == Code.OK  # recovery's, there is room

@@ -47,7 +47,7 @@ async def test_flushed_entries_read_the_same_as_cached_ones() -> None:
         for (ledger, entry), payload in payloads.items():
             assert await client.add(ledger, entry, payload) == Code.OK
         cached = {place: await client.read(*place) for place in payloads}
-        await machine.bookie._checkpointer.step(checkpoint=True)
+        await machine.bookie.serving.checkpointer.step(checkpoint=True)
         assert machine.bookie.metrics.counters["bookie_flushes"][1]() > 1
         assert {place: await client.read(*place) for place in payloads} == payloads == cached
         assert await client.read(1, -1) == payloads[1, 59]
@@ -165,7 +165,7 @@ async def test_a_full_disk_makes_the_bookie_read_only_and_room_makes_it_writable
         disk = machine.disk
         room, used = disk.capacity_bytes, disk.capacity_bytes - disk.free_bytes("/")
         disk.capacity_bytes = used + 1
-        await machine.bookie.disks.check()
+        await machine.bookie.serving.disks.check()
         assert await client.add(1, 1, b"b") == Code.READ_ONLY
         assert await client.add(1, 1, b"b", flags=2) == Code.READ_ONLY
         assert await client.read(1, 0) == b"a"
@@ -174,7 +174,7 @@ async def test_a_full_disk_makes_the_bookie_read_only_and_room_makes_it_writable
         assert await machine.store.exists(paths.available_bookie("bookie-1:3181")) is None
         assert machine.bookie.ready
         disk.capacity_bytes = room
-        await machine.bookie.disks.check()
+        await machine.bookie.serving.disks.check()
         await until_exists(machine, paths.available_bookie("bookie-1:3181"))
         assert await client.add(2, 0, b"b") == Code.OK
         await client.close()
@@ -188,12 +188,12 @@ async def test_a_disk_that_fills_during_a_flush_loses_nothing() -> None:
             assert await client.add(1, entry, b"%d" % entry * 500) == Code.OK
         disk = machine.disk
         room, disk.capacity_bytes = disk.capacity_bytes, disk.capacity_bytes - disk.free_bytes("/")
-        assert not await machine.bookie._checkpointer.step(checkpoint=True)
+        assert not await machine.bookie.serving.checkpointer.step(checkpoint=True)
         assert await client.add(1, 20, b"x") == Code.READ_ONLY
         assert await client.read(1, 7) == b"7" * 500
         disk.capacity_bytes = room
-        assert await machine.bookie._checkpointer.step(checkpoint=True)
-        await machine.bookie.disks.check()
+        assert await machine.bookie.serving.checkpointer.step(checkpoint=True)
+        await machine.bookie.serving.disks.check()
         assert await client.add(1, 20, b"x") == Code.OK
         assert [await client.read(1, i) for i in range(20)] == [b"%d" % i * 500 for i in range(20)]
         await client.close()
@@ -241,7 +241,7 @@ async def test_damaged_log_answers_io_error() -> None:
     async with Machine(read_cache_bytes=0) as machine:
         client = await machine.client()
         assert await client.add(1, 0, b"a" * 100) == Code.OK
-        await machine.bookie._checkpointer.step(checkpoint=True)
+        await machine.bookie.serving.checkpointer.step(checkpoint=True)
         [log] = [n for n in machine.disk.listdir("/data/ledgers/current") if n.endswith(".log")]
         machine.disk.damage(f"/data/ledgers/current/{log}", FILE_HEADER_BYTES + 90)
         assert await client.read(1, 0) == Code.IO
@@ -257,16 +257,16 @@ async def test_deleted_ledgers_are_forgotten_and_do_not_come_back() -> None:
             await machine.store.create(paths.ledger(ledger), b"", make_parents=True)
             for entry in range(40):
                 assert await client.add(ledger, entry, bytes(1000)) == Code.OK
-        await machine.bookie._checkpointer.step(checkpoint=True)
-        assert await machine.bookie.garbage.collect() == 0
+        await machine.bookie.serving.checkpointer.step(checkpoint=True)
+        assert await machine.bookie.serving.garbage.collect() == 0
         assert await client.add(1, 40, b"still cached") == Code.OK
         await machine.store.delete(paths.ledger(1))
-        assert await machine.bookie.garbage.collect() == 1
+        assert await machine.bookie.serving.garbage.collect() == 1
         for _ in range(2):
             assert await client.read(1, 0) == Code.NO_LEDGER
             assert await client.add(1, 41, b"late") == Code.FENCED
             assert await client.read(2, 39) == bytes(1000)
-            await machine.bookie._checkpointer.step(checkpoint=True)
+            await machine.bookie.serving.checkpointer.step(checkpoint=True)
         await client.close()
         await machine.kill()
     async with machine:
@@ -275,7 +275,7 @@ async def test_deleted_ledgers_are_forgotten_and_do_not_come_back() -> None:
         assert await client.add(1, 41, b"late", flags=2) == Code.FENCED
         assert await client.read(2, 39) == bytes(1000)
         await machine.store.delete(paths.ledger(2))
-        assert await machine.bookie.garbage.collect() == 1
+        assert await machine.bookie.serving.garbage.collect() == 1
         assert not [n for n in machine.disk.listdir("/data/ledgers/current") if n.endswith(".log")][
             1:
         ]
@@ -288,7 +288,7 @@ async def test_nothing_is_deleted_when_the_store_is_another_clusters() -> None:
         assert await client.add(1, 0, b"a") == Code.OK
         await machine.store.put(paths.INSTANCE_ID, b"somebody else")
         with pytest.raises(Exception, match="not this cluster"):
-            await machine.bookie.garbage.collect()
+            await machine.bookie.serving.garbage.collect()
         assert await client.read(1, 0) == b"a"
         await client.close()
 
@@ -403,7 +403,7 @@ async def test_adds_beyond_the_bound_wait_in_the_socket_and_are_all_answered() -
         client.writer.writelines(frames)
         seen = [struct.unpack(">iqq", (await client.answer())[8:]) for _ in frames]
         assert seen == [(0, 1, entry) for entry in range(300)]
-        assert machine.bookie._checkpointer.flushes >= 3
+        assert machine.bookie.serving.checkpointer.flushes >= 3
         assert [await client.read(1, entry) for entry in (0, 150, 299)] == [bytes(3000)] * 3
         await client.close()
 

@@ -112,7 +112,7 @@ async def test_v3_adds_are_refused_as_v2_adds_are() -> None:
         assert not fenced.readResponse.HasField("maxLAC")
         assert await put(client, 1, 10, b"c") == Code.FENCED
         assert await put(client, 1, 10, b"c", recovery=True) == Code.OK
-        machine.bookie._set_read_only(True, "test")
+        machine.bookie.mode.set(True, "test")
         assert await put(client, 2, 0, b"d") == Code.READ_ONLY
         assert await put(client, 2, 0, b"d", priority=100) == Code.OK
         assert await put(client, 1, 11, b"e", recovery=True) == Code.OK
@@ -164,7 +164,7 @@ async def test_an_explicit_lac_survives_a_crash_and_never_goes_back(flushed: boo
         assert await write_lac(client, 1, 1, key=OTHER_KEY) == Code.UNAUTHORIZED
         assert await write_lac(client, 5, 3) == Code.OK  # a ledger of which nothing else is here
         if flushed:
-            await machine.bookie._checkpointer.step(checkpoint=True)
+            await machine.bookie.serving.checkpointer.step(checkpoint=True)
         await client.close()
         await machine.kill()
     for _ in range(2):
@@ -205,7 +205,7 @@ async def test_a_long_poll_is_answered_when_the_writer_goes_on() -> None:
             if how == "V3":
                 reader.writer.write(waits(1, 7))  # waits on
             waiting = 1 if how == "V2" else 2
-            await until(lambda n=waiting: machine.bookie._requests.long_polls == n)
+            await until(lambda n=waiting: machine.bookie.serving.requests.long_polls == n)
             if how == "V2":
                 assert await writer.add(1, 1, b"b") == Code.OK
             else:
@@ -215,7 +215,7 @@ async def test_a_long_poll_is_answered_when_the_writer_goes_on() -> None:
             assert got.body[32:] == b"ab"[last : last + 1]
             assert got.lacUpdateTimestamp > 1_600_000_000_000
         await reader.close()
-        await until(lambda: machine.bookie._requests.long_polls == 0)
+        await until(lambda: machine.bookie.serving.requests.long_polls == 0)
         await writer.close()
 
 
@@ -223,7 +223,7 @@ async def test_a_long_poll_ends_with_an_explicit_lac_a_fence_or_its_time() -> No
     async with Machine() as machine:
         writer, reader = await machine.client(), await machine.client()
         assert await writer.add(1, 0, b"a") == Code.OK
-        polls = machine.bookie._requests
+        polls = machine.bookie.serving.requests
         reader.writer.write(waits(1, -1))
         await until(lambda: polls.long_polls == 1)
         assert await write_lac(writer, 1, 0) == Code.OK
@@ -247,7 +247,7 @@ async def test_a_long_poll_over_a_flushed_ledger_knows_its_lac() -> None:
         client = await machine.client()
         for i in range(5):
             assert await put(client, 1, i, b"%d" % i) == Code.OK
-        await machine.bookie._checkpointer.step(checkpoint=True)
+        await machine.bookie.serving.checkpointer.step(checkpoint=True)
         got = (await ask(client, waits(1, 1))).readResponse
         assert (got.entryId, got.maxLAC, got.body[32:]) == (2, 3, b"2")
         reads = machine.bookie.metrics.v3_requests[pb.READ_ENTRY]
@@ -277,7 +277,7 @@ async def test_lists_of_entries_cover_cache_and_log() -> None:
         for i in (0, 1, 2, 5, 6, 7, 10):
             assert await client.add(1, i, b"x") == Code.OK
         assert await held(1) == [(0, 2), (5, 7), (10, 10)]
-        await machine.bookie._checkpointer.step(checkpoint=True)
+        await machine.bookie.serving.checkpointer.step(checkpoint=True)
         assert await client.add(1, 11, b"x") == Code.OK
         assert await client.add(1, 3, b"x") == Code.OK
         assert await held(1) == [(0, 3), (5, 7), (10, 11)]

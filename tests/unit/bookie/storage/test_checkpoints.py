@@ -79,11 +79,12 @@ async def test_a_long_journal_is_cut_without_anybody_asking() -> None:
         journal_file_bytes=64 << 10, write_cache_bytes=64 << 20, flush_interval_s=3600
     ) as machine:
         client = await machine.client()
-        storage = machine.bookie._storage
-        assert storage is not None
+        storage = machine.bookie.serving.storage
         for entry in range(100):
             assert await client.add(1, entry, bytes(10_000)) == Code.OK
         async with asyncio.timeout(120):
-            while machine.bookie._journal.mark.file_id > storage.flusher.persisted.file_id + 2:
+            while (
+                machine.bookie.serving.journal.mark.file_id > storage.flusher.persisted.file_id + 2
+            ):
                 await asyncio.sleep(0)
         await client.close()

@@ -62,7 +62,7 @@ async def test_i24_what_recovery_writes_again_is_taken_and_read_as_it_came(flush
         for entry in range(8):
             assert await client.add(1, entry, b"\x00payload\xff") == Code.OK
         if flushed:
-            await machine.bookie._checkpointer.step(checkpoint=True)
+            await machine.bookie.serving.checkpointer.step(checkpoint=True)
         first = await client.ask(read(1, 5, fence=KEY))
         assert first[28:] == add(1, 5, b"\x00payload\xff")[28:]
         for _ in range(2):
@@ -211,14 +211,14 @@ async def test_i28_nothing_goes_in_a_round_that_could_not_ask_for_every_ledger(h
 
             machine.metadata.on_call = failing
             with pytest.raises((StoreUnavailableError, SessionExpiredError)):
-                await machine.bookie.garbage.collect()
+                await machine.bookie.serving.garbage.collect()
             assert asked == at + 1
             await connected(machine)
             assert [await client.read(ledger, 0) for ledger in range(1, 7)] == [
                 b"%d" % ledger for ledger in range(1, 7)
             ]
         machine.metadata.on_call = None
-        assert await machine.bookie.garbage.collect() == 6
+        assert await machine.bookie.serving.garbage.collect() == 6
         await client.close()
 
 
@@ -265,7 +265,7 @@ async def test_i32_answers_of_one_connection_carry_the_bytes_of_their_own_entrie
         for i, place in enumerate(places):
             assert await client.add(*place, b"%d:%d" % place) == Code.OK
             if i == len(places) // 2:
-                await machine.bookie._checkpointer.step(checkpoint=True)
+                await machine.bookie.serving.checkpointer.step(checkpoint=True)
         draw.shuffle(places)
         client.writer.write(b"".join(read(*place) for place in places))
         answered = []

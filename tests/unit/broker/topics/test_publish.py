@@ -91,7 +91,7 @@ async def test_a_burst_that_cannot_be_stored_is_refused_send_by_send(bench: Benc
     await burst.join(1, bench.topic)
     await burst.join(2, bench.topic)
     bookie = bench.cluster.bookies["b0"]
-    bookie._set_read_only(True, "for a test")
+    bookie.mode.set(True, "for a test")
     burst.send((1, 7, 1), (2, 8, 1), (1, 9, 1))
     await until(lambda: len(burst.client.dropped) == 2)
     assert sorted(number for number, _, _ in burst.client.errors) == [7, 8, 9]

@@ -28,7 +28,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 async def _fill_disk(bench: Bench, full: bool) -> None:
     """As the bookie does when it finds its disk full, or with room again."""
     bookie = bench.cluster.bookies["b0"]
-    bookie._set_read_only(full, "for a test")
+    bookie.mode.set(full, "for a test")
     path = "/ledgers/available/readonly/b0" if full else "/ledgers/available/b0"
     while await bench.cluster.store.exists(path) is None:
         await asyncio.sleep(0.001)

@@ -1,0 +1,198 @@
+"""A bookie's storage at work: what answers requests from it, keeps it on disk, and looks after those disks."""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from bookie.disks import Disks
+from bookie.garbage import GarbageCollector, Lanes
+from bookie.metrics import BookieMetrics, Readings
+from bookie.mode import Mode
+from bookie.requests.requests import Requests
+from bookie.settings import BookieSettings
+from bookie.storage.checkpoint import Checkpointer
+from bookie.storage.files import Disk, Lane
+from bookie.storage.index.index import BookieIndex
+from bookie.storage.journal.journal import Journal
+from bookie.storage.read_queue import ReadQueue, StoredEntries
+from bookie.storage.recover import Storage
+from engine.base.clock import Clock
+from engine.base.tasks import TaskScope
+from engine.metadata.store import MetadataStore
+
+log = logging.getLogger(__name__)
+
+
+class Serving:
+    """Made when the storage is open. ``lanes``: by name; flush and read are in use already."""
+
+    def __init__(
+        self,
+        settings: BookieSettings,
+        storage: Storage,
+        journal_directory: str,
+        cookie: bytes,
+        instance_id: str,
+        mode: Mode,
+        metrics: BookieMetrics,
+        *,
+        disk: Disk,
+        store: MetadataStore,
+        clock: Clock,
+        lanes: Callable[[str], Lane],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        flush_lane, read_lane = lanes("flush"), lanes("read")
+        self.storage = storage
+        self._mode = mode
+        self._metrics = metrics
+        self.journal = Journal(
+            storage.journal,
+            lanes("journal"),
+            failed,
+            group_bytes_max=settings.journal_buffered_writes_threshold,
+            group_entries_max=settings.journal_buffered_entries_threshold,
+        )
+        stored = StoredEntries(
+            storage.entries,
+            storage.reader,
+            self._damaged,
+            settings.read_ahead_cache_batch_bytes_size,
+        )
+        self.reads = ReadQueue(stored, read_lane, failed)
+        self.checkpointer = Checkpointer(
+            ledgers=storage.ledgers,
+            journal=self.journal,
+            writer=storage.journal,
+            flusher=storage.flusher,
+            lane=flush_lane,
+            interval_s=settings.flush_interval_s,
+            on_flushed=self._flushed,
+            on_full=self._disk_full,
+            spares=lambda: not mode.read_only,
+        )
+        self.disks = Disks(
+            disk,
+            read_lane,
+            settings,
+            journal_directory,
+            storage.logs,
+            storage.ledgers.cache,
+            cookie,
+            self._looked_at_disks,
+        )
+        self.garbage = GarbageCollector(
+            settings,
+            storage,
+            self.checkpointer,
+            self.disks,
+            Lanes(flush_lane, read_lane, lanes("compaction")),
+            disk=disk,
+            store=store,
+            clock=clock,
+            instance_id=instance_id,
+        )
+        self.requests = Requests(
+            settings,
+            storage.ledgers,
+            self.journal,
+            self.reads,
+            mode,
+            metrics,
+            clock,
+            on_cache_full=self.checkpointer.request,
+            on_group=self.checkpointer.journal_grew,
+            on_disk_full=self._disk_full,
+            has_room=self.disks.has_room,
+            space=lambda: self.disks.space[::-1],
+            blocks=lambda ledger_id: read_lane.run(partial(_indexed, storage.entries, ledger_id)),
+        )
+        metrics.gauges |= self._gauges()
+        metrics.counters |= self._counters()
+
+    def start(self, tasks: TaskScope) -> None:
+        """What runs all the time."""
+        tasks.spawn("checkpoints", self.checkpointer.run())
+        tasks.spawn("disks", self.disks.run())
+        tasks.spawn("gc", self.garbage.run())
+
+    def close(self) -> None:
+        """After the lanes."""
+        self.garbage.close()
+        self.storage.close()
+
+    def _damaged(self, error: Exception) -> None:  # called in the read lane
+        self._metrics.damaged += 1
+        log.error("stored entry cannot be read reason=%s", error)
+
+    def _disk_full(self, error: Exception) -> None:
+        self._mode.set(True, str(error))
+
+    def _flushed(self) -> None:
+        self.requests.relieve()
+        self.disks.look_soon()
+
+    def _looked_at_disks(self, read_only: bool, reason: str) -> None:
+        if not read_only and self.checkpointer.stuck:
+            self.checkpointer.request()  # there is room again: writable once what waits is written
+        else:
+            self._mode.set(read_only, reason)
+
+    def _gauges(self) -> Readings:
+        storage = self.storage
+        cache, logs = storage.ledgers.cache, storage.logs
+        return {
+            "bookie_read_only": (
+                "1 when normal adds are refused",
+                lambda: float(self._mode.read_only),
+            ),
+            "bookie_ledgers": ("Ledgers known, with tombstones", lambda: len(storage.ledgers)),
+            "bookie_write_cache_bytes": ("Bytes not yet in entry logs", lambda: cache.size),
+            "bookie_journal_pending_bytes": (
+                "Bytes queued for the journal",
+                lambda: self.journal.pending_bytes,
+            ),
+            "bookie_reads_pending": ("Reads in the read lane", lambda: self.reads.pending),
+            "bookie_long_polls": (
+                "Reads that wait for the last confirmed entry",
+                lambda: self.requests.long_polls,
+            ),
+            "bookie_entry_logs": ("Entry log files", lambda: len(logs)),
+            "bookie_entry_log_bytes": ("Bytes in them", lambda: sum(list(logs.ends.values()))),
+            "bookie_entry_log_live_bytes": (
+                "Bytes in them of ledgers that were not deleted",
+                lambda: storage.entries.live_bytes,
+            ),
+            "bookie_ledger_dir_free_bytes": (
+                "Free bytes of the ledger directories' disks",
+                lambda: self.disks.space[0],
+            ),
+            "bookie_ledger_dirs_full": ("Full ledger directories", lambda: len(logs.full)),
+        }
+
+    def _counters(self) -> Readings:
+        garbage, reader = self.garbage, self.storage.reader
+        return {
+            "bookie_journal_groups": ("Journal groups synced", lambda: self.journal.groups),
+            "bookie_journal_bytes": ("Bytes in them", lambda: self.journal.group_bytes),
+            "bookie_flushes": ("Write cache flushes", lambda: self.checkpointer.flushes),
+            "bookie_flushed_bytes": ("Bytes in them", lambda: self.checkpointer.flushed_bytes),
+            "bookie_read_cache_hits": ("Blocks found in memory", lambda: reader.hits),
+            "bookie_read_cache_misses": ("Blocks read from disk", lambda: reader.misses),
+            "bookie_disk_read_bytes": ("Bytes read for them and ahead", lambda: reader.read_bytes),
+            "bookie_ledgers_deleted": ("Ledgers forgotten", lambda: garbage.ledgers_forgotten),
+            "bookie_entry_logs_removed": ("Entry logs removed", lambda: garbage.logs_removed),
+            "bookie_entry_logs_compacted": ("Of which compacted", lambda: garbage.logs_compacted),
+            "bookie_entry_logs_kept_damaged": (
+                "Entry logs not compacted because part of them cannot be read",
+                lambda: garbage.logs_kept_damaged,
+            ),
+            "bookie_compaction_copied_bytes": ("Live bytes copied", lambda: garbage.copied_bytes),
+            "bookie_compaction_copied_entries": ("Entries copied", lambda: garbage.copied_entries),
+            "bookie_compaction_freed_bytes": ("Dead bytes freed", lambda: garbage.freed_bytes),
+        }
+
+
+def _indexed(index: BookieIndex, ledger_id: int) -> list[tuple[int, int]]:
+    """First and last entry of each of a ledger's records."""
+    return [(first, first + place.entries - 1) for first, place in index.blocks(ledger_id)]
