@@ -434,7 +434,9 @@ EDITS = (
         "bookie/storage/ledgers.py::Ledgers.write_lac",
         "if not ledger.explicit_lac or lac_of(body) > ledger.written_lac:",
         "if True:",
-        ("unit/bookie/test_v3.py::test_an_explicit_lac_survives_a_crash_and_never_goes_back",),
+        (
+            "unit/bookie/requests/test_v3.py::test_an_explicit_lac_survives_a_crash_and_never_goes_back",
+        ),
         "B12",
     ),
     Edit(

@@ -10,7 +10,7 @@ from engine.broker.dispatch.core import SharingDispatcher
 from engine.broker.dispatch.facts import facts_of
 from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.topics.subscription import Subscription
-from engine.ledger.cluster import bookies
+from engine.ledger.cluster import choice
 from engine.ledger.writing.writer import LedgerWriter
 from engine.managed.cursors.cursor_set import CursorSet
 from engine.managed.errors import CursorNotFoundError
@@ -79,7 +79,7 @@ def first_dead_consumer_keeps_the_others() -> Patches:
 
 def failed_member_sits_twice() -> Patches:
     """Of several failed members of an ensemble one that may sit again takes the seat of another."""
-    return [(bookies, "own_seats", lambda chosen, ensemble: chosen)]
+    return [(choice, "own_seats", lambda chosen, ensemble: chosen)]
 
 
 def collected_log_is_missed() -> Patches:

@@ -12,7 +12,7 @@ from bookie.storage.logs.entry_log_format import FILE_HEADER_BYTES
 from engine.wire import bookie_commands as v2
 from engine.wire import bookie_v3 as v3
 from tests.support.bookies import KEY, OTHER_KEY, Client, Machine, add, code, read
-from tests.unit.bookie.test_v3 import lac_body, put
+from tests.unit.bookie.requests.test_v3 import lac_body, put
 
 Ask = Callable[[Client, int, int], Awaitable[int]]
 

@@ -11,7 +11,7 @@ from bookie.storage.codes import Code
 from bookie.storage.files import Lane
 from engine.wire import bookie_v3 as v3
 from tests.support.bookies import KEY, Machine, add, read
-from tests.unit.bookie.test_v3 import lac_body
+from tests.unit.bookie.requests.test_v3 import lac_body
 
 REQUESTS = {
     "add": add(1, 1, b"b"),

@@ -21,8 +21,8 @@ from tests.support.storages import (
     opened,
     read,
 )
+from tests.unit.bookie.requests.test_v3 import lac_body
 from tests.unit.bookie.storage.test_invariants import JournalWatch
-from tests.unit.bookie.test_v3 import lac_body
 
 LAC = lac_body(1, 0)
 

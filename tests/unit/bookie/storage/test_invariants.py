@@ -21,7 +21,7 @@ from tests.sim.kit.disk import FaultDisk
 from tests.support import storages
 from tests.support.bookies import KEY, OTHER_KEY, Client, Machine, add, code, read
 from tests.support.storages import JOURNAL, LEDGER, fence, flush, frame, fresh, opened
-from tests.unit.bookie.test_v3 import lac_body, put
+from tests.unit.bookie.requests.test_v3 import lac_body, put
 
 RECOVERY = 2
 """Flag of an add."""

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from bookie.lac_waiters import LacWaiters
+from bookie.requests.lac_waiters import LacWaiters
 
 pytestmark = pytest.mark.virtual_time
 
