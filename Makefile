@@ -6,7 +6,7 @@ SEEDS ?= 300
 SECONDS ?= 300
 JOBS ?= 2
 
-.PHONY: run setup dev test check unit slow console e2e sim bugs mutants torture fuzz bench lock proto types clean
+.PHONY: run setup dev test check unit slow console e2e sim bugs mutants torture fuzz bench lock proto clean
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)

@@ -56,7 +56,7 @@ async def serve(settings: Settings) -> None:
         )
         try:
             await broker.start()
-            # What lives now lives to the end: keep it out of the collector's way.
+            # What start-up made is needed until the process ends: collections need not look at it.
             gc.collect()
             gc.freeze()
             await stop.wait()

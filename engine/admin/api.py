@@ -255,11 +255,11 @@ class Operations(Protocol):
         ...
 
     async def topic_stats(self, args: TopicStats) -> JsonObject:
-        """Pulsar's TopicStats (admin-types 3.2)."""
+        """Pulsar's TopicStats."""
         ...
 
     async def internal_stats(self, args: InternalStats) -> JsonObject:
-        """Pulsar's PersistentTopicInternalStats (admin-types 3.3)."""
+        """Pulsar's PersistentTopicInternalStats."""
         ...
 
     async def broker_topics_stats(self, args: BrokerTopicsStats) -> JsonObject:
@@ -295,7 +295,7 @@ class Operations(Protocol):
     async def expire_messages(self, args: ExpireMessages) -> None: ...
 
     async def peek(self, args: Peek) -> JsonObject:
-        """``{"headers": {name: text}, "body": base64}``: as Pulsar's REST answer (admin-types 3.6)."""
+        """``{"headers": {name: text}, "body": base64}``: as Pulsar's REST answer."""
         ...
 
     async def examine(self, args: Examine) -> JsonObject:

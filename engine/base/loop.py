@@ -1,8 +1,8 @@
 """The event loop of brokers and bookies: the stock one, and callbacks at the end of a wake-up.
 
 What one wake-up of the loop brings (a bookie's answers, receipts for many clients) is gathered and written once. With
-``call_soon`` each such step costs a further turn of the loop with its system call, and a lonely message takes six of
-them; ``call_last`` runs them in the turn that caused them.
+``call_soon`` each such step costs a further turn of the loop with its system call, six for a message that is alone on
+its way; ``call_last`` runs them in the turn that caused them.
 """
 
 import asyncio

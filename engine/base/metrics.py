@@ -3,3 +3,6 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 __all__ = ["CollectorRegistry", "Counter", "Gauge", "Histogram", "generate_latest"]
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""Content type of Prometheus' text format, as ``generate_latest`` gives it."""

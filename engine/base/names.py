@@ -147,14 +147,6 @@ class TopicName:
         index = int(found[2]) if found is not None else -1
         return cls(domain, namespace, local, index, crc32(full.encode()), full)
 
-    @classmethod
-    def of_managed_ledger(cls, name: str) -> "TopicName":
-        """From ``tenant/ns/persistent/encoded`` (or legacy with a cluster). Raises InvalidNameError."""
-        parts = name.split("/")
-        if len(parts) not in (4, 5):
-            raise InvalidNameError(f"Invalid managed ledger name: {name}")
-        return cls.parse(f"{parts[-2]}://{'/'.join(parts[:-2])}/{decode_name(parts[-1])}")
-
     @property
     def persistent(self) -> bool:
         return self.domain == PERSISTENT

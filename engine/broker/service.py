@@ -185,7 +185,7 @@ class BrokerService:
         return int(made.rpartition("-")[2])
 
     def _accept(self) -> asyncio.BaseProtocol:
-        """Protocol of a new client; who comes before the cluster was joined is sent away and comes again."""
+        """Protocol of a new client; until the broker has joined its cluster one that closes: clients try again."""
         return self._running.sessions.accept() if self._running is not None else _TooEarly()
 
     async def _answer(self, request: Request) -> Response:

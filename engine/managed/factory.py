@@ -5,6 +5,7 @@ from functools import partial
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
+from engine.base.names import decode_name
 from engine.base.tasks import TaskScope
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchLedgerError
@@ -189,7 +190,7 @@ class ManagedLedgerFactory:
             stored = CursorRecord.decode((await self._store.get(f"{path}/{child}"))[0])
             cursors.append(
                 CursorInfo(
-                    paths.decode(child),
+                    decode_name(child),
                     stored.ledger_id,
                     stored.state.mark_delete,
                     stored.last_active_ms,

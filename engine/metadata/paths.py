@@ -3,7 +3,7 @@
 Arguments are plain names; where Apache encodes a name in a path, the function here does so.
 """
 
-from urllib.parse import quote_plus, unquote_plus
+from engine.base.names import encode_name
 
 # Instance and cluster policies
 CLUSTERS = "/admin/clusters"
@@ -19,8 +19,6 @@ SCHEMAS = "/schemas"
 NAMESPACE = "/namespace"
 LOADBALANCE_BROKERS = "/loadbalance/brokers"
 LOADBALANCE_LEADER = "/loadbalance/leader"
-BROKER_TIME_AVERAGE = "/loadbalance/broker-time-average"
-BUNDLE_DATA = "/loadbalance/bundle-data"
 PRODUCER_NAME_COUNTER = "/counters/producer-name/-"
 BOOKIE_RACKS = "/bookies"
 
@@ -36,8 +34,6 @@ ID_GENERATOR_PREFIX = "/ledgers/idgen/ID-"
 LONG_ID_GENERATOR = "/ledgers/idgen-long"
 UNDERREPLICATION = "/ledgers/underreplication"
 UNDERREPLICATION_LAYOUT = "/ledgers/underreplication/LAYOUT"
-UNDERREPLICATION_LEDGERS = "/ledgers/underreplication/ledgers"
-UNDERREPLICATION_LOCKS = "/ledgers/underreplication/locks"
 UNDERREPLICATION_DISABLE = "/ledgers/underreplication/disable"
 LOST_BOOKIE_RECOVERY_DELAY = "/ledgers/underreplication/lostBookieRecoveryDelay"
 AUDITOR_LEADER = "/ledgers/underreplication/leader"
@@ -90,23 +86,13 @@ def resource_group(name: str) -> str:
     return f"{RESOURCE_GROUPS}/{name}"
 
 
-def encode(local_name: str) -> str:
-    """Form-encode a topic's local name, subscription or cursor name as one path part (``a/b c`` → ``a%2Fb+c``)."""
-    return quote_plus(local_name, safe="*").replace("~", "%7E")  # as Java's URLEncoder
-
-
-def decode(part: str) -> str:
-    """Inverse of ``encode``."""
-    return unquote_plus(part)
-
-
 def partitioned_topics(namespace: str, domain: str = "persistent") -> str:
     return f"{PARTITIONED_TOPICS}/{namespace}/{domain}"
 
 
 def partitioned_topic(namespace: str, topic: str, domain: str = "persistent") -> str:
     """``topic`` is the decoded local name without ``-partition-N``."""
-    return f"{PARTITIONED_TOPICS}/{namespace}/{domain}/{encode(topic)}"
+    return f"{PARTITIONED_TOPICS}/{namespace}/{domain}/{encode_name(topic)}"
 
 
 def managed_ledgers(namespace: str, domain: str = "persistent") -> str:
@@ -114,28 +100,19 @@ def managed_ledgers(namespace: str, domain: str = "persistent") -> str:
     return f"{MANAGED_LEDGERS}/{namespace}/{domain}"
 
 
-def managed_ledger_name(namespace: str, topic: str, domain: str = "persistent") -> str:
-    """Name of a topic's managed ledger: ``tenant/ns/persistent/encoded``."""
-    return f"{namespace}/{domain}/{encode(topic)}"
-
-
 def managed_ledger(name: str) -> str:
-    """``name`` as of ``managed_ledger_name``."""
+    """``name`` as of ``TopicName.managed_ledger_name``."""
     return f"{MANAGED_LEDGERS}/{name}"
 
 
 def cursor(managed_ledger_name: str, cursor_name: str) -> str:
     """``cursor_name`` is the decoded subscription name."""
-    return f"{MANAGED_LEDGERS}/{managed_ledger_name}/{encode(cursor_name)}"
+    return f"{MANAGED_LEDGERS}/{managed_ledger_name}/{encode_name(cursor_name)}"
 
 
 def schema(schema_name: str) -> str:
     """``schema_name`` is ``tenant/ns/encoded-topic``."""
     return f"{SCHEMAS}/{schema_name}"
-
-
-def bundle_owners(namespace: str) -> str:
-    return f"{NAMESPACE}/{namespace}"
 
 
 def bundle_owner(namespace: str, bundle_range: str) -> str:
@@ -146,14 +123,6 @@ def bundle_owner(namespace: str, bundle_range: str) -> str:
 def broker(broker_id: str) -> str:
     """Registration and load report of a broker; ``broker_id`` is ``host:http-port``."""
     return f"{LOADBALANCE_BROKERS}/{broker_id}"
-
-
-def broker_time_average(broker_id: str) -> str:
-    return f"{BROKER_TIME_AVERAGE}/{broker_id}"
-
-
-def bundle_data(namespace: str, bundle_range: str) -> str:
-    return f"{BUNDLE_DATA}/{namespace}/{bundle_range}"
 
 
 def available_bookie(bookie_id: str) -> str:
@@ -194,13 +163,3 @@ def ledger_id(path: str) -> int | None:
 def long_id_directory(high: int) -> str:
     """Directory of one value of the high 32 bits of long ledger ids."""
     return f"{LONG_ID_GENERATOR}/HOB-{high:010d}"
-
-
-def underreplicated_ledger(ledger_id: int) -> str:
-    digits = f"{ledger_id:016x}"
-    levels = "/".join(digits[i : i + 4] for i in range(0, 16, 4))
-    return f"{UNDERREPLICATION_LEDGERS}/{levels}/urL{ledger_id:010d}"
-
-
-def underreplication_lock(ledger_id: int) -> str:
-    return f"{UNDERREPLICATION_LOCKS}/urL{ledger_id:010d}"

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from engine.base.metrics import METRICS_TYPE
 from engine.net.network import Network, Server
 
 HEAD_BYTES_MAX = 8192
@@ -33,9 +34,6 @@ class Page:
     status: int
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
-
-
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def metrics_page(render: Callable[[], bytes]) -> Callable[[], Page]:

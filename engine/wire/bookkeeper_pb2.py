@@ -4,116 +4,119 @@
 # source: engine/wire/bookkeeper.proto
 # Protobuf Python Version: 7.35.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 7, 35, 1, "", "engine/wire/bookkeeper.proto"
+    _runtime_version.Domain.PUBLIC,
+    7,
+    35,
+    1,
+    '',
+    'engine/wire/bookkeeper.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n\x1c\x65ngine/wire/bookkeeper.proto\x12\x13magnetar.bookkeeper"\xa2\x01\n\x0e\x42KPacketHeader\x12\x35\n\x07version\x18\x01 \x02(\x0e\x32$.magnetar.bookkeeper.ProtocolVersion\x12\x35\n\toperation\x18\x02 \x02(\x0e\x32".magnetar.bookkeeper.OperationType\x12\r\n\x05txnId\x18\x03 \x02(\x04\x12\x13\n\x08priority\x18\x04 \x01(\r:\x01\x30")\n\x0b\x43ontextPair\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t"\xc4\x05\n\x07Request\x12\x33\n\x06header\x18\x01 \x02(\x0b\x32#.magnetar.bookkeeper.BKPacketHeader\x12\x35\n\x0breadRequest\x18\x64 \x01(\x0b\x32 .magnetar.bookkeeper.ReadRequest\x12\x33\n\naddRequest\x18\x65 \x01(\x0b\x32\x1f.magnetar.bookkeeper.AddRequest\x12\x35\n\x0b\x61uthRequest\x18\x66 \x01(\x0b\x32 .magnetar.bookkeeper.AuthMessage\x12=\n\x0fwriteLacRequest\x18g \x01(\x0b\x32$.magnetar.bookkeeper.WriteLacRequest\x12;\n\x0ereadLacRequest\x18h \x01(\x0b\x32#.magnetar.bookkeeper.ReadLacRequest\x12G\n\x14getBookieInfoRequest\x18i \x01(\x0b\x32).magnetar.bookkeeper.GetBookieInfoRequest\x12=\n\x0fstartTLSRequest\x18j \x01(\x0b\x32$.magnetar.bookkeeper.StartTLSRequest\x12\x43\n\x12\x66orceLedgerRequest\x18k \x01(\x0b\x32\'.magnetar.bookkeeper.ForceLedgerRequest\x12]\n\x1fgetListOfEntriesOfLedgerRequest\x18l \x01(\x0b\x32\x34.magnetar.bookkeeper.GetListOfEntriesOfLedgerRequest\x12\x39\n\x0erequestContext\x18\xc8\x01 \x03(\x0b\x32 .magnetar.bookkeeper.ContextPair"\xcd\x01\n\x0bReadRequest\x12\x33\n\x04\x66lag\x18\x64 \x01(\x0e\x32%.magnetar.bookkeeper.ReadRequest.Flag\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\x12\x11\n\tmasterKey\x18\x03 \x01(\x0c\x12\x13\n\x0bpreviousLAC\x18\x04 \x01(\x03\x12\x0f\n\x07timeOut\x18\x05 \x01(\x03"-\n\x04\x46lag\x12\x10\n\x0c\x46\x45NCE_LEDGER\x10\x01\x12\x13\n\x0f\x45NTRY_PIGGYBACK\x10\x02"\xb2\x01\n\nAddRequest\x12\x32\n\x04\x66lag\x18\x64 \x01(\x0e\x32$.magnetar.bookkeeper.AddRequest.Flag\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\x12\x11\n\tmasterKey\x18\x03 \x02(\x0c\x12\x0c\n\x04\x62ody\x18\x04 \x02(\x0c\x12\x12\n\nwriteFlags\x18\x05 \x01(\x05"\x18\n\x04\x46lag\x12\x10\n\x0cRECOVERY_ADD\x10\x01"\x11\n\x0fStartTLSRequest"Q\n\x0fWriteLacRequest\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0b\n\x03lac\x18\x02 \x02(\x03\x12\x11\n\tmasterKey\x18\x03 \x02(\x0c\x12\x0c\n\x04\x62ody\x18\x04 \x02(\x0c"&\n\x12\x46orceLedgerRequest\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03""\n\x0eReadLacRequest\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03"`\n\x14GetBookieInfoRequest\x12\x11\n\trequested\x18\x01 \x01(\x03"5\n\x05\x46lags\x12\x17\n\x13TOTAL_DISK_CAPACITY\x10\x01\x12\x13\n\x0f\x46REE_DISK_SPACE\x10\x02"3\n\x1fGetListOfEntriesOfLedgerRequest\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03"\xcc\x05\n\x08Response\x12\x33\n\x06header\x18\x01 \x02(\x0b\x32#.magnetar.bookkeeper.BKPacketHeader\x12/\n\x06status\x18\x02 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x37\n\x0creadResponse\x18\x64 \x01(\x0b\x32!.magnetar.bookkeeper.ReadResponse\x12\x35\n\x0b\x61\x64\x64Response\x18\x65 \x01(\x0b\x32 .magnetar.bookkeeper.AddResponse\x12\x36\n\x0c\x61uthResponse\x18\x66 \x01(\x0b\x32 .magnetar.bookkeeper.AuthMessage\x12?\n\x10writeLacResponse\x18g \x01(\x0b\x32%.magnetar.bookkeeper.WriteLacResponse\x12=\n\x0freadLacResponse\x18h \x01(\x0b\x32$.magnetar.bookkeeper.ReadLacResponse\x12I\n\x15getBookieInfoResponse\x18i \x01(\x0b\x32*.magnetar.bookkeeper.GetBookieInfoResponse\x12?\n\x10startTLSResponse\x18j \x01(\x0b\x32%.magnetar.bookkeeper.StartTLSResponse\x12\x45\n\x13\x66orceLedgerResponse\x18k \x01(\x0b\x32(.magnetar.bookkeeper.ForceLedgerResponse\x12_\n getListOfEntriesOfLedgerResponse\x18l \x01(\x0b\x32\x35.magnetar.bookkeeper.GetListOfEntriesOfLedgerResponse"\x9c\x01\n\x0cReadResponse\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x10\n\x08ledgerId\x18\x02 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x03 \x02(\x03\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\x12\x0e\n\x06maxLAC\x18\x05 \x01(\x03\x12\x1a\n\x12lacUpdateTimestamp\x18\x06 \x01(\x03"a\n\x0b\x41\x64\x64Response\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x10\n\x08ledgerId\x18\x02 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x03 \x02(\x03"6\n\x0b\x41uthMessage\x12\x16\n\x0e\x61uthPluginName\x18\x01 \x02(\t\x12\x0f\n\x07payload\x18\x02 \x02(\x0c"U\n\x10WriteLacResponse\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x10\n\x08ledgerId\x18\x02 \x02(\x03"X\n\x13\x46orceLedgerResponse\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x10\n\x08ledgerId\x18\x02 \x02(\x03"|\n\x0fReadLacResponse\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x10\n\x08ledgerId\x18\x02 \x02(\x03\x12\x0f\n\x07lacBody\x18\x03 \x01(\x0c\x12\x15\n\rlastEntryBody\x18\x04 \x01(\x0c"z\n\x15GetBookieInfoResponse\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x19\n\x11totalDiskCapacity\x18\x02 \x01(\x03\x12\x15\n\rfreeDiskSpace\x18\x03 \x01(\x03"\x8c\x01\n GetListOfEntriesOfLedgerResponse\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x10\n\x08ledgerId\x18\x02 \x02(\x03\x12%\n\x1d\x61vailabilityOfEntriesOfLedger\x18\x03 \x01(\x0c"\x12\n\x10StartTLSResponse"\xaa\x05\n\x14LedgerMetadataFormat\x12\x12\n\nquorumSize\x18\x01 \x02(\x05\x12\x14\n\x0c\x65nsembleSize\x18\x02 \x02(\x05\x12\x0e\n\x06length\x18\x03 \x02(\x03\x12\x13\n\x0blastEntryId\x18\x04 \x01(\x03\x12\x44\n\x05state\x18\x05 \x02(\x0e\x32/.magnetar.bookkeeper.LedgerMetadataFormat.State:\x04OPEN\x12\x42\n\x07segment\x18\x06 \x03(\x0b\x32\x31.magnetar.bookkeeper.LedgerMetadataFormat.Segment\x12H\n\ndigestType\x18\x07 \x01(\x0e\x32\x34.magnetar.bookkeeper.LedgerMetadataFormat.DigestType\x12\x10\n\x08password\x18\x08 \x01(\x0c\x12\x15\n\rackQuorumSize\x18\t \x01(\x05\x12\r\n\x05\x63time\x18\n \x01(\x03\x12S\n\x0e\x63ustomMetadata\x18\x0b \x03(\x0b\x32;.magnetar.bookkeeper.LedgerMetadataFormat.cMetadataMapEntry\x12\x0e\n\x06\x63Token\x18\x0c \x01(\x03\x1a\x37\n\x07Segment\x12\x16\n\x0e\x65nsembleMember\x18\x01 \x03(\t\x12\x14\n\x0c\x66irstEntryId\x18\x02 \x02(\x03\x1a/\n\x11\x63MetadataMapEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c".\n\x05State\x12\x08\n\x04OPEN\x10\x01\x12\x0f\n\x0bIN_RECOVERY\x10\x02\x12\n\n\x06\x43LOSED\x10\x03"8\n\nDigestType\x12\t\n\x05\x43RC32\x10\x01\x12\x08\n\x04HMAC\x10\x02\x12\n\n\x06\x43RC32C\x10\x03\x12\t\n\x05\x44UMMY\x10\x04"@\n\x1fLedgerRereplicationLayoutFormat\x12\x0c\n\x04type\x18\x01 \x02(\t\x12\x0f\n\x07version\x18\x02 \x02(\x05"=\n\x1bUnderreplicatedLedgerFormat\x12\x0f\n\x07replica\x18\x01 \x03(\t\x12\r\n\x05\x63time\x18\x02 \x01(\x03"q\n\x0c\x43ookieFormat\x12\x12\n\nbookieHost\x18\x01 \x02(\t\x12\x12\n\njournalDir\x18\x02 \x02(\t\x12\x12\n\nledgerDirs\x18\x03 \x02(\t\x12\x12\n\ninstanceId\x18\x04 \x01(\t\x12\x11\n\tindexDirs\x18\x05 \x01(\t""\n\x0eLockDataFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t"%\n\x11\x41uditorVoteFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t"5\n\x15\x43heckAllLedgersFormat\x12\x1c\n\x14\x63heckAllLedgersCTime\x18\x01 \x01(\x03"?\n\x1aPlacementPolicyCheckFormat\x12!\n\x19placementPolicyCheckCTime\x18\x01 \x01(\x03"1\n\x13ReplicasCheckFormat\x12\x1a\n\x12replicasCheckCTime\x18\x01 \x01(\x03"\xd0\x02\n\x17\x42ookieServiceInfoFormat\x12H\n\tendpoints\x18\x06 \x03(\x0b\x32\x35.magnetar.bookkeeper.BookieServiceInfoFormat.Endpoint\x12P\n\nproperties\x18\x07 \x03(\x0b\x32<.magnetar.bookkeeper.BookieServiceInfoFormat.PropertiesEntry\x1a\x66\n\x08\x45ndpoint\x12\n\n\x02id\x18\x01 \x02(\t\x12\x0c\n\x04port\x18\x02 \x02(\x05\x12\x0c\n\x04host\x18\x03 \x02(\t\x12\x10\n\x08protocol\x18\x04 \x02(\t\x12\x0c\n\x04\x61uth\x18\x05 \x03(\t\x12\x12\n\nextensions\x18\x06 \x03(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*F\n\x0fProtocolVersion\x12\x0f\n\x0bVERSION_ONE\x10\x01\x12\x0f\n\x0bVERSION_TWO\x10\x02\x12\x11\n\rVERSION_THREE\x10\x03*\xb7\x01\n\nStatusCode\x12\x07\n\x03\x45OK\x10\x00\x12\x0e\n\tENOLEDGER\x10\x92\x03\x12\r\n\x08\x45NOENTRY\x10\x93\x03\x12\x0c\n\x07\x45\x42\x41\x44REQ\x10\x94\x03\x12\x08\n\x03\x45IO\x10\xf5\x03\x12\x08\n\x03\x45UA\x10\xf6\x03\x12\x10\n\x0b\x45\x42\x41\x44VERSION\x10\xf7\x03\x12\x0c\n\x07\x45\x46\x45NCED\x10\xf8\x03\x12\x0e\n\tEREADONLY\x10\xf9\x03\x12\x15\n\x10\x45TOOMANYREQUESTS\x10\xfa\x03\x12\x18\n\x13\x45UNKNOWNLEDGERSTATE\x10\xfb\x03*\xef\x01\n\rOperationType\x12\x0e\n\nREAD_ENTRY\x10\x01\x12\r\n\tADD_ENTRY\x10\x02\x12\x14\n\x10RANGE_READ_ENTRY\x10\x03\x12\x13\n\x0fRANGE_ADD_ENTRY\x10\x04\x12\x08\n\x04\x41UTH\x10\x05\x12\r\n\tWRITE_LAC\x10\x06\x12\x0c\n\x08READ_LAC\x10\x07\x12\x13\n\x0fGET_BOOKIE_INFO\x10\x08\x12\r\n\tSTART_TLS\x10\t\x12\x10\n\x0c\x46ORCE_LEDGER\x10\n\x12!\n\x1dGET_LIST_OF_ENTRIES_OF_LEDGER\x10\x0b\x12\x14\n\x10\x42\x41TCH_READ_ENTRY\x10\x0c'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x65ngine/wire/bookkeeper.proto\x12\x13magnetar.bookkeeper\"\xa2\x01\n\x0e\x42KPacketHeader\x12\x35\n\x07version\x18\x01 \x02(\x0e\x32$.magnetar.bookkeeper.ProtocolVersion\x12\x35\n\toperation\x18\x02 \x02(\x0e\x32\".magnetar.bookkeeper.OperationType\x12\r\n\x05txnId\x18\x03 \x02(\x04\x12\x13\n\x08priority\x18\x04 \x01(\r:\x01\x30\")\n\x0b\x43ontextPair\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\xc4\x05\n\x07Request\x12\x33\n\x06header\x18\x01 \x02(\x0b\x32#.magnetar.bookkeeper.BKPacketHeader\x12\x35\n\x0breadRequest\x18\x64 \x01(\x0b\x32 .magnetar.bookkeeper.ReadRequest\x12\x33\n\naddRequest\x18\x65 \x01(\x0b\x32\x1f.magnetar.bookkeeper.AddRequest\x12\x35\n\x0b\x61uthRequest\x18\x66 \x01(\x0b\x32 .magnetar.bookkeeper.AuthMessage\x12=\n\x0fwriteLacRequest\x18g \x01(\x0b\x32$.magnetar.bookkeeper.WriteLacRequest\x12;\n\x0ereadLacRequest\x18h \x01(\x0b\x32#.magnetar.bookkeeper.ReadLacRequest\x12G\n\x14getBookieInfoRequest\x18i \x01(\x0b\x32).magnetar.bookkeeper.GetBookieInfoRequest\x12=\n\x0fstartTLSRequest\x18j \x01(\x0b\x32$.magnetar.bookkeeper.StartTLSRequest\x12\x43\n\x12\x66orceLedgerRequest\x18k \x01(\x0b\x32\'.magnetar.bookkeeper.ForceLedgerRequest\x12]\n\x1fgetListOfEntriesOfLedgerRequest\x18l \x01(\x0b\x32\x34.magnetar.bookkeeper.GetListOfEntriesOfLedgerRequest\x12\x39\n\x0erequestContext\x18\xc8\x01 \x03(\x0b\x32 .magnetar.bookkeeper.ContextPair\"\xcd\x01\n\x0bReadRequest\x12\x33\n\x04\x66lag\x18\x64 \x01(\x0e\x32%.magnetar.bookkeeper.ReadRequest.Flag\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\x12\x11\n\tmasterKey\x18\x03 \x01(\x0c\x12\x13\n\x0bpreviousLAC\x18\x04 \x01(\x03\x12\x0f\n\x07timeOut\x18\x05 \x01(\x03\"-\n\x04\x46lag\x12\x10\n\x0c\x46\x45NCE_LEDGER\x10\x01\x12\x13\n\x0f\x45NTRY_PIGGYBACK\x10\x02\"\xb2\x01\n\nAddRequest\x12\x32\n\x04\x66lag\x18\x64 \x01(\x0e\x32$.magnetar.bookkeeper.AddRequest.Flag\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\x12\x11\n\tmasterKey\x18\x03 \x02(\x0c\x12\x0c\n\x04\x62ody\x18\x04 \x02(\x0c\x12\x12\n\nwriteFlags\x18\x05 \x01(\x05\"\x18\n\x04\x46lag\x12\x10\n\x0cRECOVERY_ADD\x10\x01\"\x11\n\x0fStartTLSRequest\"Q\n\x0fWriteLacRequest\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0b\n\x03lac\x18\x02 \x02(\x03\x12\x11\n\tmasterKey\x18\x03 \x02(\x0c\x12\x0c\n\x04\x62ody\x18\x04 \x02(\x0c\"&\n\x12\x46orceLedgerRequest\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\"\"\n\x0eReadLacRequest\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\"`\n\x14GetBookieInfoRequest\x12\x11\n\trequested\x18\x01 \x01(\x03\"5\n\x05\x46lags\x12\x17\n\x13TOTAL_DISK_CAPACITY\x10\x01\x12\x13\n\x0f\x46REE_DISK_SPACE\x10\x02\"3\n\x1fGetListOfEntriesOfLedgerRequest\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\"\xcc\x05\n\x08Response\x12\x33\n\x06header\x18\x01 \x02(\x0b\x32#.magnetar.bookkeeper.BKPacketHeader\x12/\n\x06status\x18\x02 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x37\n\x0creadResponse\x18\x64 \x01(\x0b\x32!.magnetar.bookkeeper.ReadResponse\x12\x35\n\x0b\x61\x64\x64Response\x18\x65 \x01(\x0b\x32 .magnetar.bookkeeper.AddResponse\x12\x36\n\x0c\x61uthResponse\x18\x66 \x01(\x0b\x32 .magnetar.bookkeeper.AuthMessage\x12?\n\x10writeLacResponse\x18g \x01(\x0b\x32%.magnetar.bookkeeper.WriteLacResponse\x12=\n\x0freadLacResponse\x18h \x01(\x0b\x32$.magnetar.bookkeeper.ReadLacResponse\x12I\n\x15getBookieInfoResponse\x18i \x01(\x0b\x32*.magnetar.bookkeeper.GetBookieInfoResponse\x12?\n\x10startTLSResponse\x18j \x01(\x0b\x32%.magnetar.bookkeeper.StartTLSResponse\x12\x45\n\x13\x66orceLedgerResponse\x18k \x01(\x0b\x32(.magnetar.bookkeeper.ForceLedgerResponse\x12_\n getListOfEntriesOfLedgerResponse\x18l \x01(\x0b\x32\x35.magnetar.bookkeeper.GetListOfEntriesOfLedgerResponse\"\x9c\x01\n\x0cReadResponse\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x10\n\x08ledgerId\x18\x02 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x03 \x02(\x03\x12\x0c\n\x04\x62ody\x18\x04 \x01(\x0c\x12\x0e\n\x06maxLAC\x18\x05 \x01(\x03\x12\x1a\n\x12lacUpdateTimestamp\x18\x06 \x01(\x03\"a\n\x0b\x41\x64\x64Response\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x10\n\x08ledgerId\x18\x02 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x03 \x02(\x03\"6\n\x0b\x41uthMessage\x12\x16\n\x0e\x61uthPluginName\x18\x01 \x02(\t\x12\x0f\n\x07payload\x18\x02 \x02(\x0c\"U\n\x10WriteLacResponse\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x10\n\x08ledgerId\x18\x02 \x02(\x03\"X\n\x13\x46orceLedgerResponse\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x10\n\x08ledgerId\x18\x02 \x02(\x03\"|\n\x0fReadLacResponse\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x10\n\x08ledgerId\x18\x02 \x02(\x03\x12\x0f\n\x07lacBody\x18\x03 \x01(\x0c\x12\x15\n\rlastEntryBody\x18\x04 \x01(\x0c\"z\n\x15GetBookieInfoResponse\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x19\n\x11totalDiskCapacity\x18\x02 \x01(\x03\x12\x15\n\rfreeDiskSpace\x18\x03 \x01(\x03\"\x8c\x01\n GetListOfEntriesOfLedgerResponse\x12/\n\x06status\x18\x01 \x02(\x0e\x32\x1f.magnetar.bookkeeper.StatusCode\x12\x10\n\x08ledgerId\x18\x02 \x02(\x03\x12%\n\x1d\x61vailabilityOfEntriesOfLedger\x18\x03 \x01(\x0c\"\x12\n\x10StartTLSResponse\"\xaa\x05\n\x14LedgerMetadataFormat\x12\x12\n\nquorumSize\x18\x01 \x02(\x05\x12\x14\n\x0c\x65nsembleSize\x18\x02 \x02(\x05\x12\x0e\n\x06length\x18\x03 \x02(\x03\x12\x13\n\x0blastEntryId\x18\x04 \x01(\x03\x12\x44\n\x05state\x18\x05 \x02(\x0e\x32/.magnetar.bookkeeper.LedgerMetadataFormat.State:\x04OPEN\x12\x42\n\x07segment\x18\x06 \x03(\x0b\x32\x31.magnetar.bookkeeper.LedgerMetadataFormat.Segment\x12H\n\ndigestType\x18\x07 \x01(\x0e\x32\x34.magnetar.bookkeeper.LedgerMetadataFormat.DigestType\x12\x10\n\x08password\x18\x08 \x01(\x0c\x12\x15\n\rackQuorumSize\x18\t \x01(\x05\x12\r\n\x05\x63time\x18\n \x01(\x03\x12S\n\x0e\x63ustomMetadata\x18\x0b \x03(\x0b\x32;.magnetar.bookkeeper.LedgerMetadataFormat.cMetadataMapEntry\x12\x0e\n\x06\x63Token\x18\x0c \x01(\x03\x1a\x37\n\x07Segment\x12\x16\n\x0e\x65nsembleMember\x18\x01 \x03(\t\x12\x14\n\x0c\x66irstEntryId\x18\x02 \x02(\x03\x1a/\n\x11\x63MetadataMapEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c\".\n\x05State\x12\x08\n\x04OPEN\x10\x01\x12\x0f\n\x0bIN_RECOVERY\x10\x02\x12\n\n\x06\x43LOSED\x10\x03\"8\n\nDigestType\x12\t\n\x05\x43RC32\x10\x01\x12\x08\n\x04HMAC\x10\x02\x12\n\n\x06\x43RC32C\x10\x03\x12\t\n\x05\x44UMMY\x10\x04\"@\n\x1fLedgerRereplicationLayoutFormat\x12\x0c\n\x04type\x18\x01 \x02(\t\x12\x0f\n\x07version\x18\x02 \x02(\x05\"=\n\x1bUnderreplicatedLedgerFormat\x12\x0f\n\x07replica\x18\x01 \x03(\t\x12\r\n\x05\x63time\x18\x02 \x01(\x03\"q\n\x0c\x43ookieFormat\x12\x12\n\nbookieHost\x18\x01 \x02(\t\x12\x12\n\njournalDir\x18\x02 \x02(\t\x12\x12\n\nledgerDirs\x18\x03 \x02(\t\x12\x12\n\ninstanceId\x18\x04 \x01(\t\x12\x11\n\tindexDirs\x18\x05 \x01(\t\"\"\n\x0eLockDataFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t\"%\n\x11\x41uditorVoteFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t\"5\n\x15\x43heckAllLedgersFormat\x12\x1c\n\x14\x63heckAllLedgersCTime\x18\x01 \x01(\x03\"?\n\x1aPlacementPolicyCheckFormat\x12!\n\x19placementPolicyCheckCTime\x18\x01 \x01(\x03\"1\n\x13ReplicasCheckFormat\x12\x1a\n\x12replicasCheckCTime\x18\x01 \x01(\x03\"\xd0\x02\n\x17\x42ookieServiceInfoFormat\x12H\n\tendpoints\x18\x06 \x03(\x0b\x32\x35.magnetar.bookkeeper.BookieServiceInfoFormat.Endpoint\x12P\n\nproperties\x18\x07 \x03(\x0b\x32<.magnetar.bookkeeper.BookieServiceInfoFormat.PropertiesEntry\x1a\x66\n\x08\x45ndpoint\x12\n\n\x02id\x18\x01 \x02(\t\x12\x0c\n\x04port\x18\x02 \x02(\x05\x12\x0c\n\x04host\x18\x03 \x02(\t\x12\x10\n\x08protocol\x18\x04 \x02(\t\x12\x0c\n\x04\x61uth\x18\x05 \x03(\t\x12\x12\n\nextensions\x18\x06 \x03(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*F\n\x0fProtocolVersion\x12\x0f\n\x0bVERSION_ONE\x10\x01\x12\x0f\n\x0bVERSION_TWO\x10\x02\x12\x11\n\rVERSION_THREE\x10\x03*\xb7\x01\n\nStatusCode\x12\x07\n\x03\x45OK\x10\x00\x12\x0e\n\tENOLEDGER\x10\x92\x03\x12\r\n\x08\x45NOENTRY\x10\x93\x03\x12\x0c\n\x07\x45\x42\x41\x44REQ\x10\x94\x03\x12\x08\n\x03\x45IO\x10\xf5\x03\x12\x08\n\x03\x45UA\x10\xf6\x03\x12\x10\n\x0b\x45\x42\x41\x44VERSION\x10\xf7\x03\x12\x0c\n\x07\x45\x46\x45NCED\x10\xf8\x03\x12\x0e\n\tEREADONLY\x10\xf9\x03\x12\x15\n\x10\x45TOOMANYREQUESTS\x10\xfa\x03\x12\x18\n\x13\x45UNKNOWNLEDGERSTATE\x10\xfb\x03*\xef\x01\n\rOperationType\x12\x0e\n\nREAD_ENTRY\x10\x01\x12\r\n\tADD_ENTRY\x10\x02\x12\x14\n\x10RANGE_READ_ENTRY\x10\x03\x12\x13\n\x0fRANGE_ADD_ENTRY\x10\x04\x12\x08\n\x04\x41UTH\x10\x05\x12\r\n\tWRITE_LAC\x10\x06\x12\x0c\n\x08READ_LAC\x10\x07\x12\x13\n\x0fGET_BOOKIE_INFO\x10\x08\x12\r\n\tSTART_TLS\x10\t\x12\x10\n\x0c\x46ORCE_LEDGER\x10\n\x12!\n\x1dGET_LIST_OF_ENTRIES_OF_LEDGER\x10\x0b\x12\x14\n\x10\x42\x41TCH_READ_ENTRY\x10\x0c')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "engine.wire.bookkeeper_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'engine.wire.bookkeeper_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY"]._loaded_options = None
-    _globals["_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY"]._serialized_options = b"8\001"
-    _globals["_PROTOCOLVERSION"]._serialized_start = 4827
-    _globals["_PROTOCOLVERSION"]._serialized_end = 4897
-    _globals["_STATUSCODE"]._serialized_start = 4900
-    _globals["_STATUSCODE"]._serialized_end = 5083
-    _globals["_OPERATIONTYPE"]._serialized_start = 5086
-    _globals["_OPERATIONTYPE"]._serialized_end = 5325
-    _globals["_BKPACKETHEADER"]._serialized_start = 54
-    _globals["_BKPACKETHEADER"]._serialized_end = 216
-    _globals["_CONTEXTPAIR"]._serialized_start = 218
-    _globals["_CONTEXTPAIR"]._serialized_end = 259
-    _globals["_REQUEST"]._serialized_start = 262
-    _globals["_REQUEST"]._serialized_end = 970
-    _globals["_READREQUEST"]._serialized_start = 973
-    _globals["_READREQUEST"]._serialized_end = 1178
-    _globals["_READREQUEST_FLAG"]._serialized_start = 1133
-    _globals["_READREQUEST_FLAG"]._serialized_end = 1178
-    _globals["_ADDREQUEST"]._serialized_start = 1181
-    _globals["_ADDREQUEST"]._serialized_end = 1359
-    _globals["_ADDREQUEST_FLAG"]._serialized_start = 1335
-    _globals["_ADDREQUEST_FLAG"]._serialized_end = 1359
-    _globals["_STARTTLSREQUEST"]._serialized_start = 1361
-    _globals["_STARTTLSREQUEST"]._serialized_end = 1378
-    _globals["_WRITELACREQUEST"]._serialized_start = 1380
-    _globals["_WRITELACREQUEST"]._serialized_end = 1461
-    _globals["_FORCELEDGERREQUEST"]._serialized_start = 1463
-    _globals["_FORCELEDGERREQUEST"]._serialized_end = 1501
-    _globals["_READLACREQUEST"]._serialized_start = 1503
-    _globals["_READLACREQUEST"]._serialized_end = 1537
-    _globals["_GETBOOKIEINFOREQUEST"]._serialized_start = 1539
-    _globals["_GETBOOKIEINFOREQUEST"]._serialized_end = 1635
-    _globals["_GETBOOKIEINFOREQUEST_FLAGS"]._serialized_start = 1582
-    _globals["_GETBOOKIEINFOREQUEST_FLAGS"]._serialized_end = 1635
-    _globals["_GETLISTOFENTRIESOFLEDGERREQUEST"]._serialized_start = 1637
-    _globals["_GETLISTOFENTRIESOFLEDGERREQUEST"]._serialized_end = 1688
-    _globals["_RESPONSE"]._serialized_start = 1691
-    _globals["_RESPONSE"]._serialized_end = 2407
-    _globals["_READRESPONSE"]._serialized_start = 2410
-    _globals["_READRESPONSE"]._serialized_end = 2566
-    _globals["_ADDRESPONSE"]._serialized_start = 2568
-    _globals["_ADDRESPONSE"]._serialized_end = 2665
-    _globals["_AUTHMESSAGE"]._serialized_start = 2667
-    _globals["_AUTHMESSAGE"]._serialized_end = 2721
-    _globals["_WRITELACRESPONSE"]._serialized_start = 2723
-    _globals["_WRITELACRESPONSE"]._serialized_end = 2808
-    _globals["_FORCELEDGERRESPONSE"]._serialized_start = 2810
-    _globals["_FORCELEDGERRESPONSE"]._serialized_end = 2898
-    _globals["_READLACRESPONSE"]._serialized_start = 2900
-    _globals["_READLACRESPONSE"]._serialized_end = 3024
-    _globals["_GETBOOKIEINFORESPONSE"]._serialized_start = 3026
-    _globals["_GETBOOKIEINFORESPONSE"]._serialized_end = 3148
-    _globals["_GETLISTOFENTRIESOFLEDGERRESPONSE"]._serialized_start = 3151
-    _globals["_GETLISTOFENTRIESOFLEDGERRESPONSE"]._serialized_end = 3291
-    _globals["_STARTTLSRESPONSE"]._serialized_start = 3293
-    _globals["_STARTTLSRESPONSE"]._serialized_end = 3311
-    _globals["_LEDGERMETADATAFORMAT"]._serialized_start = 3314
-    _globals["_LEDGERMETADATAFORMAT"]._serialized_end = 3996
-    _globals["_LEDGERMETADATAFORMAT_SEGMENT"]._serialized_start = 3786
-    _globals["_LEDGERMETADATAFORMAT_SEGMENT"]._serialized_end = 3841
-    _globals["_LEDGERMETADATAFORMAT_CMETADATAMAPENTRY"]._serialized_start = 3843
-    _globals["_LEDGERMETADATAFORMAT_CMETADATAMAPENTRY"]._serialized_end = 3890
-    _globals["_LEDGERMETADATAFORMAT_STATE"]._serialized_start = 3892
-    _globals["_LEDGERMETADATAFORMAT_STATE"]._serialized_end = 3938
-    _globals["_LEDGERMETADATAFORMAT_DIGESTTYPE"]._serialized_start = 3940
-    _globals["_LEDGERMETADATAFORMAT_DIGESTTYPE"]._serialized_end = 3996
-    _globals["_LEDGERREREPLICATIONLAYOUTFORMAT"]._serialized_start = 3998
-    _globals["_LEDGERREREPLICATIONLAYOUTFORMAT"]._serialized_end = 4062
-    _globals["_UNDERREPLICATEDLEDGERFORMAT"]._serialized_start = 4064
-    _globals["_UNDERREPLICATEDLEDGERFORMAT"]._serialized_end = 4125
-    _globals["_COOKIEFORMAT"]._serialized_start = 4127
-    _globals["_COOKIEFORMAT"]._serialized_end = 4240
-    _globals["_LOCKDATAFORMAT"]._serialized_start = 4242
-    _globals["_LOCKDATAFORMAT"]._serialized_end = 4276
-    _globals["_AUDITORVOTEFORMAT"]._serialized_start = 4278
-    _globals["_AUDITORVOTEFORMAT"]._serialized_end = 4315
-    _globals["_CHECKALLLEDGERSFORMAT"]._serialized_start = 4317
-    _globals["_CHECKALLLEDGERSFORMAT"]._serialized_end = 4370
-    _globals["_PLACEMENTPOLICYCHECKFORMAT"]._serialized_start = 4372
-    _globals["_PLACEMENTPOLICYCHECKFORMAT"]._serialized_end = 4435
-    _globals["_REPLICASCHECKFORMAT"]._serialized_start = 4437
-    _globals["_REPLICASCHECKFORMAT"]._serialized_end = 4486
-    _globals["_BOOKIESERVICEINFOFORMAT"]._serialized_start = 4489
-    _globals["_BOOKIESERVICEINFOFORMAT"]._serialized_end = 4825
-    _globals["_BOOKIESERVICEINFOFORMAT_ENDPOINT"]._serialized_start = 4672
-    _globals["_BOOKIESERVICEINFOFORMAT_ENDPOINT"]._serialized_end = 4774
-    _globals["_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY"]._serialized_start = 4776
-    _globals["_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY"]._serialized_end = 4825
+  DESCRIPTOR._loaded_options = None
+  _globals['_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY']._loaded_options = None
+  _globals['_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY']._serialized_options = b'8\001'
+  _globals['_PROTOCOLVERSION']._serialized_start=4827
+  _globals['_PROTOCOLVERSION']._serialized_end=4897
+  _globals['_STATUSCODE']._serialized_start=4900
+  _globals['_STATUSCODE']._serialized_end=5083
+  _globals['_OPERATIONTYPE']._serialized_start=5086
+  _globals['_OPERATIONTYPE']._serialized_end=5325
+  _globals['_BKPACKETHEADER']._serialized_start=54
+  _globals['_BKPACKETHEADER']._serialized_end=216
+  _globals['_CONTEXTPAIR']._serialized_start=218
+  _globals['_CONTEXTPAIR']._serialized_end=259
+  _globals['_REQUEST']._serialized_start=262
+  _globals['_REQUEST']._serialized_end=970
+  _globals['_READREQUEST']._serialized_start=973
+  _globals['_READREQUEST']._serialized_end=1178
+  _globals['_READREQUEST_FLAG']._serialized_start=1133
+  _globals['_READREQUEST_FLAG']._serialized_end=1178
+  _globals['_ADDREQUEST']._serialized_start=1181
+  _globals['_ADDREQUEST']._serialized_end=1359
+  _globals['_ADDREQUEST_FLAG']._serialized_start=1335
+  _globals['_ADDREQUEST_FLAG']._serialized_end=1359
+  _globals['_STARTTLSREQUEST']._serialized_start=1361
+  _globals['_STARTTLSREQUEST']._serialized_end=1378
+  _globals['_WRITELACREQUEST']._serialized_start=1380
+  _globals['_WRITELACREQUEST']._serialized_end=1461
+  _globals['_FORCELEDGERREQUEST']._serialized_start=1463
+  _globals['_FORCELEDGERREQUEST']._serialized_end=1501
+  _globals['_READLACREQUEST']._serialized_start=1503
+  _globals['_READLACREQUEST']._serialized_end=1537
+  _globals['_GETBOOKIEINFOREQUEST']._serialized_start=1539
+  _globals['_GETBOOKIEINFOREQUEST']._serialized_end=1635
+  _globals['_GETBOOKIEINFOREQUEST_FLAGS']._serialized_start=1582
+  _globals['_GETBOOKIEINFOREQUEST_FLAGS']._serialized_end=1635
+  _globals['_GETLISTOFENTRIESOFLEDGERREQUEST']._serialized_start=1637
+  _globals['_GETLISTOFENTRIESOFLEDGERREQUEST']._serialized_end=1688
+  _globals['_RESPONSE']._serialized_start=1691
+  _globals['_RESPONSE']._serialized_end=2407
+  _globals['_READRESPONSE']._serialized_start=2410
+  _globals['_READRESPONSE']._serialized_end=2566
+  _globals['_ADDRESPONSE']._serialized_start=2568
+  _globals['_ADDRESPONSE']._serialized_end=2665
+  _globals['_AUTHMESSAGE']._serialized_start=2667
+  _globals['_AUTHMESSAGE']._serialized_end=2721
+  _globals['_WRITELACRESPONSE']._serialized_start=2723
+  _globals['_WRITELACRESPONSE']._serialized_end=2808
+  _globals['_FORCELEDGERRESPONSE']._serialized_start=2810
+  _globals['_FORCELEDGERRESPONSE']._serialized_end=2898
+  _globals['_READLACRESPONSE']._serialized_start=2900
+  _globals['_READLACRESPONSE']._serialized_end=3024
+  _globals['_GETBOOKIEINFORESPONSE']._serialized_start=3026
+  _globals['_GETBOOKIEINFORESPONSE']._serialized_end=3148
+  _globals['_GETLISTOFENTRIESOFLEDGERRESPONSE']._serialized_start=3151
+  _globals['_GETLISTOFENTRIESOFLEDGERRESPONSE']._serialized_end=3291
+  _globals['_STARTTLSRESPONSE']._serialized_start=3293
+  _globals['_STARTTLSRESPONSE']._serialized_end=3311
+  _globals['_LEDGERMETADATAFORMAT']._serialized_start=3314
+  _globals['_LEDGERMETADATAFORMAT']._serialized_end=3996
+  _globals['_LEDGERMETADATAFORMAT_SEGMENT']._serialized_start=3786
+  _globals['_LEDGERMETADATAFORMAT_SEGMENT']._serialized_end=3841
+  _globals['_LEDGERMETADATAFORMAT_CMETADATAMAPENTRY']._serialized_start=3843
+  _globals['_LEDGERMETADATAFORMAT_CMETADATAMAPENTRY']._serialized_end=3890
+  _globals['_LEDGERMETADATAFORMAT_STATE']._serialized_start=3892
+  _globals['_LEDGERMETADATAFORMAT_STATE']._serialized_end=3938
+  _globals['_LEDGERMETADATAFORMAT_DIGESTTYPE']._serialized_start=3940
+  _globals['_LEDGERMETADATAFORMAT_DIGESTTYPE']._serialized_end=3996
+  _globals['_LEDGERREREPLICATIONLAYOUTFORMAT']._serialized_start=3998
+  _globals['_LEDGERREREPLICATIONLAYOUTFORMAT']._serialized_end=4062
+  _globals['_UNDERREPLICATEDLEDGERFORMAT']._serialized_start=4064
+  _globals['_UNDERREPLICATEDLEDGERFORMAT']._serialized_end=4125
+  _globals['_COOKIEFORMAT']._serialized_start=4127
+  _globals['_COOKIEFORMAT']._serialized_end=4240
+  _globals['_LOCKDATAFORMAT']._serialized_start=4242
+  _globals['_LOCKDATAFORMAT']._serialized_end=4276
+  _globals['_AUDITORVOTEFORMAT']._serialized_start=4278
+  _globals['_AUDITORVOTEFORMAT']._serialized_end=4315
+  _globals['_CHECKALLLEDGERSFORMAT']._serialized_start=4317
+  _globals['_CHECKALLLEDGERSFORMAT']._serialized_end=4370
+  _globals['_PLACEMENTPOLICYCHECKFORMAT']._serialized_start=4372
+  _globals['_PLACEMENTPOLICYCHECKFORMAT']._serialized_end=4435
+  _globals['_REPLICASCHECKFORMAT']._serialized_start=4437
+  _globals['_REPLICASCHECKFORMAT']._serialized_end=4486
+  _globals['_BOOKIESERVICEINFOFORMAT']._serialized_start=4489
+  _globals['_BOOKIESERVICEINFOFORMAT']._serialized_end=4825
+  _globals['_BOOKIESERVICEINFOFORMAT_ENDPOINT']._serialized_start=4672
+  _globals['_BOOKIESERVICEINFOFORMAT_ENDPOINT']._serialized_end=4774
+  _globals['_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY']._serialized_start=4776
+  _globals['_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY']._serialized_end=4825
 # @@protoc_insertion_point(module_scope)

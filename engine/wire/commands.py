@@ -417,18 +417,6 @@ def last_message_id(
     )
 
 
-def topic_migrated(
-    resource_id: int, *, consumer: bool, broker_url: str | None, broker_url_tls: str | None = None
-) -> bytes:
-    return command_frame(
-        "topicMigrated",
-        resource_id=resource_id,
-        resource_type=int(consumer),
-        brokerServiceUrl=broker_url,
-        brokerServiceUrlTls=broker_url_tls,
-    )
-
-
 # Schema
 
 
@@ -457,47 +445,4 @@ def schema_version_failed(request_id: int, code: int, message: str) -> bytes:
         request_id=request_id,
         error_code=code,
         error_message=message,
-    )
-
-
-# Transactions
-
-TXN_RESPONSES = {
-    "newTxn": "newTxnResponse",
-    "addPartitionToTxn": "addPartitionToTxnResponse",
-    "addSubscriptionToTxn": "addSubscriptionToTxnResponse",
-    "endTxn": "endTxnResponse",
-    "endTxnOnPartition": "endTxnOnPartitionResponse",
-    "endTxnOnSubscription": "endTxnOnSubscriptionResponse",
-}
-"""The answer's field by the request's."""
-
-
-def txn_response(
-    request_field: str,
-    request_id: int,
-    txn: tuple[int, int],
-    *,
-    code: int | None = None,
-    message: str | None = None,
-) -> bytes:
-    """Answers the transaction command in ``request_field``. ``txn``: most and least bits; the most bits are the
-    coordinator's id and must be right in errors, too: clients route by it.
-    """
-    return command_frame(
-        TXN_RESPONSES[request_field],
-        request_id=request_id,
-        txnid_most_bits=txn[0],
-        txnid_least_bits=txn[1],
-        error=code,
-        message=message,
-    )
-
-
-def tc_client_connect(
-    request_id: int, *, code: int | None = None, message: str | None = None
-) -> bytes:
-    """Answers TC_CLIENT_CONNECT_REQUEST."""
-    return command_frame(
-        "tcClientConnectResponse", request_id=request_id, error=code, message=message
     )

@@ -91,7 +91,7 @@ class SendRun(Slice):
         producer_id: int,
         owners: list[int] | None = None,
     ) -> None:
-        # Slice.__init__ written out: a lonely entry is a run too
+        # Slice.__init__ written out: many runs are of one entry, and each would pay for the call
         self.buf = buf
         self.spans = spans
         self.count = len(heads)

@@ -6,6 +6,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from engine.base.metrics import METRICS_TYPE
 from engine.base.names import DOMAINS
 from gateway.rest.base import AdminView, plain_text
 from gateway.rest.permissions import PUBLIC
@@ -142,9 +143,7 @@ class Metrics(AdminView):
     permission = PUBLIC
 
     def get(self, request: Request) -> HttpResponse:
-        return HttpResponse(
-            link().run(metrics.document), content_type="text/plain; version=0.0.4; charset=utf-8"
-        )
+        return HttpResponse(link().run(metrics.document), content_type=METRICS_TYPE)
 
     def perform_content_negotiation(
         self, request: Request, force: bool = False

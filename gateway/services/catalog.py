@@ -5,7 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar, cast
 
-from engine.base.names import PARTITION_SUFFIX, TopicName
+from engine.base.names import PARTITION_SUFFIX, TopicName, decode_name
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
 
@@ -82,13 +82,11 @@ async def _of(store: MetadataStore, namespace: str) -> tuple[str, tuple[dict[str
     parents: dict[str, int] = {}
     for domain in ("persistent", "non-persistent"):
         encoded = await children(store, paths.partitioned_topics(namespace, domain))
-        names = [
-            TopicName.parse(f"{domain}://{namespace}/{paths.decode(part)}") for part in encoded
-        ]
+        names = [TopicName.parse(f"{domain}://{namespace}/{decode_name(part)}") for part in encoded]
         counts = await each(names, lambda name: partition_count(store, name))
         parents.update({str(name): count for name, count in zip(names, counts, strict=True)})
     ledgers = await children(store, paths.managed_ledgers(namespace))
     return namespace, (
         parents,
-        [f"persistent://{namespace}/{paths.decode(part)}" for part in ledgers],
+        [f"persistent://{namespace}/{decode_name(part)}" for part in ledgers],
     )

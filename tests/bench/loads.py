@@ -121,7 +121,7 @@ def consume(contender: Contender, size: int, count: int) -> Figures:
 
 
 def one_in_flight(contender: Contender, size: int, count: int) -> Figures:
-    """Latency of a lonely message, from send to receipt."""
+    """Latency of a message that is alone on its way, from send to receipt."""
 
     async def work() -> Figures:
         topic = new_topic("latency")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from engine.base.names import TopicName
 from engine.metadata import paths
 from tests.crash.load import Load, finish
 from tests.oracle.servers import ApacheBroker, OurBookies, OurBroker
@@ -147,7 +148,7 @@ def test_topics_change_to_our_broker_and_back_when_each_is_killed(mixed: Mixed) 
 
 def records(mixed: Mixed, name: str) -> dict[str, bytes]:
     """A topic's and its cursors' records as they are now."""
-    path = paths.managed_ledger(paths.managed_ledger_name("public/default", name))
+    path = paths.managed_ledger(TopicName.parse(name).managed_ledger_name)
     tree = asyncio.run(dump(mixed.zk, path))
     topic = tree.pop(path)
     shapes = {sub.removeprefix(path): cursor_shape(raw, topic) for sub, raw in tree.items()}

@@ -97,9 +97,6 @@ class BookieIndex:
     def set_mark(self, mark: bytes) -> None:
         self._index.write([(MARK_KEY, mark)])
 
-    def is_empty(self) -> bool:
-        return not self._index.scan_from(b"", b"\xff", 1)
-
     def clear(self) -> None:
         """Delete everything, durably."""
         while rows := self._index.scan_from(b"", b"\xff", ROWS_MAX):

@@ -11,12 +11,11 @@ from typing import Any
 from engine.admin.api import OPERATIONS, Operations, parse_arguments
 from engine.auth.internal import TOKEN_HEADER, token_matches
 from engine.base.errors import AdminError, MagnetarError
+from engine.base.metrics import METRICS_TYPE
 from engine.broker.errors import BrokerError
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.net.http import Request, Response, json_response
 from engine.wire.errors import ServerError
-
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _STATUS_OF_CODE = {
     ServerError.TopicNotFound: 404,

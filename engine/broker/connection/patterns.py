@@ -19,7 +19,7 @@ class PatternError(ValueError):
 
 
 def compile_pattern(pattern: str) -> Callable[[str], bool] | None:
-    """Whether a whole name matches ``pattern``; None when matching might be dear. Raises PatternError."""
+    """Whether a whole name matches ``pattern``; None when matching might take long. Raises PatternError."""
     try:
         compiled = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:

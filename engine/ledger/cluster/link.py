@@ -1,4 +1,4 @@
-"""What every connection to a bookie has: how it comes to stand, who is told of its end, how long it has been silent."""
+"""What every connection to a bookie has: how it is made, who is told of its end, how long it has been silent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -9,6 +9,7 @@ from enum import Enum
 from engine.base.backoff import Backoff
 from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, LATEST, Position
+from engine.base.names import decode_name
 from engine.base.tasks import TaskScope
 from engine.ledger.errors import LedgerError
 from engine.managed.ack_state import AckState
@@ -88,7 +89,7 @@ class CursorSet:
         """All stored ones, taken from their previous owner, some at a time."""
         path = paths.managed_ledger(self._state.name)
         children = await self._shared.store.children(path)
-        names = [paths.decode(child) for child in children]
+        names = [decode_name(child) for child in children]
         left = names[::-1]
         scope = TaskScope(f"cursors of {self._state.name}", lambda name, error: None)
         count = min(len(names), self._shared.settings.cursor_loads_max)
