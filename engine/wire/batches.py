@@ -95,11 +95,6 @@ def read_metadata(entry: bytes) -> pb.MessageMetadata | None:
         return None
 
 
-def entry_messages(entry: bytes) -> list[Message]:
-    """The messages of an entry. Raises BatchFormatError."""
-    return unpack_entry(entry).messages
-
-
 def unpack_entry(entry: bytes, payload_bytes_max: int = UNCOMPRESSED_BYTES_MAX) -> EntryMessages:
     """An entry opened, its checksum verified when it has one. Raises BatchFormatError.
 

@@ -3,7 +3,7 @@
 Acknowledgements change ``AckState`` at once; ``persister`` makes them survive.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from engine.base.ids import Position
 from engine.managed.ack_state import AckState, bits_of, words_of
@@ -94,21 +94,6 @@ class Cursor(CursorReader):
                 start = ordinal
             stop = ordinal + 1
         if acks.acknowledge(start, stop) or changed:
-            self._changed()
-
-    def acknowledge_ranges(self, ranges: Iterable[tuple[int, int, int]]) -> None:
-        """Acknowledge ``(ledger_id, first entry, last entry)``, inclusive; else as ``acknowledge``."""
-        line, acks = self._line, self._acks
-        changed = False
-        for ledger_id, first, last in ranges:
-            base = line.first_ordinal(ledger_id)
-            if base is None:
-                continue
-            start = line.ordinal(Position(ledger_id, first))
-            stop = line.ordinal(Position(ledger_id, last + 1))
-            if acks.acknowledge(start, stop):
-                changed = True
-        if changed:
             self._changed()
 
     def acknowledge_batch(self, position: Position, ack_set: Sequence[int]) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.wire import compression
-from engine.wire.batches import BatchFormatError, Message, entry_messages, pack_entry, unpack_entry
+from engine.wire.batches import BatchFormatError, Message, pack_entry, unpack_entry
 from engine.wire.compression import LZ4, NONE, SNAPPY, ZLIB, ZSTD, CompressionError
 
 CODECS = [NONE, LZ4, ZLIB, ZSTD, SNAPPY]
@@ -45,7 +45,7 @@ def test_what_is_packed_comes_back(messages: list[Message], codec: int, checksum
 @given(MESSAGES, st.sampled_from(CODECS))
 def test_a_single_message_comes_back(message: Message, codec: int) -> None:
     entry = pack_entry([message], producer_name="p", publish_ms=9, compression=codec)
-    assert entry_messages(entry) == [message]
+    assert unpack_entry(entry).messages == [message]
 
 
 @given(st.binary(max_size=100))
@@ -114,7 +114,7 @@ def test_a_wrong_checksum_is_refused() -> None:
 
 def test_markers_hold_no_messages_and_encrypted_batches_stay_closed() -> None:
     marker = pack_entry([Message(b"m")], producer_name="p", publish_ms=1, extra={"marker_type": 21})
-    assert entry_messages(marker) == []
+    assert unpack_entry(marker).messages == []
     closed = pack_entry(
         [Message(b"a"), Message(b"b")],
         producer_name="p",

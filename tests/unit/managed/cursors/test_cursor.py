@@ -94,7 +94,7 @@ async def test_mark_delete_moves_over_ledger_boundaries(brokers: Brokers) -> Non
     assert cursor.backlog_entries() == 4
     cursor.acknowledge(places[:1])
     assert cursor.mark_delete == places[6]
-    cursor.acknowledge_ranges([(places[9].ledger_id, 0, 100), (places[7].ledger_id, 1, 2)])
+    cursor.acknowledge(places[7:])
     assert cursor.mark_delete == places[9] == ledger.last_confirmed
     assert cursor.backlog_entries() == 0
 
@@ -105,7 +105,6 @@ async def test_acknowledging_what_does_not_exist_changes_nothing(brokers: Broker
     cursor.acknowledge(
         [Position(ledger_id, 3), Position(ledger_id + 9, 0), Position(ledger_id, -1)]
     )
-    cursor.acknowledge_ranges([(ledger_id + 9, 0, 5), (ledger_id, 3, 9)])
     with pytest.raises(InvalidPositionError):
         cursor.acknowledge_cumulative(Position(ledger_id, 3))
     assert cursor.backlog_entries() == 3
