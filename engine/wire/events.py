@@ -90,7 +90,7 @@ class _Frames:
     def count(self) -> int:
         return len(self.starts)
 
-    def _parsed(self) -> "list[tuple[pb.BaseCommand, int, int]]":
+    def parsed(self) -> "list[tuple[pb.BaseCommand, int, int]]":
         """Each command, and where its payload begins and ends."""
         stops = [*self.starts[1:], self.end]
         found = []
@@ -106,7 +106,7 @@ class Receipts(_Frames):
     def read(self) -> list[Receipt]:
         return [
             Receipt(one.producer_id, one.sequence_id, _position(one.message_id))
-            for one in (command.send_receipt for command, _, _ in self._parsed())
+            for one in (command.send_receipt for command, _, _ in self.parsed())
         ]
 
 
@@ -123,7 +123,7 @@ class Messages(_Frames):
                 self.buf[start:stop],
             )
             for one, start, stop in (
-                (command.message, start, stop) for command, start, stop in self._parsed()
+                (command.message, start, stop) for command, start, stop in self.parsed()
             )
         ]
 

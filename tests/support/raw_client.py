@@ -1,27 +1,28 @@
-"""A client of hand-made frames on a blocking socket, for tests of what the official client would never send."""
+"""A client on a blocking socket that sends whatever a test wants, for what the official clients would never send."""
 
 import socket
+from collections import deque
 from typing import Any
 
-from crc32c import crc32c
 from google.protobuf.json_format import MessageToDict
 
-from engine.wire import commands, frames
+from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.batches import Message, pack_entry
 from engine.wire.commands import command_bytes, command_frame
+from engine.wire.events import Command, Violation
+from engine.wire.peer import ClientPeer
+
+FRAME_MAX = 1 << 24
 
 
 def entry_of(value: bytes, **metadata: Any) -> bytes:
     """What stands behind a SEND's command: checksum, metadata, payload."""
-    head = pb.MessageMetadata(
-        producer_name="raw", sequence_id=0, publish_time=1, **metadata
-    ).SerializeToString()
-    body = len(head).to_bytes(4, "big") + head + value
-    return b"\x0e\x01" + crc32c(body).to_bytes(4, "big") + body
+    return pack_entry([Message(value)], producer_name="raw", publish_ms=1, extra=metadata)
 
 
 def send_of(producer_id: int, sequence_id: int, value: bytes, **fields: Any) -> bytes:
-    """A SEND frame of one plain message."""
+    """A SEND frame of one plain message, with any fields."""
     body = {"producer_id": producer_id, "sequence_id": sequence_id, **fields}
     return frames.payload_frame(command_bytes("send", body), entry_of(value))
 
@@ -33,28 +34,38 @@ class Wire:
         self._answers_pings = answers_pings
         self._socket = socket.create_connection(("127.0.0.1", port), 5)
         self._socket.settimeout(5)
-        self._kept = b""
+        self._peer = ClientPeer(FRAME_MAX)
+        self._peer.sent_connect()  # it only listens: what goes out is the test's business
+        self._heard: deque[pb.BaseCommand] = deque()
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
 
     def frame(self) -> dict[str, Any] | None:
         """The next command from the broker; None when it closed the connection."""
-        while (stop := frames.whole_frame(self._kept, 0, len(self._kept), 1 << 24)) < 0:
+        while not self._heard:
             try:
                 more = self._socket.recv(1 << 16)
             except ConnectionResetError:
                 more = b""
             if not more:
                 return None
-            self._kept += more
-        start, end = frames.command_span(self._kept, 0, stop)
-        command = commands.parse(self._kept, start, end)
-        self._kept = self._kept[stop:]
+            self._take(more)
+        command = self._heard.popleft()
         if self._answers_pings and command.type == pb.BaseCommand.PING:
             self.say("pong")
             return self.frame()
         return MessageToDict(command, preserving_proto_field_name=True)
+
+    def _take(self, data: bytes) -> None:
+        for event in self._peer.receive(data):
+            match event:
+                case Violation():
+                    raise event.error
+                case Command():
+                    self._heard.append(event.command)
+                case _:
+                    self._heard.extend(command for command, _, _ in event.parsed())
 
     def say(self, field: str, **body: Any) -> None:
         """Send a command."""
