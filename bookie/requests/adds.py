@@ -10,7 +10,7 @@ would not help: adds are answered EREADONLY at once, also those of connections h
 """
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 from bookie.metrics import BookieMetrics
 from bookie.mode import Mode
@@ -31,8 +31,8 @@ PRIORITY_FLAGS = wire.RECOVERY_ADD | wire.HIGH_PRIORITY
 LAC_OFFSET = 16
 """Where an entry's header holds the last confirmed entry."""
 
-Done = Callable[[Any, Code], None]
-"""Called with the caller's argument and what became of it, once: at once when refused, else after the sync."""
+Done = Callable[[Code], None]
+"""Called with what became of it, once: at once when refused, else after the sync."""
 
 
 class Adds:
@@ -111,12 +111,16 @@ class Adds:
     ) -> None:
         if runs:
             body = buf if start == 0 and stop == len(buf) else memoryview(buf)[start:stop]
-            self._journal.append(
-                Kind.ADDS, body, entries, self._logged, (connection, runs, stop - start)
-            )
+            done = partial(self._logged, connection, runs, stop - start)
+            self._journal.append(Kind.ADDS, body, entries, done)
 
-    def _logged(self, argument: Any, error: Exception | None) -> None:
-        connection, runs, size = argument
+    def _logged(
+        self,
+        connection: BookieConnection,
+        runs: list[AddRun],
+        size: int,
+        error: Exception | None,
+    ) -> None:
         rc = Code.OK
         if error is not None:
             self._on_disk_full(error)
@@ -152,7 +156,6 @@ class Adds:
         recovery: bool,
         priority: bool,
         done: Done,
-        argument: Any,
     ) -> None:
         """The add in one whole V2 frame, wherever it came from: stored and journalled as those of ``runs`` are."""
         code = Code.READ_ONLY
@@ -161,13 +164,12 @@ class Adds:
             code = self._ledgers.add(run, recovery=recovery)
         if code != Code.OK:
             self._metrics.refused(code, 1)
-            done(argument, code)
+            done(code)
             return
-        self._journal.append(Kind.ADDS, frame, 1, self._one_logged, (frame, run, done, argument))
+        self._journal.append(Kind.ADDS, frame, 1, partial(self._one_logged, frame, run, done))
         self._press(connection)
 
-    def _one_logged(self, rest: Any, error: Exception | None) -> None:
-        frame, run, done, argument = rest
+    def _one_logged(self, frame: bytes, run: AddRun, done: Done, error: Exception | None) -> None:
         if error is not None:
             self._metrics.refused(Code.READ_ONLY, 1)
         else:
@@ -175,24 +177,21 @@ class Adds:
             self._metrics.added_bytes += len(frame)
             if self._waiting:
                 self._confirmed(run.ledger_id, frame, run.offsets[-1])
-        self._recorded((done, argument), error)
+        self._recorded(done, error)
 
-    def record(
-        self, connection: BookieConnection, record: Record, done: Done, argument: Any
-    ) -> None:
+    def record(self, connection: BookieConnection, record: Record, done: Done) -> None:
         """Journal something else; READ_ONLY when the disk is full."""
-        self._journal.append(Kind(record.kind), record.body, 0, self._recorded, (done, argument))
+        self._journal.append(Kind(record.kind), record.body, 0, partial(self._recorded, done))
         self._press(connection)
 
-    def force(self, connection: BookieConnection, done: Done, argument: Any) -> None:
+    def force(self, connection: BookieConnection, done: Done) -> None:
         """Done when everything journalled until now is synced: a record of no frames, behind all others."""
-        self.record(connection, Record(Kind.ADDS, b"", 0), done, argument)
+        self.record(connection, Record(Kind.ADDS, b"", 0), done)
 
-    def _recorded(self, rest: Any, error: Exception | None) -> None:
-        done, argument = rest
+    def _recorded(self, done: Done, error: Exception | None) -> None:
         if error is not None:
             self._on_disk_full(error)
-        done(argument, Code.OK if error is None else Code.READ_ONLY)
+        done(Code.OK if error is None else Code.READ_ONLY)
         if self._held:
             self.relieve()
         self._on_group()

@@ -5,7 +5,7 @@ B4); LIMBO, it may have been lost here; IO, it is here but cannot be read intact
 """
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 from bookie.metrics import BookieMetrics
 from bookie.requests.connection import BookieConnection
@@ -21,9 +21,9 @@ from bookie.storage.runs import MASTER_KEY_BYTES
 LAST = -1
 """Instead of an entry id: the last entry held."""
 
-Done = Callable[[Any, Code, list[bytes]], None]
-"""Called once with the caller's argument, the result and, if it is OK, the entries (one, or the batch)."""
-Then = Callable[[Any, Code], None]
+Found = Callable[[Code, list[bytes]], None]
+"""Called once with the result and, if it is OK, the entries (one, or the batch)."""
+Fenced = Callable[[Code], None]
 
 
 class EntryReads:
@@ -46,8 +46,8 @@ class EntryReads:
         self._metrics = metrics
         self._waiters = waiters
 
-    def fence(self, ledger_id: int, key: bytes, then: Then, argument: Any) -> None:
-        """Fence. Whatever the outcome, ``then`` hears it only when the fence is durable (I20, B5)."""
+    def fence(self, ledger_id: int, key: bytes, done: Fenced) -> None:
+        """Fence. Whatever the outcome, ``done`` hears it only when the fence is durable (I20, B5)."""
         code = Code.BAD_REQUEST
         if ledger_id >= 0:
             # No ledger can have a key of another length.
@@ -55,38 +55,35 @@ class EntryReads:
             code = self._ledgers.fence(ledger_id, key) if known else Code.UNAUTHORIZED
         ledger = self._ledgers.get(ledger_id)
         if code != Code.OK or ledger is None or ledger.fence_durable:
-            then(argument, code)
+            done(code)
             return
         if self._waiters.by_ledger:
             self._waiters.fenced(ledger_id)
         record = fence_record(ledger_id, key)
-        self._journal.append(Kind.FENCE, record.body, 0, self._fenced, (ledger_id, then, argument))
+        self._journal.append(Kind.FENCE, record.body, 0, partial(self._fenced, ledger_id, done))
 
-    def _fenced(self, rest: Any, error: Exception | None) -> None:
-        ledger_id, then, argument = rest
+    def _fenced(self, ledger_id: int, done: Fenced, error: Exception | None) -> None:
         ledger = self._ledgers.get(ledger_id)
         if error is not None or ledger is None:
-            then(argument, Code.IO)
+            done(Code.IO)
             return
         if not ledger.fence_durable:
             ledger.fence_durable = True
             self._metrics.fenced += 1
-        then(argument, Code.OK)
+        done(Code.OK)
 
-    def entry(
-        self, connection: BookieConnection, ledger_id: int, asked: int, done: Done, argument: Any
-    ) -> None:
+    def entry(self, connection: BookieConnection, ledger_id: int, asked: int, done: Found) -> None:
         """One entry, or the last."""
         code, first = self._locate(ledger_id, asked)
         if code != Code.OK:
-            done(argument, code, [])
+            done(code, [])
             return
         found = self._cache.find(ledger_id, first)
         if found is not None:
             run, i = found
-            done(argument, Code.OK, [run.buf[run.offsets[i] : run.end(i)]])
+            done(Code.OK, [run.buf[run.offsets[i] : run.end(i)]])
         else:
-            self._from_disk(connection, ledger_id, first, 1, 0, done, argument)
+            self._from_disk(connection, ledger_id, first, 1, 0, done)
 
     def batch(
         self,
@@ -95,19 +92,18 @@ class EntryReads:
         asked: int,
         entries_max: int,
         bytes_max: int,
-        done: Done,
-        argument: Any,
+        done: Found,
     ) -> None:
         """Consecutive entries: at most ``entries_max`` (0: any number) and ``bytes_max``, but the first always."""
         code, first = self._locate(ledger_id, asked)
         if code != Code.OK:
-            done(argument, code, [])
+            done(code, [])
             return
         entries = self._cached(ledger_id, first, entries_max, bytes_max)
         if entries:
-            done(argument, Code.OK, entries)
+            done(Code.OK, entries)
         else:
-            self._from_disk(connection, ledger_id, first, entries_max, bytes_max, done, argument)
+            self._from_disk(connection, ledger_id, first, entries_max, bytes_max, done)
 
     def _locate(self, ledger_id: int, asked: int) -> tuple[Code, int]:
         """OK and the entry to look for, or the answer."""
@@ -142,19 +138,24 @@ class EntryReads:
         first: int,
         entries_max: int,
         bytes_max: int,
-        done: Done,
-        argument: Any,
+        done: Found,
     ) -> None:
         if self._reads.pending >= self._pending_max:
-            done(argument, Code.TOO_MANY_REQUESTS, [])
+            done(Code.TOO_MANY_REQUESTS, [])
             return
         connection.read_begun()
-        rest = (connection, ledger_id, done, argument)
-        self._reads.put(QueuedRead(ledger_id, first, entries_max, bytes_max, self._stored, rest))
+        stored = partial(self._stored, connection, ledger_id, done)
+        self._reads.put(QueuedRead(ledger_id, first, entries_max, bytes_max, stored))
 
-    def _stored(self, rest: Any, code: Code, entries: list[bytes]) -> None:
-        connection, ledger_id, done, argument = rest
+    def _stored(
+        self,
+        connection: BookieConnection,
+        ledger_id: int,
+        done: Found,
+        code: Code,
+        entries: list[bytes],
+    ) -> None:
         if code == Code.NO_ENTRY:
             code = self._ledgers.absent(ledger_id)
-        done(argument, code, entries)
+        done(code, entries)
         connection.read_done()

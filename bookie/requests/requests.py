@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 from bookie.metrics import BookieMetrics
 from bookie.mode import Mode
@@ -122,39 +122,42 @@ class Requests:
                 frame,
                 recovery=bool(add.flags & wire.RECOVERY_ADD),
                 priority=bool(add.flags & PRIORITY_FLAGS),
-                done=self._odd_added,
-                argument=(connection, add),
+                done=partial(self._odd_added, connection, add),
             )
             return
         self._metrics.refused(code, 1)
-        self._odd_added((connection, add), code)
+        self._odd_added(connection, add, code)
 
-    def _odd_added(self, argument: Any, code: Code) -> None:
-        connection, add = argument
+    def _odd_added(self, connection: BookieConnection, add: wire.AddRequest, code: Code) -> None:
         connection.send(wire.add_reply(code, add.ledger_id, add.entry_id, add.version))
 
     # Reads
 
     def _read(self, connection: BookieConnection, read: wire.ReadRequest) -> None:
-        argument = (connection, read)
         if read.version not in VERSIONS:
-            self._answer_read(argument, Code.BAD_VERSION, [])
+            self._answer_read(connection, read, Code.BAD_VERSION, [])
         elif read.master_key is not None and read.version >= 2:
-            self._reads.fence(read.ledger_id, read.master_key, self._read_fenced, argument)
+            fenced = partial(self._read_fenced, connection, read)
+            self._reads.fence(read.ledger_id, read.master_key, fenced)
         else:
-            self._reads.entry(
-                connection, read.ledger_id, read.entry_id, self._answer_read, argument
-            )
+            self._read_fenced(connection, read, Code.OK)
 
-    def _read_fenced(self, argument: Any, code: Code) -> None:
+    def _read_fenced(
+        self, connection: BookieConnection, read: wire.ReadRequest, code: Code
+    ) -> None:
+        answer = partial(self._answer_read, connection, read)
         if code != Code.OK:
-            self._answer_read(argument, code, [])
-            return
-        connection, read = argument
-        self._reads.entry(connection, read.ledger_id, read.entry_id, self._answer_read, argument)
+            answer(code, [])
+        else:
+            self._reads.entry(connection, read.ledger_id, read.entry_id, answer)
 
-    def _answer_read(self, argument: Any, code: Code, entries: list[bytes]) -> None:
-        connection, read = argument
+    def _answer_read(
+        self,
+        connection: BookieConnection,
+        read: wire.ReadRequest,
+        code: Code,
+        entries: list[bytes],
+    ) -> None:
         entry = entries[0] if code == Code.OK else b""
         self._metrics.read(code, len(entry))
         rc = _v2_code(code)
@@ -163,19 +166,21 @@ class Requests:
     # Batch reads
 
     def _batch(self, connection: BookieConnection, batch: wire.BatchReadRequest) -> None:
-        argument = (connection, batch)
         if batch.version not in VERSIONS:
-            self._answer_batch(argument, Code.BAD_VERSION, [])
+            self._answer_batch(connection, batch, Code.BAD_VERSION, [])
         elif batch.master_key is not None:
-            self._reads.fence(batch.ledger_id, batch.master_key, self._batch_fenced, argument)
+            fenced = partial(self._batch_fenced, connection, batch)
+            self._reads.fence(batch.ledger_id, batch.master_key, fenced)
         else:
-            self._batch_fenced(argument, Code.OK)
+            self._batch_fenced(connection, batch, Code.OK)
 
-    def _batch_fenced(self, argument: Any, code: Code) -> None:
+    def _batch_fenced(
+        self, connection: BookieConnection, batch: wire.BatchReadRequest, code: Code
+    ) -> None:
+        answer = partial(self._answer_batch, connection, batch)
         if code != Code.OK:
-            self._answer_batch(argument, code, [])
+            answer(code, [])
             return
-        connection, batch = argument
         size = min(
             batch.bytes_max, self._settings.max_batch_read_bytes
         )  # 0 is no bytes, so one entry
@@ -185,12 +190,16 @@ class Requests:
             batch.first_entry,
             max(batch.count_max, 0),
             size - BATCH_OVERHEAD,
-            self._answer_batch,
-            argument,
+            answer,
         )
 
-    def _answer_batch(self, argument: Any, code: Code, entries: list[bytes]) -> None:
-        connection, batch = argument
+    def _answer_batch(
+        self,
+        connection: BookieConnection,
+        batch: wire.BatchReadRequest,
+        code: Code,
+        entries: list[bytes],
+    ) -> None:
         self._metrics.read(code, sum(map(len, entries)), max(len(entries), 1))
         connection.send_parts(
             wire.batch_read_reply(

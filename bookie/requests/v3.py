@@ -10,10 +10,9 @@ whose message and entry disagree about ids is EBADREQ; lists of entries are answ
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from struct import Struct
-from typing import Any
 
 from bookie.metrics import BookieMetrics
 from bookie.mode import Mode
@@ -116,10 +115,10 @@ class V3Requests:
             or len(body) < ENTRY_HEADER_BYTES
             or _IDS.unpack_from(body) != (add.ledgerId, add.entryId)
         ):
-            self._added((connection, request), Code.BAD_REQUEST)
+            self._added(connection, request, Code.BAD_REQUEST)
             return
         if len(key) != MASTER_KEY_BYTES:  # no ledger can have such a key
-            self._added((connection, request), Code.UNAUTHORIZED)
+            self._added(connection, request, Code.UNAUTHORIZED)
             return
         recovery = add.HasField("flag") and add.flag == pb.AddRequest.RECOVERY_ADD
         self._adds.one(
@@ -129,12 +128,10 @@ class V3Requests:
             ),
             recovery=recovery,
             priority=recovery or request.header.priority > 0,
-            done=self._added,
-            argument=(connection, request),
+            done=partial(self._added, connection, request),
         )
 
-    def _added(self, argument: Any, code: Code) -> None:
-        connection, request = argument
+    def _added(self, connection: BookieConnection, request: pb.Request, code: Code) -> None:
         connection.send(wire.add_reply(request, code))
 
     def _force(self, connection: BookieConnection, request: pb.Request) -> None:
@@ -143,10 +140,9 @@ class V3Requests:
         if code != Code.OK:
             connection.send(wire.force_reply(request, code))
             return
-        self._adds.force(connection, self._forced, (connection, request))
+        self._adds.force(connection, partial(self._forced, connection, request))
 
-    def _forced(self, argument: Any, code: Code) -> None:
-        connection, request = argument
+    def _forced(self, connection: BookieConnection, request: pb.Request, code: Code) -> None:
         # Everything answered is synced already; if the disk is full nothing was lost, but nothing is proven either.
         connection.send(wire.force_reply(request, Code.IO if code != Code.OK else code))
 
@@ -163,43 +159,37 @@ class V3Requests:
         read = request.readRequest
         fences = read.HasField("flag") and read.flag == pb.ReadRequest.FENCE_LEDGER
         if fences:
-            self._reads.fence(
-                read.ledgerId, read.masterKey, self._read_fenced, (connection, request)
-            )
+            fenced = partial(self._read_fenced, connection, request)
+            self._reads.fence(read.ledgerId, read.masterKey, fenced)
         elif read.HasField("previousLAC"):
             self._long_poll(connection, request)
         else:
             self._read_plain(connection, request, None)
 
-    def _read_fenced(self, argument: Any, code: Code) -> None:
-        connection, request = argument
+    def _read_fenced(self, connection: BookieConnection, request: pb.Request, code: Code) -> None:
         if code != Code.OK:
             self._answer(connection, request, code)
             return
         read = request.readRequest
-        self._reads.entry(
-            connection, read.ledgerId, read.entryId, self._fenced_entry, (connection, request)
-        )
-
-    def _fenced_entry(self, argument: Any, code: Code, entries: list[bytes]) -> None:
-        connection, request = argument
-        self._answer(connection, request, code, entries)
+        answer = partial(self._answer, connection, request)
+        self._reads.entry(connection, read.ledgerId, read.entryId, answer)
 
     def _read_plain(
         self, connection: BookieConnection, request: pb.Request, updated_ms: int | None
     ) -> None:
         """The entry asked for, and what is known of the last confirmed one."""
         read = request.readRequest
-        self._reads.entry(
-            connection,
-            read.ledgerId,
-            read.entryId,
-            self._plain_entry,
-            (connection, request, updated_ms),
-        )
+        found = partial(self._plain_entry, connection, request, updated_ms)
+        self._reads.entry(connection, read.ledgerId, read.entryId, found)
 
-    def _plain_entry(self, argument: Any, code: Code, entries: list[bytes]) -> None:
-        connection, request, updated_ms = argument
+    def _plain_entry(
+        self,
+        connection: BookieConnection,
+        request: pb.Request,
+        updated_ms: int | None,
+        code: Code,
+        entries: list[bytes],
+    ) -> None:
         if code != Code.OK:
             self._answer(connection, request, code)
             return
@@ -222,12 +212,24 @@ class V3Requests:
         connection: BookieConnection,
         request: pb.Request,
         code: Code,
-        entries: list[bytes] | None = None,
-        **more: Any,
+        entries: Sequence[bytes] = (),
+        *,
+        entry_id: int | None = None,
+        max_lac: int | None = None,
+        lac_updated_ms: int | None = None,
     ) -> None:
         entry = entries[0] if entries else None
         self._metrics.read(code, len(entry or b""))
-        connection.send(wire.read_reply(request, code, entry, **more))
+        connection.send(
+            wire.read_reply(
+                request,
+                code,
+                entry,
+                entry_id=entry_id,
+                max_lac=max_lac,
+                lac_updated_ms=lac_updated_ms,
+            )
+        )
 
     # The last confirmed entry
 
@@ -243,12 +245,18 @@ class V3Requests:
         elif known is not None and known[0] == last:
             then(Code.OK, max(known[1], ledger.written_lac))
         else:
-            self._reads.entry(
-                connection, ledger_id, last, self._last_read, (connection, ledger_id, last, then)
-            )
+            found = partial(self._last_read, connection, ledger_id, last, then)
+            self._reads.entry(connection, ledger_id, last, found)
 
-    def _last_read(self, argument: Any, code: Code, entries: list[bytes]) -> None:
-        connection, ledger_id, last, then = argument
+    def _last_read(
+        self,
+        connection: BookieConnection,
+        ledger_id: int,
+        last: int,
+        then: Confirmed,
+        code: Code,
+        entries: list[bytes],
+    ) -> None:
         if code != Code.OK:
             then(code, -1)
             return
@@ -316,22 +324,23 @@ class V3Requests:
             self._answer(connection, request, code, max_lac=lac if code == Code.OK else None)
             return
         wanted = read.previousLAC + 1
-        self._reads.entry(
-            connection,
-            read.ledgerId,
-            max(wanted, 0),
-            self._piggybacked,
-            (connection, request, lac, updated_ms),
-        )
+        found = partial(self._piggybacked, connection, request, lac, updated_ms)
+        self._reads.entry(connection, read.ledgerId, max(wanted, 0), found)
 
-    def _piggybacked(self, argument: Any, code: Code, entries: list[bytes]) -> None:
-        connection, request, lac, updated_ms = argument
+    def _piggybacked(
+        self,
+        connection: BookieConnection,
+        request: pb.Request,
+        lac: int,
+        updated_ms: int | None,
+        code: Code,
+        entries: list[bytes],
+    ) -> None:
+        answer = partial(self._answer, connection, request, max_lac=lac, lac_updated_ms=updated_ms)
         if code == Code.OK:
-            entry_id = max(request.readRequest.previousLAC + 1, 0)
-            more = {"entry_id": entry_id, "max_lac": lac, "lac_updated_ms": updated_ms}
-            self._answer(connection, request, code, entries, **more)
+            answer(code, entries, entry_id=max(request.readRequest.previousLAC + 1, 0))
         elif code == Code.NO_ENTRY:  # another bookie's, by striping: the LAC is an answer, too
-            self._answer(connection, request, Code.OK, max_lac=lac, lac_updated_ms=updated_ms)
+            answer(Code.OK)
         else:
             self._answer(connection, request, code)
 
@@ -354,29 +363,28 @@ class V3Requests:
         else:
             code = self._ledgers.write_lac(write.ledgerId, key, body)
         if code != Code.OK:
-            self._lac_written((connection, request), code)
+            self._lac_written(connection, request, code)
             return
         record = lac_record(write.ledgerId, key, body)
-        self._adds.record(connection, record, self._lac_written, (connection, request))
+        self._adds.record(connection, record, partial(self._lac_written, connection, request))
 
-    def _lac_written(self, argument: Any, code: Code) -> None:
-        connection, request = argument
+    def _lac_written(self, connection: BookieConnection, request: pb.Request, code: Code) -> None:
         write = request.writeLacRequest
         if code == Code.OK and self._waiters.by_ledger:
             self._waiters.advanced(write.ledgerId, write.lac)
         connection.send(wire.write_lac_reply(request, code))
 
     def _read_lac(self, connection: BookieConnection, request: pb.Request) -> None:
-        self._reads.entry(
-            connection,
-            request.readLacRequest.ledgerId,
-            LAST,
-            self._lac_read,
-            (connection, request),
-        )
+        found = partial(self._lac_read, connection, request)
+        self._reads.entry(connection, request.readLacRequest.ledgerId, LAST, found)
 
-    def _lac_read(self, argument: Any, code: Code, entries: list[bytes]) -> None:
-        connection, request = argument
+    def _lac_read(
+        self,
+        connection: BookieConnection,
+        request: pb.Request,
+        code: Code,
+        entries: list[bytes],
+    ) -> None:
         ledger = self._ledgers.get(request.readLacRequest.ledgerId)
         written = ledger.explicit_lac if ledger is not None else b""
         if code == Code.NO_LEDGER:

@@ -6,7 +6,7 @@ Requests that arrive while the lane works are taken together by the next job.
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bookie.storage.codes import Code
 from bookie.storage.errors import DamagedError
@@ -28,15 +28,14 @@ BATCH_ENTRY_OVERHEAD = 4
 class QueuedRead(NamedTuple):
     """Entries from ``first`` on: at most ``entries_max`` (0: unbounded) and ``bytes_max``, but the first always.
 
-    ``done(argument, code, entries)`` is called on the loop; ``code`` is about the first entry.
+    ``done(code, entries)`` is called on the loop; ``code`` is about the first entry.
     """
 
     ledger_id: int
     first: int
     entries_max: int
     bytes_max: int
-    done: Callable[[Any, Code, list[bytes]], None]
-    argument: Any
+    done: Callable[[Code, list[bytes]], None]
 
 
 class _Near(NamedTuple):
@@ -224,4 +223,4 @@ class ReadQueue:
         if answers is None:
             answers = [(Code.IO, [])] * len(requests)
         for request, (code, entries) in zip(requests, answers, strict=True):
-            request.done(request.argument, code, entries)
+            request.done(code, entries)

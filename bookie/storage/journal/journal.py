@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
-from typing import Any
 
 from bookie.storage.errors import DiskFullError, StorageError
 from bookie.storage.files import Disk, File, Lane
@@ -28,8 +27,8 @@ ZERO_BYTES = 1 << 20
 SPARES_MAX = 4
 GROUP_BYTES_MAX = 16 << 20
 
-Done = Callable[[Any, Exception | None], None]
-"""Called with the caller's argument and None once durable, or with a DiskFullError."""
+Done = Callable[[Exception | None], None]
+"""Called with None once durable, or with a DiskFullError."""
 
 
 def journal_names(disk: Disk, directory: str) -> list[str]:
@@ -212,7 +211,7 @@ class Journal:
         self._group_bytes_max = group_bytes_max
         self._group_entries_max = group_entries_max
         self._records: list[Record] = []
-        self._waiters: list[tuple[Done, Any]] = []
+        self._waiters: list[Done] = []
         self._busy = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -223,12 +222,10 @@ class Journal:
         self.groups = 0
         self.group_bytes = 0
 
-    def append(
-        self, kind: Kind, body: bytes | memoryview, entries: int, done: Done, argument: Any
-    ) -> None:
-        """Queue one record; ``done(argument, error)`` follows on the loop, never if the journal fails."""
+    def append(self, kind: Kind, body: bytes | memoryview, entries: int, done: Done) -> None:
+        """Queue one record; ``done`` follows on the loop, never if the journal fails."""
         self._records.append(Record(kind, body, entries))
-        self._waiters.append((done, argument))
+        self._waiters.append(done)
         self.pending_bytes += len(body)
         if not self._busy:
             self._busy = True
@@ -264,7 +261,7 @@ class Journal:
     def _written(
         self,
         records: list[Record],
-        waiters: list[tuple[Done, Any]],
+        waiters: list[Done],
         mark: Mark | None,
         error: BaseException | None,
     ) -> None:
@@ -284,8 +281,8 @@ class Journal:
         else:
             self._busy = False
             self._idle.set()
-        for done, argument in waiters:
-            done(argument, error)
+        for done in waiters:
+            done(error)
 
     async def drain(self) -> None:
         """Wait until nothing is queued (or the journal failed)."""

@@ -45,7 +45,7 @@ class Loop:
     def append(self, entry: int, size: int, entries: int = 1) -> None:
         body = frame(1, entry, bytes(size))
         self.journal.append(
-            Kind.ADDS, body, entries, lambda name, error: self.answered.append((name, error)), entry
+            Kind.ADDS, body, entries, lambda error: self.answered.append((entry, error))
         )
 
 

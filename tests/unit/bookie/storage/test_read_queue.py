@@ -38,7 +38,7 @@ class Store:
 
 
 def asked(ledger: int, first: int, count: int = 1) -> QueuedRead:
-    return QueuedRead(ledger, first, count, 1 << 20, lambda *_: None, None)
+    return QueuedRead(ledger, first, count, 1 << 20, lambda *_: None)
 
 
 def test_a_job_answers_as_single_reads_do() -> None:
@@ -100,7 +100,7 @@ def test_a_range_is_read_in_few_operations_and_within_its_budget() -> None:
     store.write(1, 0, payloads)
     at = 0
     while at < 900:
-        request = QueuedRead(1, at, 0, 100 << 10, lambda *_: None, None)
+        request = QueuedRead(1, at, 0, 100 << 10, lambda *_: None)
         [(code, entries)] = store.entries.answer([request])
         assert code == Code.OK
         assert [entry[32:] for entry in entries] == payloads[at : at + len(entries)]
