@@ -15,6 +15,7 @@ THROUGH = {
     "bookie/serving.py": "unit/bookie/test_server.py",
     "engine/admin/messages.py": "integration/test_broker_control.py",
     "engine/broker/administration/operations.py": "unit/gateway/test_verbs_under_faults.py",
+    "engine/broker/connection/sessions.py": "unit/broker/connection/test_session.py",
     "engine/broker/dispatch/facts.py": "unit/broker/dispatch/test_parked_chunks.py",
     "engine/broker/topics/registry.py": "unit/broker/topics/test_storage_failures.py",
     "engine/ledger/cluster/channel.py": "unit/ledger/test_faulty_bookies.py",
