@@ -4,6 +4,7 @@ One object per run travels from the socket through managed ledger and ledger wri
 dispatcher, so that nothing is paid per entry but the bytes themselves. A slice never spans two ledgers.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from engine.base.ids import Position
@@ -104,6 +105,11 @@ class View:
         return self.run.first + self.start
 
     @property
+    def indexes(self) -> Sequence[int]:
+        """Of the entries in view, rising."""
+        return range(self.start, self.stop)
+
+    @property
     def count(self) -> int:
         return self.stop - self.start
 
@@ -115,6 +121,42 @@ class View:
     @property
     def messages(self) -> int:
         return self.run.messages_of(self.start, self.stop)
+
+    def part(self, start: int, stop: int) -> "View":
+        """Of the entries in view those from the ``start``-th to before the ``stop``-th."""
+        return View(self.run, self.start + start, self.start + stop)
+
+
+class Pick(View):
+    """Some entries of a slice, with gaps between them."""
+
+    __slots__ = ("_indexes",)
+
+    def __init__(self, run: Slice, indexes: Sequence[int]) -> None:
+        """``indexes``: rising, at least one."""
+        super().__init__(run, indexes[0], indexes[-1] + 1)
+        self._indexes = indexes
+
+    @property
+    def indexes(self) -> Sequence[int]:
+        return self._indexes
+
+    @property
+    def count(self) -> int:
+        return len(self._indexes)
+
+    @property
+    def size(self) -> int:
+        spans = self.run.spans
+        return sum([spans[2 * i + 1] - spans[2 * i] for i in self._indexes])
+
+    @property
+    def messages(self) -> int:
+        counts = self.run.counts
+        return self.count if counts is None else sum([counts[i] for i in self._indexes])
+
+    def part(self, start: int, stop: int) -> View:
+        return Pick(self.run, self._indexes[start:stop])
 
 
 FRAME_PREFIX = 28

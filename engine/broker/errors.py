@@ -35,6 +35,12 @@ class ConsumerBusy(BrokerError):
     retriable = True
 
 
+class ConsumerAssignError(BrokerError):
+    """A Key_Shared consumer's ranges cannot be given to it."""
+
+    code = ServerError.ConsumerAssignError
+
+
 class ProducerBusy(BrokerError):
     """The producer name is taken, or a name is not allowed (Pulsar maps naming errors here)."""
 

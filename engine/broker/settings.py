@@ -168,6 +168,31 @@ class DataPathSettings:
         default=1 << 20,
         metadata={"low": 1, "high": 64 << 20, "help": "dispatcherMaxReadSizeBytes; Pulsar 5 MiB"},
     )
+    subscription_key_shared_consistent_hashing_replica_points: int = field(
+        default=100,
+        metadata={
+            "low": 1,
+            "high": 1_000,
+            "help": "points of a consumer on the ring (subscriptionKeySharedConsistentHashingReplicaPoints)",
+        },
+    )
+    key_shared_look_ahead_msg_in_replay_threshold_per_consumer: int = field(
+        default=2_000,
+        metadata={
+            "low": 0,
+            "high": 1_000_000,
+            "help": "entries that wait for their key or consumer, per consumer; 0 is unlimited "
+            "(keySharedLookAheadMsgInReplayThresholdPerConsumer)",
+        },
+    )
+    key_shared_look_ahead_msg_in_replay_threshold_per_subscription: int = field(
+        default=20_000,
+        metadata={
+            "low": 0,
+            "high": 1_000_000,
+            "help": "and in all; 0 is unlimited (keySharedLookAheadMsgInReplayThresholdPerSubscription)",
+        },
+    )
     dispatcher_max_round_robin_batch_size: int = field(
         default=20,
         metadata={"low": 1, "high": 100_000, "help": "dispatcherMaxRoundRobinBatchSize"},

@@ -323,21 +323,18 @@ def build_sends(
 def build_messages(
     consumer_id: int,
     run: Slice,
-    start: int,
-    stop: int,
-    redelivery_counts: list[int] | None = None,
+    indexes: Sequence[int],
+    redelivery_counts: Sequence[int] | None = None,
     consumer_epoch: int | None = None,
     partition: int = -1,
 ) -> list[bytes | memoryview]:
-    """MESSAGE frames for entries ``start..stop`` of a slice that has its place in a ledger.
+    """MESSAGE frames for the entries ``indexes`` (rising) of a slice that has its place in a ledger.
 
-    ``redelivery_counts[i]`` belongs to entry ``start + i``. Small entries come as one joined piece, those above
-    LARGE_ENTRY_BYTES on average as heads and views of the slice's buffer, which must not be joined again.
+    ``redelivery_counts[i]`` belongs to entry ``indexes[i]``. Small entries come as one joined piece, those of a slice
+    of entries above LARGE_ENTRY_BYTES on average as heads and views of its buffer, which must not be joined again.
     """
-    if stop <= start:
-        return []
     buf, spans = run.buf, run.spans
-    large = spans[2 * stop - 1] - spans[2 * start] > LARGE_ENTRY_BYTES * (stop - start)
+    large = run.size > LARGE_ENTRY_BYTES * run.count
     source: bytes | memoryview = memoryview(buf) if large else buf
     parts: list[bytes | memoryview] = []
     add = parts.append
@@ -346,10 +343,11 @@ def build_messages(
     ledger = b"\x08" + varint(run.ledger_id) + b"\x10"
     behind_id = b"\x18" + varint(partition) if partition >= 0 else b""
     behind = b"\x28" + varint(consumer_epoch) if consumer_epoch is not None else b""
-    entry = run.first + start
+    redelivered = iter(redelivery_counts) if redelivery_counts is not None else None
+    first = run.first
     high, high_of = b"", -1
-    entry_start = 2 * start
-    for i in range(stop - start):
+    for i in indexes:
+        entry = first + i
         if entry < 16384:
             number = varint(entry)
         else:
@@ -359,15 +357,13 @@ def build_messages(
             number = LOW14[entry & 16383] + high
         message_id = ledger + number + behind_id
         body = consumer + bytes((len(message_id),)) + message_id
-        if redelivery_counts is not None and redelivery_counts[i]:
-            body += b"\x18" + varint(redelivery_counts[i])
+        if redelivered is not None and (count := next(redelivered)):
+            body += b"\x18" + varint(count)
         body += behind
-        a, b = spans[entry_start], spans[entry_start + 1]
+        a, b = spans[2 * i], spans[2 * i + 1]
         n = len(body)
         add(pack(n + 8 + b - a, n + 4, 0x0809, 0x4A, n) + body)
         add(source[a:b])
-        entry_start += 2
-        entry += 1
     return parts if large else [b"".join(parts)]
 
 

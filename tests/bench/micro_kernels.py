@@ -50,7 +50,7 @@ def kernels(size: int, count: int) -> dict[str, Callable[[], object]]:
         "add_replies": lambda: build_add_replies(adds, cut, 0),
         "take_replies": lambda: take_add_replies(replies, 0, len(replies)),
         "receipts": lambda: build_receipts(LEDGER, FIRST, run.heads, 0, count),
-        "messages": lambda: build_messages(9, run, 0, count),
+        "messages": lambda: build_messages(9, run, range(count)),
         "take_acks": lambda: take_acks(acks, 0, len(acks)),
         "take_reads": lambda: take_read_replies(reads, 0, len(reads)),
         "batch_sizes": lambda: batch_sizes(sends, run.spans),

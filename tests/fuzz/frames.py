@@ -99,7 +99,7 @@ def use(event: object) -> None:
         build_receipts(1, 0, run.heads, 0, len(run.heads))
         head_sequences(run.heads)
         run.ledger_id, run.first = 1, 0
-        build_messages(1, run, 0, len(run.heads), None, None)
+        build_messages(1, run, range(run.count), None, None)
         batch_sizes(run.buf, run.spans)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 
 from engine.base.ids import Position
+from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.settings import DataPathSettings
 from engine.managed.ack_state import bits_of, words_of
@@ -26,7 +27,7 @@ class Reader(Client):
         self.blocked = False
 
     async def join(self) -> None:
-        self.consumer: Consumer = await self.model.reading.join(self)
+        self.consumer: Consumer = await self.model.reading.join(self, keys=self.model.policy)
 
     def unacked(self) -> int:
         return sum(due.bit_count() for due in self.held.values())
@@ -47,6 +48,8 @@ class Reader(Client):
 
 class SharedModel:
     """``due``: messages (bits) not acknowledged, by entry that has any. ``at_ms``: delivery times."""
+
+    policy: KeyPolicy | None = None
 
     def __init__(self, settings: DataPathSettings, tail_bytes: int) -> None:
         self.reading = Reading(settings, tail_bytes)
@@ -73,10 +76,20 @@ class SharedModel:
     # --- what happens ---------------------------------------------------------------------------
 
     def publish(self, entries: int, messages: int, delay_ms: int | None) -> None:
-        for position in self.reading.append(entries, messages, delay_ms):
+        for position in self.append(entries, messages, delay_ms):
             self.due[position] = self.whole[position] = (1 << messages) - 1
             self.at_ms[position] = 0 if delay_ms is None else self.reading.now_ms + delay_ms
         self.subscription.wake()
+
+    def append(self, entries: int, messages: int, delay_ms: int | None) -> list[Position]:
+        return self.reading.append(entries, messages, delay_ms)
+
+    def check_order(self, reader: Reader, position: Position) -> None:
+        """``position`` is about to be held by ``reader``: any order will do."""
+
+    def may_wait(self, position: Position) -> bool:
+        """Whether there is a reason not to send an entry although somebody could receive something."""
+        return False
 
     def delivered(self, reader: Reader, position: Position, ack_set: int) -> None:
         """The broker sent an entry."""
@@ -90,6 +103,7 @@ class SharedModel:
         assert not reader.blocked, "beyond what may be unacknowledged at the consumer"
         assert not self.blocked, "beyond what may be unacknowledged"
         assert (ack_set or self.whole[position]) == self.due[position], "not what is due of it"
+        self.check_order(reader, position)
         reader.held[position] = self.due[position]
         reader.permits -= self.due[position].bit_count()
         self._block()
@@ -209,7 +223,10 @@ class SharedModel:
         held = {p for reader in self.readers for p in reader.held}
         waiting = [p for p in self.due if p not in held]
         ready = [p for p in waiting if self.at_ms[p] <= now_ms]
-        assert not ready, f"{ready} wait without a reason"
+        stuck = [p for p in ready if not self.may_wait(p)]
+        assert not stuck, f"{stuck} wait without a reason"
+        if ready:
+            return
         assert len(waiting) <= subscription.state.delayed <= len(waiting) + self.unseen
         assert subscription.state.replaying == 0
         if not self.unseen:

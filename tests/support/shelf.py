@@ -16,6 +16,7 @@ from engine.base.names import TopicName
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
+from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.ports import BrokerIdentity
 from engine.broker.settings import DataPathSettings
@@ -126,28 +127,44 @@ class Reading:
         return self.shelf.clock.wall_ms()
 
     def append(
-        self, entries: int, messages: int = 1, delay_ms: int | None = None
+        self,
+        entries: int,
+        messages: int = 1,
+        delay_ms: int | None = None,
+        keys: Sequence[str] = (),
     ) -> list[Position]:
-        """``entries`` of ``messages`` each; ``delay_ms``: their delivery time from now (negative: it is over)."""
+        """``entries`` of ``messages`` each; ``delay_ms``: their delivery time from now (negative: it is over).
+
+        ``keys``: one for each entry, or none.
+        """
         at = {} if delay_ms is None else {"deliver_at_time": self.now_ms + delay_ms}
-        return self.shelf.append([entry_of(b"v", **at)] * entries, [messages] * entries)
+        made = [entry_of(b"v", **at, partition_key=key) for key in keys]
+        return self.shelf.append(made or [entry_of(b"v", **at)] * entries, [messages] * entries)
 
     def publish(self, entries: int, messages: int = 1, delay_ms: int | None = None) -> None:
         self.append(entries, messages, delay_ms)
         self.subscription.wake()
 
     async def join(
-        self, client: Client, permits: int = 0, kind: SubscriptionType = SubscriptionType.SHARED
+        self,
+        client: Client,
+        permits: int = 0,
+        kind: SubscriptionType = SubscriptionType.SHARED,
+        keys: KeyPolicy | None = None,
     ) -> Consumer:
+        """``keys``: to a Key_Shared subscription."""
         self._joined += 1
+        if kind == SubscriptionType.KEY_SHARED and keys is None:
+            keys = KeyPolicy()
         consumer = Consumer(
             client,
             self._joined,
             f"c{self._joined}",
-            kind,
+            kind if keys is None else SubscriptionType.KEY_SHARED,
             settings=self.settings,
             partition=-1,
             now_ms=0,
+            keys=keys,
         )
         assert await self.subscription.attach(consumer)
         if permits:

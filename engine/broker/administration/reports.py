@@ -10,6 +10,8 @@ from typing import Any
 
 from engine.admin.api import JsonObject, TopicStats
 from engine.base.ids import EARLIEST, Position
+from engine.broker.administration import key_shared
+from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscription import Subscription
@@ -175,7 +177,7 @@ def _subscription(
     if flags.subscription_backlog_size and cursor is not None:
         backlog_size = _backlog_bytes(cursor, ledger)
     kind = subscription.kind
-    state = subscription.state
+    state, keys = subscription.state, subscription.key_stats
     active = state.active
     return {
         "msgRateOut": rate,
@@ -197,12 +199,16 @@ def _subscription(
         "lastConsumedTimestamp": last_consumed_ms(subscription),
         "lastAckedTimestamp": subscription.acked_ms,
         "lastMarkDeleteAdvancedTimestamp": subscription.advanced_ms,
-        "consumers": [] if flags.exclude_consumers else [_consumer(each) for each in consumers],
+        "consumers": []
+        if flags.exclude_consumers
+        else [_consumer(each, keys.get(each)) for each in consumers],
         "isDurable": subscription.durable,
         "nonContiguousDeletedMessagesRanges": cursor.acknowledged_range_count if cursor else 0,
         "subscriptionProperties": cursor.cursor_properties if cursor else {},
         "durable": subscription.durable,
         **_SAME_FOR_ALL,
+        **key_shared.of_subscription(subscription.keys),
+        **key_shared.draining(keys.values()),
         # Ours, for the console: where it stands, and what dispatch waits for.
         "markDeletePosition": str(subscription.cursor.mark_delete),
         "readPosition": str(subscription.cursor.read_position),
@@ -239,11 +245,6 @@ def _unread(why: str, entries: int) -> JsonObject:
     }
 
 
-_DRAINING = {
-    "drainingHashesCount": 0,
-    "drainingHashesClearedTotal": 0,
-    "drainingHashesUnackedMessages": 0,
-}
 _SAME_FOR_ALL: JsonObject = {
     "chunkedMessageRate": 0.0,
     "earliestMsgPublishTimeInBacklog": 0,
@@ -253,7 +254,7 @@ _SAME_FOR_ALL: JsonObject = {
     "isReplicated": False,
     "allowOutOfOrderDelivery": False,
     "consumersAfterMarkDeletePosition": {},
-    **_DRAINING,
+    **key_shared.draining(()),
     "nonContiguousDeletedMessagesRangesSerializedSize": 0,
     "delayedMessageIndexSizeInBytes": 0,
     "filterProcessedMsgCount": 0,
@@ -269,7 +270,7 @@ _SAME_FOR_ALL: JsonObject = {
 }
 
 
-def _consumer(consumer: Consumer) -> JsonObject:
+def _consumer(consumer: Consumer, keys: KeyStats | None) -> JsonObject:
     sent, entries = consumer.out.messages.total, consumer.entries_out
     out: dict[str, Any] = {
         "msgRateOut": consumer.out.messages.per_second,
@@ -284,7 +285,8 @@ def _consumer(consumer: Consumer) -> JsonObject:
         "unackedMessages": consumer.unacked,
         "avgMessagesPerEntry": round(sent / entries) if entries else 1000,
         "blockedConsumerOnUnackedMsgs": consumer.blocked,
-        **_DRAINING,
+        **key_shared.draining(()),
+        **key_shared.of_consumer(keys),
         "address": _address(consumer.outlet.address),
         "connectedSince": iso(consumer.connected_ms),
         "clientVersion": consumer.outlet.client_version,

@@ -12,9 +12,11 @@ from engine.base.names import check_subscription
 from engine.broker.connection.lookups import parse_topic
 from engine.broker.connection.produce import check_metadata
 from engine.broker.context import Context
+from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.errors import (
     BrokerError,
+    ConsumerAssignError,
     ConsumerBusy,
     MetadataError,
     NotAllowed,
@@ -104,6 +106,7 @@ class ConsumeCommands:
             priority=body.priority_level,
             epoch=body.consumer_epoch if body.HasField("consumer_epoch") else None,
             metadata=check_metadata(body.metadata),
+            keys=key_policy(body.keySharedMeta) if kind == SubscriptionType.KEY_SHARED else None,
         )
         topic = await self._registry.get(name, create=body.force_topic_creation)
         subscription = await topic.subscribe(
@@ -364,8 +367,17 @@ def check_subscribe(body: pb.CommandSubscribe, kind: SubscriptionType) -> None:
         if kind not in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER):
             raise NotAllowed("readCompacted only allowed on failover or exclusive subscriptions")
         raise NotAllowed("Reading compacted topics is not supported yet")
-    if kind == SubscriptionType.KEY_SHARED:
-        raise NotAllowed("Key_Shared subscriptions are not supported yet")
+
+
+def key_policy(meta: pb.KeySharedMeta) -> KeyPolicy:
+    """Raises ConsumerAssignError."""
+    sticky = meta.keySharedMode == pb.STICKY
+    ranges = tuple((one.start, one.end) for one in meta.hashRanges) if sticky else ()
+    if sticky and not ranges:
+        raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
+    if any(start > end for start, end in ranges):
+        raise ConsumerAssignError("Fixed hash range start > end")
+    return KeyPolicy(sticky, meta.allowOutOfOrderDelivery, ranges)
 
 
 def wire_position(one: pb.MessageIdData) -> Position:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from engine.base.ids import Position
 from engine.base.slices import View
 from engine.broker.control.counters import Rate, Traffic
+from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.redelivery import PendingAcks
 from engine.broker.outlet import Outlet
 from engine.broker.settings import DataPathSettings
@@ -68,7 +69,9 @@ class Consumer:
         priority: int = 0,
         epoch: int | None = None,
         metadata: dict[str, str] | None = None,
+        keys: KeyPolicy | None = None,
     ) -> None:
+        """``keys``: of a Key_Shared consumer."""
         self.outlet = outlet
         self.consumer_id = consumer_id
         self.name = name
@@ -80,7 +83,8 @@ class Consumer:
         self.connected_ms = now_ms
         self.attached = False
         self.permits = 0
-        self.pending = None if kind.ordered else PendingAcks()
+        self.keys = keys
+        self.pending = None if kind.ordered else PendingAcks(keyed=keys is not None)
         self.blocked = False
         self._told_end = False
         self._unacked_max = settings.max_unacked_messages_per_consumer
@@ -123,20 +127,20 @@ class Consumer:
         if counts is None:
             return max(0, min(count, room))
         taken = 0
-        while taken < count and room > 0:
-            room -= counts[view.start + taken]
+        for i in view.indexes[:count]:
+            if room <= 0:
+                break
+            room -= counts[i]
             taken += 1
         return taken
 
     def deliver(self, view: View, redelivery_counts: list[int] | None, now_ms: int) -> None:
         """Send all entries of ``view``; permits and counters follow."""
-        run = view.run
         self.outlet.send_parts(
             build_messages(
                 self.consumer_id,
-                run,
-                view.start,
-                view.stop,
+                view.run,
+                view.indexes,
                 redelivery_counts,
                 self.epoch,
                 self.partition,
@@ -165,7 +169,7 @@ class Consumer:
             )
         )
         if self.pending is not None:
-            self.pending.add_entry(position, messages)
+            self.pending.add_part(view, messages)
         counts = [redelivery_count] if redelivery_count else None
         self._sent(view, messages, counts, now_ms)
 
@@ -226,6 +230,12 @@ class Consumer:
         self.out.tick(elapsed_s)
         self.acked.tick(elapsed_s)
         self.redelivered.tick(elapsed_s)
+
+
+def pending_of(consumer: Consumer) -> PendingAcks:
+    """What is out at a consumer that shares its subscription."""
+    assert consumer.pending is not None, "an ordered consumer is on a shared subscription"
+    return consumer.pending
 
 
 def count_bits(words: list[int]) -> int:

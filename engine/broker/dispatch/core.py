@@ -4,32 +4,34 @@ chooser.
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 
 from engine.base.ids import Position
-from engine.base.slices import View
+from engine.base.slices import Pick, View
 from engine.broker.context import Context
-from engine.broker.dispatch.choose.turns import Turns
+from engine.broker.dispatch.choose.chooser import Chooser
+from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.chunks import ChunkOwners
-from engine.broker.dispatch.consumer import UNLIMITED, Consumer
+from engine.broker.dispatch.consumer import UNLIMITED, Consumer, pending_of
 from engine.broker.dispatch.delayed import DelayQueue
 from engine.broker.dispatch.dispatcher import DispatchState, deliver
 from engine.broker.dispatch.facts import Chunk, EntryFacts, facts_of
-from engine.broker.dispatch.redelivery import PendingAcks, RedeliveryCounts, ReplayQueue, Tally
+from engine.broker.dispatch.redelivery import RedeliveryCounts, Tally
 from engine.broker.dispatch.source import EntrySource
 
 ALARM_MAX_S = 60.0
 """Longest wait for a delivery time before the clock is looked at again."""
 PARKED_MAX = 1000
-"""Chunks of a Shared subscription that wait for the consumer of their message; beyond, dispatch waits with them."""
+"""Entries that wait for their consumer with their bytes: chunks for that of their message, others for that of their
+key. Beyond, chunks hold dispatch up, and of the others only the positions are kept."""
 
 
 class SharingDispatcher:
-    """Every entry to one of the consumers that can take it, by turns among those of the best priority.
+    """Every entry to one of the consumers (D3, D4, D5, D6)."""
 
-    Holds D3, D4, D5 and D6.
-    """
-
-    def __init__(self, source: EntrySource, context: Context, counts: RedeliveryCounts) -> None:
+    def __init__(
+        self, source: EntrySource, context: Context, counts: RedeliveryCounts, chooser: Chooser
+    ) -> None:
         settings = context.settings
         self._source = source
         self._clock = context.clock
@@ -37,11 +39,11 @@ class SharingDispatcher:
         self._batch_max = settings.dispatcher_max_read_batch_size
         self._unacked_max = settings.max_unacked_messages_per_subscription
         self.consumers: list[Consumer] = []
-        self._turns: Turns[Consumer] = Turns()
+        self._chooser = chooser
+        self._waiting = chooser.waiting
         self._out = Tally()
         self._stopped: dict[Consumer, None] = {}
         """Consumers at their limit of unacknowledged messages."""
-        self._replay = ReplayQueue()
         self._counts = counts
         self._chunks: ChunkOwners[Consumer] = ChunkOwners()
         self._parked: dict[Consumer, deque[View]] = {}
@@ -57,7 +59,7 @@ class SharingDispatcher:
     def state(self) -> DispatchState:
         return DispatchState(
             self._paused_for(),
-            replaying=len(self._replay),
+            replaying=len(self._waiting),
             delayed=len(self._delayed),
             blocked=self._blocked,
         )
@@ -71,7 +73,15 @@ class SharingDispatcher:
         if all(reasons):
             return reasons[0]
         reason = self._source.waiting_for
+        if reason == "append" and self._chooser.binds and (self._waiting or self._parked):
+            return "key"
         return "time" if self._delayed and reason == "append" else reason
+
+    def key_stats(self) -> Mapping[Consumer, KeyStats]:
+        return self._chooser.stats()
+
+    def conflict(self, consumer: Consumer) -> Consumer | None:
+        return self._chooser.conflict(consumer)
 
     def wake(self) -> None:
         if self._waking:
@@ -87,10 +97,9 @@ class SharingDispatcher:
             self._waking = False
 
     def _turn(self, now_ms: int) -> bool:
-        """One consumer's turn; False when nothing more can be sent now."""
-        room = self._room()
-        consumer = self._turns.next() if room else None
-        if consumer is None:
+        """One consumer's turn, or one view for all; False when nothing more can be sent now."""
+        turn = self._chooser.next() if self._room() else None
+        if turn is None:
             return False
         view = self._next()
         if view is None:
@@ -103,16 +112,35 @@ class SharingDispatcher:
             view = due
             facts = special.get(view.start)
             if facts is not None and facts.chunk is not None:
-                return self._send_chunk(view, facts.chunk, consumer, now_ms)
-        self._send(consumer, view, room, now_ms)
+                return self._send_chunk(view, facts.chunk, turn, now_ms)
+        for owner, part in self._chooser.share(view, turn):
+            if owner is None:
+                self._chooser.wait(part)
+            elif self._chooser.binds:
+                self._send_bound(owner, part, now_ms)
+            else:
+                alone = len(self.consumers) == 1
+                rest = self._send(owner, part, part.count if alone else self._turn_max, now_ms)
+                if rest is not None:
+                    self._source.give_back(rest)
         return True
 
-    def _send(self, consumer: Consumer, view: View, room: int, now_ms: int) -> None:
-        alone = len(self.consumers) == 1
-        entries_max = view.count if alone else self._turn_max
-        deliver(consumer, self._source, view, entries_max, self._counts, now_ms, room)
+    def _send_bound(self, owner: Consumer, view: View, now_ms: int) -> None:
+        """What ``owner`` cannot take now waits for it."""
+        rest: View | None = view
+        while rest is not None:
+            if owner in self._parked or not owner.can_receive or not self._room():
+                self._park(owner, rest)
+                return
+            rest = self._send(owner, rest, rest.count, now_ms)
+
+    def _send(self, consumer: Consumer, view: View, entries_max: int, now_ms: int) -> View | None:
+        """Send to a consumer that can receive, within the limits; returns the rest."""
+        room = self._room()
+        rest = deliver(consumer, self._source, view, entries_max, self._counts, now_ms, room)
         if consumer.blocked:
             self._stopped[consumer] = None
+        return rest
 
     def _room(self) -> int:
         """Messages that may go out before the limit is reached; 0 from then on until ``_unblock``."""
@@ -135,22 +163,43 @@ class SharingDispatcher:
             freed = True
         return freed
 
+    # --- reading --------------------------------------------------------------------------------
+
+    @property
+    def _full(self) -> bool:
+        """So much waits for its consumer or its key that nothing new is read."""
+        most = self._chooser.look_ahead
+        return 0 < most <= len(self._waiting) + self._parked_entries
+
     def _next(self) -> View | None:
         """The next entries to be sent, and what is behind them; reads no more than the consumers would take."""
         source = self._source
-        if not source.idle or (source.holds and not self._replay):
-            return source.next(1)
+        if self._chooser.binds:
+            if source.replaying:
+                return None  # what is new must not overtake what comes again
+            if source.holds and (view := source.next(1, new=False)) is not None:
+                return view  # nor must what comes again overtake itself
+        new = not self._full
+        if not source.idle or (source.holds and not self._waiting):
+            return source.next(1, new=new)
         permits = sum(consumer.permits for consumer in self.consumers if consumer.can_receive)
-        if self._replay:
-            source.replay(self._replay.take(min(permits, self._batch_max)))
-        elif self._delayed.look_back():
+        if self._replay(permits):
+            return None if self._chooser.binds else source.next(permits)
+        if self._delayed.look_back() and not source.holds:
             # By turns with what is new, so that neither waits for the other.
             self._looked_back = not self._looked_back and self._look_back()
-            view = source.next(permits)
+            view = source.next(permits, new=new)
             if view is None and source.idle:
                 self._look_back()
             return view
-        return source.next(permits)
+        return source.next(permits, new=new)
+
+    def _replay(self, permits: int) -> bool:
+        """Have what waits and can be sent now read again; whether there was any."""
+        if not self._waiting:
+            return False
+        found = self._waiting.take(min(permits, self._batch_max), self._chooser.lanes())
+        return bool(found) and self._source.replay(found)
 
     def _look_back(self) -> bool:
         """Have some of what was left out read again; False when there is nothing of it."""
@@ -166,14 +215,21 @@ class SharingDispatcher:
 
     def _nowhere_else(self, positions: list[Position]) -> list[Position]:
         """Those that are neither out nor waiting here one by one."""
-        parked = {v.run.position(v.start) for views in self._parked.values() for v in views}
-        pending = [_pending(each) for each in self.consumers]
+        parked = {
+            view.run.position(i)
+            for views in self._parked.values()
+            for view in views
+            for i in view.indexes
+        }
+        pending = [pending_of(each) for each in self.consumers]
         return [
             p
             for p in positions
-            if p not in self._delayed and p not in self._replay and p not in parked
+            if p not in self._delayed and p not in self._waiting and p not in parked
             if not any(p in one for one in pending)
         ]
+
+    # --- delivery times -------------------------------------------------------------------------
 
     def _due(self, view: View, special: dict[int, EntryFacts], now_ms: int) -> View | None:
         """The first entries of ``view`` that may go out together, a chunk by itself; None when there are none.
@@ -216,111 +272,169 @@ class SharingDispatcher:
 
     def _alarmed(self) -> None:
         now_ms = self._clock.wall_ms()
-        self._replay.add(self._delayed.take(now_ms))
+        self._waiting.add(self._delayed.take(now_ms))
         self._alarm = self._alarm_ms = None
         self._set_alarm(now_ms)
         self.wake()
 
-    def _send_chunk(self, view: View, chunk: Chunk, consumer: Consumer, now_ms: int) -> bool:
+    # --- chunks, and what waits for its consumer ------------------------------------------------
+
+    def _send_chunk(self, view: View, chunk: Chunk, turn: Consumer, now_ms: int) -> bool:
         """The one entry of ``view``: all chunks of one message go to one consumer, in order."""
-        owner = self._chunks.owner(chunk)
-        if owner is None:
-            owner = consumer
+        known = self._chunks.owner(chunk)
+        ((owner, _),) = self._chooser.share(view, turn) if known is None else ((known, view),)
+        if owner is None or (known is not None and self._chooser.must_wait(view, known)):
+            self._chooser.wait(view)
+            return True
+        if known is None:
             self._chunks.keep(chunk, owner)
-        elif not owner.can_receive or owner in self._parked:
+        if not owner.can_receive or owner in self._parked:
             return self._park(owner, view)
         self._chunks.done(chunk)
-        self._send(owner, view, UNLIMITED, now_ms)
+        self._send(owner, view, 1, now_ms)
         return True
 
     def _park(self, owner: Consumer, view: View) -> bool:
-        """A later chunk waits for the consumer that has the earlier ones, without holding up the others."""
-        if self._parked_entries >= PARKED_MAX:
+        """``view`` waits for its consumer without holding up the others; False: dispatch has to wait with it."""
+        if self._parked_entries < PARKED_MAX:
+            self._parked.setdefault(owner, deque()).append(view)
+            self._parked_entries += view.count
+        elif self._chooser.binds:
+            self._chooser.wait(view)
+        else:
             self._source.give_back(view)
             return False
-        self._parked.setdefault(owner, deque()).append(view)
-        self._parked_entries += 1
         return True
 
     def _unpark(self, now_ms: int) -> None:
         for owner in list(self._parked):
-            views = self._parked[owner]
-            while views and owner.can_receive and self._room():
-                view = views.popleft()
-                self._parked_entries -= 1
-                if not self._source.cursor.is_acknowledged(view.run.position(view.start)):
-                    self._send(owner, view, UNLIMITED, now_ms)
-            if not views:
-                del self._parked[owner]
+            if owner.can_receive and self._room():
+                views = self._parked.pop(owner)
+                while views and owner.can_receive and self._room():
+                    view = views.popleft()
+                    self._parked_entries -= view.count
+                    rest = self._send_parked(owner, view, now_ms)
+                    if rest is not None:
+                        views.appendleft(rest)
+                        self._parked_entries += rest.count
+                if views:
+                    self._parked[owner] = views
+
+    def _send_parked(self, owner: Consumer, view: View, now_ms: int) -> View | None:
+        """What of ``view`` is due still and in order; returns what ``owner`` could not take."""
+        left = self._left(view)
+        if left is None:
+            return None
+        view = left
+        facts = facts_of(view.run).special.get(view.start)
+        if facts is None or facts.chunk is None:
+            shares = self._chooser.share(view, owner)
+        else:
+            shares = ((None if self._chooser.must_wait(view, owner) else owner, view),)
+        rest = None
+        for who, part in shares:
+            if who is None:
+                self._chooser.wait(part)
+            else:
+                rest = self._send(owner, part, part.count, now_ms)
+        return rest
+
+    def _unpark_all(self) -> None:
+        """Others may get it now: of what waited only the positions are kept."""
+        for views in self._parked.values():
+            for view in views:
+                self._chooser.wait(view)
+        self._parked.clear()
+        self._parked_entries = 0
+
+    # --- consumers ------------------------------------------------------------------------------
 
     def add(self, consumer: Consumer) -> None:
-        _pending(consumer).tally = self._out
+        pending_of(consumer).tally = self._out
         self.consumers.append(consumer)
-        self._turns.add(consumer)
+        self._chooser.add(consumer)
+        if self._chooser.binds:
+            self._unpark_all()
         self.wake()
 
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
-        self._turns.remove(consumer)
+        self._chooser.remove(consumer)
         self._stopped.pop(consumer, None)
-        parked = self._parked.pop(consumer, ())
-        self._parked_entries -= len(parked)
         self._chunks.forget(consumer)
-        positions = _pending(consumer).take_all()
-        if self.consumers:
-            self._replay.add(positions)
-            self._replay.add(view.run.position(view.start) for view in parked)
-            self._unblock()
-            self.wake()
-        else:
+        held = pending_of(consumer).take_all()
+        if not self.consumers:
             self.reset()
             self._source.rewind()
+            return
+        self._waiting.add_keyed(held)
+        if self._chooser.binds:
+            self._unpark_all()
+        for view in self._parked.pop(consumer, ()):
+            self._parked_entries -= view.count
+            self._chooser.wait(view)
+        self._unblock()
+        self.wake()
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
-        pending = _pending(consumer)
+        pending = pending_of(consumer)
         if positions is None:
             back = pending.take_all()
         else:
-            back = [p for p in positions if pending.discard(p.ledger_id, p.entry_id)]
+            slots = [pending.slot(*p) for p in positions]
+            back = {p: s for p, s in zip(positions, slots, strict=True) if pending.discard(*p)}
         self._counts.raise_(back)
-        self._replay.add(back)
+        self._waiting.add_keyed(back)
+        if self._chooser.drains:
+            for slot in back.values():
+                self._chooser.released(consumer, slot)
         self._unblock()
         self.wake()
 
     def acknowledged(self, consumer: Consumer, positions: list[Position]) -> int:
         messages = 0
         waiting = False
-        discard = _pending(consumer).discard
+        drains = self._chooser.drains
+        discard = pending_of(consumer).discard
         for position in positions:
             if self._counts:
                 self._counts.forget(position)
-            out = discard(*position) or self._discard_elsewhere(consumer, position)
+            out = self._take_off(consumer, position) if drains else discard(*position)
+            out = out or self._discard_elsewhere(consumer, position)
             if not out:
                 waiting, out = True, 1
             messages += out
         if waiting:
             self._acknowledged_waiting()
-        if self._unblock() or waiting:
+        if self._unblock() or waiting or drains:
             self.wake()
+        return messages
+
+    def _take_off(self, holder: Consumer, position: Position) -> int:
+        """The messages for which an entry was out at ``holder``."""
+        pending = pending_of(holder)
+        slot = pending.slot(*position)
+        messages = pending.discard(*position)
+        if messages:
+            self._chooser.released(holder, slot)
         return messages
 
     def _discard_elsewhere(self, consumer: Consumer, position: Position) -> int:
         """The messages for which an entry was out at others; 0 when it waited to be sent (again), if anything."""
         for other in self.consumers:
             if other is not consumer:
-                messages = _pending(other).discard(*position)
+                messages = self._take_off(other, position)
                 if messages:
                     return messages
-        self._replay.discard(position)
+        self._waiting.discard(position)
         self._delayed.discard(position)
         return 0
 
     def _acknowledged_waiting(self) -> None:
         """Something that was not out was acknowledged."""
-        is_acknowledged = self._source.cursor.is_acknowledged
         for owner, views in list(self._parked.items()):
-            left = deque(v for v in views if not is_acknowledged(v.run.position(v.start)))
-            self._parked_entries -= len(views) - len(left)
+            left = deque(one for view in views if (one := self._left(view)) is not None)
+            self._parked_entries += sum(v.count for v in left) - sum(v.count for v in views)
             if left:
                 self._parked[owner] = left
             else:
@@ -328,25 +442,32 @@ class SharingDispatcher:
         self._set_alarm(self._clock.wall_ms())
         self._source.acknowledged_ahead()
 
+    def _left(self, view: View) -> View | None:
+        """What of ``view`` is not acknowledged."""
+        run, cursor = view.run, self._source.cursor
+        due = [i for i in view.indexes if not cursor.is_acknowledged(run.position(i))]
+        return Pick(run, due) if due else None
+
     def acknowledged_partly(self, position: Position, left: int) -> None:
         for holder in self.consumers:
-            _pending(holder).left(*position, left)
+            pending_of(holder).left(*position, left)
         if self._unblock():
             self.wake()
 
     def acknowledged_up_to(self, position: Position) -> None:
         """Only by an administrator (skip, expire): clients cannot acknowledge cumulatively here."""
         for holder in self.consumers:
-            _pending(holder).discard_up_to(position)
+            pending_of(holder).discard_up_to(position)
         self._counts.forget_up_to(position)
-        self._replay.discard_up_to(position)
+        self._waiting.discard_up_to(position)
         self._delayed.discard_up_to(position)
+        self._chooser.recount()
         self._acknowledged_waiting()
         self._unblock()
         self.wake()
 
     def reset(self) -> None:
-        self._replay.clear()
+        self._waiting.clear()
         self._delayed.clear()
         if self._alarm is not None:
             self._alarm.cancel()
@@ -354,14 +475,8 @@ class SharingDispatcher:
         self._parked.clear()
         self._parked_entries = 0
         self._chunks.clear()
+        self._chooser.recount()
         self._blocked = False
-
-
-def _pending(consumer: Consumer) -> PendingAcks:
-    assert consumer.pending is not None, (
-        "an ordered consumer was attached to a sharing subscription"
-    )
-    return consumer.pending
 
 
 def _may_join(facts: EntryFacts | None, now_ms: int) -> bool:

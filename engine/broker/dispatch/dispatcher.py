@@ -5,11 +5,13 @@ socket that takes data again, a finished read. No timer stands between an append
 the event that resumes a pause.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from engine.base.ids import Position
 from engine.base.slices import View
+from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import UNLIMITED, Consumer
 from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.source import EntrySource
@@ -38,6 +40,14 @@ class Dispatcher(Protocol):
 
     @property
     def state(self) -> DispatchState: ...
+
+    def key_stats(self) -> Mapping[Consumer, KeyStats]:
+        """By consumer, of a Key_Shared subscription; empty for all else."""
+        ...
+
+    def conflict(self, consumer: Consumer) -> Consumer | None:
+        """Who keeps ``consumer`` from joining, of the same type as itself."""
+        ...
 
     def wake(self) -> None: ...
 
@@ -74,26 +84,23 @@ def deliver(
     counts: RedeliveryCounts | None,
     now_ms: int,
     messages_max: int = UNLIMITED,
-) -> None:
-    """Send the first entries of ``view``, as many as ``consumer`` may take (at least one); the rest is given back.
+) -> View | None:
+    """Send the first entries of ``view``, as many as ``consumer`` may take (at least one); returns the rest.
 
     No further one is sent once ``messages_max`` messages are.
     """
-    run, start = view.run, view.start
+    count = view.count
     partial = source.first_partial(view)
+    if partial == 0:
+        one = view.part(0, 1)
+        ack_set = source.cursor.ack_set(view.run.position(view.start))
+        redelivered = (counts.of(one) or [0])[0] if counts is not None else 0
+        consumer.deliver_partly(one, list(ack_set or ()), redelivered, now_ms)
+        return view.part(1, count) if count > 1 else None
     if partial is not None:
-        if partial == start:
-            one = View(run, start, start + 1)
-            ack_set = source.cursor.ack_set(run.position(start))
-            count = (counts.of(one) or [0])[0] if counts is not None else 0
-            if view.count > 1:
-                source.give_back(View(run, start + 1, view.stop))
-            consumer.deliver_partly(one, list(ack_set or ()), count, now_ms)
-            return
-        entries_max = min(entries_max, partial - start)
+        entries_max = min(entries_max, partial)
     taken = consumer.take(view, entries_max, messages_max)
     assert taken, "a consumer without room was chosen"
-    if taken < view.count:
-        source.give_back(View(run, start + taken, view.stop))
-        view = View(run, start, start + taken)
-    consumer.deliver(view, counts.of(view) if counts is not None else None, now_ms)
+    sent = view.part(0, taken) if taken < count else view
+    consumer.deliver(sent, counts.of(sent) if counts is not None else None, now_ms)
+    return view.part(taken, count) if taken < count else None

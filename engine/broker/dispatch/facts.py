@@ -4,10 +4,15 @@ Most entries are plain: they go to anyone at any time, and one search over the b
 search finds may stand there by chance; then the metadata decides.
 """
 
+from base64 import b64decode
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from google.protobuf.message import DecodeError
+
 from engine.base.slices import Slice
+from engine.broker.dispatch.choose.keys import slot_of, spread_slot
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
 from engine.wire.kernels import metadata_span
 
@@ -38,15 +43,22 @@ class EntryFacts(NamedTuple):
 class SliceFacts:
     """``special``: facts of those entries that are not plain, by index in the slice."""
 
-    __slots__ = ("special",)
+    __slots__ = ("_slots", "special")
 
     def __init__(self, run: Slice) -> None:
+        self._slots: list[int] | None = None
         self.special: dict[int, EntryFacts] = {}
         if _may_be_special(run):
             for i in range(run.count):
                 facts = _entry_facts(run, i)
                 if facts is not None:
                     self.special[i] = facts
+
+    def slots(self, run: Slice) -> list[int]:
+        """Slots of the keys of all entries of ``run``, whose facts these are."""
+        if self._slots is None:
+            self._slots = [_slot(run, i) for i in range(run.count)]
+        return self._slots
 
 
 def facts_of(run: Slice) -> SliceFacts:
@@ -55,6 +67,31 @@ def facts_of(run: Slice) -> SliceFacts:
     if facts is None:
         facts = run.facts = SliceFacts(run)
     return facts
+
+
+def _slot(run: Slice, i: int) -> int:
+    """Of the ordering key, or else the key. What has none goes by its producer and number, so that it is spread; what
+    cannot be read goes together."""
+    buf = run.buf
+    span = metadata_span(buf, run.spans[2 * i], run.spans[2 * i + 1])
+    if span is None:
+        return slot_of(b"")
+    try:
+        metadata = pb.MessageMetadata.FromString(buf[span[0] : span[1]])
+    except DecodeError:
+        return slot_of(b"")
+    if metadata.HasField("ordering_key"):
+        return slot_of(metadata.ordering_key)
+    if not metadata.HasField("partition_key"):
+        return spread_slot(f"{metadata.producer_name}-{metadata.sequence_id}".encode())
+    text: str | bytes = metadata.partition_key
+    key = text.encode() if isinstance(text, str) else text  # bytes when it is no UTF-8
+    if not metadata.partition_key_b64_encoded:
+        return slot_of(key)
+    try:
+        return slot_of(b64decode(key))
+    except ValueError:
+        return slot_of(key)
 
 
 def _may_be_special(run: Slice) -> bool:

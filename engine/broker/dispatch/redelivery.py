@@ -1,14 +1,20 @@
-"""Messages out at consumers (D3) and messages to send again (D4), for Shared subscriptions. Pure.
+"""Messages out at consumers (D3) and messages to send again (D4), where consumers share a subscription. Pure.
 
 Both are kept as plain integers (ledger id → entry id → messages left in the entry), so that a run of entries is added
 with one dictionary update, and nothing is allocated per message but the dictionary's slot.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import chain, repeat
 
 from engine.base.ids import Position
-from engine.base.slices import View
+from engine.base.slices import Slice, View
+from engine.broker.dispatch.choose.keys import NO_SLOT
+from engine.broker.dispatch.facts import facts_of
+
+Lane = Hashable
+"""Where slots wait together: a consumer, or a reason."""
 
 
 class Tally:
@@ -24,10 +30,12 @@ class PendingAcks:
     """Entries that one consumer holds unacknowledged. ``messages`` counts the messages in them, and so does ``tally``
     together with the other consumers'."""
 
-    __slots__ = ("_ledgers", "messages", "tally")
+    __slots__ = ("_ledgers", "_slots", "messages", "tally")
 
-    def __init__(self) -> None:
+    def __init__(self, *, keyed: bool = False) -> None:
+        """``keyed``: the slots of their keys are kept with them."""
         self._ledgers: dict[int, dict[int, int]] = {}
+        self._slots: dict[int, dict[int, int]] | None = {} if keyed else None
         self.messages = 0
         self.tally = Tally()
 
@@ -39,28 +47,41 @@ class PendingAcks:
 
     def add(self, view: View) -> None:
         """The entries of ``view`` were sent."""
-        entries = self._ledgers.setdefault(view.ledger_id, {})
-        before = len(entries)
-        ids, counts = range(view.first, view.first + view.count), view.run.counts
+        run, indexes = view.run, view.indexes
+        counts = run.counts
         if counts is None:
-            entries.update(dict.fromkeys(ids, 1))
-            self._count(view.count)
+            self._add(run, indexes, repeat(1), view.count)
         else:
-            part = counts[view.start : view.stop]
-            entries.update(zip(ids, part, strict=True))
-            self._count(sum(part))
-        assert len(entries) - before == view.count, "an entry was sent twice to one consumer"
+            part = [counts[i] for i in indexes]
+            self._add(run, indexes, part, sum(part))
 
-    def add_entry(self, position: Position, messages: int) -> None:
-        """One entry was sent of which only ``messages`` (>= 1) were unacknowledged."""
-        entries = self._ledgers.setdefault(position.ledger_id, {})
-        assert position.entry_id not in entries, "an entry was sent twice to one consumer"
-        entries[position.entry_id] = messages
-        self._count(messages)
+    def add_part(self, view: View, messages: int) -> None:
+        """The one entry of ``view`` was sent, of which only ``messages`` (>= 1) were unacknowledged."""
+        self._add(view.run, view.indexes, (messages,), messages)
+
+    def _add(self, run: Slice, indexes: Sequence[int], counts: Iterable[int], total: int) -> None:
+        entries = self._ledgers.setdefault(run.ledger_id, {})
+        before, first = len(entries), run.first
+        ids = [first + i for i in indexes]
+        entries.update(zip(ids, counts, strict=False))
+        if self._slots is not None:
+            slots = facts_of(run).slots(run)
+            kept = self._slots.setdefault(run.ledger_id, {})
+            kept.update(zip(ids, [slots[i] for i in indexes], strict=True))
+        assert len(entries) - before == len(ids), "an entry was sent twice to one consumer"
+        self._count(total)
 
     def _count(self, messages: int) -> None:
         self.messages += messages
         self.tally.messages += messages
+
+    def slot(self, ledger_id: int, entry_id: int) -> int:
+        """Of a pending entry's key; NO_SLOT of any other."""
+        return 0 if self._slots is None else self._slots.get(ledger_id, {}).get(entry_id, 0)
+
+    def slots(self) -> Iterator[int]:
+        """Of all pending entries."""
+        return chain.from_iterable(kept.values() for kept in (self._slots or {}).values())
 
     def discard(self, ledger_id: int, entry_id: int) -> int:
         """Forget one entry; the messages it still counted for, 0 when it was not pending."""
@@ -68,8 +89,12 @@ class PendingAcks:
         if entries is None:
             return 0
         messages = entries.pop(entry_id, 0)
+        if messages and self._slots is not None:
+            del self._slots[ledger_id][entry_id]
         if not entries:
             del self._ledgers[ledger_id]
+            if self._slots is not None:
+                del self._slots[ledger_id]
         self.messages -= messages
         self.tally.messages -= messages
         return messages
@@ -89,10 +114,12 @@ class PendingAcks:
         for one in [each for each in self if each <= position]:
             self.discard(*one)
 
-    def take_all(self) -> list[Position]:
-        """All positions, in order; afterwards nothing is pending."""
-        out = list(self)
+    def take_all(self) -> dict[Position, int]:
+        """All positions, in order, and their slots; afterwards nothing is pending."""
+        out = {position: self.slot(*position) for position in self}
         self._ledgers.clear()
+        if self._slots is not None:
+            self._slots.clear()
         self._count(-self.messages)
         return out
 
@@ -102,14 +129,24 @@ class PendingAcks:
                 yield Position(ledger_id, entry_id)
 
 
+def _everywhere(_: int) -> Lane:
+    return None
+
+
 class ReplayQueue:
-    """Positions to send again, smallest first, each at most once."""
+    """Positions to send (again), by the slot of their key: of one slot the smallest first, each at most once.
 
-    __slots__ = ("_heap", "_members")
+    ``lane_of`` says in whose lane a slot waits; what is asked for is taken from some lanes only.
+    """
 
-    def __init__(self) -> None:
-        self._heap: list[Position] = []
+    __slots__ = ("_lane_of", "_lanes", "_members", "_slots")
+
+    def __init__(self, lane_of: Callable[[int], Lane] = _everywhere) -> None:
+        self._lane_of = lane_of
         self._members: set[Position] = set()
+        self._slots: dict[int, list[Position]] = {}
+        """Heaps; those in them that are no members went meanwhile."""
+        self._lanes: dict[Lane, dict[int, None]] = {}
 
     def __len__(self) -> int:
         return len(self._members)
@@ -117,15 +154,29 @@ class ReplayQueue:
     def __contains__(self, position: Position) -> bool:
         return position in self._members
 
-    def add(self, positions: Iterable[Position]) -> None:
+    def add(self, positions: Iterable[Position], slot: int = NO_SLOT) -> None:
         fresh = [p for p in positions if p not in self._members]
+        if not fresh:
+            return
         self._members.update(fresh)
-        if len(fresh) > len(self._heap):
-            self._heap += fresh
-            heapify(self._heap)
+        heap = self._slots.get(slot)
+        if heap is None:
+            heap = self._slots[slot] = []
+            self._lanes.setdefault(self._lane_of(slot), {})[slot] = None
+        if len(fresh) > len(heap):
+            heap += fresh
+            heapify(heap)
         else:
             for position in fresh:
-                heappush(self._heap, position)
+                heappush(heap, position)
+
+    def add_keyed(self, positions: Mapping[Position, int]) -> None:
+        """Positions with their slots."""
+        by_slot: dict[int, list[Position]] = {}
+        for position, slot in positions.items():
+            by_slot.setdefault(slot, []).append(position)
+        for slot, those in by_slot.items():
+            self.add(those, slot)
 
     def discard(self, position: Position) -> None:
         """It was acknowledged meanwhile."""
@@ -135,19 +186,46 @@ class ReplayQueue:
         """All up to and including ``position`` are acknowledged."""
         self._members = {one for one in self._members if one > position}
 
-    def take(self, count: int) -> list[Position]:
-        """Remove and return the first ``count`` positions."""
+    def first(self, slot: int) -> Position | None:
+        """The first that waits with this slot."""
+        heap = self._slots.get(slot)
+        while heap and heap[0] not in self._members:
+            heappop(heap)
+        return heap[0] if heap else None
+
+    def take(self, count: int, lanes: Iterable[Lane] = (None,)) -> list[Position]:
+        """Remove and return up to ``count`` positions of ``lanes``; all of a slot before the next."""
         out: list[Position] = []
-        while self._heap and len(out) < count:
-            position = heappop(self._heap)
-            if position in self._members:
-                self._members.remove(position)
-                out.append(position)
+        for lane in lanes:
+            slots = self._lanes.get(lane, {})
+            while slots and len(out) < count:
+                slot = next(iter(slots))
+                heap = self._slots[slot]
+                while heap and len(out) < count:
+                    position = heappop(heap)
+                    if position in self._members:
+                        self._members.remove(position)
+                        out.append(position)
+                if not heap:
+                    del self._slots[slot], slots[slot]
         return out
 
+    def relane(self) -> None:
+        """Slots changed lanes."""
+        self._slots = {s: heap for s, heap in self._slots.items() if self.first(s) is not None}
+        self._lanes.clear()
+        for slot in self._slots:
+            self._lanes.setdefault(self._lane_of(slot), {})[slot] = None
+
+    def freed(self, slot: int, lane: Lane) -> None:
+        """One slot left ``lane``."""
+        if self._lanes.get(lane, {}).pop(slot, 0) is None:
+            self._lanes.setdefault(self._lane_of(slot), {})[slot] = None
+
     def clear(self) -> None:
-        self._heap.clear()
         self._members.clear()
+        self._slots.clear()
+        self._lanes.clear()
 
 
 class RedeliveryCounts:
@@ -181,6 +259,6 @@ class RedeliveryCounts:
         counts = self._counts
         if not counts:
             return None
-        ledger_id, first = view.ledger_id, view.first
-        out = [counts.get(Position(ledger_id, first + i), 0) for i in range(view.count)]
+        ledger_id, first = view.ledger_id, view.run.first
+        out = [counts.get(Position(ledger_id, first + i), 0) for i in view.indexes]
         return out if any(out) else None

@@ -5,6 +5,7 @@ import asyncio
 from engine.base.ids import Position
 from engine.broker.context import Context
 from engine.broker.dispatch.choose.active import choose_active
+from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.dispatch.dispatcher import DispatchState, deliver
 from engine.broker.dispatch.source import EntrySource
@@ -48,6 +49,13 @@ class SingleDispatcher:
             return "handover"
         return self._active.paused_for or self._source.waiting_for
 
+    def key_stats(self) -> dict[Consumer, KeyStats]:
+        return {}
+
+    def conflict(self, consumer: Consumer) -> Consumer | None:
+        exclusive = self._kind == SubscriptionType.EXCLUSIVE
+        return self.consumers[0] if exclusive and self.consumers else None
+
     def wake(self) -> None:
         consumer = self._active
         if consumer is None or self._handover is not None or self._waking:
@@ -64,7 +72,9 @@ class SingleDispatcher:
             view = source.next(consumer.permits)
             if view is None:
                 return
-            deliver(consumer, source, view, view.count, None, now_ms)
+            rest = deliver(consumer, source, view, view.count, None, now_ms)
+            if rest is not None:
+                source.give_back(rest)
 
     def add(self, consumer: Consumer) -> None:
         self.consumers.append(consumer)

@@ -38,8 +38,11 @@ class EntrySource:
         self._entropy = context.entropy
         self._backoff = Backoff()
         self._ready = ready
+        self._again: deque[View] = deque()
+        """What was replayed or given back: it comes first."""
         self._held: deque[View] = deque()
         self._reading: asyncio.Task[None] | None = None
+        self._replaying = False
         self._rewind_due = False
         self._acked_ahead = False
         self._failing = False
@@ -55,19 +58,27 @@ class EntrySource:
     @property
     def holds(self) -> bool:
         """Whether entries were read and not yet delivered."""
-        return bool(self._held)
+        return bool(self._again or self._held)
 
-    def next(self, entries_max: int) -> View | None:
-        """The next entries, in order; None when there are none now (see ``waiting_for``)."""
+    @property
+    def replaying(self) -> bool:
+        """Whether what was asked for again is being read."""
+        return self._replaying and self._reading is not None
+
+    def next(self, entries_max: int, *, new: bool = True) -> View | None:
+        """The next entries, in order; None when there are none now (see ``waiting_for``).
+
+        Without ``new`` only what was replayed or given back.
+        """
         while True:
-            while self._held:
-                view = self._held.popleft()
+            while self._again or (new and self._held):
+                view = self._again.popleft() if self._again else self._held.popleft()
                 if not self._acked_ahead:
                     return view
                 left = self._unacknowledged(view)
                 if left is not None:
                     return left
-            if not self.idle:
+            if not self.idle or not new:
                 return None
             self._acked_ahead = False
             entries = min(max(entries_max, 1), self._settings.dispatcher_max_read_batch_size)
@@ -85,7 +96,7 @@ class EntrySource:
 
     def give_back(self, view: View) -> None:
         """``view`` could not be delivered now; it comes first again."""
-        self._held.appendleft(view)
+        self._again.appendleft(view)
 
     def replay(self, positions: list[Position]) -> bool:
         """Read ``positions`` again, ahead of all else; False while a read is under way (ask again later)."""
@@ -101,24 +112,24 @@ class EntrySource:
         return self._reading is None and not self._closed
 
     def first_partial(self, view: View) -> int | None:
-        """Run index of the first batch in ``view`` that is acknowledged in part."""
+        """How many entries of ``view`` lie before the first batch that is acknowledged in part; None without any."""
         cursor = self.cursor
         if not cursor.has_partial_batches:
             return None
         run = view.run
-        for i in range(view.start, view.stop):
+        for before, i in enumerate(view.indexes):
             if cursor.ack_set(run.position(i)) is not None:
-                return i
+                return before
         return None
 
     def acknowledged_ahead(self) -> None:
         """Something may have been acknowledged before it was delivered: look before delivering what is held."""
-        if self._held or self._reading is not None:
+        if self.holds or self._reading is not None:
             self._acked_ahead = True
 
     def rewind(self) -> None:
         """Drop what is held and start over at the first unacknowledged entry."""
-        self._held.clear()
+        self._drop()
         if self._reading is not None:
             self._rewind_due = True
         else:
@@ -129,13 +140,18 @@ class EntrySource:
         while self._reading is not None:
             self._rewind_due = True
             await asyncio.wait([self._reading])
-        self._held.clear()
+        self._drop()
 
     def close(self) -> None:
         self._closed = True
+        self._drop()
+
+    def _drop(self) -> None:
+        self._again.clear()
         self._held.clear()
 
     def _start(self, what: str, call: Callable[[], Awaitable[list[View]]], front: bool) -> None:
+        self._replaying = front
         self._reading = self._scope.spawn(what, self._fetch(call, front))
 
     async def _fetch(self, call: Callable[[], Awaitable[list[View]]], front: bool) -> None:
@@ -151,7 +167,7 @@ class EntrySource:
             self._rewind_due = False
             self.cursor.rewind()
         elif front:
-            self._held.extendleft(reversed(views))
+            self._again.extendleft(reversed(views))
         else:
             self._held.extend(views)
         self._ready()
@@ -185,5 +201,5 @@ class EntrySource:
         while stop < view.stop and not cursor.is_acknowledged(run.position(stop)):
             stop += 1
         if stop < view.stop:
-            self._held.appendleft(View(run, stop, view.stop))
+            self._again.appendleft(View(run, stop, view.stop))
         return View(run, start, stop)

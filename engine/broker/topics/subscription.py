@@ -1,7 +1,7 @@
 """One subscription: a cursor, the dispatcher over it, and the consumers attached."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -10,13 +10,17 @@ from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
 from engine.broker.control.counters import Traffic
+from engine.broker.dispatch.choose.chooser import Chooser
+from engine.broker.dispatch.choose.keys import KeyPolicy
+from engine.broker.dispatch.choose.sticky import KeyStats, Sticky
+from engine.broker.dispatch.choose.turns import Turns
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType, count_bits
 from engine.broker.dispatch.core import SharingDispatcher
 from engine.broker.dispatch.dispatcher import Dispatcher, DispatchState
 from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.dispatch.source import EntrySource
-from engine.broker.errors import BrokerError, ConsumerBusy, NotAllowed, ServiceNotReady
+from engine.broker.errors import BrokerError, ConsumerAssignError, ConsumerBusy, ServiceNotReady
 from engine.managed.cursors.cursor import Cursor
 
 
@@ -59,6 +63,7 @@ class Subscription:
         self._source = EntrySource(cursor, self._scope, context, self.wake)
         self._dispatcher: Dispatcher | None = None
         self.kind: SubscriptionType | None = None
+        self._keys: KeyPolicy | None = None
         self._moving = asyncio.Lock()
         self._closed = False
         self.out = Traffic()
@@ -89,6 +94,16 @@ class Subscription:
         if state.paused_for == "append" and self.cursor.blocked is not None:
             return replace(state, paused_for="acks")
         return state
+
+    @property
+    def keys(self) -> KeyPolicy | None:
+        """What its consumers agreed on, of a Key_Shared subscription."""
+        return self._keys
+
+    @property
+    def key_stats(self) -> Mapping[Consumer, KeyStats]:
+        """By consumer, of a Key_Shared subscription."""
+        return {} if self._dispatcher is None else self._dispatcher.key_stats()
 
     def wake(self) -> None:
         """Something that dispatch may wait for has happened."""
@@ -124,37 +139,51 @@ class Subscription:
                 self.detach(holder)
                 continue
             if holder.attached:
-                raise ConsumerBusy("Exclusive consumer is already connected")
+                raise self._refusal(holder)
 
     def _obstacle(self, consumer: Consumer) -> Consumer | None:
         """Who keeps ``consumer`` from attaching (D8)."""
         present = self.consumers
         if not present:
             return None
-        if self.kind != consumer.kind:
-            assert self.kind is not None
+        first = present[0]
+        agreed = consumer.keys is None or first.keys is None or consumer.keys.agrees(first.keys)
+        if first.kind != consumer.kind or not agreed:
             raise ConsumerBusy(
-                f"Subscription is of different type. Active subscription type of '{self.kind.title}' is different than "
-                f"the connecting consumer's type '{consumer.kind.title}'."
+                "Subscription is of different type. Active subscription type of "
+                f"'{first.kind.title}' is different than the connecting consumer's type '{consumer.kind.title}'."
             )
-        return present[0] if consumer.kind == SubscriptionType.EXCLUSIVE else None
+        assert self._dispatcher is not None
+        return self._dispatcher.conflict(consumer)
+
+    def _refusal(self, holder: Consumer) -> BrokerError:
+        if holder.kind == SubscriptionType.EXCLUSIVE:
+            return ConsumerBusy("Exclusive consumer is already connected")
+        return ConsumerAssignError(f"Range conflict with consumer {holder.name}")
 
     def _attach(self, consumer: Consumer) -> None:
-        if self._dispatcher is None or self.kind != consumer.kind:
-            self._dispatcher = self._make_dispatcher(consumer.kind)
-            self.kind = consumer.kind
+        if self._dispatcher is None or (not self.consumers and self._other_type(consumer)):
+            self._dispatcher = self._make_dispatcher(consumer)
+            self.kind, self._keys = consumer.kind, consumer.keys
         consumer.attach()
         self._dispatcher.add(consumer)
 
-    def _make_dispatcher(self, kind: SubscriptionType) -> Dispatcher:
+    def _other_type(self, consumer: Consumer) -> bool:
+        """Whether the first consumer that comes changes what the subscription is."""
+        if consumer.keys is None or self._keys is None:
+            return self.kind != consumer.kind
+        return not consumer.keys.agrees(self._keys)
+
+    def _make_dispatcher(self, consumer: Consumer) -> Dispatcher:
+        kind, context = consumer.kind, self._context
         if kind.ordered:
             name = self._host.name
             return SingleDispatcher(
-                kind, self._source, self._context, topic=name.full, partition=name.partition
+                kind, self._source, context, topic=name.full, partition=name.partition
             )
-        if kind == SubscriptionType.KEY_SHARED:
-            raise NotAllowed("Key_Shared subscriptions are not supported yet")
-        return SharingDispatcher(self._source, self._context, self._counts)
+        keys = consumer.keys
+        chooser: Chooser = Turns() if keys is None else Sticky(keys, context.settings)
+        return SharingDispatcher(self._source, context, self._counts, chooser)
 
     def detach(self, consumer: Consumer) -> None:
         """It left: what it held goes to others, or back to the cursor. Safe to call twice."""
@@ -301,7 +330,7 @@ class Subscription:
     def _forget(self) -> None:
         self._counts = RedeliveryCounts()
         self._dispatcher = None
-        self.kind = None
+        self.kind = self._keys = None
 
     def end(self) -> None:
         """Nobody can attach any more; see ``Topic.abandoned``."""

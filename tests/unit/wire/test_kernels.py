@@ -245,7 +245,7 @@ def test_messages_are_what_protobuf_builds(
     counts: list[int] | None,
 ) -> None:
     run = a_run(entries, ledger_id, first)
-    made = b"".join(build_messages(consumer_id, run, 0, run.count, counts, epoch, partition))
+    made = b"".join(build_messages(consumer_id, run, range(run.count), counts, epoch, partition))
     expected = b"".join(
         commands.message(
             consumer_id,
@@ -262,12 +262,12 @@ def test_messages_are_what_protobuf_builds(
 
 def test_large_entries_are_sent_as_views_of_the_received_buffer() -> None:
     run = a_run([b"x" * 20_000, b"y" * 30_000])
-    parts = build_messages(1, run, 0, 2)
+    parts = build_messages(1, run, range(2))
     views = [part for part in parts if isinstance(part, memoryview)]
     assert [view.obj for view in views] == [run.buf, run.buf]
     adds, _ = build_adds(run, 0, 2, 5, 0, -1, 0, KEY)
     assert len([part for part in adds if isinstance(part, memoryview)]) == 2
-    assert len(build_messages(1, a_run([b"x"] * 9), 0, 9)) == 1
+    assert len(build_messages(1, a_run([b"x"] * 9), range(9))) == 1
 
 
 ACKS = st.lists(

@@ -1,46 +1,41 @@
-"""Whose turn it is on a Shared subscription. Pure."""
+"""Shared: each in turn among those of the best priority that can receive."""
 
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Iterable
 
-
-class Member(Protocol):
-    """What the choice depends on."""
-
-    @property
-    def priority(self) -> int:
-        """Lower numbers go first."""
-        ...
-
-    @property
-    def can_receive(self) -> bool: ...
+from engine.base.slices import View
+from engine.broker.dispatch.choose.sticky import KeyStats
+from engine.broker.dispatch.consumer import Consumer
+from engine.broker.dispatch.redelivery import Lane, ReplayQueue
 
 
-T = TypeVar("T", bound=Member)
+class Turns:
+    """One after the other; whoever comes or goes begins a new round."""
 
-
-class Turns(Generic[T]):
-    """Members of the best priority that can receive, one after the other; whoever comes or goes begins a new round."""
-
-    __slots__ = ("_equal", "_last", "_members")
+    binds = False
+    drains = False
+    look_ahead = 0
 
     def __init__(self) -> None:
-        self._members: list[T] = []
+        self.waiting = ReplayQueue()
+        self._members: list[Consumer] = []
         self._last = -1
         self._equal = True
 
-    def add(self, member: T) -> None:
-        self._changed([*self._members, member])
+    def add(self, consumer: Consumer) -> None:
+        self._changed([*self._members, consumer])
 
-    def remove(self, member: T) -> None:
-        self._changed([one for one in self._members if one is not member])
+    def remove(self, consumer: Consumer) -> None:
+        self._changed([one for one in self._members if one is not consumer])
 
-    def _changed(self, members: list[T]) -> None:
+    def _changed(self, members: list[Consumer]) -> None:
         self._members = members
         self._last = -1
         self._equal = len({member.priority for member in members}) < 2
 
-    def next(self) -> T | None:
-        """Whose turn it is now; None when nobody can receive."""
+    def conflict(self, consumer: Consumer) -> None:
+        return None
+
+    def next(self) -> Consumer | None:
         members, best = self._members, -1
         count = len(members)
         for i in (*range(self._last + 1, count), *range(self._last + 1)):
@@ -53,3 +48,24 @@ class Turns(Generic[T]):
             return None
         self._last = best
         return members[best]
+
+    def lanes(self) -> Iterable[Lane]:
+        return (None,)
+
+    def share(self, view: View, turn: Consumer) -> Iterable[tuple[Consumer | None, View]]:
+        return ((turn, view),)
+
+    def must_wait(self, view: View, owner: Consumer) -> bool:
+        return False
+
+    def wait(self, view: View) -> None:
+        self.waiting.add(map(view.run.position, view.indexes))
+
+    def released(self, consumer: Consumer, slot: int) -> None:
+        pass
+
+    def recount(self) -> None:
+        pass
+
+    def stats(self) -> dict[Consumer, KeyStats]:
+        return {}

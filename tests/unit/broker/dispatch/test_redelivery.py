@@ -39,7 +39,7 @@ def test_taking_all_gives_positions_in_order_and_leaves_nothing() -> None:
     pending = PendingAcks()
     pending.add(_view(5, 2, ledger_id=7))
     pending.add(_view(1, 2, ledger_id=3))
-    assert pending.take_all() == [(3, 1), (3, 2), (7, 5), (7, 6)]
+    assert list(pending.take_all()) == [(3, 1), (3, 2), (7, 5), (7, 6)]
     assert (len(pending), pending.messages) == (0, 0)
 
 

@@ -1,0 +1,41 @@
+"""What stats tell of Key_Shared subscriptions: whose which hashes are, and which of them others have to finish."""
+
+from collections.abc import Iterable
+
+from engine.admin.api import JsonObject
+from engine.broker.dispatch.choose.keys import KeyPolicy
+from engine.broker.dispatch.choose.sticky import KeyStats
+
+
+def draining(found: Iterable[KeyStats]) -> JsonObject:
+    """Hashes that moved away from a consumer which still has unacknowledged messages of theirs."""
+    stats = list(found)
+    return {
+        "drainingHashesCount": sum(len(one.draining) for one in stats),
+        "drainingHashesClearedTotal": sum(one.cleared for one in stats),
+        "drainingHashesUnackedMessages": sum(
+            each.entries for one in stats for each in one.draining.values()
+        ),
+    }
+
+
+def of_subscription(policy: KeyPolicy | None) -> JsonObject:
+    if policy is None:
+        return {}
+    return {
+        "allowOutOfOrderDelivery": policy.out_of_order,
+        "keySharedMode": "STICKY" if policy.sticky else "AUTO_SPLIT",
+    }
+
+
+def of_consumer(found: KeyStats | None) -> JsonObject:
+    if found is None:
+        return {}
+    return {
+        **draining([found]),
+        "drainingHashes": [
+            {"hash": slot, "unackMsgs": one.entries, "blockedAttempts": one.refused}
+            for slot, one in sorted(found.draining.items())
+        ],
+        "keyHashRangeArrays": [list(each) for each in found.ranges],
+    }

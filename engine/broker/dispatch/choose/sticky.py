@@ -1,0 +1,162 @@
+"""Key_Shared: every key to one consumer, in order also when the key moves (D11)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from engine.base.ids import Position
+from engine.base.slices import Pick, View
+from engine.broker.dispatch.choose.keys import NO_SLOT, KeyMap, KeyPolicy, KeyRanges, KeyRing
+from engine.broker.dispatch.consumer import Consumer, pending_of
+from engine.broker.dispatch.facts import facts_of
+from engine.broker.dispatch.redelivery import Lane, ReplayQueue
+from engine.broker.settings import DataPathSettings
+
+HELD = "held"
+"""Lane of keys that nobody has, or that another than their owner still holds messages of."""
+
+
+@dataclass(slots=True)
+class Draining:
+    """A key's messages at the consumer that had it before: the others wait until it has none of them any more."""
+
+    holder: Consumer
+    entries: int = 0
+    refused: int = 0
+
+
+@dataclass(slots=True)
+class KeyStats:
+    """Of one consumer. ``cleared``: keys that moved away and whose last message here was acknowledged or left."""
+
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    draining: dict[int, Draining] = field(default_factory=dict)
+    cleared: int = 0
+
+
+class Sticky:
+    """Entries go by the slot of their key."""
+
+    binds = True
+
+    def __init__(self, policy: KeyPolicy, settings: DataPathSettings) -> None:
+        self._ordered = not policy.out_of_order
+        self._members: list[Consumer] = []
+        points = settings.subscription_key_shared_consistent_hashing_replica_points
+        self._map: KeyMap[Consumer] = KeyRanges() if policy.sticky else KeyRing(points)
+        self._ahead_each = settings.key_shared_look_ahead_msg_in_replay_threshold_per_consumer
+        self._ahead_max = settings.key_shared_look_ahead_msg_in_replay_threshold_per_subscription
+        self._draining: dict[int, Draining] = {}
+        self._cleared: dict[Consumer, int] = {}
+        self.waiting = ReplayQueue(self._lane)
+
+    # --- members --------------------------------------------------------------------------------
+
+    def add(self, consumer: Consumer) -> None:
+        self._members.append(consumer)
+        self._map.add(consumer, consumer.name, consumer.keys or KeyPolicy())
+        self.recount()
+
+    def remove(self, consumer: Consumer) -> None:
+        self._members.remove(consumer)
+        self._map.remove(consumer)
+        self._cleared.pop(consumer, None)
+        self.recount()
+
+    def conflict(self, consumer: Consumer) -> Consumer | None:
+        return None if consumer.keys is None else self._map.conflict(consumer.keys)
+
+    def recount(self) -> None:
+        """Look through all that is out for keys that are not their holder's: they are drained there first."""
+        before, self._draining = self._draining, {}
+        if self._ordered:
+            for member in self._members:
+                for slot in pending_of(member).slots():
+                    if slot != NO_SLOT and self._map.owner(slot) is not member:
+                        self._drain(slot, member, before)
+        self.waiting.relane()
+
+    def _drain(self, slot: int, holder: Consumer, before: dict[int, Draining]) -> None:
+        known = self._draining.get(slot)
+        if known is None:
+            old = before.get(slot)
+            refused = old.refused if old is not None and old.holder is holder else 0
+            known = self._draining[slot] = Draining(holder, refused=refused)
+        known.entries += 1
+
+    # --- choosing -------------------------------------------------------------------------------
+
+    @property
+    def look_ahead(self) -> int:
+        each, most = self._ahead_each * len(self._members), self._ahead_max
+        return min(each, most) if each and most else each or most
+
+    @property
+    def drains(self) -> bool:
+        return bool(self._draining)
+
+    def next(self) -> Consumer | None:
+        return next((each for each in self._members if each.can_receive), None)
+
+    def lanes(self) -> Iterable[Lane]:
+        return [None, *(each for each in self._members if each.can_receive)]
+
+    def _lane(self, slot: int) -> Lane:
+        if slot == NO_SLOT:
+            return None
+        owner = self._map.owner(slot)
+        known = self._draining.get(slot)
+        return owner if owner is not None and (known is None or known.holder is owner) else HELD
+
+    def share(self, view: View, turn: Consumer) -> Iterable[tuple[Consumer | None, View]]:
+        run = view.run
+        slots, owner_of = facts_of(run).slots(run), self._map.owner
+        blocked = self._ordered and (self._draining or self.waiting)
+        shares: dict[Consumer | None, list[int]] = {}
+        for i in view.indexes:
+            slot = slots[i]
+            owner = owner_of(slot)
+            if blocked and owner is not None and self._must_wait(slot, run.position(i), owner):
+                owner = None
+            shares.setdefault(owner, []).append(i)
+        return [(owner, Pick(run, indexes)) for owner, indexes in shares.items()]
+
+    def must_wait(self, view: View, owner: Consumer) -> bool:
+        run, i = view.run, view.start
+        slot = facts_of(run).slots(run)[i]
+        return self._ordered and self._must_wait(slot, run.position(i), owner)
+
+    def _must_wait(self, slot: int, position: Position, owner: Consumer) -> bool:
+        known = self._draining.get(slot)
+        if known is not None and known.holder is not owner:
+            known.refused += 1
+            return True
+        first = self.waiting.first(slot)
+        return first is not None and first < position
+
+    def wait(self, view: View) -> None:
+        run = view.run
+        slots = facts_of(run).slots(run)
+        for i in view.indexes:
+            self.waiting.add((run.position(i),), slots[i])
+
+    def released(self, consumer: Consumer, slot: int) -> None:
+        known = self._draining.get(slot)
+        if known is None or known.holder is not consumer:
+            return
+        known.entries -= 1
+        if known.entries:
+            return
+        del self._draining[slot]
+        self._cleared[consumer] = self._cleared.get(consumer, 0) + 1
+        self.waiting.freed(slot, HELD)
+
+    def stats(self) -> dict[Consumer, KeyStats]:
+        found = {each: KeyStats(cleared=self._cleared.get(each, 0)) for each in self._members}
+        for member, start, end in self._map.ranges():
+            ranges = found[member].ranges
+            if ranges and ranges[-1][1] + 1 == start:
+                start = ranges.pop()[0]
+            ranges.append((start, end))
+        for slot, known in self._draining.items():
+            found[known.holder].draining[slot] = known
+        return found

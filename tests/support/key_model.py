@@ -1,0 +1,56 @@
+"""What a Key_Shared subscription owes its consumers beyond what a Shared one does: the order of every key (D11)."""
+
+from engine.base.ids import Position
+from engine.broker.dispatch.choose.keys import KeyPolicy, KeyRing, slot_of
+from engine.broker.settings import DataPathSettings
+from tests.support.shared_model import Reader, SharedModel
+
+KEYS = ("a", "b", "c", "d", "e")
+
+
+class KeyModel(SharedModel):
+    """``key_of``: by entry. What has a delivery time comes by that, not by its key's order."""
+
+    def __init__(self, settings: DataPathSettings, tail_bytes: int, policy: KeyPolicy) -> None:
+        super().__init__(settings, tail_bytes)
+        self.policy = policy
+        self.key_of: dict[Position, str] = {}
+        self._settings = settings
+
+    def append(self, entries: int, messages: int, delay_ms: int | None) -> list[Position]:
+        known = len(self.key_of)
+        keys = [KEYS[(known + i) * (known + 3) % len(KEYS)] for i in range(entries)]
+        places = self.reading.append(entries, messages, delay_ms, keys)
+        self.key_of |= zip(places, keys, strict=True)
+        return places
+
+    def check_order(self, reader: Reader, position: Position) -> None:
+        assert self.policy is not None
+        if self.policy.out_of_order:
+            return
+        key = self.key_of[position]
+        for other in self.readers:
+            out = [p for p in other.held if self.key_of[p] == key]
+            assert other is reader or not out, f"{key} is at two at once: {position}, {out}"
+        if self.at_ms[position]:
+            return
+        before = [p for p in self.due if p < position and self.key_of[p] == key]
+        late = [p for p in before if p not in reader.held and not self.at_ms[p]]
+        assert not late, f"{position} of {key} comes before {late}"
+
+    def may_wait(self, position: Position) -> bool:
+        ring: KeyRing[Reader] = KeyRing(
+            self._settings.subscription_key_shared_consistent_hashing_replica_points
+        )
+        for reader in self.readers:
+            ring.add(reader, reader.consumer.name, KeyPolicy())
+        key = self.key_of[position]
+        owner = ring.owner(slot_of(key.encode()))
+        assert owner is not None
+        if owner.permits <= 0 or owner.blocked:
+            return True
+        held = {p for reader in self.readers for p in reader.held}
+        moved = any(self.key_of[p] == key for p in held if p not in owner.held)
+        each = self._settings.key_shared_look_ahead_msg_in_replay_threshold_per_consumer
+        waiting = len([p for p in self.due if p not in held])
+        return moved or 0 < each * len(self.readers) <= waiting

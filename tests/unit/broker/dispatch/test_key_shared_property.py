@@ -1,0 +1,60 @@
+"""Key_Shared subscriptions under any sequence of what can happen to them: every key in order, nobody waits in vain."""
+
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from engine.broker.dispatch import core, delayed
+from engine.broker.dispatch.choose.keys import KeyPolicy
+from engine.broker.settings import DataPathSettings
+from tests.sim.kit.loop import SimLoop, simulate
+from tests.support.key_model import KeyModel
+from tests.unit.broker.dispatch.test_shared_property import LIMITS, STEP, take_step
+
+
+@pytest.mark.parametrize("tail_bytes", [1 << 20, 1], ids=["tail", "storage"])
+@pytest.mark.parametrize("out_of_order", [False, True], ids=["ordered", "any-order"])
+@settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=list(HealthCheck),
+)
+@given(
+    limits=LIMITS,
+    ahead=st.integers(1, 8),
+    parked=st.integers(0, 4),
+    steps=st.lists(STEP, max_size=40),
+)
+def test_every_key_comes_in_order_and_nobody_waits_without_a_reason(
+    tail_bytes: int,
+    out_of_order: bool,
+    limits: tuple[int, ...],
+    ahead: int,
+    parked: int,
+    steps: list[tuple[str, int, int]],
+) -> None:
+    reader_max, all_max, turn, batch = limits
+    small = DataPathSettings(
+        max_unacked_messages_per_consumer=reader_max,
+        max_unacked_messages_per_subscription=all_max,
+        dispatcher_max_round_robin_batch_size=turn,
+        dispatcher_max_read_batch_size=batch,
+        key_shared_look_ahead_msg_in_replay_threshold_per_consumer=ahead,
+        subscription_key_shared_consistent_hashing_replica_points=10,
+    )
+
+    async def run(loop: SimLoop) -> None:
+        model = KeyModel(small, tail_bytes, KeyPolicy(out_of_order=out_of_order))
+        await model.join(20)
+        for step in steps:
+            await take_step(model, *step)
+            model.check()
+        await model.finish()
+        assert not loop.failures, loop.failures
+
+    with patch.object(delayed, "SET_ASIDE_MAX", 3), patch.object(core, "PARKED_MAX", parked):
+        simulate(0, run, limit_s=1000.0)
