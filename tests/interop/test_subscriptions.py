@@ -78,11 +78,6 @@ def test_what_a_leaving_shared_consumer_held_goes_to_the_others(
     assert {m.redelivery_count() for m in messages} == {0}
 
 
-def test_key_shared_is_refused_clearly(client: pulsar.Client, topic: str) -> None:
-    with pytest.raises(pulsar.NotAllowedError):
-        client.subscribe(topic, "s", consumer_type=ConsumerType.KeyShared)
-
-
 def test_failover_has_one_active_consumer_and_the_next_starts_at_the_first_unacknowledged(
     client: pulsar.Client, topic: str
 ) -> None:

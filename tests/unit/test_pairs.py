@@ -16,7 +16,6 @@ THROUGH = {
     "engine/admin/messages.py": "integration/test_broker_control.py",
     "engine/broker/administration/operations.py": "unit/gateway/test_verbs_under_faults.py",
     "engine/broker/connection/sessions.py": "unit/broker/connection/test_session.py",
-    "engine/broker/dispatch/facts.py": "unit/broker/dispatch/test_parked_chunks.py",
     "engine/broker/topics/registry.py": "unit/broker/topics/test_storage_failures.py",
     "engine/ledger/cluster/channel.py": "unit/ledger/test_faulty_bookies.py",
     "engine/ledger/cluster/choice.py": "unit/ledger/test_placement.py",

@@ -1,0 +1,86 @@
+"""Whose a key is: slots as clients and Apache know them, few of them moved by a change."""
+
+from collections import Counter
+
+import pytest
+
+from engine.broker.dispatch.choose.keys import (
+    SLOTS,
+    KeyMap,
+    KeyPolicy,
+    KeyRanges,
+    KeyRing,
+    slot_of,
+)
+
+POINTS = 100
+ALL = range(1, SLOTS)
+
+
+def ring_of(*names: str) -> KeyRing[str]:
+    ring: KeyRing[str] = KeyRing(POINTS)
+    for name in names:
+        ring.add(f"{name} {id(name)}" if names.count(name) > 1 else name, name, KeyPolicy())
+    return ring
+
+
+@pytest.mark.parametrize(("key", "slot"), [("", 1), ("a", 27058), ("key1", 293), ("héllo", 41064)])
+def test_slots_agree_with_published_vectors(key: str, slot: int) -> None:
+    assert slot_of(key.encode()) == slot
+
+
+def test_all_slots_have_an_owner_and_shares_are_of_like_size() -> None:
+    ring = ring_of("a", "b", "c", "d")
+    shares = Counter(ring.owner(slot) for slot in ALL)
+    assert set(shares) == {"a", "b", "c", "d"}
+    assert max(shares.values()) < 2 * min(shares.values())
+
+
+def test_a_change_moves_no_key_between_those_who_stay() -> None:
+    ring = ring_of("a", "b", "c")
+    before = [ring.owner(slot) for slot in ALL]
+    ring.add("d", "d", KeyPolicy())
+    joined = [ring.owner(slot) for slot in ALL]
+    assert all(new in (old, "d") for old, new in zip(before, joined, strict=True))
+    ring.remove("d")
+    assert [ring.owner(slot) for slot in ALL] == before
+
+
+def test_members_of_one_name_share_the_keys() -> None:
+    ring: KeyRing[int] = KeyRing(POINTS)
+    for member in range(3):
+        ring.add(member, "same", KeyPolicy())
+    assert min(Counter(ring.owner(slot) for slot in ALL).values()) > SLOTS // 10
+    kept = [ring.owner(slot) for slot in ALL]
+    ring.remove(0)
+    ring.add(9, "same", KeyPolicy())  # it takes the place of the one that left
+    assert [9 if owner == 0 else owner for owner in kept] == [ring.owner(slot) for slot in ALL]
+
+
+@pytest.mark.parametrize("names", [("a",), ("a", "b", "c")])
+def test_ranges_are_what_owners_have(names: tuple[str, ...]) -> None:
+    ring = ring_of(*names)
+    found = list(ring.ranges())
+    assert [found[0][1], found[-1][2]] == [1, SLOTS - 1]
+    for owner, start, end in found:
+        assert (ring.owner(start), ring.owner(end)) == (owner, owner)
+
+
+def test_nobody_has_what_nobody_wants() -> None:
+    assert KeyRing(POINTS).owner(7) is None
+    ranges: KeyMap[str] = KeyRanges()
+    ranges.add("a", "a", KeyPolicy(True, False, ((100, 200), (300, 300))))
+    owned = {slot: ranges.owner(slot) for slot in (99, 100, 200, 201, 300, 301)}
+    assert [slot for slot, owner in owned.items() if owner == "a"] == [100, 200, 300]
+    ranges.remove("a")
+    assert ranges.owner(100) is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "free"),
+    [((0, 99), True), ((0, 100), False), ((150, 160), False), ((50, 250), False), ((201, 9), True)],
+)
+def test_ranges_do_not_overlap(wanted: tuple[int, int], free: bool) -> None:
+    ranges: KeyRanges[str] = KeyRanges()
+    ranges.add("a", "a", KeyPolicy(True, False, ((100, 200),)))
+    assert (ranges.conflict(KeyPolicy(True, False, (wanted,))) is None) == free

@@ -1,0 +1,288 @@
+"""Key_Shared: each key at one consumer and in order (D11); a key that cannot go on holds up no other."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from engine.base.ids import Position
+from engine.base.slices import Slice
+from engine.broker.administration import key_shared
+from engine.broker.dispatch import core
+from engine.broker.dispatch.choose.keys import KeyPolicy, slot_of
+from engine.broker.dispatch.consumer import Consumer, SubscriptionType
+from engine.broker.dispatch.facts import facts_of
+from engine.broker.errors import ConsumerAssignError, ConsumerBusy
+from engine.broker.settings import DataPathSettings
+from engine.wire.kernels import metadata_span
+from tests.support.broker_bench import Client
+from tests.support.raw_client import entry_of
+from tests.support.shelf import Reading, simulated
+
+KEYS = [f"key-{i}" for i in range(40)]
+ORDERED = KeyPolicy()
+
+
+class World:
+    """A subscription, its consumers and what they got."""
+
+    def __init__(self, **settings: int) -> None:
+        self.reading = Reading(DataPathSettings(**settings))
+        self.subscription = self.reading.subscription
+        self.key_of: dict[Position, str] = {}
+
+    async def join(
+        self, permits: int = 1000, policy: KeyPolicy = ORDERED
+    ) -> tuple[Consumer, Client]:
+        client = Client()
+        return await self.reading.join(client, permits, keys=policy), client
+
+    def publish(self, keys: Sequence[str] = KEYS, times: int = 1) -> None:
+        keys = [*keys] * times
+        self.key_of |= zip(self.reading.append(len(keys), keys=keys), keys, strict=True)
+        self.subscription.wake()
+
+    def keys(self, client: Client) -> set[str]:
+        return {self.key_of[p] for p in client.received}
+
+    def of(self, client: Client, key: str) -> list[Position]:
+        return [p for p in client.received if self.key_of[p] == key]
+
+    def acknowledge(self, consumer: Consumer, client: Client, key: str | None = None) -> None:
+        done = [p for p in client.received if key in (None, self.key_of[p])]
+        self.subscription.acknowledge(consumer, done)
+
+
+@simulated
+async def test_a_key_goes_to_one_consumer_and_in_order() -> None:
+    world = World()
+    joined = [await world.join() for _ in range(4)]
+    world.publish(times=5)
+    owned = [world.keys(client) for _, client in joined]
+    assert sum(map(len, owned)) == len(KEYS)
+    assert all(owned)
+    for _, client in joined:
+        for key in world.keys(client):
+            assert world.of(client, key) == sorted(world.of(client, key))
+            assert len(world.of(client, key)) == 5
+
+
+@simulated
+async def test_a_key_that_moves_waits_until_its_old_consumer_has_nothing_of_it() -> None:
+    world = World()
+    old, first = await world.join()
+    world.publish()
+    _, second = await world.join()
+    world.publish()
+    moved = set(KEYS) - world.keys(first) | {k for k in KEYS if len(world.of(first, k)) == 1}
+    assert moved
+    assert not second.received
+    one, *others = sorted(moved)
+    world.acknowledge(old, first, one)
+    await asyncio.sleep(1)
+    assert world.keys(second) == {one}
+    world.subscription.detach(old)
+    await asyncio.sleep(1)
+    assert world.keys(second) == set(KEYS)
+    for key in KEYS:
+        assert world.of(second, key) == sorted(world.of(second, key))
+    assert len(others) > 1
+
+
+@simulated
+async def test_without_order_a_key_moves_at_once() -> None:
+    world, policy = World(), KeyPolicy(out_of_order=True)
+    await world.join(policy=policy)
+    world.publish()
+    _, second = await world.join(policy=policy)
+    world.publish()
+    assert second.received
+
+
+@simulated
+async def test_a_consumer_without_permits_holds_up_its_own_keys_only() -> None:
+    world = World()
+    slow, first = await world.join(permits=1)
+    _, second = await world.join()
+    world.publish(times=3)
+    mine = world.keys(second)
+    assert len(first.received) == 1
+    assert len(second.received) == 3 * len(mine)
+    assert world.subscription.state.paused_for == "key"
+    world.subscription.flow(slow, 1000)
+    assert world.keys(first) == set(KEYS) - mine
+    for key in world.keys(first):
+        assert world.of(first, key) == sorted(world.of(first, key))
+
+
+@simulated
+async def test_only_so_much_is_read_ahead_of_a_consumer_that_waits() -> None:
+    world = World(key_shared_look_ahead_msg_in_replay_threshold_per_consumer=10)
+    slow, first = await world.join(permits=1)
+    _, second = await world.join()
+    for _ in range(20):
+        world.publish()
+    state, got = world.subscription.state, len(second.received)
+    assert got < 20 * len(world.keys(second))
+    assert state.paused_for == "key"
+    world.subscription.flow(slow, 100_000)
+    await asyncio.sleep(1)
+    assert len(first.received) + len(second.received) == 20 * len(KEYS)
+
+
+@simulated
+async def test_what_waits_beyond_what_memory_may_hold_is_read_again_once() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(core, "PARKED_MAX", 5)
+        world = World()
+        reads = _count_replays(world, patch)
+        slow, first = await world.join(permits=1)
+        await world.join()
+        world.publish(times=3)
+        for _ in range(50):
+            world.subscription.wake()
+            await asyncio.sleep(0.01)
+        assert not reads
+        world.subscription.flow(slow, 1000)
+        await asyncio.sleep(1)
+    assert len(reads) == len(set(reads))
+    for key in world.keys(first):
+        assert world.of(first, key) == sorted(world.of(first, key))
+        assert len(world.of(first, key)) == 3
+
+
+def _count_replays(world: World, patch: pytest.MonkeyPatch) -> list[Position]:
+    reads: list[Position] = []
+    real = world.reading.cursor.replay
+
+    async def replay(positions: Sequence[Position]) -> Any:
+        reads.extend(positions)
+        return await real(positions)
+
+    patch.setattr(world.reading.cursor, "replay", replay)
+    return reads
+
+
+@simulated
+async def test_what_was_given_back_comes_before_what_is_new_of_its_key() -> None:
+    world = World()
+    consumer, client = await world.join()
+    world.publish(["a", "b"])
+    first = world.of(client, "a")
+    client.received.clear()
+    world.subscription.redeliver(consumer, first, None)
+    world.publish(["a", "b"])
+    await asyncio.sleep(1)
+    assert world.of(client, "a") == [first[0], world.reading.shelf.places[2]]
+
+
+@simulated
+async def test_all_of_a_batch_goes_by_its_first_key() -> None:
+    world = World()
+    _, client = await world.join()
+    world.reading.append(2, 5, keys=["a", "b"])
+    world.subscription.wake()
+    assert len(client.received) == 2
+
+
+@simulated
+async def test_ranges_that_consumers_name() -> None:
+    world = World()
+    low = KeyPolicy(True, False, ((0, 32767),))
+    _, first = await world.join(policy=low)
+    world.publish()
+    assert world.keys(first) == {k for k in KEYS if slot_of(k.encode()) <= 32767}
+    for ranges in [((32767, 40000),), ((0, 1),), ((1, 65535),)]:
+        with pytest.raises(ConsumerAssignError, match="Range conflict with consumer c1"):
+            await world.join(policy=KeyPolicy(True, False, ranges))
+    _, second = await world.join(policy=KeyPolicy(True, False, ((32768, 65535),)))
+    await asyncio.sleep(1)
+    assert world.keys(first) | world.keys(second) == set(KEYS)
+    assert not world.keys(first) & world.keys(second)
+
+
+@pytest.mark.parametrize("other", [KeyPolicy(True, False, ((0, 9),)), KeyPolicy(out_of_order=True)])
+def test_consumers_that_want_different_things_cannot_share(other: KeyPolicy) -> None:
+    @simulated
+    async def run() -> None:
+        world = World()
+        consumer, _ = await world.join()
+        with pytest.raises(ConsumerBusy, match="Subscription is of different type"):
+            await world.join(policy=other)
+        world.subscription.detach(consumer)
+        await world.join(policy=other)
+        assert world.subscription.keys == other
+
+    run()
+
+
+@simulated
+async def test_stats_name_ranges_and_what_drains() -> None:
+    world = World()
+    old, _ = await world.join()
+    world.publish()
+    found = world.subscription.key_stats
+    assert key_shared.of_consumer(found[old])["keyHashRangeArrays"] == [[1, 65535]]
+    new, _ = await world.join()
+    world.publish()
+    found = world.subscription.key_stats
+    assert {key_shared.of_subscription(ORDERED)["keySharedMode"]} == {"AUTO_SPLIT"}
+    draining = key_shared.of_consumer(found[old])
+    assert draining["drainingHashesCount"] == len(draining["drainingHashes"]) > 0
+    assert draining["drainingHashesUnackedMessages"] == draining["drainingHashesCount"]
+    assert all(one["blockedAttempts"] == 1 for one in draining["drainingHashes"])
+    world.subscription.acknowledge(old, world.reading.shelf.places)
+    left = key_shared.draining(world.subscription.key_stats.values())
+    assert left["drainingHashesClearedTotal"] == draining["drainingHashesCount"]
+    assert left["drainingHashesCount"] == 0
+    assert key_shared.of_consumer(world.subscription.key_stats[new])["drainingHashes"] == []
+
+
+@simulated
+async def test_chunks_follow_their_first_one_when_their_key_moves() -> None:
+    world = World()
+    _, first = await world.join()
+    pieces = [
+        entry_of(b"x", uuid="m", num_chunks_from_msg=3, chunk_id=i, partition_key="k")
+        for i in range(3)
+    ]
+    world.reading.shelf.append(pieces[:1], [1])
+    world.subscription.wake()
+    others = [await world.join() for _ in range(8)]
+    world.reading.shelf.append(pieces[1:], [1, 1])
+    world.subscription.wake()
+    await asyncio.sleep(1)
+    assert first.received == world.reading.shelf.places
+    assert not any(client.received for _, client in others)
+
+
+def slots(*entries: bytes) -> list[int]:
+    spans: list[int] = []
+    for entry in entries:
+        at = spans[-1] if spans else 0
+        spans += at, at + len(entry)
+    run = Slice(b"".join(entries), spans, spans[-1])
+    return facts_of(run).slots(run)
+
+
+def test_the_key_is_the_ordering_key_or_the_key_and_without_one_messages_are_spread() -> None:
+    assert slots(
+        entry_of(b"", partition_key="a"),
+        entry_of(b"", partition_key="b", ordering_key=b"a"),
+        entry_of(b"", partition_key="YQ==", partition_key_b64_encoded=True),
+        entry_of(b""),
+    ) == [slot_of(b"a"), slot_of(b"a"), slot_of(b"a"), slot_of(b"raw-0")]
+
+
+def test_what_cannot_be_read_goes_together() -> None:
+    broken = bytearray(entry_of(b"", partition_key="a"))
+    start, stop = metadata_span(bytes(broken), 0, len(broken)) or (0, 0)
+    broken[start:stop] = b"\xff" * (stop - start)
+    wrong = entry_of(b"", partition_key="a", partition_key_b64_encoded=True)
+    assert slots(bytes(broken), b"x", wrong) == [slot_of(b""), slot_of(b""), slot_of(b"a")]
+
+
+def test_the_type_has_its_name() -> None:
+    assert SubscriptionType.KEY_SHARED.title == "Key_Shared"
+    assert not SubscriptionType.KEY_SHARED.ordered
