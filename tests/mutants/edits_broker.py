@@ -4,6 +4,8 @@ from tests.mutants.edit import Edit
 
 DELAYED = "unit/broker/dispatch/test_delayed.py"
 DISPATCH = "unit/broker/dispatch/test_dispatch.py"
+KEYED = "unit/broker/dispatch/test_key_shared.py"
+KEYED_PROPERTY = "unit/broker/dispatch/test_key_shared_property.py"
 OWNER = "unit/ownership/test_owner.py"
 CORE = "engine/broker/dispatch/core.py"
 UNBLOCKING = "unit/broker/dispatch/test_unblocking.py"
@@ -62,16 +64,16 @@ EDITS = (
     Edit(
         "unacked-not-counted",
         "engine/broker/dispatch/redelivery.py::PendingAcks.add",
-        "self._count(sum(part))",
-        "self._count(view.count)",
+        "self._add(run, indexes, part, sum(part))",
+        "self._add(run, indexes, part, view.count)",
         ("unit/broker/dispatch/test_redelivery.py::test_pending_counts_messages_not_entries",),
         "D3",
     ),
     Edit(
         "limit-of-a-subscription-ignored",
         f"{CORE}::SharingDispatcher._turn",
-        "self._turns.next() if room else None",
-        "self._turns.next()",
+        "self._chooser.next() if self._room() else None",
+        "self._chooser.next()",
         (f"{UNBLOCKING}::test_by_acknowledgements",),
         "D3",
     ),
@@ -110,8 +112,8 @@ EDITS = (
     Edit(
         "given-back-of-others",
         f"{CORE}::SharingDispatcher.redeliver",
-        "back = [p for p in positions if pending.discard(p.ledger_id, p.entry_id)]",
-        "back = [p for p in positions if pending.discard(p.ledger_id, p.entry_id) or True]",
+        "if pending.discard(*p)}",
+        "if pending.discard(*p) or True}",
         (
             "unit/broker/dispatch/test_given_back.py::test_what_another_consumer_holds_goes_out_to_nobody_else",
         ),
@@ -120,7 +122,7 @@ EDITS = (
     Edit(
         "held-of-who-left-is-lost",
         f"{CORE}::SharingDispatcher.remove",
-        "self._replay.add(positions)",
+        "self._waiting.add_keyed(held)",
         "pass",
         (
             f"{DISPATCH}::test_shared_under_random_comings_and_goings_delivers_all_and_never_twice_at_once",
@@ -204,7 +206,7 @@ EDITS = (
     Edit(
         "parked-chunks-lost-with-their-consumer",
         f"{CORE}::SharingDispatcher.remove",
-        "self._replay.add(view.run.position(view.start) for view in parked)",
+        "self._chooser.wait(view)",
         "pass",
         (
             "unit/broker/dispatch/test_parked_chunks.py::test_what_waited_for_a_consumer_that_left_goes_to_another_in_order",
@@ -250,7 +252,7 @@ EDITS = (
     Edit(
         "seek-keeps-what-was-read",
         "engine/broker/dispatch/source.py::EntrySource.settle",
-        "self._held.clear()",
+        "self._drop()",
         "pass",
         ("unit/broker/dispatch/test_rewinds.py::test_a_seek_drops_what_was_read_and_not_sent",),
         "D7",
@@ -266,7 +268,7 @@ EDITS = (
     Edit(
         "acknowledged-parts-delivered",
         "engine/broker/dispatch/dispatcher.py::deliver",
-        "if partial is not None:",
+        "if partial == 0:",
         "if False:",
         ("unit/broker/topics/test_reset.py::test_to_a_place_inside_a_batch",),
         "D7",
@@ -274,10 +276,64 @@ EDITS = (
     Edit(
         "two-exclusive-consumers",
         "engine/broker/topics/subscription.py::Subscription._obstacle",
-        "return present[0] if consumer.kind == SubscriptionType.EXCLUSIVE else None",
+        "return self._dispatcher.conflict(consumer)",
         "return None",
         ("unit/broker/dispatch/test_one_active.py::test_a_second_exclusive_consumer_is_refused",),
         "D8",
+    ),
+    Edit(
+        "moved-key-sent-at-once",
+        "engine/broker/dispatch/choose/sticky.py::Sticky._must_wait",
+        "known is not None and known.holder is not owner",
+        "False",
+        (
+            f"{KEYED}::test_a_key_that_moves_waits_until_its_old_consumer_has_nothing_of_it",
+            f"{KEYED_PROPERTY}::test_every_key_comes_in_order_and_nobody_waits_without_a_reason",
+        ),
+        "D10",
+    ),
+    Edit(
+        "new-before-given-back-of-a-key",
+        "engine/broker/dispatch/choose/sticky.py::Sticky._must_wait",
+        "return first is not None and first < position",
+        "return False",
+        (f"{KEYED_PROPERTY}::test_every_key_comes_in_order_and_nobody_waits_without_a_reason",),
+        "D10",
+    ),
+    Edit(
+        "drained-key-stays-shut",
+        "engine/broker/dispatch/choose/sticky.py::Sticky.released",
+        "self.waiting.freed(slot, HELD)",
+        "pass",
+        (
+            f"{KEYED}::test_a_key_that_moves_waits_until_its_old_consumer_has_nothing_of_it",
+            f"{KEYED_PROPERTY}::test_every_key_comes_in_order_and_nobody_waits_without_a_reason",
+        ),
+        "D10",
+    ),
+    Edit(
+        "new-while-a-key-is-read-again",
+        "engine/broker/dispatch/core.py::SharingDispatcher._next",
+        "if source.replaying:",
+        "if False:",
+        (f"{KEYED}::test_what_was_given_back_comes_before_what_is_new_of_its_key",),
+        "D10",
+    ),
+    Edit(
+        "a-full-consumer-stops-all-keys",
+        "engine/broker/dispatch/core.py::SharingDispatcher._send_bound",
+        "self._park(owner, rest)",
+        "self._source.give_back(rest)",
+        (f"{KEYED}::test_a_consumer_without_permits_holds_up_its_own_keys_only",),
+        "D10",
+    ),
+    Edit(
+        "chunks-go-where-their-key-went",
+        "engine/broker/dispatch/core.py::SharingDispatcher._send_chunk",
+        "known = self._chunks.owner(chunk)",
+        "known = None",
+        (f"{KEYED}::test_chunks_follow_their_first_one_when_their_key_moves",),
+        "D10",
     ),
     Edit(
         "goes-on-after-a-failed-append",

@@ -1,4 +1,4 @@
-"""What a Key_Shared subscription owes its consumers beyond what a Shared one does: the order of every key (D11)."""
+"""What a Key_Shared subscription owes its consumers beyond what a Shared one does: the order of every key (D10)."""
 
 from engine.base.ids import Position
 from engine.broker.dispatch.choose.keys import KeyPolicy, KeyRing, slot_of

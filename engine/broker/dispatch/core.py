@@ -27,7 +27,7 @@ key. Beyond, chunks hold dispatch up, and of the others only the positions are k
 
 
 class SharingDispatcher:
-    """Every entry to one of the consumers (D3, D4, D5, D6)."""
+    """Every entry to one of the consumers (D3, D4, D5, D6, D10)."""
 
     def __init__(
         self, source: EntrySource, context: Context, counts: RedeliveryCounts, chooser: Chooser

@@ -1,4 +1,4 @@
-"""Messages out at consumers (D3) and messages to send again (D4), where consumers share a subscription. Pure.
+"""Messages out at consumers (D3) and messages to send again (D4, D10), where consumers share a subscription. Pure.
 
 Both are kept as plain integers (ledger id → entry id → messages left in the entry), so that a run of entries is added
 with one dictionary update, and nothing is allocated per message but the dictionary's slot.

@@ -1,4 +1,4 @@
-"""Key_Shared: every key to one consumer, in order also when the key moves (D11)."""
+"""Key_Shared: every key to one consumer, in order also when the key moves (D10)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Key_Shared: each key at one consumer and in order (D11); a key that cannot go on holds up no other."""
+"""Key_Shared: each key at one consumer and in order (D10); a key that cannot go on holds up no other."""
 
 import asyncio
 from collections.abc import Sequence
