@@ -228,6 +228,22 @@ EDITS = (
         ),
     ),
     Edit(
+        "another-session-taken-for-ours",
+        "engine/managed/tenure.py::Tenure.proven",
+        "if store.session_proven and store.session_id == self._session_id:",
+        "if store.session_proven:",
+        (
+            "unit/managed/test_writes_under_way.py::test_an_acknowledgement_stored_after_the_session_ended_is_not_confirmed",
+        ),
+    ),
+    Edit(
+        "trimmed-by-any-mark",
+        "engine/managed/trimming.py::Trimmer.stored",
+        "limit >= line.base + line.ledgers[0].entries",
+        "limit >= line.base",
+        ("unit/managed/test_trimming.py::test_only_a_mark_behind_the_first_ledger_is_a_reason",),
+    ),
+    Edit(
         "holes-swallowed",
         "engine/managed/ack_state.py::AckState.acknowledge",
         "if start == self.mark:",

@@ -35,7 +35,6 @@ THROUGH = {
     "engine/managed/reading/replay.py": "unit/managed/reading/test_backlog.py",
     "engine/managed/reading/search.py": "unit/managed/cursors/test_cursor.py",
     "engine/managed/shared.py": "unit/managed/test_loading.py",
-    "engine/managed/trimming.py": "unit/managed/cursors/test_cursor.py",
     "engine/metadata/tree.py": "contract/test_metadata_store.py",
     "engine/wire/bookie_kernels.py": "unit/wire/test_kernels.py",
 }
