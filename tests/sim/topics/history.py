@@ -140,7 +140,7 @@ class History:
 
     def is_moving(self, subscription: str, since: float) -> int:
         """How many moves of the subscription, seeks and clearings, may have happened at ``since`` or later."""
-        moves = (*self.seeks, *self.cleared)
+        moves: list[Sought | Cleared] = [*self.seeks, *self.cleared]
         return sum(one.subscription == subscription and one.done_at >= since for one in moves)
 
     def cleared_to(self, subscription: str) -> Position:
