@@ -316,7 +316,7 @@ EDITS = (
         "engine/broker/dispatch/core.py::SharingDispatcher._next",
         "if source.replaying:",
         "if False:",
-        (f"{KEYED}::test_what_was_given_back_comes_before_what_is_new_of_its_key",),
+        (f"{KEYED}::test_what_was_read_and_not_sent_comes_after_what_was_given_back",),
         "D10",
     ),
     Edit(

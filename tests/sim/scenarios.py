@@ -24,6 +24,19 @@ def topics(rng: random.Random) -> Scenario:
     )
 
 
+def keys(rng: random.Random) -> Scenario:
+    """The same with subscriptions whose consumers share the keys, and come and go more often."""
+    made = topics(rng)
+    (crowds,) = made.workloads
+    assert isinstance(crowds, Topics)
+    sharing = tuple(
+        replace(crowd, consumers=("key_shared",) * rng.choice((2, 3, 4))) for crowd in crowds.crowds
+    )
+    return replace(
+        made, workloads=(replace(crowds, crowds=sharing, keys=rng.choice((1, 3, 10, 50))),)
+    )
+
+
 def light(rng: random.Random) -> Scenario:
     """Three bookies at E=3, WQ=3, AQ=2, two brokers, minutes of a few messages, a fault now and then: what timers,
     sessions and slow decay do when hardly anything happens. A second of it costs a tenth of a busy one."""
@@ -78,6 +91,7 @@ SCENARIOS: dict[str, Draw] = {
     "ledger": ledger,
     "managed": managed,
     "light": light,
+    "keys": keys,
 }
-TURNS = ("topics", "ledger", "topics", "managed")
+TURNS = ("topics", "ledger", "keys", "topics", "managed")
 """What the seeds of a campaign play in turn, unless one is named."""

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from tests.sim.plants import bookie, found, ledger, managed
+from tests.sim.plants import bookie, dispatch, found, ledger, managed
 from tests.sim.plants.planting import Plant, applied
 
 _MISTAKES = {
@@ -22,6 +22,7 @@ _MISTAKES = {
         *(found.failed_member_sits_twice, found.collected_log_is_missed),
     ),
     "managed": (managed.lost_race_for_the_list_taken_for_won,),
+    "keys": (dispatch.moved_keys_wait_for_nobody,),
     "topics": (
         *(managed.session_never_lapses, managed.list_not_recovered),
         *(managed.ack_confirmed_before_persisted, managed.mark_delete_before_acks),

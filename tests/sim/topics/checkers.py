@@ -68,7 +68,7 @@ def one_message_per_position(history: History) -> list[str]:
 
 def first_deliveries_in_order(history: History) -> list[str]:
     """Promise 3: an exclusive subscription first delivers in storage order; redeliveries may go back."""
-    late = _late(history, lambda d: d.subscription, lambda d: d.position)
+    late = _late(history, "exclusive", lambda d: d.subscription, lambda d: d.position)
     return [
         f"{d.subscription}: {d.position} first delivered after {over.position}" for d, over in late
     ]
@@ -76,17 +76,38 @@ def first_deliveries_in_order(history: History) -> list[str]:
 
 def producers_in_order(history: History) -> list[str]:
     """Promise 3: an exclusive subscription first sees a producer's messages in the order they were sent."""
-    late = _late(history, lambda d: (d.subscription, d.producer), lambda d: d.number)
+    late = _late(history, "exclusive", lambda d: (d.subscription, d.producer), lambda d: d.number)
     return [
         f"{d.subscription}: {d.producer} {d.number} at {d.position} first delivered after {over.number}"
         for d, over in late
     ]
 
 
+def keys_in_order(history: History) -> list[str]:
+    """D10: a key_shared subscription first delivers the messages of a key in storage order, to whomever. What has a
+    delivery time comes by that, chunks with the rest of their message."""
+
+    def key_of(d: Delivery) -> Hashable:
+        message = d.producer, d.number
+        if message in history.delayed or message in history.chunks:
+            return None
+        return d.subscription, history.keys.get(message)
+
+    late = _late(history, "key_shared", key_of, lambda d: d.position)
+    return [
+        f"{d.subscription}: {d.position} of {history.keys.get((d.producer, d.number))} first delivered at {d.at:.3f}"
+        f" after {over.position}"
+        for d, over in late
+    ]
+
+
 def _late(
-    history: History, stream: Callable[[Delivery], Hashable], rank: Callable[[Delivery], Any]
+    history: History,
+    kind: str,
+    stream: Callable[[Delivery], Hashable],
+    rank: Callable[[Delivery], Any],
 ) -> Iterator[tuple[Delivery, Delivery]]:
-    """First deliveries of exclusive subscriptions behind one of higher rank in their stream, each with that one.
+    """First deliveries of subscriptions of a kind behind one of higher rank in their stream, each with that one.
 
     What an administrator cleared before it was ever delivered is passed over, rightly; a seek may bring it back, and
     so may a broker's end while nobody was told that it is cleared. Then it comes late, and once more in order.
@@ -95,7 +116,7 @@ def _late(
     highest: dict[Hashable, Delivery] = {}
     for d in history.deliveries:
         key, seen_key = stream(d), (stream(d), rank(d))
-        if history.subscriptions.get(d.subscription) != "exclusive" or seen_key in seen:
+        if history.subscriptions.get(d.subscription) != kind or seen_key in seen or key is None:
             continue
         seen.add(seen_key)
         over = highest.setdefault(key, d)
@@ -261,7 +282,7 @@ SAFETY: dict[str, Callable[[History], list[str]]] = {
     check.__name__: check
     for check in (
         *(no_phantoms, receipts_in_order, one_message_per_position),
-        *(first_deliveries_in_order, producers_in_order),
+        *(first_deliveries_in_order, producers_in_order, keys_in_order),
         *(confirmed_acks_hold, confirmed_parts_hold),
         *(one_writer_per_ledger, cleared_stays_cleared, nothing_anomalous),
         *(nothing_before_a_place_in_a_batch, chunks_stay_together),

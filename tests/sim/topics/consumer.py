@@ -13,6 +13,7 @@ from engine.client.raw_consumer import (
     FAILOVER,
     FROM_EARLIEST,
     FROM_LATEST,
+    KEY_SHARED,
     SHARED,
     RawConsumer,
 )
@@ -35,7 +36,13 @@ SEEK_CHANCE = 0.01
 SEEK_BACK = 30
 """Of every turn; how many of its last messages a consumer may go back to."""
 GIVE_UP_CHANCE = 0.01
-KINDS = {"exclusive": EXCLUSIVE, "shared": SHARED, "failover": FAILOVER}
+KINDS = {
+    "exclusive": EXCLUSIVE,
+    "shared": SHARED,
+    "failover": FAILOVER,
+    "key_shared": KEY_SHARED,
+}
+SHARING = (SHARED, KEY_SHARED)
 
 
 class Consumer(Client):
@@ -60,6 +67,8 @@ class Consumer(Client):
         self.full_name = f"{topic}/{subscription}"
         self.kind = KINDS[subscription]
         self.subscribed = False
+        self.others: list[Consumer] = []
+        """Of all subscriptions of the topic."""
         self.held: dict[Position, tuple[str, int]] = {}
         self._producers = producers
         self._permits = 0
@@ -74,6 +83,10 @@ class Consumer(Client):
         self._parts: dict[int, tuple[Position, int]] = {}
         self._seen: dict[Position, None] = {}
         self._looked_to = EARLIEST
+        self._sent_at: dict[Position, float] = {}
+        """When the broker sent what is held."""
+        self._doubts: list[tuple[float, str]] = []
+        """Since when another got messages of a key of which some are held here: wrong, if this is attached still."""
         self.history.subscriptions[self.full_name] = subscription
         self.history.topics[self.full_name] = topic
 
@@ -86,6 +99,7 @@ class Consumer(Client):
         self._parts.clear()
         self._seen.clear()
         self._looked_to = EARLIEST
+        self._doubts.clear()
         self._attached = True
         try:
             consumer = await RawConsumer.open(
@@ -217,7 +231,7 @@ class Consumer(Client):
         if not self.calm and batches and chance < 0.4:
             self._send_part(consumer, self.rng.choice(batches))
             return
-        if self.kind != SHARED and chance < 0.6:
+        if self.kind not in SHARING and chance < 0.6:
             last = max(free) if self.calm else self.rng.choice(free)
             self._send_ack(consumer, [p for p in free if p <= last], last)
             return
@@ -288,9 +302,10 @@ class Consumer(Client):
         elif known is not None:
             known.check_durable(number, position, "is delivered")
             latest_ms = EPOCH_MS + (sent_at + TOGETHER_S) * 1000 + self.cluster.ahead_ms
-            if self.kind == SHARED and known.deliver_at_ms.get(number, 0) > latest_ms:
+            if self.kind in SHARING and known.deliver_at_ms.get(number, 0) > latest_ms:
                 self._wrong(f"{position} came before its time")
         self._check_gaps(position)
+        self._check_keys(position, (name, number), sent_at)
         self.history.deliveries.append(
             Delivery(
                 self.loop.now,
@@ -310,7 +325,7 @@ class Consumer(Client):
 
     def _check_gaps(self, position: Position) -> None:
         """D9, D10: in order, nothing left out but what was acknowledged; also where another consumer was active."""
-        if self.kind != SHARED and position > self._looked_to:
+        if self.kind not in SHARING and position > self._looked_to:
             history, name = self.history, self.full_name
             done = max(history.acked_to.get(name, EARLIEST), history.cleared_to(name))
             after = max(self._looked_to, done)
@@ -319,6 +334,30 @@ class Consumer(Client):
                     self._wrong(f"{position} came before {left}, which nobody acknowledged,")
             self._looked_to = position
         self._seen[position] = None
+
+    def _check_keys(self, position: Position, message: tuple[str, int], sent_at: float) -> None:
+        """D10: nobody gets messages of a key while another has some. Whoever gets more on the same attachment was there
+        all the time."""
+        wrong = [text for since, text in self._doubts if since < sent_at]
+        if wrong:
+            self._wrong(wrong[0])
+            self._doubts.clear()
+        key = self.history.keys.get(message)
+        if self.kind != KEY_SHARED or key is None or message in self.history.chunks:
+            return  # chunks follow the rest of their message
+        self._sent_at[position] = sent_at
+        for other in self.others:
+            if other.broker == self.broker and other.full_name == self.full_name:
+                other.doubt(key, sent_at, f"{position} of {key} went to {self.name}")
+
+    def doubt(self, key: str, since: float, what: str) -> None:
+        """Another got a message of ``key`` that was sent at ``since``."""
+        keys, chunks = self.history.keys, self.history.chunks
+        for position, message in self.held.items():
+            before = self._sent_at.get(position, since)
+            if keys.get(message) == key and before < since and message not in chunks:
+                self._doubts.append((since, f"{what} while {position} is held here"))
+                return
 
     def _ack_answered(self, body: Body) -> None:
         keys = self._acks.pop(body.request_id, [])

@@ -101,11 +101,15 @@ class History:
     seeks: list[Sought] = field(default_factory=list)
     cleared: list[Cleared] = field(default_factory=list)
     subscriptions: dict[str, str] = field(default_factory=dict)
-    """Name to kind (``exclusive``, ``failover`` or ``shared``); all start at the earliest message."""
+    """Name to kind (``exclusive``, ``failover``, ``shared`` or ``key_shared``); all start at the earliest message."""
     topics: dict[str, str] = field(default_factory=dict)
     """Topic of each producer and of each subscription; names not in here share one topic."""
     chunks: dict[tuple[str, int], tuple[str, int, int]] = field(default_factory=dict)
     """Of producers' numbers that are chunks: the message's id, which one it is, and of how many."""
+    keys: dict[tuple[str, int], str] = field(default_factory=dict)
+    """Of producers' numbers whose messages have one."""
+    delayed: set[tuple[str, int]] = field(default_factory=set)
+    """Producers' numbers that have a delivery time. Never iterated."""
     acks_sent: set[tuple[str, Position]] = field(default_factory=set)
     """Positions by subscription that a consumer acknowledged, confirmed or not. Never iterated."""
     given_up: dict[str, int] = field(default_factory=dict)

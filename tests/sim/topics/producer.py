@@ -34,7 +34,9 @@ class Producer(Client):
         ready: Callable[[], bool],
         *,
         reminds: bool = False,
+        keys: int = 0,
     ) -> None:
+        """``keys``: every message has one of so many."""
         super().__init__(observer, name, topic)
         self.reminds = reminds
         """Whether some of its messages are for a later day."""
@@ -43,6 +45,7 @@ class Producer(Client):
         """Messages in the entry of each number."""
         self.deliver_at_ms: dict[int, int] = {}
         self._chunks = self.history.chunks
+        self._keys = keys
         self.unanswered: deque[int] = deque()
         self._durable: set[int] = set()
         self.quiet = False
@@ -81,6 +84,9 @@ class Producer(Client):
             for index in range(count):
                 number = self._make(1)
                 self._chunks[self.name, number] = (f"{self.name}-{number - index}", index, count)
+                if index and self._keys:
+                    known = self.history.keys
+                    known[self.name, number] = known[self.name, number - index]
         elif chance < 0.15:
             self._make(1, deliver_in_ms=self.rng.choice(DELAYS_MS))
         elif self.reminds and not self.calm and chance < 0.3:
@@ -97,6 +103,9 @@ class Producer(Client):
         self.sizes.append(size)
         if deliver_in_ms is not None:
             self.deliver_at_ms[number] = EPOCH_MS + int(self.loop.now * 1000) + deliver_in_ms
+            self.history.delayed.add((self.name, number))
+        if self._keys:
+            self.history.keys[self.name, number] = f"k{self.rng.randrange(self._keys)}"
         self.unanswered.append(number)
         self.history.sent.append(Sent(self.loop.now, self.name, number))
         return number
@@ -165,6 +174,8 @@ class Producer(Client):
         if (self.name, number) in self._chunks:
             uuid, index, count = self._chunks[self.name, number]
             extra |= {"uuid": uuid, "chunk_id": index, "num_chunks_from_msg": count}
+        if self._keys:
+            extra["partition_key"] = self.history.keys[self.name, number]
         return pack_entry(messages, producer_name=self.name, publish_ms=publish_ms, extra=extra)
 
     def _answered(self, receipts: Sequence[events.Receipt]) -> None:

@@ -15,7 +15,7 @@ from engine.metadata import paths
 from tests.sim.kit.scenario import Run, first_of
 from tests.sim.topics import checkers
 from tests.sim.topics.administrator import Administrator
-from tests.sim.topics.consumer import SHARED, Consumer
+from tests.sim.topics.consumer import SHARING, Consumer
 from tests.sim.topics.faults import TOPIC_FAULTS, WAYS, pass_over
 from tests.sim.topics.listed import listed_ledgers
 from tests.sim.topics.observer import Observer
@@ -65,6 +65,8 @@ class Topics:
     """Some messages are for a later day."""
     loses_power: bool
     """In the end all machines lose power at rest."""
+    keys: int = 0
+    """Every message has one of so many keys."""
 
     @classmethod
     def draw(
@@ -129,6 +131,8 @@ class TopicsWorkload:
             )
             for i, kind in enumerate(crowd.consumers)
         ]
+        for consumer in mine:
+            consumer.others = [one for one in mine if one is not consumer]
         made: list[Producer | Consumer] = [*mine]
         for i, rate in enumerate(crowd.producers):
             producer = Producer(
@@ -138,6 +142,7 @@ class TopicsWorkload:
                 rate,
                 lambda: late or all(consumer.subscribed for consumer in mine),
                 reminds=self.plan.reminds,
+                keys=self.plan.keys,
             )
             self.producers[producer.name] = producer
             made.append(producer)
@@ -225,7 +230,7 @@ class TopicsWorkload:
     async def _pass_over(self) -> None:
         """What is for a later day goes by an administrator's hand; after that every subscription must go on."""
         way = self.rng.choice(WAYS)
-        for full in dict.fromkeys(c.full_name for c in self.consumers if c.kind == SHARED):
+        for full in dict.fromkeys(c.full_name for c in self.consumers if c.kind in SHARING):
             topic, _, name = full.rpartition("/")
             there = partial(self._exists, topic, name)  # whoever gave it up comes again
             if not await self._reach(f"subscribe to {full}", there, SETTLE_S):

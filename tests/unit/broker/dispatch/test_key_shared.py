@@ -178,6 +178,21 @@ async def test_what_was_given_back_comes_before_what_is_new_of_its_key() -> None
 
 
 @simulated
+async def test_what_was_read_and_not_sent_comes_after_what_was_given_back() -> None:
+    world = World()
+    for _ in range(2):
+        world.reading.append(1, 5, keys=["a"])
+    consumer, client = await world.join(permits=2)
+    first, second = world.reading.shelf.places
+    assert client.received == [first]
+    world.subscription.redeliver(consumer, [first], None)
+    world.subscription.flow(consumer, 1000)
+    world.subscription.wake()
+    await asyncio.sleep(1)
+    assert client.received == [first, first, second]
+
+
+@simulated
 async def test_all_of_a_batch_goes_by_its_first_key() -> None:
     world = World()
     _, client = await world.join()
