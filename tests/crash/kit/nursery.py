@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from tests.crash.kit import faulty_bookie
 from tests.crash.kit.lossy_disk import Plan
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TURN_S = 0.05
 
 

@@ -22,7 +22,7 @@ from tests.crash.kit.lossy_disk import Plan
 from tests.crash.kit.mortal import END_OF_TASKS
 from tests.crash.kit.nursery import Life, Nursery
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 NOTHING = Plan()
 SESSION_S = 2.0
 SILENT_STORE = (
