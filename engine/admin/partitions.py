@@ -19,6 +19,7 @@ from engine.admin.topics import (
     check_count,
     check_parent,
     create_missing,
+    find_partitions,
     partitioned_path,
     require_namespace,
     require_partitioned,
@@ -129,9 +130,11 @@ async def delete(
 
 
 async def existing_partitions(store: MetadataStore, topic: TopicName) -> list[TopicName]:
-    """Partitions of ``topic`` that exist as topics, whatever its record says, by index."""
+    """Partitions of ``topic`` that exist as topics, whatever its record says, by index; of a non-persistent one those
+    that may be loaded, which its record tells."""
     if not topic.persistent:
-        return []
+        record = await find_partitions(store, topic)
+        return _range(topic, 0, int(record["partitions"])) if record is not None else []
     found = (
         topic.namespace.topic(decode_name(part))
         for part in await children(store, paths.managed_ledgers(str(topic.namespace)))
@@ -225,7 +228,7 @@ async def _delete_partitions(
 
     await on_each(await existing_partitions(store, topic), one)
     left = await existing_partitions(store, topic)
-    if left:
+    if left and topic.persistent:
         raise AdminError(412, f"Topic partition {left[0]} still exists")
 
 

@@ -72,7 +72,8 @@ class Namespaces(Protocol):
         ...
 
     async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode) -> list[str]:
-        """Full names, partitions one by one, without partitioned parents and system topics; [] without namespace."""
+        """Full names of those that are stored, partitions one by one, without partitioned parents and system topics; []
+        without namespace. Non-persistent topics are known to the registry of their broker alone."""
         ...
 
     async def ensure_topic(self, topic: TopicName, *, create: bool) -> None:

@@ -79,7 +79,7 @@ class Running:
         owned: Ownership = self.assignment
         namespaces: Namespaces = self.catalog
         self.identity = BrokerIdentity(base.node.cluster_name, record.id, instance)
-        context = Context(base.data_path, base.clock, base.entropy, self.identity)
+        self.context = context = Context(base.data_path, base.clock, base.entropy, self.identity)
         self.registry = TopicRegistry(
             factory=base.factory,
             ownership=owned,

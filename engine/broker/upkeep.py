@@ -10,11 +10,14 @@ from engine.base.tasks import TaskScope
 from engine.broker.ports import Namespaces, TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.topic import Topic
 from engine.managed.settings import LedgerConfig
 
 log = logging.getLogger(__name__)
 
 RATES_INTERVAL_S = 1.0
+IDLE_INTERVAL_S = 60.0
+"""How long a non-persistent topic that nobody uses stays, at least."""
 
 
 class Job(NamedTuple):
@@ -39,8 +42,10 @@ class Upkeep:
         self._namespaces = namespaces
         self._ledger_config = ledger_config
         self._scope = TaskScope("upkeep")
+        self._idle: set[Topic] = set()
         self.jobs = (
             Job("rates", RATES_INTERVAL_S, self._count_rates),
+            Job("idle", IDLE_INTERVAL_S, self._unload_idle),
             Job("policies", settings.retention_check_interval_in_seconds, self._apply_policies),
         )
 
@@ -63,6 +68,13 @@ class Upkeep:
     async def _count_rates(self, elapsed_s: float) -> None:
         for topic in self._registry.topics():
             topic.tick(elapsed_s)
+
+    async def _unload_idle(self, elapsed_s: float) -> None:
+        """Non-persistent topics that nobody used, now and the time before: nothing else ever ends them."""
+        idle = {t for t in self._registry.topics() if not t.name.persistent and not t.in_use}
+        for topic in idle & self._idle:
+            await self._registry.unload(topic.name)
+        self._idle = idle
 
     async def _apply_policies(self, elapsed_s: float) -> None:
         """Time alone lets acknowledged ledgers go, and policies change: look at every topic now and then."""

@@ -269,7 +269,13 @@ def _batch_fields(buf: bytes, pos: int, stop: int) -> tuple[int, int, bytes] | N
 def build_receipts(
     ledger_id: int, first_entry: int, heads: list[bytes], start: int, stop: int
 ) -> bytes:
-    """SEND_RECEIPT frames for ``heads[start:stop]``; ``first_entry`` is the entry id of ``heads[start]``."""
+    """SEND_RECEIPT frames for ``heads[start:stop]``; ``first_entry`` is the entry id of ``heads[start]``.
+
+    Entries without a place in a ledger (ledger id -1) all have the id 0:0.
+    """
+    step = 1
+    if ledger_id < 0:
+        ledger_id = first_entry = step = 0
     parts: list[bytes] = []
     add = parts.append
     pack = _HEAD.pack
@@ -296,7 +302,7 @@ def build_receipts(
                 b"\x1a" + bytes((id_size,)) + ledger,
             )
         add(around[0] + head + around[1] + number)
-        entry += 1
+        entry += step
     return b"".join(parts)
 
 
@@ -328,7 +334,7 @@ def build_messages(
     consumer_epoch: int | None = None,
     partition: int = -1,
 ) -> list[bytes | memoryview]:
-    """MESSAGE frames for the entries ``indexes`` (rising) of a slice that has its place in a ledger.
+    """MESSAGE frames for the entries ``indexes`` (rising) of a slice; without a place in a ledger all have the id 0:0.
 
     ``redelivery_counts[i]`` belongs to entry ``indexes[i]``. Small entries come as one joined piece, those of a slice
     of entries above LARGE_ENTRY_BYTES on average as heads and views of its buffer, which must not be joined again.
@@ -340,14 +346,15 @@ def build_messages(
     add = parts.append
     pack = _HEAD.pack
     consumer = b"\x08" + varint(consumer_id) + b"\x12"
-    ledger = b"\x08" + varint(run.ledger_id) + b"\x10"
+    placed = run.ledger_id >= 0
+    ledger = b"\x08" + varint(run.ledger_id if placed else 0) + b"\x10"
     behind_id = b"\x18" + varint(partition) if partition >= 0 else b""
     behind = b"\x28" + varint(consumer_epoch) if consumer_epoch is not None else b""
     redelivered = iter(redelivery_counts) if redelivery_counts is not None else None
     first = run.first
     high, high_of = b"", -1
     for i in indexes:
-        entry = first + i
+        entry = first + i if placed else 0
         if entry < 16384:
             number = varint(entry)
         else:

@@ -61,14 +61,17 @@ async def partitions_of(engine: Engine, name: TopicName) -> int:
 
 
 async def members(engine: Engine, name: TopicName) -> list[TopicName]:
-    """The topic itself, or a partitioned topic's existing partitions. 404 when there is nothing of that name."""
+    """The topic itself, or a partitioned topic's existing partitions, non-persistent ones if they are loaded.
+
+    404 when there is nothing of that name."""
     count = await partitions_of(engine, name)
     if count == 0:
         await require(engine, name)
         return [name]
     parts = [name.partition_at(index) for index in range(count)]
     if not name.persistent:
-        return parts
+        loaded = await loaded_nonpersistent(engine, name.namespace)
+        return [part for part in parts if str(part) in loaded]
     exist = await on_each(parts, lambda part: metadata.topic_exists(engine.store, part))
     return [part for part, exists in zip(parts, exist, strict=True) if exists]
 
@@ -147,8 +150,6 @@ async def create_partitioned(
     engine: Engine, name: TopicName, count: int, properties: dict[str, str]
 ) -> None:
     """A partitioned topic and its partitions."""
-    if not name.persistent:  # the brokers would refuse its partitions
-        raise AdminError(405, "Non-persistent topics are not supported yet")
     await metadata.create_partitioned(engine.store, name, count, properties)
     collector().refresh_catalog()
 

@@ -8,8 +8,12 @@ from gateway.services.engine_link import Engine, link
 async def is_terminated(topic: str) -> bool:
     """No message can be added: the topic, or each of its partitions, was terminated."""
 
+    name = TopicName.parse(topic)
+
     async def ask(engine: Engine) -> bool:
-        for part in await topics.members(engine, TopicName.parse(topic)):
+        if not name.persistent:
+            return False
+        for part in await topics.members(engine, name):
             if (await engine.admin.internal_stats(part))["state"] != "Terminated":
                 return False
         return True
@@ -20,8 +24,12 @@ async def is_terminated(topic: str) -> bool:
 async def is_end(topic: str, subscription: str) -> bool:
     """Terminated, and everything acknowledged: what a Pulsar broker tells consumers with ReachedEndOfTopic."""
 
+    name = TopicName.parse(topic)
+
     async def ask(engine: Engine) -> bool:
-        for part in await topics.members(engine, TopicName.parse(topic)):
+        if not name.persistent:
+            return False
+        for part in await topics.members(engine, name):
             if (await engine.admin.internal_stats(part))["state"] != "Terminated":
                 return False
             found = (await engine.admin.topic_stats(part))["subscriptions"].get(subscription)

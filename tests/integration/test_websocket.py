@@ -144,6 +144,20 @@ def test_everything_of_a_message_arrives(instance: Instance, topic: str) -> None
     assert "encryptionContext" not in got
 
 
+def test_a_non_persistent_topic_carries_what_somebody_waits_for(
+    instance: Instance, topic: str
+) -> None:
+    topic = f"non-{topic}"
+    published(instance, topic, b"nobody waits")
+    with (
+        opened(instance, f"consumer/{topic}/s") as consumer,
+        opened(instance, f"reader/{topic}?messageId=earliest") as reader,
+    ):
+        published(instance, topic, b"x")
+        assert payloads(consumer, 1) == payloads(reader, 1) == [b"x"]
+    assert set(stats(instance, topic)["subscriptions"]) <= {"s"}
+
+
 def test_a_recorded_session_gets_the_recorded_answers(instance: Instance, topic: str) -> None:
     rows = [json.loads(line) for line in CAPTURE.read_text().splitlines()]
     rows = [row for row in rows if row.get("session") == "producer" and "frame" in row]

@@ -154,11 +154,6 @@ def test_a_topic_of_a_missing_namespace_is_not_found(client: pulsar.Client) -> N
         client.create_producer("persistent://public/nowhere/x")
 
 
-def test_a_non_persistent_topic_is_refused_clearly(client: pulsar.Client) -> None:
-    with pytest.raises(pulsar.NotAllowedError):
-        client.create_producer("non-persistent://public/default/np")
-
-
 def test_a_schema_is_taken_without_a_registry(client: pulsar.Client, topic: str) -> None:
     consumer = client.subscribe(topic, "s", schema=pulsar.schema.StringSchema())
     client.create_producer(topic, schema=pulsar.schema.StringSchema()).send("text")

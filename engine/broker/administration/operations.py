@@ -65,25 +65,31 @@ class BrokerOperations:
             raise MovedError(place.owner.http_url)
 
     async def _topic(self, name: TopicName) -> Topic:
-        """The topic, loaded; AdminError 404 when there is none."""
-        if not name.persistent:
-            raise AdminError(405, "Operation not allowed on non-persistent topics")
+        """The topic, loaded; AdminError 404 when there is none, as of a non-persistent one not in use."""
         await self._here(name)
         loaded = self._registry.loaded(name)
         if loaded is not None:
             return loaded
-        if not await topics.topic_exists(self._parts.store, name):
+        if not name.persistent or not await topics.topic_exists(self._parts.store, name):
             parent = name.partitioned
-            if parent != name and await topics.find_partitions(self._parts.store, parent):
+            partition = name.persistent and parent != name
+            if partition and await topics.find_partitions(self._parts.store, parent):
                 raise AdminError(404, "Topic partitions were not yet created")
             raise AdminError(404, f"Topic {name} not found")
         return await self._registry.get(name, create=False)
 
-    async def _subscription(self, args: api.OnSubscription) -> Subscription:
-        return (await self._found(args))[1]
+    async def _kept(self, name: TopicName, what: str) -> Topic:
+        """The topic; 405 when it keeps no messages, which ``what`` is about."""
+        if not name.persistent:
+            raise AdminError(405, f"{what} on a non-persistent topic is not allowed")
+        return await self._topic(name)
 
-    async def _found(self, args: api.OnSubscription) -> tuple[Topic, Subscription]:
-        topic = await self._topic(args.name)
+    async def _found(self, args: api.OnSubscription, what: str) -> tuple[Topic, Subscription]:
+        return await self._with_subscription(await self._kept(args.name, what), args)
+
+    async def _with_subscription(
+        self, topic: Topic, args: api.OnSubscription
+    ) -> tuple[Topic, Subscription]:
         found = topic.subscriptions.get(args.subscription)
         if found is None and args.subscription in topic.unread:
             why = topic.unread[args.subscription]
@@ -98,13 +104,16 @@ class BrokerOperations:
 
     async def create_topic(self, args: api.CreateTopic) -> None:
         name, store = args.name, self._parts.store
-        if not name.persistent:
-            raise AdminError(405, "Non-persistent topics are not supported yet")
         if any(key.startswith(OWN_PREFIX) for key in args.properties):
             raise AdminError(412, f"Property names with {OWN_PREFIX} are reserved")
         await topics.check_new_topic(store, name)
         await self._here(name)
+        if self._registry.loaded(name) is not None:
+            raise AdminError(409, "This topic already exists")
         await self._parts.catalog.check_room(name)
+        if not name.persistent:
+            await self._registry.get(name, create=True, asked=False)
+            return
         record = LogRecord(properties=dict(args.properties))
         await topics.create_missing(
             store, name, record.encode()
@@ -174,7 +183,7 @@ class BrokerOperations:
         name = args.name
         if await topics.find_partitions(self._parts.store, name) is not None:
             raise AdminError(405, "Termination of a partitioned topic is not allowed")
-        topic = await self._topic(name)
+        topic = await self._kept(name, "Termination")
         return reports.message_id(await topic.terminate(), name.partition)
 
     async def unload(self, args: api.OnTopic) -> None:
@@ -182,14 +191,16 @@ class BrokerOperations:
         await self._registry.unload(args.name)
 
     async def trim(self, args: api.OnTopic) -> None:
-        await (await self._topic(args.name)).log.trim()
+        await (await self._kept(args.name, "Trim")).log.trim()
 
     async def last_message_id(self, args: api.OnTopic) -> JsonObject:
-        topic = await self._topic(args.name)
+        topic = await self._kept(args.name, "GetLastMessageId")
         return reports.message_id(topic.log.last_confirmed, args.name.partition)
 
     async def message_id_by_time(self, args: api.MessageIdByTime) -> JsonObject:
-        first = await (await self._topic(args.name)).first_since(args.timestamp_ms)
+        first = await (await self._kept(args.name, "Get message ID by timestamp")).first_since(
+            args.timestamp_ms
+        )
         return reports.message_id(first, args.name.partition)
 
     # Subscriptions
@@ -209,6 +220,10 @@ class BrokerOperations:
 
     async def create_subscription(self, args: api.CreateSubscription) -> None:
         name = args.name
+        if not name.persistent:
+            raise AdminError(
+                400, "Create subscription on non-persistent topic can only be done through client"
+            )
         await self._here(name)
         if args.replicated:
             raise AdminError(405, "Replicated subscriptions are not supported yet")
@@ -225,21 +240,21 @@ class BrokerOperations:
     async def delete_subscription(self, args: api.DeleteSubscription) -> None:
         topic = await self._topic(args.name)
         if args.subscription not in topic.unread:
-            await self._subscription(args)  # the refusal with Pulsar's text
+            await self._with_subscription(topic, args)  # the refusal with Pulsar's text
         await topic.delete_subscription(args.subscription, force=args.force)
 
     async def skip_messages(self, args: api.Skip) -> None:
-        await (await self._subscription(args)).skip(args.count)
+        await (await self._found(args, "Skip messages"))[1].skip(args.count)
 
     async def clear_backlog(self, args: api.OnSubscription) -> None:
-        await (await self._subscription(args)).clear()
+        await (await self._found(args, "Clear backlog"))[1].clear()
 
     async def reset_cursor(self, args: api.ResetCursor) -> None:
-        topic, subscription = await self._found(args)
+        topic, subscription = await self._found(args, "Reset-cursor")
         await subscription.reset(await _target(topic, args.timestamp_ms, args.position))
 
     async def expire_messages(self, args: api.ExpireMessages) -> None:
-        topic, subscription = await self._found(args)
+        topic, subscription = await self._found(args, "Expire messages")
         since_ms = max(self._parts.clock.wall_ms() - args.seconds * 1000, 0)
         last = await topic.log.find_by_time(since_ms)
         if last <= subscription.cursor.mark_delete or not subscription.cursor.backlog_entries():
@@ -253,11 +268,11 @@ class BrokerOperations:
     # Messages
 
     async def peek(self, args: api.Peek) -> JsonObject:
-        topic, subscription = await self._found(args)
+        topic, subscription = await self._found(args, "Peek messages")
         return await _message(topic, _nth(topic, subscription, args.nth))
 
     async def examine(self, args: api.Examine) -> JsonObject:
-        topic = await self._topic(args.name)
+        topic = await self._kept(args.name, "Examine messages")
         stats = topic.log.stats()
         total = sum(ledger.entries for ledger in stats.ledgers)
         if not total:
@@ -272,7 +287,7 @@ class BrokerOperations:
         raise AdminError(404, "Message not found")
 
     async def message_by_id(self, args: api.MessageById) -> JsonObject:
-        topic = await self._topic(args.name)
+        topic = await self._kept(args.name, "GetMessageById")
         position = Position(args.ledger_id, args.entry_id)
         ledgers = {ledger.ledger_id: ledger for ledger in topic.log.stats().ledgers}
         if position.ledger_id not in ledgers:
@@ -280,7 +295,7 @@ class BrokerOperations:
         return await _message(topic, position)
 
     async def preview_change(self, args: api.PreviewChange) -> JsonObject:
-        topic, subscription = await self._found(args)
+        topic, subscription = await self._found(args, "A change of a subscription")
         stats, cursor = topic.log.stats().ledgers, subscription.cursor.stats()
         first = _nth(topic, subscription, 1)
         here = first if first is not None else topic.log.next_position(cursor.mark_delete)

@@ -13,6 +13,7 @@ from engine.base.ids import EARLIEST, Position
 from engine.broker.administration import key_shared
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer
+from engine.broker.topics.ephemeral import EphemeralSubscription
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
@@ -61,7 +62,7 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
     }
     subscriptions |= {name: _unread(why, ledger.entries) for name, why in topic.unread.items()}
     published = topic.published
-    return {
+    out: JsonObject = {
         "msgRateIn": published.messages.per_second,
         "msgThroughputIn": published.bytes.per_second,
         "msgRateOut": sum((each["msgRateOut"] for each in subscriptions.values()), 0.0),
@@ -108,6 +109,23 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         },
         "ownerBroker": owner,
     }
+    return out if topic.name.persistent else _non_persistent(topic, out)
+
+
+def _non_persistent(topic: Topic, out: JsonObject) -> JsonObject:
+    """Pulsar's NonPersistentTopicStats. The rates of topic and publishers tell what is dropped on the way in:
+    nothing, since no producer is ever ahead of its receipts."""
+    for publisher in out["publishers"]:
+        publisher["msgDropRate"] = 0.0
+    for name, subscription in topic.subscriptions.items():
+        out["subscriptions"][name] |= {"msgDropRate": drop_rate(subscription), "backlogSize": 0}
+    del out["deduplicationStatus"]
+    return out | {
+        "backlogQuotaLimitSize": 0,
+        "backlogQuotaLimitTime": 0,
+        "oldestBacklogMessageAgeSeconds": 0,
+        "msgDropRate": 0.0,
+    }
 
 
 def _publisher(producer: Producer) -> JsonObject:
@@ -151,6 +169,13 @@ def total_out(subscription: Subscription) -> tuple[int, int]:
         subscription.out.messages.total + sum(each.out.messages.total for each in consumers),
         subscription.out.bytes.total + sum(each.out.bytes.total for each in consumers),
     )
+
+
+def drop_rate(subscription: Subscription) -> float:
+    """Messages per second that no consumer could take; 0 where they are kept for later."""
+    if isinstance(subscription, EphemeralSubscription):
+        return subscription.dropped.per_second
+    return 0.0
 
 
 def backlog_without_delayed(subscription: Subscription) -> int:
@@ -303,17 +328,22 @@ def _consumer(consumer: Consumer, keys: KeyStats | None) -> JsonObject:
 def internal_stats(topic: Topic) -> JsonObject:
     """Pulsar's PersistentTopicInternalStats; the open ledger shows 0 entries and bytes, as there."""
     stats = topic.log.stats()
-    return {
+    out: JsonObject = {
         "entriesAddedCounter": stats.entries_added,
         "numberOfEntries": stats.entries,
         "totalSize": stats.size,
         "currentLedgerEntries": stats.current_ledger_entries,
         "currentLedgerSize": stats.current_ledger_size,
-        "lastLedgerCreatedTimestamp": iso(stats.last_ledger_created_ms),
         "waitingCursorsCount": sum(
             1 for each in topic.subscriptions.values() if each.state.paused_for == "append"
         ),
         "pendingAddEntriesCount": stats.pending_entries,
+        "cursors": {cursor.name: _cursor(topic, cursor) for cursor in stats.cursors},
+    }
+    if not topic.name.persistent:
+        return out | {"waitingCursorsCount": 0}
+    return out | {
+        "lastLedgerCreatedTimestamp": iso(stats.last_ledger_created_ms),
         "lastConfirmedEntry": str(stats.last_confirmed),
         "state": stats.state,
         "ledgers": [
@@ -326,7 +356,6 @@ def internal_stats(topic: Topic) -> JsonObject:
             }
             for ledger in stats.ledgers
         ],
-        "cursors": {cursor.name: _cursor(topic, cursor) for cursor in stats.cursors},
         "schemaLedgers": [],
         "compactedLedger": {
             "ledgerId": -1,

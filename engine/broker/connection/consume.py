@@ -107,6 +107,7 @@ class ConsumeCommands:
             epoch=body.consumer_epoch if body.HasField("consumer_epoch") else None,
             metadata=check_metadata(body.metadata),
             keys=key_policy(body.keySharedMeta) if kind == SubscriptionType.KEY_SHARED else None,
+            acknowledges=name.persistent,
         )
         topic = await self._registry.get(name, create=body.force_topic_creation)
         subscription = await topic.subscribe(
@@ -123,6 +124,8 @@ class ConsumeCommands:
 
     async def _initial(self, body: pb.CommandSubscribe, topic: Topic) -> Position | InitialPosition:
         """Where a subscription starts if it is made now."""
+        if not topic.name.persistent:
+            return InitialPosition.LATEST
         earliest = body.initialPosition == pb.CommandSubscribe.Earliest
         if body.start_message_rollback_duration_sec > 0:
             back_ms = body.start_message_rollback_duration_sec * 1000
@@ -261,6 +264,8 @@ class ConsumeCommands:
             raise MetadataError("Message id and message publish time were not present")
         found = self._find(body.consumer_id)
         subscription = found.subscription
+        if not found.topic.name.persistent:
+            return commands.success(body.request_id)  # there is no other place to go to
         if body.HasField("message_id"):
             target = body.message_id
             await subscription.reset(wire_position(target), list(target.ack_set))

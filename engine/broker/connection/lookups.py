@@ -10,6 +10,7 @@ from engine.base.names import PARTITION_SUFFIX, NamespaceName, TopicName
 from engine.broker.connection.patterns import NAME_MAX, PatternError, compile_pattern
 from engine.broker.errors import BrokerError, InvalidTopicName, MetadataError
 from engine.broker.ports import Namespaces, Ownership, TopicMode
+from engine.broker.topics.registry import TopicRegistry
 from engine.net.routing import Access, Route, Routes, refused
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
@@ -33,8 +34,14 @@ class LookupCommands:
     """The commands of one connection that need no producer or consumer."""
 
     def __init__(
-        self, ownership: Ownership, namespaces: Namespaces, *, pattern_length_max: int
+        self,
+        registry: TopicRegistry,
+        ownership: Ownership,
+        namespaces: Namespaces,
+        *,
+        pattern_length_max: int,
     ) -> None:
+        self._registry = registry
         self._ownership = ownership
         self._namespaces = namespaces
         self._pattern_length_max = pattern_length_max
@@ -78,7 +85,11 @@ class LookupCommands:
             namespace = NamespaceName.parse(body.namespace)
         except InvalidNameError as error:
             raise ProtocolViolation(str(error)) from error
-        topics = await self._namespaces.topics_of_namespace(namespace, TopicMode(body.mode))
+        mode = TopicMode(body.mode)
+        topics = await self._namespaces.topics_of_namespace(namespace, mode)
+        if mode is not TopicMode.PERSISTENT:
+            loaded = (topic.name for topic in self._registry.topics(namespace))
+            topics = [*topics, *(name.full for name in loaded if not name.persistent)]
         filtered = False
         longest = self._pattern_length_max
         if body.HasField("topics_pattern") and len(body.topics_pattern) <= longest:

@@ -23,6 +23,7 @@ class Sessions:
         self._context = context
         self._registry = registry
         self._lookups = LookupCommands(
+            registry,
             ownership,
             namespaces,
             pattern_length_max=context.settings.subscription_pattern_max_length,

@@ -70,8 +70,9 @@ class Consumer:
         epoch: int | None = None,
         metadata: dict[str, str] | None = None,
         keys: KeyPolicy | None = None,
+        acknowledges: bool = True,
     ) -> None:
-        """``keys``: of a Key_Shared consumer."""
+        """``keys``: of a Key_Shared consumer. ``acknowledges``: what it received counts as out until acknowledged."""
         self.outlet = outlet
         self.consumer_id = consumer_id
         self.name = name
@@ -84,7 +85,9 @@ class Consumer:
         self.attached = False
         self.permits = 0
         self.keys = keys
-        self.pending = None if kind.ordered else PendingAcks(keyed=keys is not None)
+        self.pending = (
+            PendingAcks(keyed=keys is not None) if acknowledges and not kind.ordered else None
+        )
         self.blocked = False
         self._told_end = False
         self._unacked_max = settings.max_unacked_messages_per_consumer

@@ -1,15 +1,63 @@
 """What a topic needs of the log under it: the managed ledger is one, the memory of a non-persistent topic another."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from engine.base.ids import Position
 from engine.base.slices import Slice
-from engine.managed.cursors.cursor import Cursor
+from engine.broker.dispatch.ports import DispatchCursor
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
-from engine.managed.stats import ManagedLedgerStats
+from engine.managed.stats import CursorStats, ManagedLedgerStats
 from engine.managed.writing.appends import AppendSink
+
+
+class SubscriptionCursor(DispatchCursor, Protocol):
+    """Where a subscription stands. The managed ledger's ``Cursor`` says how each behaves and what it raises."""
+
+    on_unblocked: Callable[[], None] | None
+
+    @property
+    def durable(self) -> bool: ...
+
+    @property
+    def cursor_properties(self) -> dict[str, str]: ...
+
+    @property
+    def mark(self) -> int: ...
+
+    @property
+    def mark_delete(self) -> Position: ...
+
+    @property
+    def read_position(self) -> Position: ...
+
+    @property
+    def blocked(self) -> str | None: ...
+
+    def backlog_entries(self) -> int: ...
+
+    def stats(self) -> CursorStats: ...
+
+    # Acknowledgements
+
+    def acknowledge(self, positions: Sequence[Position], /) -> None: ...
+
+    def acknowledge_batch(self, position: Position, ack_set: Sequence[int], /) -> bool: ...
+
+    def acknowledge_cumulative(
+        self, position: Position, ack_set: Sequence[int] = (), /
+    ) -> None: ...
+
+    async def persisted(self) -> None: ...
+
+    # Moves
+
+    async def reset(self, position: Position, /) -> None: ...
+
+    async def skip(self, entries: int, /) -> None: ...
+
+    async def clear(self) -> None: ...
 
 
 class Log(Protocol):
@@ -33,12 +81,12 @@ class Log(Protocol):
     # Cursors
 
     @property
-    def cursors(self) -> Mapping[str, Cursor]: ...
+    def cursors(self) -> Mapping[str, SubscriptionCursor]: ...
 
     @property
     def unread_cursors(self) -> Mapping[str, str]: ...
 
-    def on_cursor_read(self, callback: Callable[[Cursor], None], /) -> None: ...
+    def on_cursor_read(self, callback: Callable[[SubscriptionCursor], None], /) -> None: ...
 
     async def open_cursor(
         self,
@@ -47,7 +95,7 @@ class Log(Protocol):
         *,
         durable: bool,
         cursor_properties: dict[str, str],
-    ) -> Cursor: ...
+    ) -> SubscriptionCursor: ...
 
     async def delete_cursor(self, name: str, /) -> None: ...
 

@@ -10,6 +10,7 @@ from engine.base.tasks import TaskScope
 from engine.broker.context import Context
 from engine.broker.errors import BrokerError, NotAllowed, PersistenceError, ServiceNotReady
 from engine.broker.ports import Namespaces, Ownership, TopicPolicies
+from engine.broker.topics.ephemeral import EphemeralLog
 from engine.broker.topics.topic import Topic
 from engine.ledger.errors import NotEnoughBookiesError
 from engine.managed.factory import ManagedLedgerFactory
@@ -83,8 +84,9 @@ class TopicRegistry:
         self._producer_names += 1
         return f"{self._context.identity.cluster}-{self._context.identity.instance}-{self._producer_names}"
 
-    async def get(self, name: TopicName, *, create: bool) -> Topic:
+    async def get(self, name: TopicName, *, create: bool, asked: bool = True) -> Topic:
         """The topic, loaded when it is not; ``create``: the client allows its creation (policy decides with it).
+        ``asked`` False: an administrator makes it, whatever policy says.
 
         Cancel-safe: the load goes on for others. Raises ServiceNotReady (not owned, leaving, or not loaded in time),
         TopicNotFound, NotAllowed, PersistenceError.
@@ -92,15 +94,11 @@ class TopicRegistry:
         topic = self._loaded.get(name.full)
         if topic is not None:
             return topic
-        if not name.persistent:
-            raise NotAllowed(
-                f"Topic {name} is non-persistent, which this broker does not serve yet"
-            )
         await self._ownership.resume(name)
         self._ownership.check_owned(name)
         self._check_staying(name)
         # Asked anew by each caller: whether a topic may be created depends on who asks.
-        if name.full not in self._loading:
+        if asked and name.full not in self._loading:
             await self._namespaces.ensure_topic(name, create=create)
         task = self._loading.get(name.full)
         if task is None:
@@ -147,6 +145,9 @@ class TopicRegistry:
 
     async def _open(self, name: TopicName) -> Topic:
         policies = await self._namespaces.policies(name)
+        if not name.persistent:
+            self._ownership.check_owned(name)
+            return Topic(name, EphemeralLog(name.full), policies, self._context, self.reload)
         ledger = await self._open_ledger(name, self._ledger_config(policies))
         try:
             self._ownership.check_owned(name)  # it may have gone while the ledger was being opened
@@ -231,12 +232,13 @@ class TopicRegistry:
     async def delete(self, name: TopicName, *, force: bool) -> None:
         """Delete the topic and its data. Refused with producers, consumers or subscriptions unless ``force``."""
         topic = await self.get(name, create=False)
-        if not force and (topic.producers or topic.subscription_names):
+        if not force and topic.in_use:
             raise NotAllowed(f"Topic {name} has {topic.use}")
         self._check_staying(name)
         self._deleting[name.full] = None  # nobody makes it anew before all of it is gone
         try:
             await self.unload(name)
-            await self._factory.delete(name.managed_ledger_name)
+            if name.persistent:
+                await self._factory.delete(name.managed_ledger_name)
         finally:
             del self._deleting[name.full]

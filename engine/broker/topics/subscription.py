@@ -21,7 +21,7 @@ from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.errors import BrokerError, ConsumerAssignError, ConsumerBusy, ServiceNotReady
-from engine.managed.cursors.cursor import Cursor
+from engine.broker.topics.ports import SubscriptionCursor
 
 
 class SubscriptionHost(Protocol):
@@ -52,7 +52,9 @@ class SubscriptionHost(Protocol):
 class Subscription:
     """Attach, acknowledge, redeliver, move. Methods raise BrokerError where they refuse."""
 
-    def __init__(self, host: SubscriptionHost, cursor: Cursor, context: Context) -> None:
+    def __init__(
+        self, host: SubscriptionHost, cursor: SubscriptionCursor, context: Context
+    ) -> None:
         self._host = host
         self.cursor = cursor
         self.name = cursor.name

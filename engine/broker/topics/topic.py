@@ -22,10 +22,10 @@ from engine.broker.errors import (
     TopicTerminated,
 )
 from engine.broker.ports import TopicPolicies
-from engine.broker.topics.ports import Log
+from engine.broker.topics.ephemeral import EphemeralSubscription
+from engine.broker.topics.ports import Log, SubscriptionCursor
 from engine.broker.topics.publish import Producer, Publish, Stage
 from engine.broker.topics.subscription import Subscription
-from engine.managed.cursors.cursor import Cursor
 from engine.managed.errors import (
     AppendFailedError,
     CursorNotFoundError,
@@ -82,6 +82,10 @@ class Topic:
         log.on_cursor_read(self._came_back)
         self._stop_listening = log.on_appended(self._wake)
         log.on_fenced(lambda: reload(self))
+
+    @property
+    def in_use(self) -> bool:
+        return bool(self.producers or self.subscription_names)
 
     @property
     def use(self) -> str:
@@ -197,6 +201,7 @@ class Topic:
         Raises ConsumerBusy, NotAllowed (durable onto non-durable or reverse), SubscriptionNotFound (may not be made),
         ServiceNotReady. Cancel-safe: the subscription may remain, without the consumer.
         """
+        durable = durable and self.name.persistent
         while True:
             subscription = await self._ensure_subscription(name, durable, initial, properties)
             if subscription.durable != durable:
@@ -273,7 +278,7 @@ class Topic:
         durable: bool,
         initial: Position | InitialPosition,
         properties: dict[str, str],
-    ) -> Cursor:
+    ) -> SubscriptionCursor:
         """A new one; or one that could not be read until now, its subscription with it (``_came_back``)."""
         try:
             return await self.log.open_cursor(
@@ -282,12 +287,13 @@ class Topic:
         except (WorldError, ManagedLedgerError) as error:
             raise ServiceNotReady(f"Subscription {name} cannot be used now: {error}") from error
 
-    def _came_back(self, cursor: Cursor) -> None:
+    def _came_back(self, cursor: SubscriptionCursor) -> None:
         if not cursor.name.startswith(RESERVED_CURSORS) and not self.closing:
             self._add_subscription(cursor)
 
-    def _add_subscription(self, cursor: Cursor) -> Subscription:
-        subscription = Subscription(self, cursor, self.context)
+    def _add_subscription(self, cursor: SubscriptionCursor) -> Subscription:
+        kind = Subscription if self.name.persistent else EphemeralSubscription
+        subscription = kind(self, cursor, self.context)
         self.subscriptions[cursor.name] = subscription
         return subscription
 

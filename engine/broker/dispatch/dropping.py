@@ -1,0 +1,87 @@
+"""Dispatch of entries that are not kept to several consumers: whoever can take some now gets them."""
+
+from collections.abc import Mapping
+
+from engine.base.ids import Position
+from engine.base.slices import View
+from engine.broker.context import Context
+from engine.broker.control.counters import Rate
+from engine.broker.dispatch.choose.chooser import Chooser
+from engine.broker.dispatch.choose.sticky import KeyStats
+from engine.broker.dispatch.consumer import UNLIMITED, Consumer
+from engine.broker.dispatch.dispatcher import DispatchState
+from engine.broker.dispatch.source import EntrySource
+
+
+class DroppingDispatcher:
+    """Nothing comes again and nothing is acknowledged. What nobody at all can take stays in the source, whose owner
+    drops it; what the one consumer of its key cannot take is dropped here, its messages counted in ``dropped``."""
+
+    def __init__(
+        self, source: EntrySource, context: Context, chooser: Chooser, dropped: Rate
+    ) -> None:
+        self._source = source
+        self._clock = context.clock
+        self._turn_max = context.settings.dispatcher_max_round_robin_batch_size
+        self._chooser = chooser
+        self._dropped = dropped
+        self.consumers: list[Consumer] = []
+
+    @property
+    def state(self) -> DispatchState:
+        reasons = [consumer.paused_for for consumer in self.consumers]
+        if not reasons:
+            return DispatchState("consumer")
+        return DispatchState(reasons[0] if all(reasons) else "append")
+
+    def key_stats(self) -> Mapping[Consumer, KeyStats]:
+        return self._chooser.stats()
+
+    def conflict(self, consumer: Consumer) -> Consumer | None:
+        return self._chooser.conflict(consumer)
+
+    def wake(self) -> None:
+        now_ms = self._clock.wall_ms()
+        while (view := self._source.next(UNLIMITED)) is not None:
+            turn = self._chooser.next()
+            if turn is None:
+                self._source.give_back(view)
+                return
+            for owner, part in self._chooser.share(view, turn):
+                self._send(owner, part, now_ms)
+
+    def _send(self, owner: Consumer | None, view: View, now_ms: int) -> None:
+        taken = 0
+        if owner is not None and owner.can_receive:
+            whole = self._chooser.binds or len(self.consumers) == 1
+            taken = owner.take(view, view.count if whole else self._turn_max, UNLIMITED)
+            owner.deliver(view.part(0, taken), None, now_ms)
+        if taken < view.count:
+            rest = view.part(taken, view.count)
+            if self._chooser.binds:
+                self._dropped.total += rest.messages
+            else:
+                self._source.give_back(rest)
+
+    def add(self, consumer: Consumer) -> None:
+        self.consumers.append(consumer)
+        self._chooser.add(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        self.consumers.remove(consumer)
+        self._chooser.remove(consumer)
+
+    def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
+        pass
+
+    def acknowledged(self, consumer: Consumer, positions: list[Position]) -> int:
+        return 0
+
+    def acknowledged_partly(self, position: Position, left: int) -> None:
+        pass
+
+    def acknowledged_up_to(self, position: Position) -> None:
+        pass
+
+    def reset(self) -> None:
+        pass

@@ -1,0 +1,260 @@
+"""Non-persistent topics: entries go to whoever can take them now and are kept nowhere; the rest is dropped, counted.
+
+``EphemeralLog`` stands in the managed ledger's place. An append is over when it returns, so that no consumer can hold
+up a producer.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from engine.base.ids import EARLIEST, LATEST, Position
+from engine.base.slices import Slice, View
+from engine.broker.context import Context
+from engine.broker.control.counters import Rate
+from engine.broker.dispatch.choose.chooser import Chooser
+from engine.broker.dispatch.choose.sticky import Sticky
+from engine.broker.dispatch.choose.turns import Turns
+from engine.broker.dispatch.consumer import UNLIMITED, Consumer
+from engine.broker.dispatch.dispatcher import Dispatcher
+from engine.broker.dispatch.dropping import DroppingDispatcher
+from engine.broker.errors import NotAllowed
+from engine.broker.topics.ports import SubscriptionCursor
+from engine.broker.topics.subscription import Subscription, SubscriptionHost
+from engine.managed.errors import CursorNotFoundError, ManagedLedgerClosedError
+from engine.managed.ledger import InitialPosition
+from engine.managed.settings import LedgerConfig
+from engine.managed.stats import CursorStats, ManagedLedgerStats
+from engine.managed.writing.appends import AppendSink
+
+
+def _refused(what: str) -> NotAllowed:
+    return NotAllowed(f"{what} on a non-persistent topic is not allowed")
+
+
+class EphemeralCursor:
+    """Where one subscription finds what was just appended. Nothing is kept, so there is nothing to acknowledge."""
+
+    durable = False
+    mark = 0
+    mark_delete = EARLIEST
+    read_position = LATEST
+    blocked: str | None = None
+    has_partial_batches = False
+
+    def __init__(self, name: str, properties: dict[str, str]) -> None:
+        self.name = name
+        self.cursor_properties = properties
+        self.on_unblocked: Callable[[], None] | None = None
+        self.offered: View | None = None
+
+    def read_nowait(self, entries_max: int, bytes_max: int) -> list[View]:
+        view, self.offered = self.offered, None
+        return [] if view is None else [view]
+
+    async def read(self, entries_max: int, bytes_max: int) -> list[View]:
+        return self.read_nowait(entries_max, bytes_max)
+
+    async def replay(self, positions: Sequence[Position]) -> list[View]:
+        return []
+
+    def rewind(self) -> None:
+        self.offered = None
+
+    def is_acknowledged(self, position: Position) -> bool:
+        return False
+
+    def unacknowledged(self, first: Position, last: Position, count: int) -> list[Position]:
+        return []
+
+    def ack_set(self, position: Position) -> list[int] | None:
+        return None
+
+    def acknowledge(self, positions: Sequence[Position]) -> None:
+        pass
+
+    def acknowledge_batch(self, position: Position, ack_set: Sequence[int]) -> bool:
+        return False
+
+    def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        pass
+
+    async def persisted(self) -> None:
+        pass
+
+    def backlog_entries(self) -> int:
+        return 0
+
+    async def reset(self, position: Position) -> None:
+        raise _refused("Reset-cursor")
+
+    async def skip(self, entries: int) -> None:
+        raise _refused("Skip messages")
+
+    async def clear(self) -> None:
+        raise _refused("Clear backlog")
+
+    def stats(self) -> CursorStats:
+        raise _refused("Statistics of a cursor")
+
+
+class EphemeralSubscription(Subscription):
+    """A subscription to a non-persistent topic: it goes with its last consumer."""
+
+    def __init__(
+        self, host: SubscriptionHost, cursor: SubscriptionCursor, context: Context
+    ) -> None:
+        self.dropped = Rate()
+        """Messages that nobody could take when they came."""
+        super().__init__(host, cursor, context)
+
+    def wake(self) -> None:
+        super().wake()
+        while (view := self._source.next(UNLIMITED)) is not None:
+            self.dropped.total += view.messages
+
+    def _make_dispatcher(self, consumer: Consumer) -> Dispatcher:
+        if consumer.kind.ordered:
+            return super()._make_dispatcher(consumer)
+        keys, context = consumer.keys, self._context
+        chooser: Chooser = Turns()
+        if (
+            keys is not None
+        ):  # where nothing is out there is no order to keep when a key changes hands
+            chooser = Sticky(replace(keys, out_of_order=True), context.settings)
+        return DroppingDispatcher(self._source, context, chooser, self.dropped)
+
+    def acknowledge(self, consumer: Consumer, positions: list[Position]) -> None:
+        pass
+
+    def acknowledge_partly(
+        self, consumer: Consumer, position: Position, ack_set: Sequence[int]
+    ) -> None:
+        pass
+
+    def acknowledge_cumulative(
+        self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()
+    ) -> None:
+        pass
+
+    def tick(self, elapsed_s: float) -> None:
+        super().tick(elapsed_s)
+        self.dropped.tick(elapsed_s)
+
+
+class EphemeralLog:
+    """A ``Log`` without entries. What only makes sense where some are kept raises NotAllowed."""
+
+    terminated: Position | None = None
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.cursors: dict[str, EphemeralCursor] = {}
+        self.unread_cursors: dict[str, str] = {}
+        self.properties: dict[str, str] = {}
+        self._appended: tuple[Callable[[], None], ...] = ()
+        self._ended: tuple[Callable[[], None], ...] = ()
+        self._closed = False
+        self._entries = 0
+        self._bytes = 0
+
+    def append(self, run: Slice, sink: AppendSink, /) -> None:
+        """Offer ``run`` to all cursors. It gets no place: its entries have the id 0:0 for clients."""
+        if self._closed:
+            sink.append_failed(run, 0, ManagedLedgerClosedError(f"{self._name} is closed"))
+            return
+        self._entries += run.count
+        self._bytes += run.size
+        sink.appended(run, 0, run.count)
+        for cursor in self.cursors.values():
+            cursor.offered = View(run, 0, run.count)
+        for callback in self._appended:
+            callback()
+
+    async def writable(self) -> None:
+        pass
+
+    def on_appended(self, callback: Callable[[], None], /) -> Callable[[], None]:
+        self._appended = (*self._appended, callback)
+
+        def stop() -> None:
+            self._appended = tuple(one for one in self._appended if one is not callback)
+
+        return stop
+
+    @property
+    def last_confirmed(self) -> Position:
+        raise _refused("GetLastMessageId")
+
+    async def terminate(self) -> Position:
+        raise _refused("Termination")
+
+    async def open_cursor(
+        self,
+        name: str,
+        initial: Position | InitialPosition,
+        *,
+        durable: bool,
+        cursor_properties: dict[str, str],
+    ) -> EphemeralCursor:
+        cursor = self.cursors[name] = EphemeralCursor(name, cursor_properties)
+        return cursor
+
+    async def delete_cursor(self, name: str, /) -> None:
+        if self.cursors.pop(name, None) is None:
+            raise CursorNotFoundError(name)
+
+    def on_cursor_read(self, callback: Callable[[SubscriptionCursor], None], /) -> None:
+        pass
+
+    def next_position(self, position: Position, /) -> Position:
+        return LATEST
+
+    def entries_between(self, first: Position, stop: Position, /) -> int:
+        return 0
+
+    async def find_by_time(self, publish_ms: int, /) -> Position:
+        raise _refused("Get message ID by timestamp")
+
+    async def read_entry(self, position: Position, /) -> Slice:
+        raise _refused("Reading a message")
+
+    def stats(self) -> ManagedLedgerStats:
+        return ManagedLedgerStats(
+            name=self._name,
+            entries=0,
+            size=0,
+            entries_added=self._entries,
+            bytes_added=self._bytes,
+            current_ledger_id=-1,
+            current_ledger_entries=0,
+            current_ledger_size=0,
+            last_ledger_created_ms=0,
+            pending_entries=0,
+            cache_bytes=0,
+            last_confirmed=EARLIEST,
+            state="",
+            ledgers=(),
+            cursors=(),
+            unread_cursors={},
+        )
+
+    async def update_config(self, config: LedgerConfig, /) -> None:
+        pass
+
+    def trim_soon(self) -> None:
+        pass
+
+    async def trim(self) -> None:
+        raise _refused("Trim")
+
+    def on_fenced(self, callback: Callable[[], None], /) -> None:
+        self._ended = (*self._ended, callback)
+
+    def fenced(self, error: Exception, /) -> None:
+        if not self._closed:
+            self._closed = True
+            for callback in self._ended:
+                callback()
+
+    async def close(self) -> None:
+        self._closed = True

@@ -1,0 +1,147 @@
+"""Administration of non-persistent topics: there while they are loaded, and no verb about kept messages."""
+
+from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.base.errors import AdminError
+from engine.base.names import TopicName
+from engine.broker.dispatch.consumer import Consumer, SubscriptionType
+from engine.managed.ledger import InitialPosition
+from gateway.services import topics
+from tests.support.admin.bench import AdminBench
+from tests.support.broker_bench import Client
+
+PLAIN = TopicName.parse("non-persistent://public/default/np")
+PARENT = TopicName.parse("non-persistent://public/default/npp")
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    yield made
+    await made.close()
+
+
+async def refusal(work: Awaitable[Any]) -> tuple[int, str]:
+    with pytest.raises(AdminError) as caught:
+        await work
+    return caught.value.status, caught.value.reason
+
+
+async def listed(bench: AdminBench, namespace: TopicName = PLAIN) -> list[str]:
+    return await topics.list_topics(bench.engine, "non-persistent", namespace.namespace)
+
+
+async def use(bench: AdminBench, name: TopicName) -> Consumer:
+    """Somebody subscribes, which loads the topic."""
+    consumer = Consumer(
+        Client(),
+        1,
+        "c",
+        SubscriptionType.SHARED,
+        settings=bench.broker.running.context.settings,
+        partition=name.partition,
+        now_ms=0,
+        acknowledges=False,
+    )
+    await topics.lookup(bench.engine, name)
+    topic = await bench.broker.running.registry.get(name, create=True)
+    await topic.subscribe(
+        consumer, "s", durable=True, initial=InitialPosition.LATEST, properties={}
+    )
+    return consumer
+
+
+async def test_it_is_made_listed_and_deleted(bench: AdminBench) -> None:
+    await topics.create(bench.engine, PLAIN, {})
+    assert await listed(bench) == [str(PLAIN)]
+    assert await refusal(topics.create(bench.engine, PLAIN, {})) == (
+        409,
+        "This topic already exists",
+    )
+    assert await topics.partitions(bench.engine, PLAIN, allow_missing=False) == {
+        "partitions": 0,
+        "deleted": False,
+    }
+    await use(bench, PLAIN)
+    assert await topics.subscriptions(bench.engine, PLAIN) == ["s"]
+    assert (await refusal(topics.delete(bench.engine, PLAIN, force=False)))[0] == 412
+    await topics.delete(bench.engine, PLAIN, force=True)
+    assert await listed(bench) == []
+    await topics.delete(bench.engine, PLAIN, force=False)  # nothing to delete is no error
+    missing = (404, f"Topic {PLAIN} not found")
+    assert await refusal(topics.stats(bench.engine, PLAIN, {})) == missing
+    assert await refusal(topics.unload(bench.engine, PLAIN)) == missing
+
+
+async def test_unloading_ends_it(bench: AdminBench) -> None:
+    await use(bench, PLAIN)
+    await topics.unload(bench.engine, PLAIN)
+    assert await listed(bench) == []
+
+
+async def test_its_statistics_are_those_of_its_kind(bench: AdminBench) -> None:
+    await use(bench, PLAIN)
+    found = await topics.stats(bench.engine, PLAIN, {})
+    assert (found["msgDropRate"], found["subscriptions"]["s"]["msgDropRate"]) == (0.0, 0.0)
+    assert found["subscriptions"]["s"]["isDurable"] is False
+    assert "deduplicationStatus" not in found
+    internal = await topics.internal_stats(bench.engine, PLAIN, with_metadata=False)
+    assert (internal["entriesAddedCounter"], internal["cursors"]) == (0, {})
+    assert "ledgers" not in internal
+    operations = bench.broker.running.operations
+    (row,) = (await operations.broker_topics_stats(api.BrokerTopicsStats(None)))["rows"]
+    assert (row["domain"], row["backlog"], row["storage_bytes"]) == ("non-persistent", 0, 0)
+
+
+async def test_a_partitioned_one_has_the_partitions_in_use(bench: AdminBench) -> None:
+    engine = bench.engine
+    await topics.create_partitioned(engine, PARENT, 3, {})
+    assert await listed(bench) == []
+    part = PARENT.partition_at(1)
+    consumer = await use(bench, part)
+    assert await listed(bench) == [str(part)]
+    found = await topics.partitioned_stats(engine, PARENT, {}, per_partition=True)
+    assert list(found["partitions"]) == [str(part)]
+    assert found["metadata"]["partitions"] == 3
+    await topics.grow(engine, PARENT, 5)
+    assert await topics.subscriptions(engine, PARENT) == ["s"]
+    status, _ = await refusal(topics.delete_partitioned(engine, PARENT, force=False))
+    assert status == 412
+    bench.broker.running.registry.loaded(part).subscriptions["s"].detach(consumer)
+    await topics.delete_partitioned(engine, PARENT, force=False)
+    assert await listed(bench) == []
+    assert await topics.partitions_of(engine, PARENT) == 0
+
+
+async def test_verbs_about_kept_messages_are_refused(bench: AdminBench) -> None:
+    await use(bench, PLAIN)
+    engine, admin = bench.engine, bench.admin
+    position = api.MessagePosition(1, 1)
+    calls: dict[str, tuple[Awaitable[Any], int]] = {
+        "terminate": (topics.terminate(engine, PLAIN), 406),
+        "trim": (topics.trim(engine, PLAIN), 405),
+        "last message": (topics.last_message_id(engine, PLAIN), 405),
+        "by time": (topics.message_id_by_time(engine, PLAIN, 1), 405),
+        "examine": (topics.examine(engine, PLAIN, "latest", 1), 405),
+        "by id": (topics.message_by_id(engine, PLAIN, 1, 1), 405),
+        "peek": (topics.peek(engine, PLAIN, "s", 1), 405),
+        "skip": (topics.skip(engine, PLAIN, "s", 1), 405),
+        "clear": (admin.clear_backlog(PLAIN, "s"), 405),
+        "reset": (admin.reset_cursor(PLAIN, "s", timestamp_ms=1), 405),
+        "reset to": (topics.reset_to_position(engine, PLAIN, "s", position), 405),
+        "expire": (admin.expire_messages(PLAIN, "s", 1), 405),
+        "subscribe": (
+            topics.create_subscription(engine, PLAIN, "new", None, {}, replicated=False),
+            400,
+        ),
+    }
+    for what, (call, status) in calls.items():
+        found, reason = await refusal(call)
+        assert (what, found) == (what, status)
+        assert "persistent topic" in reason
