@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from engine.base.ids import Position
-from engine.client.broker_link import BrokerLink
+from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.lookup import Links
 from engine.client.raw_consumer import EXCLUSIVE, FROM_EARLIEST, KEY_SHARED, SHARED, RawConsumer
 from engine.client.raw_producer import RawProducer
@@ -121,11 +121,11 @@ class Fan:
 
     def __init__(self, contender: Contender, what: str) -> None:
         self._url = contender.url
-        self._links: list[Links] = []
+        self._links: list[Links[BrokerLink]] = []
         self.topic = new_topic(what)
 
     async def link(self) -> BrokerLink:
-        self._links.append(Links(LoopNetwork()))
+        self._links.append(Links(LoopNetwork(), LinkSettings("bench"), BrokerLink))
         return await self._links[-1].owner(self.topic, self._url)
 
     async def close(self) -> None:
