@@ -109,7 +109,7 @@ EDITS = (
         "stop > consumed",
         "stop > consumed + 1",
         (
-            "unit/managed/test_lifecycle.py::test_only_wholly_consumed_ledgers_go_and_never_the_last",
+            "unit/managed/writing/test_lifecycle.py::test_only_wholly_consumed_ledgers_go_and_never_the_last",
         ),
         "I37",
     ),
