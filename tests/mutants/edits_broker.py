@@ -458,6 +458,40 @@ EDITS = (
         ),
     ),
     Edit(
+        "what-came-behind-connect-is-lost",
+        "engine/net/handshake.py::Handshake._wait",
+        "if behind:",
+        "if False:",
+        (
+            "unit/net/test_handshake.py::test_what_came_behind_connect_is_done_in_order_once_the_judge_is_content",
+        ),
+    ),
+    Edit(
+        "what-came-behind-connect-is-not-put-off",
+        "engine/broker/connection/session.py::Session.received",
+        "if self._handshake.waiting:",
+        "if False:",
+        (
+            "unit/broker/connection/test_session.py::test_what_comes_behind_connect_waits_for_its_answer",
+        ),
+    ),
+    Edit(
+        "any-byte-proves-a-client-alive",
+        "engine/net/keepalive.py::KeepAlive.heard",
+        "self._heard = self._sign = True",
+        "self._answer_probe(True)",
+        (
+            "unit/net/test_keepalive.py::test_only_the_answer_to_the_ping_proves_that_somebody_is_there",
+        ),
+    ),
+    Edit(
+        "receipts-taken-in-any-order",
+        "engine/client/raw_producer.py::RawProducer.receipts",
+        "if not waiting or waiting[0] != receipt.sequence_id:",
+        "if not waiting:",
+        ("unit/client/test_raw_producer.py::test_a_receipt_out_of_order_is_the_broker_s_fault",),
+    ),
+    Edit(
         "half-a-token-will-do",
         "engine/auth/internal.py::token_matches",
         'hmac.compare_digest(expected.encode(), (offered or "").encode("utf-8", "replace"))',

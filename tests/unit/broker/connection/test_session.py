@@ -75,6 +75,24 @@ async def test_a_client_that_would_wait_for_ever_after_a_refusal_is_told_to_come
         session.closed(None)
 
 
+async def test_what_comes_behind_connect_waits_for_its_answer(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bench:
+        session = bench.sessions().accept()
+        sent = bytearray()
+        session.send = sent.extend  # type: ignore[method-assign, assignment]
+        judged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        session._handshake._authenticate = lambda method, data: judged
+        session.data_received(say.connect("test") + say.lookup(NAME.full, 1))
+        await asyncio.sleep(0)
+        assert _commands(sent) == []
+        judged.set_result(None)
+        async with asyncio.timeout(120):
+            while len(told := _commands(sent)) < 2:
+                await asyncio.sleep(0)
+        assert [one.type for one in told] == [CommandType.CONNECTED, CommandType.LOOKUP_RESPONSE]
+        session.closed(None)
+
+
 def test_every_request_of_the_protocol_has_its_family() -> None:
     families = (handshake, keepalive, produce, consume, lookups)
     done = [*(kind for family in families for kind in family.ROUTES), *TRANSACTIONS]
