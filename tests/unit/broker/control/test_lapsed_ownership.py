@@ -20,7 +20,7 @@ TOPIC = "persistent://public/default/t"
 SESSION_S = 2.0
 
 
-async def _until(condition: Callable[[], object], bound_s: float = 30.0) -> None:
+async def _until(condition: Callable[[], object], bound_s: float = 60.0) -> None:
     async with asyncio.timeout(bound_s):
         while not condition():
             await asyncio.sleep(0.001)
