@@ -401,7 +401,7 @@ def test_unsubscribing_is_silent_and_removes_the_subscription(
         assert silent(consumer)
 
 
-@pytest.mark.parametrize("kind", ["Shared", "Exclusive"])
+@pytest.mark.parametrize("kind", ["Shared", "Exclusive", "Key_Shared"])
 def test_what_a_closed_socket_held_goes_to_the_next(
     instance: Instance, topic: str, kind: str
 ) -> None:
@@ -412,6 +412,7 @@ def test_what_a_closed_socket_held_goes_to_the_next(
     until(lambda: not stats(instance, topic)["subscriptions"]["s"]["consumers"])
     with opened(instance, path) as first:
         assert payloads(first, 3) == [b"0", b"1", b"2"]
+        assert stats(instance, topic)["subscriptions"]["s"]["type"] == kind
         first.send(json.dumps({"messageId": ids[1]}))
         until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 2)
     until(lambda: not stats(instance, topic)["subscriptions"]["s"]["consumers"])

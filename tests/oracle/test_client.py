@@ -15,6 +15,7 @@ from typing import Any
 import pulsar
 import pytest
 
+from tests.oracle import key_shared
 from tests.oracle.conftest import Side
 
 Scenario = Callable[["Bench"], Any]
@@ -474,7 +475,7 @@ def clients(sides: tuple[Side, Side]) -> Iterator[list[pulsar.Client]]:
         client.close()
 
 
-@pytest.mark.parametrize("run", SCENARIOS, ids=lambda run: run.__name__)
+@pytest.mark.parametrize("run", [*SCENARIOS, *key_shared.SCENARIOS], ids=lambda run: run.__name__)
 def test_the_client_sees_the_same_on_both_sides(
     sides: tuple[Side, Side], clients: list[pulsar.Client], run: Scenario
 ) -> None:

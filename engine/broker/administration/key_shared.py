@@ -28,14 +28,13 @@ def of_subscription(policy: KeyPolicy | None) -> JsonObject:
     }
 
 
-def of_consumer(found: KeyStats | None) -> JsonObject:
-    if found is None:
+def of_consumer(policy: KeyPolicy | None, found: KeyStats | None) -> JsonObject:
+    if policy is None or found is None:
         return {}
-    return {
-        **draining([found]),
-        "drainingHashes": [
+    out = {**draining([found]), "keyHashRangeArrays": [list(each) for each in found.ranges]}
+    if not policy.sticky and not policy.out_of_order:  # else nothing drains
+        out["drainingHashes"] = [
             {"hash": slot, "unackMsgs": one.entries, "blockedAttempts": one.refused}
             for slot, one in sorted(found.draining.items())
-        ],
-        "keyHashRangeArrays": [list(each) for each in found.ranges],
-    }
+        ]
+    return out

@@ -311,7 +311,7 @@ def _consumer(consumer: Consumer, keys: KeyStats | None) -> JsonObject:
         "avgMessagesPerEntry": round(sent / entries) if entries else 1000,
         "blockedConsumerOnUnackedMsgs": consumer.blocked,
         **key_shared.draining(()),
-        **key_shared.of_consumer(keys),
+        **key_shared.of_consumer(consumer.keys, keys),
         "address": _address(consumer.outlet.address),
         "connectedSince": iso(consumer.connected_ms),
         "clientVersion": consumer.outlet.client_version,

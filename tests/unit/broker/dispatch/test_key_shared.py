@@ -238,12 +238,12 @@ async def test_stats_name_ranges_and_what_drains() -> None:
     old, _ = await world.join()
     world.publish()
     found = world.subscription.key_stats
-    assert key_shared.of_consumer(found[old])["keyHashRangeArrays"] == [[1, 65535]]
+    assert key_shared.of_consumer(ORDERED, found[old])["keyHashRangeArrays"] == [[1, 65535]]
     new, _ = await world.join()
     world.publish()
     found = world.subscription.key_stats
     assert {key_shared.of_subscription(ORDERED)["keySharedMode"]} == {"AUTO_SPLIT"}
-    draining = key_shared.of_consumer(found[old])
+    draining = key_shared.of_consumer(ORDERED, found[old])
     assert draining["drainingHashesCount"] == len(draining["drainingHashes"]) > 0
     assert draining["drainingHashesUnackedMessages"] == draining["drainingHashesCount"]
     assert all(one["blockedAttempts"] == 1 for one in draining["drainingHashes"])
@@ -251,7 +251,9 @@ async def test_stats_name_ranges_and_what_drains() -> None:
     left = key_shared.draining(world.subscription.key_stats.values())
     assert left["drainingHashesClearedTotal"] == draining["drainingHashesCount"]
     assert left["drainingHashesCount"] == 0
-    assert key_shared.of_consumer(world.subscription.key_stats[new])["drainingHashes"] == []
+    assert (
+        key_shared.of_consumer(ORDERED, world.subscription.key_stats[new])["drainingHashes"] == []
+    )
 
 
 @simulated
