@@ -16,6 +16,7 @@ THROUGH = {
     "engine/admin/messages.py": "integration/test_broker_control.py",
     "engine/broker/administration/operations.py": "unit/gateway/test_verbs_under_faults.py",
     "engine/broker/connection/sessions.py": "unit/broker/connection/test_session.py",
+    "engine/broker/dispatch/dropping.py": "unit/broker/topics/test_ephemeral.py",
     "engine/broker/topics/registry.py": "unit/broker/topics/test_storage_failures.py",
     "engine/ledger/cluster/channel.py": "unit/ledger/test_faulty_bookies.py",
     "engine/ledger/cluster/choice.py": "unit/ledger/test_placement.py",
