@@ -15,7 +15,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.oracle import key_shared
+from tests.oracle.client import key_shared
 from tests.oracle.conftest import Side
 
 Scenario = Callable[["Bench"], Any]
