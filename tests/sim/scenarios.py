@@ -9,6 +9,7 @@ from tests.sim.kit.nemesis import draw_faults
 from tests.sim.kit.scenario import Draw, Scenario
 from tests.sim.ledgers.workload import Ledgers
 from tests.sim.managed.workload import ManagedLedgers
+from tests.sim.passing.workload import Passing
 from tests.sim.topics.faults import TOPIC_FAULTS
 from tests.sim.topics.workload import Topics
 
@@ -34,6 +35,16 @@ def keys(rng: random.Random) -> Scenario:
     )
     return replace(
         made, workloads=(replace(crowds, crowds=sharing, keys=rng.choice((1, 3, 10, 50))),)
+    )
+
+
+def passing(rng: random.Random) -> Scenario:
+    """Brokers, bookies and clients of a topic that keeps nothing."""
+    return Scenario(
+        shape=Shape.draw(rng),
+        workloads=(Passing.draw(rng),),
+        faults=draw_faults(rng, FAULTS),
+        duration_s=rng.choice((5.0, 10.0)),
     )
 
 
@@ -92,6 +103,7 @@ SCENARIOS: dict[str, Draw] = {
     "managed": managed,
     "light": light,
     "keys": keys,
+    "passing": passing,
 }
-TURNS = ("topics", "ledger", "keys", "topics", "managed")
+TURNS = ("topics", "ledger", "keys", "topics", "managed", "passing")
 """What the seeds of a campaign play in turn, unless one is named."""

@@ -23,6 +23,7 @@ _MISTAKES = {
     ),
     "managed": (managed.lost_race_for_the_list_taken_for_won,),
     "keys": (dispatch.moved_keys_wait_for_nobody,),
+    "passing": (dispatch.dropped_entries_come_later,),
     "topics": (
         *(managed.session_never_lapses, managed.list_not_recovered),
         *(managed.ack_confirmed_before_persisted, managed.mark_delete_before_acks),
