@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from engine.base.ids import Position
-from engine.base.slices import Pick, View
+from engine.base.slices import View
 from engine.broker.context import Context
 from engine.broker.dispatch.choose.chooser import Chooser
 from engine.broker.dispatch.choose.sticky import KeyStats
@@ -198,7 +198,13 @@ class SharingDispatcher:
         """Have what waits and can be sent now read again; whether there was any."""
         if not self._waiting:
             return False
-        found = self._waiting.take(min(permits, self._batch_max), self._chooser.lanes())
+        lanes, left = self._chooser.lanes(), min(permits, self._batch_max)
+        found: list[Position] = []
+        for i, lane in enumerate(lanes):  # all get a share: their entries lie beside each other
+            share = left // (len(lanes) - i) or 1
+            took = self._waiting.take(share, lane)
+            left -= len(took)
+            found += took
         return bool(found) and self._source.replay(found)
 
     def _look_back(self) -> bool:
@@ -236,18 +242,18 @@ class SharingDispatcher:
 
         What is before them is set aside until its time; what is behind them is given back.
         """
-        run, start = view.run, view.start
-        stop = min(view.stop, start + self._turn_max)
-        while start < stop and self._waits(view, start, special, now_ms):
+        indexes = view.indexes[: self._turn_max]
+        start, stop = 0, len(indexes)
+        while start < stop and self._waits(view, indexes[start], special, now_ms):
             start += 1
         after = min(start + 1, stop)
-        first = special.get(start)
+        first = special.get(indexes[start]) if start < stop else None
         if first is None or first.chunk is None:
-            while after < stop and _may_join(special.get(after), now_ms):
+            while after < stop and _may_join(special.get(indexes[after]), now_ms):
                 after += 1
-        if after < view.stop:
-            self._source.give_back(View(run, after, view.stop))
-        return View(run, start, after) if start < after else None
+        if after < view.count:
+            self._source.give_back(view.part(after, view.count))
+        return view.part(start, after) if start < after else None
 
     def _waits(self, view: View, i: int, special: dict[int, EntryFacts], now_ms: int) -> bool:
         facts = special.get(i)
@@ -322,7 +328,7 @@ class SharingDispatcher:
 
     def _send_parked(self, owner: Consumer, view: View, now_ms: int) -> View | None:
         """What of ``view`` is due still and in order; returns what ``owner`` could not take."""
-        left = self._left(view)
+        left = self._source.unacknowledged(view)
         if left is None:
             return None
         view = left
@@ -433,7 +439,9 @@ class SharingDispatcher:
     def _acknowledged_waiting(self) -> None:
         """Something that was not out was acknowledged."""
         for owner, views in list(self._parked.items()):
-            left = deque(one for view in views if (one := self._left(view)) is not None)
+            left = deque(
+                one for view in views if (one := self._source.unacknowledged(view)) is not None
+            )
             self._parked_entries += sum(v.count for v in left) - sum(v.count for v in views)
             if left:
                 self._parked[owner] = left
@@ -441,12 +449,6 @@ class SharingDispatcher:
                 del self._parked[owner]
         self._set_alarm(self._clock.wall_ms())
         self._source.acknowledged_ahead()
-
-    def _left(self, view: View) -> View | None:
-        """What of ``view`` is not acknowledged."""
-        run, cursor = view.run, self._source.cursor
-        due = [i for i in view.indexes if not cursor.is_acknowledged(run.position(i))]
-        return Pick(run, due) if due else None
 
     def acknowledged_partly(self, position: Position, left: int) -> None:
         for holder in self.consumers:

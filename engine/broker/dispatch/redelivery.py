@@ -14,7 +14,9 @@ from engine.broker.dispatch.choose.keys import NO_SLOT
 from engine.broker.dispatch.facts import facts_of
 
 Lane = Hashable
-"""Where slots wait together: a consumer, or a reason."""
+"""Whose turn it is: a consumer, or None for anybody."""
+NOWHERE = "nowhere"
+"""Lane of what nobody may have now."""
 
 
 class Tally:
@@ -134,19 +136,20 @@ def _everywhere(_: int) -> Lane:
 
 
 class ReplayQueue:
-    """Positions to send (again), by the slot of their key: of one slot the smallest first, each at most once.
+    """Positions to send (again), smallest first, each at most once.
 
-    ``lane_of`` says in whose lane a slot waits; what is asked for is taken from some lanes only.
+    They wait in lanes, by the slot of their key: ``lane_of`` says in which; NOWHERE, nobody is asked for them.
     """
 
-    __slots__ = ("_lane_of", "_lanes", "_members", "_slots")
+    __slots__ = ("_lane_of", "_lanes", "_members", "slots")
 
     def __init__(self, lane_of: Callable[[int], Lane] = _everywhere) -> None:
         self._lane_of = lane_of
-        self._members: set[Position] = set()
-        self._slots: dict[int, list[Position]] = {}
-        """Heaps; those in them that are no members went meanwhile."""
-        self._lanes: dict[Lane, dict[int, None]] = {}
+        self._members: dict[Position, int] = {}
+        self.slots: dict[int, list[Position]] = {}
+        """By slot what waits, or waited."""
+        self._lanes: dict[Lane, list[Position]] = {}
+        """Heaps, both; those in them that are no members went meanwhile."""
 
     def __len__(self) -> int:
         return len(self._members)
@@ -156,19 +159,14 @@ class ReplayQueue:
 
     def add(self, positions: Iterable[Position], slot: int = NO_SLOT) -> None:
         fresh = [p for p in positions if p not in self._members]
-        if not fresh:
-            return
-        self._members.update(fresh)
-        heap = self._slots.get(slot)
-        if heap is None:
-            heap = self._slots[slot] = []
-            self._lanes.setdefault(self._lane_of(slot), {})[slot] = None
-        if len(fresh) > len(heap):
-            heap += fresh
-            heapify(heap)
-        else:
-            for position in fresh:
-                heappush(heap, position)
+        self._members.update(dict.fromkeys(fresh, slot))
+        if slot != NO_SLOT:
+            _push(self.slots.setdefault(slot, []), fresh)
+        self._enter(self._lane_of(slot), fresh)
+
+    def _enter(self, lane: Lane, positions: Sequence[Position]) -> None:
+        if lane is not NOWHERE:
+            _push(self._lanes.setdefault(lane, []), positions)
 
     def add_keyed(self, positions: Mapping[Position, int]) -> None:
         """Positions with their slots."""
@@ -180,52 +178,60 @@ class ReplayQueue:
 
     def discard(self, position: Position) -> None:
         """It was acknowledged meanwhile."""
-        self._members.discard(position)
+        self._members.pop(position, None)
 
     def discard_up_to(self, position: Position) -> None:
         """All up to and including ``position`` are acknowledged."""
-        self._members = {one for one in self._members if one > position}
+        self._members = {one: slot for one, slot in self._members.items() if one > position}
 
     def first(self, slot: int) -> Position | None:
         """The first that waits with this slot."""
-        heap = self._slots.get(slot)
+        heap = self.slots.get(slot)
+        if heap is None:
+            return None
         while heap and heap[0] not in self._members:
             heappop(heap)
-        return heap[0] if heap else None
+        if not heap:
+            del self.slots[slot]
+            return None
+        return heap[0]
 
-    def take(self, count: int, lanes: Iterable[Lane] = (None,)) -> list[Position]:
-        """Remove and return up to ``count`` positions of ``lanes``; all of a slot before the next."""
+    def take(self, count: int, lane: Lane = None) -> list[Position]:
+        """Remove and return the first ``count`` positions of a lane."""
         out: list[Position] = []
-        for lane in lanes:
-            slots = self._lanes.get(lane, {})
-            while slots and len(out) < count:
-                slot = next(iter(slots))
-                heap = self._slots[slot]
-                while heap and len(out) < count:
-                    position = heappop(heap)
-                    if position in self._members:
-                        self._members.remove(position)
-                        out.append(position)
-                if not heap:
-                    del self._slots[slot], slots[slot]
+        heap = self._lanes.get(lane, [])
+        while heap and len(out) < count:
+            position = heappop(heap)
+            if self._members.pop(position, None) is not None:
+                out.append(position)
         return out
 
     def relane(self) -> None:
         """Slots changed lanes."""
-        self._slots = {s: heap for s, heap in self._slots.items() if self.first(s) is not None}
+        members, self._members = self._members, {}
+        self.slots.clear()
         self._lanes.clear()
-        for slot in self._slots:
-            self._lanes.setdefault(self._lane_of(slot), {})[slot] = None
+        self.add_keyed(members)
 
-    def freed(self, slot: int, lane: Lane) -> None:
-        """One slot left ``lane``."""
-        if self._lanes.get(lane, {}).pop(slot, 0) is None:
-            self._lanes.setdefault(self._lane_of(slot), {})[slot] = None
+    def freed(self, slot: int) -> None:
+        """A slot has a lane now."""
+        self._enter(
+            self._lane_of(slot), [p for p in self.slots.get(slot, ()) if p in self._members]
+        )
 
     def clear(self) -> None:
         self._members.clear()
-        self._slots.clear()
+        self.slots.clear()
         self._lanes.clear()
+
+
+def _push(heap: list[Position], positions: Sequence[Position]) -> None:
+    if len(positions) > len(heap):
+        heap += positions
+        heapify(heap)
+    else:
+        for position in positions:
+            heappush(heap, position)
 
 
 class RedeliveryCounts:

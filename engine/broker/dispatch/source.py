@@ -9,11 +9,12 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
+from itertools import groupby
 
 from engine.base.backoff import Backoff
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
-from engine.base.slices import View
+from engine.base.slices import Pick, View
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
 from engine.broker.dispatch.ports import DispatchCursor
@@ -75,7 +76,7 @@ class EntrySource:
                 view = self._again.popleft() if self._again else self._held.popleft()
                 if not self._acked_ahead:
                     return view
-                left = self._unacknowledged(view)
+                left = self.unacknowledged(view)
                 if left is not None:
                     return left
             if not self.idle or not new:
@@ -122,6 +123,14 @@ class EntrySource:
                 return before
         return None
 
+    def unacknowledged(self, view: View) -> View | None:
+        """The entries in ``view`` that are still due."""
+        run, cursor = view.run, self.cursor
+        due = [i for i in view.indexes if not cursor.is_acknowledged(run.position(i))]
+        if len(due) == view.count:
+            return view
+        return Pick(run, due) if due else None
+
     def acknowledged_ahead(self) -> None:
         """Something may have been acknowledged before it was delivered: look before delivering what is held."""
         if self.holds or self._reading is not None:
@@ -167,7 +176,7 @@ class EntrySource:
             self._rewind_due = False
             self.cursor.rewind()
         elif front:
-            self._again.extendleft(reversed(views))
+            self._again.extendleft(reversed(_together(views)))
         else:
             self._held.extend(views)
         self._ready()
@@ -189,17 +198,11 @@ class EntrySource:
             await asyncio.sleep(self._backoff.next_s(self._entropy.random()))
         return []
 
-    def _unacknowledged(self, view: View) -> View | None:
-        """The first run of entries in ``view`` that are still due; what follows a gap is held again."""
-        run, cursor = view.run, self.cursor
-        start = view.start
-        while start < view.stop and cursor.is_acknowledged(run.position(start)):
-            start += 1
-        if start == view.stop:
-            return None
-        stop = start + 1
-        while stop < view.stop and not cursor.is_acknowledged(run.position(stop)):
-            stop += 1
-        if stop < view.stop:
-            self._again.appendleft(View(run, stop, view.stop))
-        return View(run, start, stop)
+
+def _together(views: list[View]) -> list[View]:
+    """What follows each other in one slice as one: it is sent in one go."""
+    out: list[View] = []
+    for run, those in groupby(views, lambda view: view.run):
+        first, *more = those
+        out.append(Pick(run, [i for v in (first, *more) for i in v.indexes]) if more else first)
+    return out

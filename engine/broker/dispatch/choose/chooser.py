@@ -1,6 +1,6 @@
 """What the dispatch core asks of a strategy."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from engine.base.slices import View
@@ -43,7 +43,7 @@ class Chooser(Protocol):
         """Whose turn it is; None when nobody can receive."""
         ...
 
-    def lanes(self) -> Iterable[Lane]:
+    def lanes(self) -> Sequence[Lane]:
         """Of ``waiting``, from which something can be sent now."""
         ...
 

@@ -1,6 +1,6 @@
 """Key_Shared: every key to one consumer, in order also when the key moves (D10)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from engine.base.ids import Position
@@ -8,11 +8,8 @@ from engine.base.slices import Pick, View
 from engine.broker.dispatch.choose.keys import NO_SLOT, KeyMap, KeyPolicy, KeyRanges, KeyRing
 from engine.broker.dispatch.consumer import Consumer, pending_of
 from engine.broker.dispatch.facts import facts_of
-from engine.broker.dispatch.redelivery import Lane, ReplayQueue
+from engine.broker.dispatch.redelivery import NOWHERE, Lane, ReplayQueue
 from engine.broker.settings import DataPathSettings
-
-HELD = "held"
-"""Lane of keys that nobody has, or that another than their owner still holds messages of."""
 
 
 @dataclass(slots=True)
@@ -97,7 +94,7 @@ class Sticky:
     def next(self) -> Consumer | None:
         return next((each for each in self._members if each.can_receive), None)
 
-    def lanes(self) -> Iterable[Lane]:
+    def lanes(self) -> Sequence[Lane]:
         return [None, *(each for each in self._members if each.can_receive)]
 
     def _lane(self, slot: int) -> Lane:
@@ -105,18 +102,21 @@ class Sticky:
             return None
         owner = self._map.owner(slot)
         known = self._draining.get(slot)
-        return owner if owner is not None and (known is None or known.holder is owner) else HELD
+        if owner is None or (known is not None and known.holder is not owner):
+            return NOWHERE  # nobody has it, or another still holds messages of it
+        return owner
 
     def share(self, view: View, turn: Consumer) -> Iterable[tuple[Consumer | None, View]]:
         run = view.run
         slots, owner_of = facts_of(run).slots(run), self._map.owner
-        blocked = self._ordered and (self._draining or self.waiting)
+        blocked = (self._draining, self.waiting.slots) if self._ordered else ()
         shares: dict[Consumer | None, list[int]] = {}
         for i in view.indexes:
             slot = slots[i]
             owner = owner_of(slot)
-            if blocked and owner is not None and self._must_wait(slot, run.position(i), owner):
-                owner = None
+            for kept in blocked:
+                if slot in kept and owner and self._must_wait(slot, run.position(i), owner):
+                    owner = None
             shares.setdefault(owner, []).append(i)
         return [(owner, Pick(run, indexes)) for owner, indexes in shares.items()]
 
@@ -148,7 +148,7 @@ class Sticky:
             return
         del self._draining[slot]
         self._cleared[consumer] = self._cleared.get(consumer, 0) + 1
-        self.waiting.freed(slot, HELD)
+        self.waiting.freed(slot)
 
     def stats(self) -> dict[Consumer, KeyStats]:
         found = {each: KeyStats(cleared=self._cleared.get(each, 0)) for each in self._members}

@@ -1,6 +1,6 @@
 """Shared: each in turn among those of the best priority that can receive."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from engine.base.slices import View
 from engine.broker.dispatch.choose.sticky import KeyStats
@@ -49,7 +49,7 @@ class Turns:
         self._last = best
         return members[best]
 
-    def lanes(self) -> Iterable[Lane]:
+    def lanes(self) -> Sequence[Lane]:
         return (None,)
 
     def share(self, view: View, turn: Consumer) -> Iterable[tuple[Consumer | None, View]]:
