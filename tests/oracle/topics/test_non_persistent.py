@@ -18,7 +18,7 @@ OURS_ONLY = {"markDeletePosition", "readPosition", "pausedFor", "blockedBy"}
 """Members of a subscription's statistics for our console."""
 CALLS = [
     ("PUT", "", None),
-    ("PUT", "/subscription/x", {}),
+    ("PUT", "/subscription/x", None),
     ("POST", "/subscription/s/expireMessages/3", None),
     ("GET", "/lastMessageId", None),
     ("GET", "/messageid/123", None),
