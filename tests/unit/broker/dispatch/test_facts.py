@@ -1,0 +1,41 @@
+"""Which entries are not plain, whatever their neighbours' bytes look like."""
+
+import pytest
+
+from engine.base.slices import Slice
+from engine.broker.dispatch.facts import Chunk, EntryFacts, facts_of
+from tests.support.raw_client import entry_of
+
+LATER = entry_of(b"v", deliver_at_time=7)
+CHUNK = entry_of(b"v", uuid="m", num_chunks_from_msg=3, chunk_id=1)
+
+
+def run_of(*entries: bytes) -> Slice:
+    spans: list[int] = []
+    for entry in entries:
+        at = spans[-1] if spans else 0
+        spans += at, at + len(entry)
+    return Slice(b"".join(entries), spans, spans[-1])
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"v", b"\x98" * 1000, b"\xd2" * 1000, b"\x98\x01\xd2\x01", b"x" * 10_000],
+    ids=["empty", "plain", "half-a-tag", "half-another", "tags", "large"],
+)
+def test_delivery_times_and_chunks_are_found_among_others(payload: bytes) -> None:
+    plain = entry_of(payload)
+    assert facts_of(run_of(plain, plain)).special == {}
+    assert facts_of(run_of(plain, LATER, plain, CHUNK)).special == {
+        1: EntryFacts(7, None),
+        3: EntryFacts(0, Chunk("m", 1, 3)),
+    }
+
+
+def test_facts_are_worked_out_once() -> None:
+    run = run_of(LATER)
+    assert facts_of(run) is facts_of(run)
+
+
+def test_what_cannot_be_read_is_plain() -> None:
+    assert facts_of(run_of(b"\x98\x01", b"\x0e\x01\x98\x01\xd2\x01")).special == {}
