@@ -4,7 +4,7 @@ import pytest
 
 from tests.sim import bugs
 from tests.sim.plants import catalogue as plants
-from tests.sim.run import Play, workload_of
+from tests.sim.run import Play
 from tests.sim.scenarios import SCENARIOS
 
 
@@ -42,7 +42,7 @@ def test_the_rule_that_was_broken_is_named_before_what_else_was_seen() -> None:
 
 
 def test_a_command_repeats_the_run_of_its_play() -> None:
-    play = Play(workload_of(8), 8, "ack-before-fsync")
+    play = Play("topics", 8, "ack-before-fsync")
     assert play.command == (
         "python -m tests.sim.run --workload topics --seed 8 --plant ack-before-fsync --verbose"
     )
