@@ -19,7 +19,6 @@ OPEN = ("java.base/java.io", "java.base/java.nio", "java.base/jdk.internal.misc"
 READ, NOT_ENOUGH_BOOKIES, NO_SUCH_LEDGER, LEDGER_CLOSED, NO_SUCH_ENTRY = -1, -6, -7, -11, -13
 LEDGER_EXISTS, DUPLICATE_ENTRY, NO_SUCH_LEDGER_METADATA, ILLEGAL_OP = -20, -22, -25, -100
 FENCED, UNAUTHORIZED = -101, -102
-LEDGER_CLOSED = -11
 
 
 class JavaError(Exception):
