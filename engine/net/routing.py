@@ -61,7 +61,7 @@ class Router:
     def __init__(self, connection: Connection, tasks: TaskScope, waiting_max: int) -> None:
         self._connection = connection
         self._tasks = tasks
-        self._handlers: dict[int, Callable[[Any], None]] = {}
+        self._routes: dict[int, tuple[object, Route]] = {}
         self._waiting = Budget(
             1,
             waiting_max,
@@ -72,24 +72,18 @@ class Router:
     def add(self, family: object, routes: Routes) -> None:
         """``family`` does the commands of ``routes``."""
         for kind, route in routes.items():
-            self._handlers[kind] = self._bound(family, route)
-
-    def _bound(self, family: object, route: Route) -> Callable[[Any], None]:
-        handler = route.handler
-
-        def handle(body: Any) -> None:
-            answer = handler(family, body)
-            if isinstance(answer, bytes):
-                self._connection.send(answer)
-            elif answer is not None:
-                self.answer_later(answer, body.request_id)
-
-        return handle
+            self._routes[kind] = (family, route)
 
     def take(self, command: Any) -> None:
         """Do one command. Raises ProtocolViolation."""
         kind = command.type
-        self._handlers[kind](getattr(command, commands.FIELD_OF_TYPE[kind]))
+        family, route = self._routes[kind]
+        body = getattr(command, commands.FIELD_OF_TYPE[kind])
+        answer = route.handler(family, body)
+        if isinstance(answer, bytes):
+            self._connection.send(answer)
+        elif answer is not None:
+            self.answer_later(answer, body.request_id)
 
     def answer_later(self, answer: Awaitable[bytes], request_id: int, again: bytes = b"") -> None:
         """Answer the request when ``answer`` is there. ``again`` follows a refusal that may pass."""
