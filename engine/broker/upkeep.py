@@ -66,12 +66,12 @@ class Upkeep:
             before = now
 
     async def _count_rates(self, elapsed_s: float) -> None:
-        for topic in self._registry.topics():
+        for topic in self._registry:
             topic.tick(elapsed_s)
 
     async def _unload_idle(self, elapsed_s: float) -> None:
         """Non-persistent topics that nobody used, now and the time before: nothing else ever ends them."""
-        idle = {t for t in self._registry.topics() if not t.name.persistent and not t.in_use}
+        idle = {t for t in self._registry if not t.name.persistent and not t.in_use}
         for topic in idle & self._idle:
             await self._registry.unload(topic.name)
         self._idle = idle

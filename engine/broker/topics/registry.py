@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName, TopicName
@@ -78,6 +78,10 @@ class TopicRegistry:
             for name in sorted(self._loaded)
             if namespace is None or self._loaded[name].name.namespace == namespace
         ]
+
+    def __iter__(self) -> Iterator[Topic]:
+        """Topics served at this moment, in no order."""
+        return iter(list(self._loaded.values()))
 
     def producer_name(self) -> str:
         """A name no other producer of the cluster has: cluster, this broker process, a counter."""
