@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from engine.broker.administration.reports import (
     backlog_without_delayed,
     bytes_behind,
-    drop_rate,
     last_consumed_ms,
     rate_out,
     total_out,
@@ -170,7 +169,7 @@ def _subscriptions(page: _Page, registry: TopicRegistry, cluster: str) -> None:
         "pulsar_subscription_msg_ack_rate",
         lambda s: sum((c.acked.per_second for c in s.consumers), 0.0),
     )
-    gauge("pulsar_subscription_msg_drop_rate", drop_rate)
+    gauge("pulsar_subscription_msg_drop_rate", lambda s: s.dropped.per_second)
     gauge("pulsar_subscription_last_consumed_flow_timestamp", lambda s: s.flow_ms)
     gauge("pulsar_subscription_last_consumed_timestamp", last_consumed_ms)
     gauge("pulsar_subscription_last_acked_timestamp", lambda s: s.acked_ms)

@@ -13,7 +13,6 @@ from engine.base.ids import EARLIEST, Position
 from engine.broker.administration import key_shared
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer
-from engine.broker.topics.ephemeral import EphemeralSubscription
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
@@ -118,7 +117,10 @@ def _non_persistent(topic: Topic, out: JsonObject) -> JsonObject:
     for publisher in out["publishers"]:
         publisher["msgDropRate"] = 0.0
     for name, subscription in topic.subscriptions.items():
-        out["subscriptions"][name] |= {"msgDropRate": drop_rate(subscription), "backlogSize": 0}
+        out["subscriptions"][name] |= {
+            "msgDropRate": subscription.dropped.per_second,
+            "backlogSize": 0,
+        }
     del out["deduplicationStatus"]
     return out | {
         "backlogQuotaLimitSize": 0,
@@ -169,13 +171,6 @@ def total_out(subscription: Subscription) -> tuple[int, int]:
         subscription.out.messages.total + sum(each.out.messages.total for each in consumers),
         subscription.out.bytes.total + sum(each.out.bytes.total for each in consumers),
     )
-
-
-def drop_rate(subscription: Subscription) -> float:
-    """Messages per second that no consumer could take; 0 where they are kept for later."""
-    if isinstance(subscription, EphemeralSubscription):
-        return subscription.dropped.per_second
-    return 0.0
 
 
 def backlog_without_delayed(subscription: Subscription) -> int:

@@ -9,17 +9,13 @@ from dataclasses import replace
 
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.slices import Slice, View
-from engine.broker.context import Context
-from engine.broker.control.counters import Rate
-from engine.broker.dispatch.choose.chooser import Chooser
-from engine.broker.dispatch.choose.sticky import Sticky
-from engine.broker.dispatch.choose.turns import Turns
+from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import UNLIMITED, Consumer
 from engine.broker.dispatch.dispatcher import Dispatcher
 from engine.broker.dispatch.dropping import DroppingDispatcher
 from engine.broker.errors import NotAllowed
 from engine.broker.topics.ports import SubscriptionCursor
-from engine.broker.topics.subscription import Subscription, SubscriptionHost
+from engine.broker.topics.subscription import Subscription
 from engine.managed.errors import CursorNotFoundError, ManagedLedgerClosedError
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
@@ -100,28 +96,15 @@ class EphemeralCursor:
 class EphemeralSubscription(Subscription):
     """A subscription to a non-persistent topic: it goes with its last consumer."""
 
-    def __init__(
-        self, host: SubscriptionHost, cursor: SubscriptionCursor, context: Context
-    ) -> None:
-        self.dropped = Rate()
-        """Messages that nobody could take when they came."""
-        super().__init__(host, cursor, context)
-
     def wake(self) -> None:
         super().wake()
         while (view := self._source.next(UNLIMITED)) is not None:
             self.dropped.total += view.messages
 
-    def _make_dispatcher(self, consumer: Consumer) -> Dispatcher:
-        if consumer.kind.ordered:
-            return super()._make_dispatcher(consumer)
-        keys, context = consumer.keys, self._context
-        chooser: Chooser = Turns()
-        if (
-            keys is not None
-        ):  # where nothing is out there is no order to keep when a key changes hands
-            chooser = Sticky(replace(keys, out_of_order=True), context.settings)
-        return DroppingDispatcher(self._source, context, chooser, self.dropped)
+    def _make_sharing(self, keys: KeyPolicy | None) -> Dispatcher:
+        if keys is not None:  # nothing is out: there is no order to keep when a key changes hands
+            keys = replace(keys, out_of_order=True)
+        return DroppingDispatcher(self._source, self._context, self._chooser(keys), self.dropped)
 
     def acknowledge(self, consumer: Consumer, positions: list[Position]) -> None:
         pass
@@ -135,10 +118,6 @@ class EphemeralSubscription(Subscription):
         self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()
     ) -> None:
         pass
-
-    def tick(self, elapsed_s: float) -> None:
-        super().tick(elapsed_s)
-        self.dropped.tick(elapsed_s)
 
 
 class EphemeralLog:

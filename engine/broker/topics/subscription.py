@@ -9,7 +9,7 @@ from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
-from engine.broker.control.counters import Traffic
+from engine.broker.control.counters import Rate, Traffic
 from engine.broker.dispatch.choose.chooser import Chooser
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.choose.sticky import KeyStats, Sticky
@@ -62,6 +62,8 @@ class Subscription:
         self._context = context
         self._scope = TaskScope(f"subscription {host.name} {self.name}")
         self._counts = RedeliveryCounts()
+        self.dropped = Rate()
+        """Messages that nobody could take when they came, where none are kept for later."""
         self._source = EntrySource(cursor, self._scope, context, self.wake)
         self._dispatcher: Dispatcher | None = None
         self.kind: SubscriptionType | None = None
@@ -183,9 +185,13 @@ class Subscription:
             return SingleDispatcher(
                 kind, self._source, context, topic=name.full, partition=name.partition
             )
-        keys = consumer.keys
-        chooser: Chooser = Turns() if keys is None else Sticky(keys, context.settings)
-        return SharingDispatcher(self._source, context, self._counts, chooser)
+        return self._make_sharing(consumer.keys)
+
+    def _make_sharing(self, keys: KeyPolicy | None) -> Dispatcher:
+        return SharingDispatcher(self._source, self._context, self._counts, self._chooser(keys))
+
+    def _chooser(self, keys: KeyPolicy | None) -> Chooser:
+        return Turns() if keys is None else Sticky(keys, self._context.settings)
 
     def detach(self, consumer: Consumer) -> None:
         """It left: what it held goes to others, or back to the cursor. Safe to call twice."""
@@ -355,5 +361,6 @@ class Subscription:
         self._scope.cancel()
 
     def tick(self, elapsed_s: float) -> None:
+        self.dropped.tick(elapsed_s)
         for consumer in self.consumers:
             consumer.tick(elapsed_s)
