@@ -19,6 +19,7 @@ from engine.broker.topics.publish import Producer, Publish
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
+from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig, ManagedSettings
@@ -32,6 +33,7 @@ from tests.support.ledger_cluster import Cluster
 from tests.support.raw_client import entry_of
 
 NAME = TopicName.parse("persistent://public/default/d")
+PATIENT = LinkSettings(connect_timeout_s=60.0, request_timeout_s=60.0)
 
 
 class Everything:
@@ -270,6 +272,11 @@ async def served(directory: Path) -> AsyncIterator[tuple[Bench, Sessions, str]]:
         await sessions.close()
         server.close()
         await until(lambda: sessions.count == 0)
+
+
+async def link_to(url: str) -> BrokerLink:
+    port = int(url.rpartition(":")[2])
+    return await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, PATIENT)
 
 
 async def until(condition: Callable[[], object], timeout_s: float = 120.0) -> None:

@@ -17,10 +17,9 @@ from engine.wire import commands, frames
 from engine.wire.errors import REFUSALS, ServerError
 from engine.wire.events import Command
 from engine.wire.peer import Peer
-from tests.support.broker_bench import NAME, served, until
+from tests.support.broker_bench import NAME, PATIENT, link_to, served, until
 
 HURRY = LinkSettings(connect_timeout_s=0.1, request_timeout_s=0.1, keep_alive_s=30.0)
-PATIENT = LinkSettings(connect_timeout_s=60.0, request_timeout_s=60.0)
 
 
 class Scripted(Connection):
@@ -65,8 +64,7 @@ def connects(broker: Scripted, command: Any) -> None:
 
 async def test_a_request_is_answered_by_its_broker(tmp_path: Path) -> None:
     async with served(tmp_path) as (_, sessions, url):
-        port = int(url.rpartition(":")[2])
-        link = await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, PATIENT)
+        link = await link_to(url)
         assert link.server_version.startswith("Pulsar Server")
         rid = link.new_id()
         found = await link.request(rid, say.lookup(NAME.full, rid))
@@ -77,8 +75,7 @@ async def test_a_request_is_answered_by_its_broker(tmp_path: Path) -> None:
 
 async def test_an_error_is_raised_as_what_it_is(tmp_path: Path) -> None:
     async with served(tmp_path) as (_, _, url):
-        port = int(url.rpartition(":")[2])
-        link = await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, PATIENT)
+        link = await link_to(url)
         for frame, code in (
             (say.unsubscribe(99, 1), ServerError.MetadataError),  # an ERROR
             (say.lookup("bogus://x", 1), ServerError.InvalidTopicName),

@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from engine.broker.ports import LookupResult
-from engine.client.broker_link import BrokerLink, LinkSettings
+from engine.client.broker_link import BrokerLink
 from engine.client.errors import LostError, RedirectedError, UnreachableError
 from engine.client.lookup import Links
 from engine.client.raw_producer import RawProducer
 from engine.net.network import LoopNetwork
 from engine.wire.errors import REFUSALS, ServerError
-from tests.support.broker_bench import NAME, Bench, Everything, served
-
-PATIENT = LinkSettings(connect_timeout_s=60.0, request_timeout_s=60.0)
+from tests.support.broker_bench import NAME, PATIENT, Bench, Everything, served
 
 
 class Elsewhere(Everything):

@@ -1,29 +1,14 @@
 """Consumers take what they have permits for, and what they acknowledge does not come again."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from engine.base.errors import MagnetarError
-from engine.client.broker_link import BrokerLink, LinkSettings
+from engine.client.broker_link import BrokerLink
 from engine.client.errors import SentAwayError
 from engine.client.raw_consumer import FROM_EARLIEST, SHARED, RawConsumer
-from engine.net.network import LoopNetwork
 from engine.wire.errors import REFUSALS, ServerError
 from engine.wire.events import Delivered
-from tests.support.broker_bench import NAME, Bench, served, until
-
-PATIENT = LinkSettings(connect_timeout_s=60.0, request_timeout_s=60.0)
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[tuple[Bench, BrokerLink]]:
-    async with served(tmp_path) as (bench, _, url):
-        port = int(url.rpartition(":")[2])
-        link = await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, PATIENT)
-        yield bench, link
-        link.close()
+from tests.support.broker_bench import NAME, Bench, until
 
 
 async def test_permits_messages_acknowledgements_and_what_comes_again(

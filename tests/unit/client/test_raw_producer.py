@@ -1,36 +1,23 @@
 """Entries sent in runs are stored in their order, each with one receipt; a producer that is over says why."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
-from engine.client.broker_link import BrokerLink, LinkSettings
+from engine.client.broker_link import BrokerLink
 from engine.client.errors import LostError, SentAwayError
 from engine.client.raw_producer import RawProducer, ReceiptOrderError
-from engine.net.network import LoopNetwork
 from engine.wire.batches import Message, pack_entry
 from engine.wire.errors import REFUSALS, ServerError
 from engine.wire.events import Receipt
-from tests.support.broker_bench import NAME, Bench, served, until
-
-PATIENT = LinkSettings(connect_timeout_s=60.0, request_timeout_s=60.0)
+from tests.support.broker_bench import NAME, Bench, until
 
 
 def entry(value: bytes, messages: int = 1) -> bytes:
     return pack_entry([Message(value)] * messages, producer_name="p", publish_ms=1)
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[tuple[Bench, BrokerLink]]:
-    async with served(tmp_path) as (bench, _, url):
-        port = int(url.rpartition(":")[2])
-        link = await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, PATIENT)
-        yield bench, link
-        link.close()
 
 
 async def test_runs_are_stored_in_order_and_answered_one_by_one(

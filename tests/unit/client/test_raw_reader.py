@@ -5,21 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.errors import LostError
 from engine.client.raw_reader import RawReader, messages_in
-from engine.net.network import LoopNetwork
 from engine.wire.batches import Message, pack_entry
 from engine.wire.events import Delivered
-from tests.support.broker_bench import NAME, served
-
-PATIENT = LinkSettings(connect_timeout_s=60.0, request_timeout_s=60.0)
+from tests.support.broker_bench import NAME, link_to, served
 
 
 async def test_all_that_a_topic_holds_and_then_what_comes(tmp_path: Path) -> None:
     async with served(tmp_path) as (bench, _, url):
-        port = int(url.rpartition(":")[2])
-        link = await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, PATIENT)
+        link = await link_to(url)
         empty = await RawReader.open(link, NAME.full, name="empty")
         assert await empty.rest() == []
         await bench.publish(95)
