@@ -379,12 +379,10 @@ class BundleOwnership:
             self._on_lost(lost)
 
     async def close(self) -> None:
-        """Stop watching; bundles still held go with the session."""
+        """Stop watching, and own nothing from now on: nodes of bundles still held go with the session, unheard here."""
         self._stop_listening()
-        for stop in self._owned.values():
-            stop()
-        for stop in self._watched.values():
-            stop()
+        for bundle in self.owned():
+            self._drop(bundle)
         for _, stop in self._namespaces.values():
             stop()
         await self._tasks.close()

@@ -3,8 +3,7 @@
 import asyncio
 import re
 
-from crc32c import crc32c
-
+from engine.base.crc32c import crc32c
 from engine.base.errors import InvalidNameError
 from engine.base.names import PARTITION_SUFFIX, NamespaceName, TopicName
 from engine.broker.connection.patterns import NAME_MAX, PatternError, compile_pattern

@@ -279,3 +279,16 @@ async def test_a_node_of_an_earlier_life_is_told_from_all_others(server: MemoryS
     assert not await other.ownership.left_behind(bundle)
     assert await again.take()
     assert not await again.ownership.left_behind(bundle)  # it is held now
+
+
+async def test_one_that_was_closed_serves_nothing_though_its_session_is_renewed(
+    server: MemoryServer,
+) -> None:
+    """A broker that drains without the store: nobody tells it that its old session ended."""
+    broker = Broker(server.session(), "one")
+    assert await broker.take()
+    assert broker.ownership.serves(TOPIC)
+    await broker.ownership.close()
+    assert broker.store.session_proven
+    assert not broker.ownership.serves(TOPIC)
+    assert broker.lost == []

@@ -90,7 +90,7 @@ async def test_after_a_failed_deletion_the_subscription_is_whole_or_gone(
         await bench.topic.delete_subscription("s", force=True)
     assert client.dropped == [1], "its client was told to come again"
     assert bench.topic.subscription_names == ["s"]
-    stats = reports.topic_stats(bench.topic, TopicStats(str(NAME)), "b")["subscriptions"]["s"]
+    stats = reports.topic_stats(bench.topic, TopicStats(NAME), "b")["subscriptions"]["s"]
     assert stats["msgBacklog"] == 5
     assert "no answer" in stats["blockedBy"]
     with pytest.raises(ServiceNotReady, match="cannot be used now"):
