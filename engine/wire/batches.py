@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any
 
-from crc32c import crc32c
 from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as AnyMessage
 
+from engine.base.crc32c import crc32c
 from engine.base.errors import PeerError
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.compression import (
@@ -56,7 +56,7 @@ class Message:
 class EntryMessages:
     """An opened entry. ``payload_bytes``: unpacked; ``packed_bytes``: as stored, both without metadata.
 
-    ``messages`` is empty for a marker (``metadata.marker_type``). An ``encrypted`` payload cannot be opened: it is one
+    ``messages`` is empty for a marker (``metadata.marker_type``). An encrypted payload cannot be opened: it is one
     message with the stored bytes, also when it holds a batch.
     """
 
@@ -78,10 +78,6 @@ class EntryMessages:
     @property
     def batched(self) -> bool:
         return self.metadata.HasField("num_messages_in_batch")
-
-    @property
-    def encrypted(self) -> bool:
-        return bool(self.metadata.encryption_keys)
 
 
 def read_metadata(entry: bytes) -> pb.MessageMetadata | None:

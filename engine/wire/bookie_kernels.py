@@ -12,8 +12,7 @@ Pure; import these through ``engine.wire.kernels``. All integers big-endian, ids
 from collections.abc import Sequence
 from struct import Struct
 
-from crc32c import crc32c
-
+from engine.base.crc32c import crc32c
 from engine.base.slices import FRAME_PREFIX, AddRun, Slice
 
 NEED, OTHER, BAD_CHECKSUM, TOO_LARGE = 0, 1, 2, 3

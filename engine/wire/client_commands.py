@@ -244,19 +244,6 @@ def get_last_message_id(consumer_id: int, request_id: int) -> bytes:
     return command_frame("getLastMessageId", consumer_id=consumer_id, request_id=request_id)
 
 
-def get_topics_of_namespace(
-    namespace: str, request_id: int, *, mode: int = 0, topics_pattern: str | None = None
-) -> bytes:
-    """``mode``: 0 persistent, 1 non-persistent, 2 all."""
-    return command_frame(
-        "getTopicsOfNamespace",
-        request_id=request_id,
-        namespace=namespace,
-        mode=mode,
-        topics_pattern=topics_pattern,
-    )
-
-
 def get_schema(topic: str, request_id: int, schema_version: bytes | None = None) -> bytes:
     return command_frame(
         "getSchema", request_id=request_id, topic=topic, schema_version=schema_version

@@ -230,30 +230,6 @@ def topics_of_namespace(
     )
 
 
-def watch_topic_list_success(
-    request_id: int, watcher_id: int, topics: Sequence[str], topics_hash: str
-) -> bytes:
-    return command_frame(
-        "watchTopicListSuccess",
-        request_id=request_id,
-        watcher_id=watcher_id,
-        topic=topics,
-        topics_hash=topics_hash,
-    )
-
-
-def watch_topic_update(
-    watcher_id: int, added: Sequence[str], deleted: Sequence[str], topics_hash: str
-) -> bytes:
-    return command_frame(
-        "watchTopicUpdate",
-        watcher_id=watcher_id,
-        new_topics=added,
-        deleted_topics=deleted,
-        topics_hash=topics_hash,
-    )
-
-
 # Producer
 
 

@@ -15,8 +15,7 @@ bytes in the receipt, so they are copied, not parsed. The BookKeeper side lives 
 from collections.abc import Sequence
 from struct import Struct
 
-from crc32c import crc32c
-
+from engine.base.crc32c import crc32c
 from engine.base.ids import Position
 from engine.base.slices import Slice, span_bytes
 from engine.wire.bookie_kernels import (
@@ -464,8 +463,9 @@ def metadata_span(buf: bytes, pos: int, stop: int) -> tuple[int, int] | None:
         magic, size = _MAGIC.unpack_from(buf, pos)
         if magic == BROKER_METADATA_MAGIC:
             pos += 6 + size
-    if pos + 10 <= stop and buf[pos] == 0x0E and buf[pos + 1] == 0x01:
-        pos += 6
+            magic = _MAGIC.unpack_from(buf, pos)[0] if pos + 10 <= stop else 0
+        if magic == CHECKSUM_MAGIC:
+            pos += 6
     if pos + 4 > stop:
         return None
     start = pos + 4

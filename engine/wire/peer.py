@@ -3,8 +3,7 @@
 from struct import Struct
 from typing import Generic, TypeVar
 
-from crc32c import crc32c
-
+from engine.base.crc32c import crc32c
 from engine.base.errors import PeerError
 from engine.wire import commands, frames
 from engine.wire import pulsar_pb2 as pb

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from engine.base.slices import Slice
-from engine.broker.dispatch.choose.keys import slot_of, spread_slot
+from engine.broker.dispatch.choose.keys import slot_of
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
 from engine.wire.kernels import metadata_span
@@ -83,9 +83,9 @@ def _slot(run: Slice, i: int) -> int:
         return slot_of(b"")
     if metadata.HasField("ordering_key"):
         return slot_of(metadata.ordering_key)
-    if not metadata.HasField("partition_key"):
-        return spread_slot(f"{metadata.producer_name}-{metadata.sequence_id}".encode())
     text: str | bytes = metadata.partition_key
+    if not text and not metadata.HasField("partition_key"):
+        return slot_of(f"{metadata.producer_name}-{metadata.sequence_id}".encode())
     key = text.encode() if isinstance(text, str) else text  # bytes when it is no UTF-8
     if not metadata.partition_key_b64_encoded:
         return slot_of(key)

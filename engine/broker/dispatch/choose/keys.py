@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
-from engine.broker.dispatch.choose.murmur import murmur3_32
+import mmh3
 
 SLOTS = 1 << 16
 NO_SLOT = 0
 """Of an entry whose key is not known."""
-_KEYS_KEPT = 1 << 16
 
 T = TypeVar("T")
 
@@ -33,13 +32,14 @@ class KeyPolicy:
         return (self.sticky, self.out_of_order) == (other.sticky, other.out_of_order)
 
 
-def spread_slot(key: bytes) -> int:
-    """1..65535: the slot of a key that is met once."""
+def murmur3_32(data: bytes) -> int:
+    """The hash that clients and brokers of Pulsar agree on: seed 0, without the sign bit."""
+    return mmh3.hash(data) & 0x7FFFFFFF
+
+
+def slot_of(key: bytes) -> int:
+    """1..65535."""
     return murmur3_32(key) % SLOTS or 1
-
-
-slot_of = lru_cache(_KEYS_KEPT)(spread_slot)
-"""The slot of a key that is met again and again."""
 
 
 class KeyMap(Protocol[T]):
@@ -93,8 +93,9 @@ class KeyRing(Generic[T]):
         self._owners = [ring[place] for place in self._places]
 
     def owner(self, slot: int) -> T | None:
+        at = bisect_left(self._places, slot)
         owners = self._owners
-        return owners[bisect_left(self._places, slot) % len(owners)] if owners else None
+        return owners[at] if at < len(owners) else next(iter(owners), None)
 
     def ranges(self) -> Iterator[tuple[T, int, int]]:
         start = 1

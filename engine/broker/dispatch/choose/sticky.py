@@ -109,7 +109,7 @@ class Sticky:
     def share(self, view: View, turn: Consumer) -> Iterable[tuple[Consumer | None, View]]:
         run = view.run
         slots, owner_of = facts_of(run).slots(run), self._map.owner
-        blocked = (self._draining, self.waiting.slots) if self._ordered else ()
+        blocked = [kept for kept in (self._draining, self.waiting.slots) if kept and self._ordered]
         shares: dict[Consumer | None, list[int]] = {}
         for i in view.indexes:
             slot = slots[i]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.broker.dispatch.choose.active import choose_active
-from engine.broker.dispatch.choose.murmur import murmur3_32
+from engine.broker.dispatch.choose.keys import murmur3_32
 from engine.broker.dispatch.choose.turns import Turns
 
 
