@@ -21,6 +21,7 @@ from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.loop import EventLoop
 from engine.base.settings_file import SettingsError, read_settings, settings_path
+from engine.metadata.connect import FORM, connect
 from engine.net.network import LoopNetwork
 
 log = logging.getLogger("bookie")
@@ -33,9 +34,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bookie", description=__doc__)
     parser.add_argument("--data-dir", required=True, help="directory for journal and ledgers")
     parser.add_argument("--port", type=int, default=3181, help="BookKeeper port (3181)")
-    parser.add_argument(
-        "--metadata", default="zk:127.0.0.1:2181", help="zk:host:port[,host:port][/chroot]"
-    )
+    parser.add_argument("--metadata", default="zk:127.0.0.1:2181", help=FORM)
     parser.add_argument("--status-port", type=int, help="port for /metrics and /ready")
     parser.add_argument("--host", default="127.0.0.1", help="address to bind and advertise")
     parser.add_argument("--accept-journal-loss", action="store_true", help="see the settings")
@@ -99,21 +98,9 @@ def _parse(name: str, kind: object, text: str) -> object:
         raise SettingsError(f"{name}: {text!r} {error}") from error
 
 
-def split_metadata(url: str) -> tuple[str, str]:
-    """Hosts and chroot of ``zk:hosts[/chroot]``. Raises SettingsError."""
-    scheme, _, rest = url.partition(":")
-    hosts, slash, chroot = rest.partition("/")
-    if scheme != "zk" or not hosts:
-        raise SettingsError(f"metadata: {url!r} is not zk:host:port[,host:port][/chroot]")
-    return hosts, slash + chroot
-
-
 async def serve(settings: BookieSettings, metadata: str) -> int:
     """Run until a signal or a failure; the exit status."""
-    from engine.metadata.zookeeper import connect  # imports kazoo
-
-    hosts, chroot = split_metadata(metadata)
-    store = await connect(hosts, session_timeout_s=settings.zk_timeout_s, chroot=chroot)
+    store = await connect(metadata, setting="--metadata", session_timeout_s=settings.zk_timeout_s)
     bookie = Bookie(
         settings,
         clock=SystemClock(),

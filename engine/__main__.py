@@ -14,9 +14,9 @@ from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.loop import EventLoop
 from engine.base.settings_file import SettingsError
+from engine.metadata.connect import connect
 from engine.metadata.layout import LayoutError
 from engine.metadata.store import StoreUnavailableError
-from engine.metadata.zookeeper import connect
 from engine.net.network import LoopNetwork
 from engine.settings import Settings, load
 from engine.wiring import build_broker
@@ -38,14 +38,10 @@ async def serve(settings: Settings) -> None:
         loop.add_signal_handler(number, stop.set)
     try:
         store = await connect(
-            node.metadata_hosts,
-            session_timeout_s=node.metadata_store_session_timeout_millis / 1000,
-            chroot=node.metadata_chroot,
+            node.store_url, session_timeout_s=node.metadata_store_session_timeout_millis / 1000
         )
     except StoreUnavailableError as error:
-        raise StartError(
-            f"cannot reach the metadata store at {node.metadata_hosts}: {error}"
-        ) from error
+        raise StartError(f"cannot reach the metadata store {node.store_url}: {error}") from error
     try:
         broker = build_broker(
             settings,

@@ -10,8 +10,6 @@ CLUSTERS = "/admin/clusters"
 POLICIES = "/admin/policies"
 LOCAL_POLICIES = "/admin/local-policies"
 PARTITIONED_TOPICS = "/admin/partitioned-topics"
-DYNAMIC_CONFIGURATION = "/admin/configuration"
-RESOURCE_GROUPS = "/admin/resourcegroups"
 
 # Topics, schemas, ownership
 MANAGED_LEDGERS = "/managed-ledgers"
@@ -32,26 +30,7 @@ COOKIES = "/ledgers/cookies"
 ID_GENERATOR = "/ledgers/idgen"
 ID_GENERATOR_PREFIX = "/ledgers/idgen/ID-"
 LONG_ID_GENERATOR = "/ledgers/idgen-long"
-UNDERREPLICATION = "/ledgers/underreplication"
-UNDERREPLICATION_LAYOUT = "/ledgers/underreplication/LAYOUT"
-UNDERREPLICATION_DISABLE = "/ledgers/underreplication/disable"
-LOST_BOOKIE_RECOVERY_DELAY = "/ledgers/underreplication/lostBookieRecoveryDelay"
-AUDITOR_LEADER = "/ledgers/underreplication/leader"
 DISABLE_HEALTH_CHECK = "/ledgers/disableHealthCheck"
-
-NOT_LEDGERS = frozenset(
-    {
-        "available",
-        "cookies",
-        "LAYOUT",
-        "INSTANCEID",
-        "underreplication",
-        "idgen",
-        "idgen-long",
-        "disableHealthCheck",
-    }
-)
-"""Children of /ledgers that are no part of the ledger tree."""
 
 LONG_LEDGER_ID = (1 << 31) - 1
 """First ledger id of the five-level layout."""
@@ -59,14 +38,6 @@ LONG_LEDGER_ID = (1 << 31) - 1
 
 def cluster(name: str) -> str:
     return f"{CLUSTERS}/{name}"
-
-
-def isolation_policies(cluster_name: str) -> str:
-    return f"{CLUSTERS}/{cluster_name}/namespaceIsolationPolicies"
-
-
-def failure_domains(cluster_name: str) -> str:
-    return f"{CLUSTERS}/{cluster_name}/failureDomain"
 
 
 def tenant(name: str) -> str:
@@ -80,10 +51,6 @@ def namespace_policies(namespace: str) -> str:
 
 def local_policies(namespace: str) -> str:
     return f"{LOCAL_POLICIES}/{namespace}"
-
-
-def resource_group(name: str) -> str:
-    return f"{RESOURCE_GROUPS}/{name}"
 
 
 def partitioned_topics(namespace: str, domain: str = "persistent") -> str:

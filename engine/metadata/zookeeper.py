@@ -35,32 +35,6 @@ from engine.metadata.tree import check_path, check_value
 
 log = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT_S = 15.0
-
-
-async def connect(
-    hosts: str,
-    *,
-    session_timeout_s: float = 10.0,
-    chroot: str = "",
-    connect_timeout_s: float = CONNECT_TIMEOUT_S,
-) -> "ZooKeeperStore":
-    """Open a session on ``hosts`` (``host:port,host:port``) below ``chroot`` (``""`` or ``/name``); the chroot is made.
-
-    Raises StoreUnavailableError when no server answers within ``connect_timeout_s``.
-    """
-    if "/" in hosts:
-        raise MisuseError(f"hosts {hosts!r}: give the chroot apart")
-    if chroot:
-        check_path(chroot)
-    store = ZooKeeperStore(hosts, session_timeout_s, "" if chroot == "/" else chroot)
-    try:
-        await store._start(connect_timeout_s)
-    except BaseException:
-        await store.close()
-        raise
-    return store
-
 
 def _translate(error: BaseException, what: str) -> Exception:
     """Our error for kazoo's."""
@@ -91,7 +65,7 @@ def _stat(stat: ZnodeStat) -> Stat:
 
 
 class ZooKeeperStore(SessionStore):
-    """A session on ZooKeeper; a MetadataStore. Made by ``connect``."""
+    """A session on ZooKeeper; a MetadataStore. Made by ``engine.metadata.connect``."""
 
     def __init__(self, hosts: str, session_timeout_s: float, chroot: str) -> None:
         super().__init__(session_timeout_s, max(session_timeout_s * SUSPECT_FRACTION, 1.0))
@@ -134,7 +108,8 @@ class ZooKeeperStore(SessionStore):
         except RuntimeError:  # the loop is closed: nobody is left to tell
             log.debug("event after the end of the loop")
 
-    async def _start(self, timeout_s: float) -> None:
+    async def start(self, timeout_s: float) -> None:
+        """Raises StoreUnavailableError when no server answers in time; close the store then."""
         client = self._client
         event = await self._loop.run_in_executor(None, client.start_async)
         live = await self._loop.run_in_executor(None, event.wait, timeout_s)

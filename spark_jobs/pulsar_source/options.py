@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from engine.base.settings_file import SettingsError
+from engine.metadata.connect import MetadataUrl
+
 ENTRIES_PER_PARTITION = 50_000
 PARTITIONS_MAX = 10_000
 TOPIC_PREFIX = "persistent://"
@@ -14,7 +17,7 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``topic`` full name · ``metadata_url`` ``zk:host:port[,…][/chroot]`` · ``entries_per_partition`` 1..10⁹ ·
+    """``topic`` full name · ``metadata_url`` as brokers have it · ``entries_per_partition`` 1..10⁹ ·
     ``last_entries`` 0 (all) or how many of the newest entries to read · ``password`` of the ledgers."""
 
     topic: str
@@ -33,8 +36,10 @@ def parse(options: Mapping[str, str]) -> Options:
             f"option topic must be a full name, {TOPIC_PREFIX}tenant/namespace/topic, not {topic!r}"
         )
     url = given.get("metadata.url", "")
-    if not url.startswith("zk:"):
-        raise OptionError(f"option metadata.url must be zk:host:port[/chroot], not {url!r}")
+    try:
+        MetadataUrl.parse(url, "option metadata.url")
+    except SettingsError as error:
+        raise OptionError(str(error)) from error
     return Options(
         topic=topic,
         metadata_url=url,

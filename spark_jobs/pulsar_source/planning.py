@@ -13,8 +13,8 @@ from engine.managed.errors import ManagedLedgerNotFoundError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import ManagedSettings
 from engine.metadata import paths, records
+from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore, NoNodeError
-from engine.metadata.zookeeper import connect
 from engine.net.network import LoopNetwork
 from spark_jobs.pulsar_source.options import OptionError, Options
 from spark_jobs.pulsar_source.partitions import LedgerRange, newest, plan
@@ -23,8 +23,7 @@ from spark_jobs.pulsar_source.partitions import LedgerRange, newest, plan
 @asynccontextmanager
 async def connected(metadata_url: str) -> AsyncIterator[tuple[MetadataStore, LedgerClient]]:
     """A session with the metadata store and a ledger client, closed at the end. Raises StoreUnavailableError."""
-    hosts, _, chroot = metadata_url.removeprefix("zk:").partition("/")
-    store = await connect(hosts, chroot=f"/{chroot}" if chroot else "")
+    store = await connect(metadata_url)
     try:
         ledgers = LedgerClient(
             store=store,

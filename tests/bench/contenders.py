@@ -11,7 +11,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.instance import ROOT, free_ports, running_instance
+from tests.support.instance import ROOT, running_instance
+from tests.support.ports import free_ports
 
 PEER = Path(__file__).parents[1] / "oracle" / "peer.py"
 FLOOR = Path(__file__).with_name("floor.py")

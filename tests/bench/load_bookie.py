@@ -12,7 +12,7 @@ import os
 import struct
 import time
 
-from crc32c import crc32c
+from engine.base.crc32c import crc32c
 
 KEY = bytes.fromhex("850bf1071c5e3d8c24235676f8816ae0cbe2f14f")
 REPLY_BYTES = 28

@@ -33,7 +33,8 @@ from gateway.standalone.plan import MALLOC
 from tests.bench.contenders import apache_missing, cpu_s
 from tests.bench.loads import Figures, medians, percentile
 from tests.conftest import ZooKeeperProcess, find_java
-from tests.oracle.servers import PEER, OurBookie, connected, low_ports, make_root, peer_status
+from tests.oracle.servers import PEER, OurBookie, connected, make_root, peer_status
+from tests.support.ports import free_ports
 
 RUN_BYTES = 64 << 10
 IN_FLIGHT_BYTES = 4 << 20
@@ -73,7 +74,7 @@ def apache_side(work: Path, zk: str) -> Iterator[Side]:
     folder = work / "apache"
     folder.mkdir()
     asyncio.run(make_root(f"{zk}/apache"))
-    ports = low_ports(1)
+    ports = free_ports(1)
     start = [sys.executable, str(PEER), "bookies", "--dir", str(folder), "--zk", f"{zk}/apache"]
     start += ["--count", "3", "--base-port", str(ports[0])]
     done = subprocess.run(start, capture_output=True, text=True, timeout=300)

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from engine.base.errors import MisuseError
-from engine.metadata import zookeeper
+from engine.metadata.connect import connect
 from engine.metadata.memory import MemoryServer
 from engine.metadata.store import (
     BadVersionError,
@@ -41,7 +41,7 @@ async def opener(request: pytest.FixtureRequest) -> AsyncIterator[Opener]:
         chroot = f"/contract-{next(_chroots)}"
 
         async def open_zookeeper() -> MetadataStore:
-            stores.append(await zookeeper.connect(hosts, session_timeout_s=5.0, chroot=chroot))
+            stores.append(await connect(f"zk:{hosts}{chroot}", session_timeout_s=5.0))
             return stores[-1]
 
         yield open_zookeeper

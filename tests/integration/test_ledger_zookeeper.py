@@ -13,7 +13,8 @@ from bookie.storage.files import SystemDisk, ThreadLane
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.ledger.client import LedgerClient
-from engine.metadata import paths, zookeeper
+from engine.metadata import paths
+from engine.metadata.connect import connect
 from engine.metadata.store import (
     MetadataStore,
     SessionExpiredError,
@@ -28,16 +29,14 @@ from tests.support.ledger_cluster import FAST, Listener, payloads_of, run_of
 async def stores(zookeeper_hosts: str, tmp_path: Path) -> AsyncIterator[Any]:
     """``await stores()`` opens a session below a chroot of this test."""
     made: list[MetadataStore] = []
-    chroot = f"/integration-{tmp_path.name}"
+    url = f"zk:{zookeeper_hosts}/integration-{tmp_path.name}"
 
-    async def connect(session_timeout_s: float = 4.0) -> MetadataStore:
-        store = await zookeeper.connect(
-            zookeeper_hosts, session_timeout_s=session_timeout_s, chroot=chroot
-        )
+    async def store_of(session_timeout_s: float = 4.0) -> MetadataStore:
+        store = await connect(url, session_timeout_s=session_timeout_s)
         made.append(store)
         return store
 
-    yield connect
+    yield store_of
     for store in made:
         await store.close()
 

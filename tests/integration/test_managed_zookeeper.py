@@ -15,7 +15,8 @@ from engine.ledger.client import LedgerClient
 from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
-from engine.metadata import paths, zookeeper
+from engine.metadata import paths
+from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
 from tests.support.ledger_cluster import FAST, run_of
@@ -25,15 +26,14 @@ from tests.support.managed_cluster import EAGER, NAME, Sink, drain, numbered, pu
 class World:
     """Sessions below a chroot of one test, and brokers on them."""
 
-    def __init__(self, hosts: str, chroot: str) -> None:
-        self._hosts = hosts
-        self._chroot = chroot
+    def __init__(self, url: str) -> None:
+        self._url = url
         self._stores: list[MetadataStore] = []
         self._clients: list[LedgerClient] = []
         self._factories: list[ManagedLedgerFactory] = []
 
     async def store(self) -> MetadataStore:
-        store = await zookeeper.connect(self._hosts, session_timeout_s=4.0, chroot=self._chroot)
+        store = await connect(self._url, session_timeout_s=4.0)
         self._stores.append(store)
         return store
 
@@ -68,7 +68,7 @@ class World:
 
 @pytest.fixture
 async def world(zookeeper_hosts: str, tmp_path: Path) -> AsyncIterator[World]:
-    made = World(zookeeper_hosts, f"/managed-{tmp_path.name}")
+    made = World(f"zk:{zookeeper_hosts}/managed-{tmp_path.name}")
     bookie = Bookie(
         BookieSettings(data_dir=str(tmp_path / "b"), bookie_port=0, bookie_id="b0"),
         clock=SystemClock(),

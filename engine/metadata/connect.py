@@ -1,0 +1,72 @@
+"""A metadata URL, Pulsar's ``metadataStoreUrl``, and the store it names: the one place where either is known."""
+
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from engine.base.errors import MisuseError
+from engine.base.settings_file import SettingsError
+from engine.metadata.store import MetadataStore
+from engine.metadata.tree import check_path
+
+FORM = "zk:host:port[,host:port][/chroot]"
+NOT_BUILT = frozenset({"etcd", "memory", "oxia", "rocksdb"})
+"""Pulsar's other schemes."""
+
+
+class MetadataUrl(NamedTuple):
+    """``hosts`` is ``host:port[,…]``; everything lies below ``chroot``, ``""`` or ``/path``."""
+
+    hosts: str
+    chroot: str
+
+    @classmethod
+    def parse(cls, url: str, setting: str) -> "MetadataUrl":
+        """Raises SettingsError, in one line that names ``setting`` and the form."""
+        scheme, _, rest = url.partition(":")
+        hosts, _, path = rest.removeprefix("//").partition("/")
+        chroot = f"/{path}" if path else ""
+        if scheme == "zk" and all(map(_is_address, hosts.split(","))) and _is_path(chroot or "/"):
+            return cls(hosts, chroot)
+        why = f": {scheme} is not built" if scheme in NOT_BUILT else ""
+        raise SettingsError(f"{setting} must be {FORM}, not {url!r}{why}")
+
+
+async def connect(
+    url: str,
+    *,
+    setting: str = "metadata_url",
+    session_timeout_s: float = 10.0,
+    connect_timeout_s: float = 15.0,
+) -> MetadataStore:
+    """Open a session with the store that ``url`` names; the chroot is made.
+
+    Raises SettingsError, or StoreUnavailableError when no server answers within ``connect_timeout_s``.
+    """
+    hosts, chroot = MetadataUrl.parse(url, setting)
+    # kazoo costs start-up time that programs which only check their settings need not pay
+    from engine.metadata.zookeeper import ZooKeeperStore
+
+    store = ZooKeeperStore(hosts, session_timeout_s, chroot)
+    try:
+        await store.start(connect_timeout_s)
+    except BaseException:
+        await store.close()
+        raise
+    return store
+
+
+def _is_address(text: str) -> bool:
+    """``host``, ``host:port`` or ``[IPv6]:port``; without a port it is ZooKeeper's."""
+    try:
+        parts = urlsplit(f"//{text}")
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _is_path(path: str) -> bool:
+    try:
+        check_path(path)
+    except MisuseError:
+        return False
+    return True

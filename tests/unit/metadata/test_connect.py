@@ -1,0 +1,51 @@
+"""Metadata URLs: what each gives, and that any other is refused by the name of its setting."""
+
+import pytest
+
+from engine.base.settings_file import SettingsError
+from engine.metadata.connect import MetadataUrl, connect
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts", "chroot"),
+    [
+        ("zk:a:1", "a:1", ""),
+        ("zk:a:1,b:2/eu/west", "a:1,b:2", "/eu/west"),
+        ("zk:a:1/", "a:1", ""),
+        ("zk://a:1/eu", "a:1", "/eu"),
+        ("zk:a", "a", ""),
+        ("zk:[::1]:2181/eu", "[::1]:2181", "/eu"),
+    ],
+)
+def test_a_url_gives_hosts_and_chroot(url: str, hosts: str, chroot: str) -> None:
+    assert MetadataUrl.parse(url, "metadata_url") == (hosts, chroot)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "a:1",
+        "zk:",
+        "zk:/eu",
+        "zk:a:1,",
+        "zk:a:x",
+        "zk:a:0",
+        "zk:a:65536",
+        "zk:a:1/eu/",
+        "zk:a:1/../eu",
+        "zk:a:1//eu",
+    ],
+)
+def test_another_form_is_refused_in_one_line_that_names_the_setting(url: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        MetadataUrl.parse(url, "--metadata")
+    assert str(refused.value) == (
+        f"--metadata must be zk:host:port[,host:port][/chroot], not {url!r}"
+    )
+
+
+@pytest.mark.parametrize("url", ["etcd:http://a:1", "rocksdb:///data", "memory:local", "oxia://a"])
+async def test_a_store_that_is_not_built_is_refused_by_name(url: str) -> None:
+    with pytest.raises(SettingsError, match=f"metadata_url .*{url.split(':')[0]} is not built"):
+        await connect(url)
