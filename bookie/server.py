@@ -78,6 +78,10 @@ class Bookie:
             "bookie_ready": ("1 when serving and registered", lambda: float(self.ready)),
             "bookie_connections": ("Open connections", lambda: len(self._listener.connections)),
         }
+        self.metrics.counters["bookie_connections_refused"] = (
+            "Connections refused above the cap of max_connections",
+            lambda: self._listener.refused,
+        )
 
     @property
     def ready(self) -> bool:

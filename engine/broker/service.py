@@ -18,6 +18,7 @@ from engine.base.tasks import TaskScope
 from engine.broker.administration.admin_http import AdminPages
 from engine.broker.administration.metrics_page import metrics_page
 from engine.broker.administration.operations import BrokerOperations, Collaborators
+from engine.broker.connection.session import Session
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
 from engine.broker.control.assignment import BundleAssignment
@@ -38,12 +39,19 @@ from engine.metadata.store import (
     StoreUnavailableError,
 )
 from engine.net.http import HttpServer, Request, Response
-from engine.net.network import Network, Server
+from engine.net.listener import Listener
+from engine.net.network import Network
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
+from engine.wire import commands
+from engine.wire.errors import ServerError
 
 VERSION = "4.0.8"
 """The Apache Pulsar release whose contracts this broker speaks; clients see it."""
+NO_REQUEST = -1
+"""Request of an error about the connection itself, as Apache sends it."""
+CLOSE_DEADLINE_S = 1.0
+"""Time connections have to end once everything they used is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +126,17 @@ class BrokerService:
         self._base = resources
         self._tasks = TaskScope("broker")
         self._log = bound(__name__)
-        self._listener: Server | None = None
-        self._http: HttpServer | None = None
+        node, network = resources.node, resources.network
+        self._listener = Listener(
+            network,
+            self._accept,
+            connections_max=node.broker_max_connections,
+            per_address_max=node.broker_max_connections_per_ip,
+            refusal=lambda reason: commands.error(NO_REQUEST, ServerError.NotAllowedError, reason),
+        )
+        self._http = HttpServer(
+            network, self._answer, connections_max=node.max_http_server_connections
+        )
         self._serving = False
         self._session_id = 0
         self._changed = asyncio.Event()
@@ -139,11 +156,8 @@ class BrokerService:
         when it fails; ``drain`` then frees what was taken."""
         base, node = self._base, self._base.node
         await check_layout(base.store)
-        self._http = HttpServer(base.network, self._answer)
         self.http_port = await self._http.listen(node.bind_address, node.broker_http_port)
-        self._listener = await base.network.listen(
-            node.bind_address, node.broker_port, self._accept
-        )
+        await self._listener.start(node.bind_address, node.broker_port)
         self.broker_port = self._listener.port
         self.record = BrokerRecord(
             id=f"{node.host}:{self.http_port}",
@@ -161,10 +175,15 @@ class BrokerService:
         )
         running = Running(base, self.record, await self._instance(), self._lost)
         self._pages = AdminPages(
-            running.operations,
+            running.operations.handlers,
             base.token,
             ready=lambda: self.ready,
-            metrics=lambda: metrics_page(running.registry, running.sessions, running.identity),
+            metrics=lambda: metrics_page(
+                running.registry,
+                running.sessions,
+                running.identity,
+                {"client": self._listener.refused, "http": self._http.refused},
+            ),
         )
         self._running = running
         base.store.on_state(self._on_state)
@@ -184,9 +203,9 @@ class BrokerService:
         )
         return int(made.rpartition("-")[2])
 
-    def _accept(self) -> asyncio.BaseProtocol:
-        """Protocol of a new client; until the broker has joined its cluster one that closes: clients try again."""
-        return self._running.sessions.accept() if self._running is not None else _TooEarly()
+    def _accept(self) -> Session | None:
+        """Serves a new client; nobody does until the broker has joined its cluster: clients try again."""
+        return self._running.sessions.accept() if self._running is not None else None
 
     async def _answer(self, request: Request) -> Response:
         if self._pages is None:
@@ -255,8 +274,7 @@ class BrokerService:
         was_serving, self._serving = self._serving, False
         await self._tasks.close()  # nobody lists us again from here on
         deadline_s = self._base.node.broker_shutdown_timeout_ms / 1000
-        if self._listener is not None:
-            self._listener.close()
+        self._listener.stop_accepting()
         try:
             async with asyncio.timeout(deadline_s):
                 if was_serving:
@@ -281,12 +299,5 @@ class BrokerService:
             await self._running.close()
         await self._base.factory.close()
         await self._base.ledgers.close()
-        if self._http is not None:
-            await self._http.close()
-        if self._listener is not None:
-            await self._listener.wait_closed()
-
-
-class _TooEarly(asyncio.Protocol):
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
+        await self._http.close()
+        await self._listener.drain(CLOSE_DEADLINE_S)

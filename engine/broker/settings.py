@@ -6,6 +6,7 @@ from pathlib import Path
 from engine.base.addresses import is_loopback
 from engine.broker.ports import TopicPolicies
 from engine.managed.settings import LedgerConfig
+from engine.metadata.connect import FORM, MetadataUrl
 
 _COUNT_MAX = (1 << 31) - 1
 
@@ -31,13 +32,27 @@ class NodeSettings:
         default=8081,
         metadata={"low": 0, "high": 65535, "port": True, "help": "metrics, readiness, admin RPC"},
     )
+    max_http_server_connections: int = field(
+        default=2048,
+        metadata={
+            "low": 1,
+            "high": _COUNT_MAX,
+            "help": "maxHttpServerConnections, to broker_http_port",
+        },
+    )
+    broker_max_connections: int = field(
+        default=0,
+        metadata={"low": 0, "high": _COUNT_MAX, "help": "brokerMaxConnections; 0: no limit"},
+    )
+    broker_max_connections_per_ip: int = field(
+        default=0,
+        metadata={"low": 0, "high": _COUNT_MAX, "help": "brokerMaxConnectionsPerIp; 0: no limit"},
+    )
     zookeeper_port: int = field(
         default=2181,
         metadata={"low": 1, "high": 65535, "port": True, "help": "used when metadata_url is empty"},
     )
-    metadata_url: str = field(
-        default="", metadata={"help": "zk:host:port[,host:port][/chroot] (metadataStoreUrl)"}
-    )
+    metadata_url: str = field(default="", metadata={"help": f"{FORM} (metadataStoreUrl)"})
     metadata_store_session_timeout_millis: int = field(
         default=10_000,
         metadata={"low": 1_000, "high": 60_000, "help": "metadataStoreSessionTimeoutMillis"},
@@ -72,7 +87,7 @@ class NodeSettings:
 
     def __post_init__(self) -> None:
         """Raises ValueError, in one line that names the setting and what it may be."""
-        self._metadata()
+        MetadataUrl.parse(self.store_url, "metadata_url")
         if self.authentication_enabled:
             raise ValueError("authentication_enabled must be false: not supported yet")
         if not is_loopback(self.bind_address):
@@ -87,21 +102,9 @@ class NodeSettings:
         return self.advertised_address or self.bind_address
 
     @property
-    def metadata_hosts(self) -> str:
-        """``host:port[,…]`` of the metadata store, without chroot. Raises ValueError on a foreign scheme."""
-        return self._metadata()[0]
-
-    @property
-    def metadata_chroot(self) -> str:
-        """Path below which everything lies; empty for the root."""
-        return self._metadata()[1]
-
-    def _metadata(self) -> tuple[str, str]:
-        url = self.metadata_url or f"zk:127.0.0.1:{self.zookeeper_port}"
-        if not url.startswith("zk:"):
-            raise ValueError(f"metadata_url {url!r} must be zk:host:port[,host:port][/chroot]")
-        hosts, _, chroot = url.removeprefix("zk:").removeprefix("//").partition("/")
-        return hosts, f"/{chroot}" if chroot else ""
+    def store_url(self) -> str:
+        """The metadata store's."""
+        return self.metadata_url or f"zk:127.0.0.1:{self.zookeeper_port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 
 from engine.base.log import bound
 from engine.base.tasks import TaskScope
-from engine.net.network import Network, Server
+from engine.net.listener import Listener
+from engine.net.network import Network
 
 HEAD_BYTES_MAX = 16 << 10
 BODY_BYTES_MAX = 4 << 20
-CONNECTIONS_MAX = 512
 REQUEST_TIMEOUT_S = 10.0
 """Time a client has to send a request once it began."""
+CLOSE_DEADLINE_S = 1.0
+"""Time answers have to leave when the server closes."""
 
 JSON = "application/json"
 
@@ -50,43 +52,35 @@ def json_response(status: int, value: Any) -> Response:
 
 
 class HttpServer:
-    """Listens and hands requests to ``handler``, whose errors become 500."""
+    """Listens and hands requests to ``handler``, whose errors become 500. ``connections_max`` as a Listener's."""
 
-    def __init__(self, network: Network, handler: Handler) -> None:
-        self._network = network
+    def __init__(self, network: Network, handler: Handler, *, connections_max: int) -> None:
         self._handler = handler
-        self._server: Server | None = None
-        self._connections: dict[_Connection, None] = {}
+        self._listener = Listener(
+            network, lambda: _Connection(self), connections_max=connections_max
+        )
         self._tasks = TaskScope("http")
         self._log = bound(__name__)
 
     async def listen(self, host: str, port: int) -> int:
         """Start accepting; the port bound. Raises OSError when it is taken."""
-        self._server = await self._network.listen(host, port, lambda: _Connection(self))
-        return self._server.port
+        await self._listener.start(host, port)
+        return self._listener.port
+
+    @property
+    def refused(self) -> int:
+        """Connections refused above the cap."""
+        return self._listener.refused
 
     async def close(self) -> None:
         """Stop accepting and drop connections; requests being answered are cancelled."""
-        if self._server is not None:
-            self._server.close()
+        self._listener.stop_accepting()
         await self._tasks.close()
-        for connection in list(self._connections):
-            connection.drop()
-        if self._server is not None:
-            await self._server.wait_closed()
-
-    def _opened(self, connection: "_Connection") -> bool:
-        if len(self._connections) >= CONNECTIONS_MAX or self._tasks.closed:
-            return False
-        self._connections[connection] = None
-        return True
-
-    def _closed(self, connection: "_Connection") -> None:
-        self._connections.pop(connection, None)
+        await self._listener.drain(CLOSE_DEADLINE_S)
 
     def _take(self, connection: "_Connection", request: Request) -> None:
         if self._tasks.closed:
-            connection.drop()
+            connection.close()
             return
         self._tasks.spawn("request", self._answer(connection, request))
 
@@ -115,30 +109,33 @@ class _Connection(asyncio.Protocol):
         self._busy = False
         self._ending = False
         self._timer: asyncio.TimerHandle | None = None
+        self.on_gone: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
-        if not self._server._opened(self):
-            self.drop()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
-        self._server._closed(self)
         self._transport = None
+        if self.on_gone is not None:
+            self.on_gone()
 
     def data_received(self, data: bytes) -> None:
         if self._ending:
             return
         self._received += data
         if len(self._received) > HEAD_BYTES_MAX + BODY_BYTES_MAX:
-            self.drop()
+            self.close()
         elif not self._busy:
             self._next()
 
-    def drop(self) -> None:
-        """Close without more ado."""
+    def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
 
     def _next(self) -> None:
         try:
@@ -154,7 +151,7 @@ class _Connection(asyncio.Protocol):
             self._server._take(self, request)
         elif self._received and self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(REQUEST_TIMEOUT_S, self.drop)
+            self._timer = loop.call_later(REQUEST_TIMEOUT_S, self.close)
 
     def _cut(self) -> Request | None:
         """Take one whole request off what was received; None when more must come. Raises _Refused."""

@@ -1,36 +1,55 @@
 """Incoming connections: accepted up to a cap, counted, and drained at the end."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
+from typing import Protocol
 
 from engine.net.network import Network, Server
-from engine.net.transport import Connection
+
+REASON = "Reached the maximum number of connections"
+
+
+class Served(Protocol):
+    """The server's side of a connection, an asyncio.Protocol that calls ``on_gone`` last, when it was lost."""
+
+    on_gone: Callable[[], None] | None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
+
+    def close(self) -> None:
+        """Send what is queued, then end the connection."""
+        ...
+
+    def abort(self) -> None: ...
 
 
 class Listener:
-    """Accepts connections made by ``make`` on one address.
+    """Accepts connections on one address; each is served by what ``make`` gives, or closed when that is None.
 
-    Beyond ``connections_max`` a newcomer gets ``refusal`` (whole frames, may be empty) and is closed; ``refused``
-    counts those.
+    Above ``connections_max``, or ``per_address_max`` of one remote address (0: no limit), a newcomer gets ``refusal``
+    of the reason, and is closed; ``refused`` counts those.
     """
 
     def __init__(
         self,
         network: Network,
-        make: Callable[[], Connection],
+        make: Callable[[], Served | None],
         *,
         connections_max: int,
-        refusal: bytes = b"",
+        per_address_max: int = 0,
+        refusal: Callable[[str], bytes] | None = None,
     ) -> None:
-        if connections_max < 1:
-            raise ValueError(f"connections_max is {connections_max}, at least 1")
         self._network = network
         self._make = make
         self._refusal = refusal
         self._server: Server | None = None
+        self._stopped = False
         self._emptied: asyncio.Event = asyncio.Event()
-        self._connections: dict[Connection, None] = {}
+        self._connections: dict[Served, None] = {}
+        self._from: Counter[str] = Counter()
         self.connections_max = connections_max
+        self.per_address_max = per_address_max
         self.refused = 0
 
     @property
@@ -39,31 +58,53 @@ class Listener:
         return self._server.port if self._server is not None else 0
 
     @property
-    def connections(self) -> list[Connection]:
+    def connections(self) -> list[Served]:
         """Those accepted and not gone yet, oldest first."""
         return list(self._connections)
 
     async def start(self, host: str, port: int) -> None:
         """Bind and accept. Raises OSError when the address is taken."""
         assert self._server is None, "a listener starts once"
-        self._server = await self._network.listen(host, port, self._accept)
+        self._server = await self._network.listen(host, port, lambda: _Newcomer(self._arrived))
 
-    def _accept(self) -> asyncio.BaseProtocol:
-        if len(self._connections) >= self.connections_max:
+    def _arrived(self, transport: asyncio.Transport) -> None:
+        peer = transport.get_extra_info("peername")
+        address = str(peer[0]) if isinstance(peer, tuple) else ""
+        if reason := self._too_many(address):
             self.refused += 1
-            return _Refused(self._refusal)
-        connection = self._make()
+            if self._refusal is not None:
+                transport.write(self._refusal(reason))
+            transport.close()
+            return
+        connection = None if self._stopped else self._make()
+        if connection is None:
+            transport.close()
+            return
         self._connections[connection] = None
-        connection.on_gone = lambda: self._gone(connection)
-        return connection
+        self._from[address] += 1
+        connection.on_gone = lambda: self._gone(connection, address)
+        transport.set_protocol(connection)  # type: ignore[arg-type]
+        connection.connection_made(transport)
 
-    def _gone(self, connection: Connection) -> None:
-        self._connections.pop(connection, None)
+    def _too_many(self, address: str) -> str | None:
+        """Why one more from there is refused."""
+        if 0 < self.connections_max <= len(self._connections):
+            return REASON
+        if 0 < self.per_address_max <= self._from[address]:
+            return f"{REASON} on address {address}"
+        return None
+
+    def _gone(self, connection: Served, address: str) -> None:
+        del self._connections[connection]
+        self._from[address] -= 1
+        if not self._from[address]:
+            del self._from[address]
         if not self._connections:
             self._emptied.set()
 
     def stop_accepting(self) -> None:
         """Close the listening socket; connections live on. Safe to repeat."""
+        self._stopped = True
         if self._server is not None:
             self._server.close()
 
@@ -87,14 +128,11 @@ class Listener:
             await self._server.wait_closed()
 
 
-class _Refused(asyncio.Protocol):
-    """Tells a newcomer that there is no room, and closes."""
+class _Newcomer(asyncio.Protocol):
+    """Stands in until the other side's address is known, which an event loop says first in ``connection_made``."""
 
-    def __init__(self, refusal: bytes) -> None:
-        self._refusal = refusal
+    def __init__(self, arrived: Callable[[asyncio.Transport], None]) -> None:
+        self._arrived = arrived
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        if self._refusal:
-            transport.write(self._refusal)
-        transport.close()
+        self._arrived(transport)  # type: ignore[arg-type]

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from engine.base.metrics import METRICS_TYPE
-from engine.net.network import Network, Server
+from engine.net.listener import Listener
+from engine.net.network import Network
 
 HEAD_BYTES_MAX = 8192
 HEAD_DEADLINE_S = 10.0
@@ -55,28 +56,21 @@ class StatusServer:
     """Serves ``pages`` (by path, query ignored). Page functions run on the event loop and must be quick."""
 
     def __init__(self, network: Network, pages: Mapping[str, Callable[[], Page]]) -> None:
-        self._network = network
         self._pages = dict(pages)
-        self._server: Server | None = None
-        self._open: dict[_Exchange, None] = {}
+        self._listener = Listener(network, lambda: _Exchange(self), connections_max=CONNECTIONS_MAX)
 
     @property
     def port(self) -> int:
         """The port bound; 0 before ``start``."""
-        return self._server.port if self._server is not None else 0
+        return self._listener.port
 
     async def start(self, host: str, port: int) -> None:
         """Raises OSError when the address is taken."""
-        self._server = await self._network.listen(host, port, lambda: _Exchange(self))
+        await self._listener.start(host, port)
 
     async def close(self) -> None:
         """Stop serving; exchanges under way are cut."""
-        if self._server is not None:
-            self._server.close()
-        for exchange in list(self._open):
-            exchange.cut()
-        if self._server is not None:
-            await self._server.wait_closed()
+        await self._listener.drain(0)
 
     def answer(self, head: bytes) -> bytes:
         """The whole answer to a request head (up to and with its empty line)."""
@@ -88,15 +82,6 @@ class StatusServer:
             return _render(Page(405, b"only GET and HEAD\n"), True)
         make = self._pages.get(target.split(b"?", 1)[0].decode("latin-1"))
         return _render(Page(404, b"no such page\n") if make is None else make(), method == b"GET")
-
-    def admit(self, exchange: "_Exchange") -> bool:
-        if len(self._open) >= CONNECTIONS_MAX:
-            return False
-        self._open[exchange] = None
-        return True
-
-    def forget(self, exchange: "_Exchange") -> None:
-        self._open.pop(exchange, None)
 
 
 def _render(page: Page, with_body: bool) -> bytes:
@@ -118,13 +103,11 @@ class _Exchange(asyncio.Protocol):
         self._head = b""
         self._answered = False
         self._timer: asyncio.TimerHandle | None = None
+        self.on_gone: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
-        if not self._server.admit(self):
-            self.cut()
-            return
-        self._timer = asyncio.get_running_loop().call_later(HEAD_DEADLINE_S, self.cut)
+        self._timer = asyncio.get_running_loop().call_later(HEAD_DEADLINE_S, self.abort)
 
     def data_received(self, data: bytes) -> None:
         if self._answered:
@@ -146,16 +129,20 @@ class _Exchange(asyncio.Protocol):
         assert self._transport is not None
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(ANSWER_DEADLINE_S, self.cut)
+        self._timer = asyncio.get_running_loop().call_later(ANSWER_DEADLINE_S, self.abort)
         self._transport.write(answer)
         self._transport.close()
 
-    def cut(self) -> None:
-        """End the exchange at once."""
+    def close(self) -> None:
+        """One under way has nothing worth waiting for."""
+        self.abort()
+
+    def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._server.forget(self)
+        if self.on_gone is not None:
+            self.on_gone()

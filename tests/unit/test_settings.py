@@ -11,7 +11,7 @@ from engine.settings import load
 def test_defaults_hold_without_file_and_environment(tmp_path: Path) -> None:
     node = load({}, tmp_path).node
     assert (node.broker_port, node.broker_http_port, node.bind_address) == (6650, 8081, "127.0.0.1")
-    assert node.metadata_hosts == "127.0.0.1:2181"
+    assert node.store_url == "zk:127.0.0.1:2181"
 
 
 def test_environment_goes_before_file_and_file_before_default(tmp_path: Path) -> None:
@@ -26,11 +26,6 @@ def test_environment_goes_before_file_and_file_before_default(tmp_path: Path) ->
 def test_port_offset_moves_only_ports_that_are_not_given(tmp_path: Path) -> None:
     node = load({"MAGNETAR_PORT_OFFSET": "100", "MAGNETAR_BROKER_PORT": "7001"}, tmp_path).node
     assert (node.broker_port, node.broker_http_port, node.zookeeper_port) == (7001, 8181, 2281)
-
-
-def test_metadata_url_gives_hosts_and_chroot(tmp_path: Path) -> None:
-    node = load({"MAGNETAR_METADATA_URL": "zk:a:1,b:2/eu"}, tmp_path).node
-    assert (node.metadata_hosts, node.metadata_chroot) == ("a:1,b:2", "/eu")
 
 
 @pytest.mark.parametrize(

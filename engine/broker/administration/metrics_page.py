@@ -3,7 +3,7 @@
 Written straight from live objects when asked for: nothing is counted twice and no sample objects are kept.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from engine.broker.administration.reports import (
     backlog_without_delayed,
@@ -22,8 +22,13 @@ Sample = tuple[str, float]
 """Labels as written between braces, and the value."""
 
 
-def metrics_page(registry: TopicRegistry, sessions: Sessions, identity: BrokerIdentity) -> bytes:
-    """All families of this broker."""
+def metrics_page(
+    registry: TopicRegistry,
+    sessions: Sessions,
+    identity: BrokerIdentity,
+    refused: Mapping[str, int],
+) -> bytes:
+    """All families of this broker. ``refused``: connections above the cap, by port."""
     page = _Page()
     cluster = _labels(cluster=identity.cluster)
     page.add(
@@ -38,6 +43,8 @@ def metrics_page(registry: TopicRegistry, sessions: Sessions, identity: BrokerId
     page.add(
         "pulsar_connection_closed_total_count", [(connection, sessions.accepted - sessions.count)]
     )
+    over = [(_labels(cluster=identity.cluster, port=port), n) for port, n in refused.items()]
+    page.add("magnetar_connections_refused_total", over, "counter")
     page.add("pulsar_topic_load_failed_total", [(cluster, registry.load_failures)], "counter")
     _topics(page, registry, identity.cluster)
     return page.text()

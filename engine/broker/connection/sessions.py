@@ -1,7 +1,5 @@
 """All client connections of the broker: accepts them, counts them, ends them."""
 
-import asyncio
-
 from engine.base.budget import Budget
 from engine.broker.connection.lookups import LookupCommands
 from engine.broker.connection.session import Session
@@ -32,7 +30,7 @@ class Sessions:
         self.accepted = 0
         self._publish_budget = Budget(context.settings.max_message_publish_buffer_size)
 
-    def accept(self) -> asyncio.BaseProtocol:
+    def accept(self) -> Session:
         """The protocol of one new connection."""
         self.accepted += 1
         session = Session(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.__main__ import load_settings, parse_arguments, split_metadata
+from bookie.__main__ import load_settings, parse_arguments, serve
 from bookie.settings import BookieSettings
 from engine.base.settings_file import SettingsError
 
@@ -85,11 +85,9 @@ def test_nonsense_in_the_file_is_named(table: str, words: str, tmp_path: Path) -
         load_settings(parse_arguments(["--data-dir", "/d"]), {}, tmp_path)
 
 
-def test_metadata_urls_are_split() -> None:
-    assert split_metadata("zk:a:1,b:2/us-east") == ("a:1,b:2", "/us-east")
-    assert split_metadata("zk:a:1") == ("a:1", "")
-    with pytest.raises(SettingsError, match="metadata"):
-        split_metadata("etcd:a:1")
+async def test_a_metadata_url_that_makes_no_sense_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="--metadata must be zk:host:port"):
+        await serve(BookieSettings(data_dir=str(tmp_path)), "etcd:a:1")
 
 
 def test_ledger_directories_are_a_list_with_commas() -> None:

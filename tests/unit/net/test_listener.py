@@ -35,9 +35,13 @@ class Echo(Connection):
         self.gone.set()
 
 
+def said(reason: str) -> bytes:
+    return len(reason).to_bytes(4, "big") + reason.encode()
+
+
 @pytest.fixture
 async def listener() -> AsyncIterator[Listener]:
-    found = Listener(LoopNetwork(), Echo, connections_max=2, refusal=b"\x00\x00\x00\x04full")
+    found = Listener(LoopNetwork(), Echo, connections_max=2, refusal=said)
     await found.start("127.0.0.1", 0)
     yield found
     await found.drain(1)
@@ -58,10 +62,45 @@ async def test_beyond_the_cap_a_newcomer_is_told_and_closed(listener: Listener) 
         held.append(connection)
     third = await dial(listener.port)
     await third.gone.wait()
-    assert third.data == b"full"
+    assert third.data == b"Reached the maximum number of connections"
     assert (listener.refused, len(listener.connections)) == (1, 2)
     for connection in held:
         connection.close()
+        await connection.gone.wait()
+    assert (await served(listener.port)).data == b"a", "those that are gone leave room"
+
+
+async def served(port: int, address: str = "127.0.0.1") -> Echo:
+    """A connection from ``address`` that was answered, or refused."""
+    connection = Echo(echo=False)
+    loop = asyncio.get_running_loop()
+    await loop.create_connection(lambda: connection, "127.0.0.1", port, local_addr=(address, 0))
+    connection.send(b"\x00\x00\x00\x01a")
+    await connection.got.wait()
+    return connection
+
+
+async def test_an_address_has_a_cap_of_its_own() -> None:
+    listener = Listener(LoopNetwork(), Echo, connections_max=0, per_address_max=1, refusal=said)
+    await listener.start("127.0.0.1", 0)
+    first = await served(listener.port)
+    again = await served(listener.port)
+    assert again.data == b"Reached the maximum number of connections on address 127.0.0.1"
+    assert (await served(listener.port, "127.0.0.2")).data == b"a"
+    first.close()
+    await first.gone.wait()
+    assert (await served(listener.port)).data == b"a"
+    assert listener.refused == 1
+    await listener.drain(1)
+
+
+async def test_whom_nobody_serves_yet_is_closed_and_not_counted() -> None:
+    listener = Listener(LoopNetwork(), lambda: None, connections_max=1)
+    await listener.start("127.0.0.1", 0)
+    for _ in range(2):
+        await (await dial(listener.port)).gone.wait()
+    assert (listener.refused, listener.connections) == (0, [])
+    await listener.drain(1)
 
 
 async def test_draining_ends_every_connection(listener: Listener) -> None:

@@ -20,7 +20,7 @@ BASICS = (
 
 def families(bench: B.Bench) -> dict[str, list[tuple[dict[str, str], float]]]:
     """Samples by family."""
-    page = metrics_page(bench.registry, bench.sessions(), IDENTITY).decode()
+    page = metrics_page(bench.registry, bench.sessions(), IDENTITY, {"client": 3}).decode()
     return {
         family.name: [(sample.labels, sample.value) for sample in family.samples]
         for family in text_string_to_metric_families(page)

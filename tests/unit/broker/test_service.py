@@ -1,0 +1,99 @@
+"""A broker's ports over real sockets: above a cap newcomers are refused, told as Apache tells them, and counted."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.broker.service import BrokerService
+from engine.metadata.memory import MemoryServer
+from engine.net.network import LoopNetwork
+from engine.settings import load
+from engine.wire import pulsar_pb2 as pb
+from engine.wiring import build_broker
+
+TEXT = "Reached the maximum number of connections"
+
+
+@asynccontextmanager
+async def running(folder: Path, **settings: int) -> AsyncIterator[BrokerService]:
+    given = {"broker_port": 0, "broker_http_port": 0, **settings}
+    environ = {f"MAGNETAR_{name.upper()}": str(value) for name, value in given.items()}
+    store = MemoryServer().session()
+    broker = build_broker(
+        load({**environ, "MAGNETAR_INTERNAL_TOKEN": "tests-only-tests-only"}, folder),
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+        network=LoopNetwork(),
+        store=store,
+    )
+    try:
+        await broker.start()
+        yield broker
+    finally:
+        await broker.drain()
+        await store.close()
+
+
+async def told(port: int, asked: bytes = b"") -> bytes:
+    """All that a newcomer receives until it is closed."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(asked)
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+async def metrics(broker: BrokerService) -> str:
+    request = b"GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n"
+    return (await told(broker.http_port, request)).decode()
+
+
+async def test_a_client_above_the_cap_is_refused_as_apache_does(tmp_path: Path) -> None:
+    async with running(tmp_path, broker_max_connections=1) as broker:
+        _, first = await asyncio.open_connection("127.0.0.1", broker.broker_port)
+        answer = pb.BaseCommand.FromString((await told(broker.broker_port))[8:])
+        assert answer.error == pb.CommandError(
+            request_id=(1 << 64) - 1, error=pb.NotAllowedError, message=TEXT
+        )
+        refused = 'magnetar_connections_refused_total{cluster="standalone",port="client"} 1\n'
+        assert refused in await metrics(broker)
+        first.close()
+        while broker.running.sessions.count:
+            await asyncio.sleep(0)
+        reader, again = await asyncio.open_connection("127.0.0.1", broker.broker_port)
+        while not broker.running.sessions.count:
+            await asyncio.sleep(0)
+        assert not reader.at_eof()
+        again.close()
+
+
+async def test_a_client_above_its_address_cap_is_told_the_address(tmp_path: Path) -> None:
+    async with running(tmp_path, broker_max_connections_per_ip=1) as broker:
+        _, first = await asyncio.open_connection("127.0.0.1", broker.broker_port)
+        answer = pb.BaseCommand.FromString((await told(broker.broker_port))[8:])
+        assert answer.error.message == f"{TEXT} on address 127.0.0.1"
+        first.close()
+
+
+async def test_the_private_port_has_a_cap_of_its_own(tmp_path: Path) -> None:
+    async with running(tmp_path, max_http_server_connections=1) as broker:
+        _, first = await asyncio.open_connection("127.0.0.1", broker.http_port)
+        assert await told(broker.http_port) == b""
+        first.close()
+        while not (page := await metrics(broker)):
+            await asyncio.sleep(0)
+        assert '{cluster="standalone",port="http"}' in page
+        assert '{cluster="standalone",port="http"} 0\n' not in page
+
+
+async def test_without_a_cap_nobody_is_refused(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        held = [await asyncio.open_connection("127.0.0.1", broker.broker_port) for _ in range(100)]
+        while broker.running.sessions.count < len(held):
+            await asyncio.sleep(0)
+        for _, writer in held:
+            writer.close()
