@@ -13,7 +13,7 @@ from admin_ui import selectors, services, shapes
 from admin_ui.audit import actor_of
 from admin_ui.models import AuditEntry, SavedView
 from engine.base.names import NamespaceName, TopicName, check_subscription
-from gateway.rest.base import no_content, object_body
+from gateway.rest.base import no_content, object_body, principal
 from gateway.rest.errors import BadInputError
 from gateway.services.engine_link import link
 
@@ -48,11 +48,17 @@ def query(request: Request) -> dict[str, str]:
     return {name: str(value) for name, value in request.query_params.items()}
 
 
+def http_url(request: Request) -> str:
+    """Where the gateway is reached, by the name it was called."""
+    return f"{request.scheme}://{request.get_host()}"
+
+
 class EnvironmentView(ConsoleView):
     """Where the console is and who uses it."""
 
     def get(self, request: Request) -> Response:
         body = link().run(selectors.environment)
+        body["http_url"] = http_url(request)
         user = request.user
         body["user"] = (
             {"name": user.get_username(), "superuser": user.is_superuser}
@@ -113,13 +119,15 @@ class CursorView(ConsoleView):
         amounts = {"count": asked.get("count"), "timestamp": asked.get("timestamp")}
         if asked["preview"]:
             found = link().run(
-                lambda engine: services.preview(engine, name, subscription, self.change, **amounts)
+                lambda engine: services.preview(engine, name, subscription, self.change, **amounts),
+                principal=principal(request),
             )
             return Response(found)
         link().run(
-            lambda engine: services.apply(engine, name, subscription, self.change, **amounts)
+            lambda engine: services.apply(engine, name, subscription, self.change, **amounts),
+            principal=principal(request),
         )
-        said = services.commands(name, subscription, self.change, **amounts)
+        said = services.commands(http_url(request), name, subscription, self.change, **amounts)
         return Response({"done": True, "commands": said})
 
 

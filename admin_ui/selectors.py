@@ -6,10 +6,11 @@ from urllib.parse import quote
 
 from django.conf import settings
 
+from engine.admin import api
 from engine.base.errors import AdminError
 from engine.base.names import TopicName
 from gateway.rest.errors import BadInputError
-from gateway.services import catalog, rows
+from gateway.services import brokers, catalog, rows
 from gateway.services.collector import HISTORY_COLUMNS, INTERVAL_S, Snapshot, collector, now_ms
 from gateway.services.drain import STILL, Backlogs, forecast
 from gateway.services.engine_link import Engine
@@ -140,15 +141,14 @@ async def history(params: dict[str, str]) -> Body:
 
 
 async def environment(engine: Engine) -> Body:
-    """Where we are; without the user, whom only the request knows."""
+    """Where we are; without the user and our own address, which only the request knows."""
     known = settings.ENVIRONMENT
     clusters = await catalog.children(engine.store, "/admin/clusters")
     return {
         "cluster": known.cluster_name,
         "clusters": [name for name in clusters if name != "global"] or [known.cluster_name],
         "version": settings.VERSION,
-        "broker_url": f"pulsar://127.0.0.1:{known.broker_port}",
-        "http_url": f"http://127.0.0.1:{known.http_port}",
+        "broker_url": brokers.service_url(await brokers.advertised(engine)),
         "now": now_ms(),
     }
 
@@ -200,8 +200,8 @@ async def _member(engine: Engine, name: TopicName, is_partition: bool) -> tuple[
     """Stats and internal stats of a plain topic or partition; a partition nobody created yet is left out."""
     try:
         stats, internal = await asyncio.gather(
-            engine.admin.topic_stats(name, earliest_time_in_backlog=True),
-            engine.admin.internal_stats(name),
+            engine.call(api.TOPIC_STATS, api.TopicStats(name, earliest_time_in_backlog=True)),
+            engine.call(api.INTERNAL_STATS, api.InternalStats(name)),
         )
     except AdminError as error:
         if is_partition and error.status == 404:

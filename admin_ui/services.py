@@ -4,10 +4,10 @@ import shlex
 from typing import Any, Literal
 from urllib.parse import quote
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from admin_ui.models import SavedView
+from engine.admin import api
 from engine.admin.fan_out import on_each
 from engine.base.errors import AdminError
 from engine.base.names import TopicName
@@ -31,9 +31,8 @@ async def preview(
     """``{affected, from, to}`` of a change that is not made; of a partitioned topic the sum, and no positions."""
 
     async def one(member: TopicName) -> dict[str, Any]:
-        return await engine.admin.preview_change(
-            member, subscription, change, count=count, timestamp_ms=timestamp
-        )
+        args = api.PreviewChange(member, subscription, change, count, timestamp)
+        return await engine.call(api.PREVIEW_CHANGE, args)
 
     found = await on_each(await _members(engine, topic, change), one)
     if len(found) == 1:
@@ -54,12 +53,13 @@ async def apply(
 
     async def one(member: TopicName) -> None:
         if change == "skip-all":
-            await engine.admin.clear_backlog(member, subscription)
+            await engine.call(api.CLEAR_BACKLOG, api.OnSubscription(member, subscription))
         elif change == "skip":
             assert count is not None
-            await engine.admin.skip_messages(member, subscription, count)
+            await engine.call(api.SKIP_MESSAGES, api.Skip(member, subscription, count))
         else:
-            await engine.admin.reset_cursor(member, subscription, timestamp_ms=timestamp)
+            args = api.ResetCursor(member, subscription, timestamp)
+            await engine.call(api.RESET_CURSOR, args)
 
     await on_each(await _members(engine, topic, change), one)
 
@@ -75,6 +75,7 @@ async def _members(engine: Engine, topic: TopicName, change: Change) -> list[Top
 
 
 def commands(
+    http_url: str,
     topic: TopicName,
     subscription: str,
     change: Change,
@@ -87,7 +88,7 @@ def commands(
     # Pulsar's server decodes a subscription's name twice, so a name holding '%' must be encoded twice.
     encoded = quote(quote(subscription, safe="") if "%" in subscription else subscription, safe="")
     url = (
-        f"http://127.0.0.1:{settings.ENVIRONMENT.http_port}/admin/v2/{topic.domain}/{topic.namespace}"
+        f"{http_url}/admin/v2/{topic.domain}/{topic.namespace}"
         f"/{quote(topic.local, safe='')}/subscription/{encoded}/{suffix[change]}"
     )
     command = {

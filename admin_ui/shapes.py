@@ -26,7 +26,7 @@ class EnvironmentAnswer(s.Serializer[object]):
     cluster = s.CharField()
     clusters = s.ListField(child=s.CharField())
     version = s.CharField()
-    broker_url = s.CharField()
+    broker_url = s.CharField(help_text="of all registered brokers; empty without one")
     http_url = s.CharField()
     user = User(allow_null=True)
     now = s.IntegerField()

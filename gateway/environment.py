@@ -9,6 +9,7 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 
 from engine.base.settings_file import SettingsError, read_settings, settings_path
+from engine.metadata.connect import MetadataUrl
 
 TABLE = "gateway"
 
@@ -17,7 +18,7 @@ LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Ports are 1..65535; ``metadata_url`` is Pulsar's metadataStoreUrl, ``zk:host:port[,…][/chroot]``."""
+    """Ports are 1..65535; ``metadata_url`` is Pulsar's metadataStoreUrl."""
 
     data_dir: Path
     http_port: int
@@ -49,7 +50,7 @@ class Environment:
             data_dir=Path(given.text("data_dir") or root / "data").absolute(),
             http_port=given.number("http_port", 8080 + offset, 1, 65535),
             broker_port=given.number("broker_port", 6650 + offset, 1, 65535),
-            metadata_url=given.text("metadata_url") or f"zk:127.0.0.1:{zookeeper_port}",
+            metadata_url=given.metadata_url(f"zk:127.0.0.1:{zookeeper_port}"),
             redis_url=given.text("redis_url") or None,
             cluster_name=given.text("cluster_name") or "standalone",
             internal_token=given.text("internal_token"),
@@ -101,6 +102,14 @@ class _Given:
         if not low <= value <= high:
             raise ImproperlyConfigured(f"{name} is {value}: must be {low} to {high}")
         return value
+
+    def metadata_url(self, default: str) -> str:
+        url = self.text("metadata_url") or default
+        try:
+            MetadataUrl.parse(url, "metadata_url")
+        except SettingsError as error:
+            raise ImproperlyConfigured(str(error)) from error
+        return url
 
     def flag(self, name: str) -> bool:
         text = self.text(name).lower()

@@ -1,27 +1,21 @@
-"""Administrative operations that a broker runs on the topics it owns: names, typed arguments, results. Pure.
+"""Administrative operations that a broker runs on the topics it owns, each declared once. Pure.
 
-``OPERATIONS`` maps each operation's name to the dataclass of its arguments. The broker serves them at
-``POST /rpc/<name>`` (a JSON object of arguments in, ``{"result": …}`` out); ``engine.admin.client`` calls them;
-``Operations`` is what the broker implements. Results are JSON values in the shapes of Pulsar's Admin REST API unless
-said otherwise. Refusals raise AdminError with Pulsar's HTTP status and text. Topic arguments are full names; 64-bit ids
-are JSON numbers here.
+Answers are JSON values in the shapes of Pulsar's Admin REST API unless said otherwise; 64-bit ids are JSON numbers.
+Refusals raise AdminError with Pulsar's HTTP status and text. A call that was cancelled or had no answer may or may not
+have happened.
 """
 
-import typing
-from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
-from types import NoneType, UnionType
-from typing import Any, Literal, Protocol, TypeVar
+from dataclasses import dataclass, field
+from types import NoneType
+from typing import Any, Literal
 
-from engine.base.errors import AdminError, InvalidNameError
+from engine.admin.operation import AdminAccess, Operation
 from engine.base.ids import Position
-from engine.base.names import TopicName, check_subscription
+from engine.base.names import NamespaceName, TopicName, check_subscription
 
 JsonObject = dict[str, Any]
 LONG_MAX = (1 << 63) - 1
 COUNT_MAX = 1 << 31
-
-A = TypeVar("A")
 
 
 def _within(name: str, value: int, low: int, high: int) -> None:
@@ -59,16 +53,9 @@ class NoArguments:
 
 @dataclass(frozen=True, slots=True)
 class OnTopic:
-    """``topic``: full name of a topic that is no partitioned parent."""
+    """``topic`` is no partitioned parent."""
 
-    topic: str
-
-    def __post_init__(self) -> None:
-        TopicName.parse(self.topic)
-
-    @property
-    def name(self) -> TopicName:
-        return TopicName.parse(self.topic)
+    topic: TopicName
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +89,10 @@ class InternalStats(OnTopic):
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerTopicsStats:
-    """Rows of topics loaded here; ``namespace`` (``t/n``) narrows them."""
+class LoadedTopics:
+    """Topics loaded on a broker, all or of one namespace."""
 
-    namespace: str | None = None
+    namespace: NamespaceName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +100,6 @@ class OnSubscription(OnTopic):
     subscription: str
 
     def __post_init__(self) -> None:
-        OnTopic.__post_init__(self)
         check_subscription(self.subscription)
 
 
@@ -189,7 +175,6 @@ class Examine(OnTopic):
     nth: int = 1
 
     def __post_init__(self) -> None:
-        OnTopic.__post_init__(self)
         _within("nth", self.nth, 1, COUNT_MAX)
 
 
@@ -199,7 +184,6 @@ class MessageById(OnTopic):
     entry_id: int
 
     def __post_init__(self) -> None:
-        OnTopic.__post_init__(self)
         _within("ledger_id", self.ledger_id, 0, LONG_MAX)
         _within("entry_id", self.entry_id, 0, LONG_MAX)
 
@@ -211,7 +195,6 @@ class MessageIdByTime(OnTopic):
     timestamp_ms: int
 
     def __post_init__(self) -> None:
-        OnTopic.__post_init__(self)
         _within("timestamp_ms", self.timestamp_ms, 0, LONG_MAX)
 
 
@@ -238,221 +221,83 @@ class PreviewChange(OnSubscription):
 class OnBundle:
     """``bundle``: ``0x00000000_0x40000000`` of ``namespace``; None: every bundle owned here."""
 
-    namespace: str
+    namespace: NamespaceName
     bundle: str | None = None
 
 
-class Operations(Protocol):
-    """What the owner of a topic can do on request. Every method raises AdminError; none is cancel-safe halfway:
-    a cancelled change may or may not have happened."""
+# Topics
 
-    async def create_topic(self, args: CreateTopic) -> None:
-        """409 when it exists, 404 without its namespace."""
-        ...
-
-    async def delete_topic(self, args: DeleteTopic) -> None:
-        """404 when missing, 412 when in use and not forced."""
-        ...
-
-    async def topic_stats(self, args: TopicStats) -> JsonObject:
-        """Pulsar's TopicStats."""
-        ...
-
-    async def internal_stats(self, args: InternalStats) -> JsonObject:
-        """Pulsar's PersistentTopicInternalStats."""
-        ...
-
-    async def broker_topics_stats(self, args: BrokerTopicsStats) -> JsonObject:
-        """``{"at": ms, "broker": id, "rows": [row]}``. row: name, domain, tenant, namespace, topic, producers,
-        consumers, subscriptions, msg_rate_in, msg_rate_out, bytes_rate_in, bytes_rate_out, backlog, storage_bytes;
-        sorted by name."""
-        ...
-
-    async def create_subscription(self, args: CreateSubscription) -> None:
-        """409 when it exists; creates the topic where auto-creation is allowed, else 404."""
-        ...
-
-    async def delete_subscription(self, args: DeleteSubscription) -> None:
-        """404 when missing, 412 with consumers connected and not forced."""
-        ...
-
-    async def subscriptions(self, args: OnTopic) -> list[str]:
-        """Names, sorted."""
-        ...
-
-    async def durable_subscriptions(self, args: OnTopic) -> JsonObject:
-        """``{name: properties}`` of everything that outlives the broker; 503 while one of them cannot be read."""
-        ...
-
-    async def skip_messages(self, args: Skip) -> None: ...
-
-    async def clear_backlog(self, args: OnSubscription) -> None: ...
-
-    async def reset_cursor(self, args: ResetCursor) -> None:
-        """Consumers are disconnected and come back at the new place."""
-        ...
-
-    async def expire_messages(self, args: ExpireMessages) -> None: ...
-
-    async def peek(self, args: Peek) -> JsonObject:
-        """``{"headers": {name: text}, "body": base64}``: as Pulsar's REST answer."""
-        ...
-
-    async def examine(self, args: Examine) -> JsonObject:
-        """As ``peek``."""
-        ...
-
-    async def message_by_id(self, args: MessageById) -> JsonObject:
-        """As ``peek``."""
-        ...
-
-    async def message_id_by_time(self, args: MessageIdByTime) -> JsonObject:
-        """MessageId: ``{ledgerId, entryId, partitionIndex}``."""
-        ...
-
-    async def last_message_id(self, args: OnTopic) -> JsonObject:
-        """MessageId; entryId -1 of the open ledger when the topic is empty."""
-        ...
-
-    async def terminate(self, args: OnTopic) -> JsonObject:
-        """Refuses publishing from now on; MessageId of the last message."""
-        ...
-
-    async def unload(self, args: OnTopic) -> None:
-        """Close the topic; clients reconnect and load it again."""
-        ...
-
-    async def unload_bundle(self, args: OnBundle) -> None:
-        """Close the topics of the bundle and give up its ownership."""
-        ...
-
-    async def preview_change(self, args: PreviewChange) -> JsonObject:
-        """``{"affected": entries, "from": "ledger:entry", "to": "ledger:entry"}``."""
-        ...
-
-    async def trim(self, args: OnTopic) -> None:
-        """Delete ledgers that no subscription or retention needs."""
-        ...
-
-    async def lookup(self, args: OnTopic) -> JsonObject:
-        """Owner, chosen now when there is none: LookupData ``{brokerUrl, httpUrl, nativeUrl, brokerUrlSsl}``."""
-        ...
-
-    async def topics(self, args: BrokerTopicsStats) -> list[str]:
-        """Names of topics loaded here, sorted."""
-        ...
-
-    async def owned_bundles(self, args: NoArguments) -> list[str]:
-        """``tenant/namespace/0x…_0x…``, sorted."""
-        ...
-
-    async def health(self, args: NoArguments) -> str:
-        """``ok`` when this broker holds its session and could reach the store just now; else AdminError 503."""
-        ...
-
-
-OPERATIONS: Mapping[str, type[Any]] = {
-    "create_topic": CreateTopic,
-    "delete_topic": DeleteTopic,
-    "topic_stats": TopicStats,
-    "internal_stats": InternalStats,
-    "broker_topics_stats": BrokerTopicsStats,
-    "create_subscription": CreateSubscription,
-    "delete_subscription": DeleteSubscription,
-    "subscriptions": OnTopic,
-    "durable_subscriptions": OnTopic,
-    "skip_messages": Skip,
-    "clear_backlog": OnSubscription,
-    "reset_cursor": ResetCursor,
-    "expire_messages": ExpireMessages,
-    "peek": Peek,
-    "examine": Examine,
-    "message_by_id": MessageById,
-    "message_id_by_time": MessageIdByTime,
-    "last_message_id": OnTopic,
-    "terminate": OnTopic,
-    "unload": OnTopic,
-    "unload_bundle": OnBundle,
-    "preview_change": PreviewChange,
-    "trim": OnTopic,
-    "lookup": OnTopic,
-    "topics": BrokerTopicsStats,
-    "owned_bundles": NoArguments,
-    "health": NoArguments,
-}
-
-
-READS = frozenset(
-    [
-        "topic_stats",
-        "internal_stats",
-        "broker_topics_stats",
-        "subscriptions",
-        "durable_subscriptions",
-        "peek",
-        "examine",
-        "message_by_id",
-        "message_id_by_time",
-        "last_message_id",
-        "preview_change",
-        "lookup",
-        "topics",
-        "owned_bundles",
-        "health",
-    ]
+CREATE_TOPIC = Operation("create_topic", CreateTopic, NoneType, AdminAccess.TENANT)
+"""409 when it exists, 404 without its namespace."""
+DELETE_TOPIC = Operation("delete_topic", DeleteTopic, NoneType, AdminAccess.TENANT)
+"""404 when missing, 412 when in use and not forced."""
+TOPIC_STATS = Operation("topic_stats", TopicStats, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""Pulsar's TopicStats."""
+INTERNAL_STATS = Operation(
+    "internal_stats", InternalStats, JsonObject, AdminAccess.LOOKUP, reads=True
 )
-"""Operations that change nothing, so that a lost answer allows asking again."""
+"""Pulsar's PersistentTopicInternalStats."""
+LAST_MESSAGE_ID = Operation("last_message_id", OnTopic, JsonObject, AdminAccess.CONSUME, reads=True)
+"""MessageId; entryId -1 of the open ledger when the topic is empty."""
+MESSAGE_ID_BY_TIME = Operation(
+    "message_id_by_time", MessageIdByTime, JsonObject, AdminAccess.CONSUME, reads=True
+)
+"""MessageId: ``{ledgerId, entryId, partitionIndex}``."""
+TERMINATE = Operation("terminate", OnTopic, JsonObject, AdminAccess.TENANT)
+"""Refuses publishing from now on; MessageId of the last message."""
+UNLOAD = Operation("unload", OnTopic, NoneType, AdminAccess.TENANT)
+"""Close the topic; clients reconnect and load it again."""
+TRIM = Operation("trim", OnTopic, NoneType, AdminAccess.TENANT)
+"""Delete ledgers that no subscription or retention needs."""
+LOOKUP = Operation("lookup", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""Owner, chosen now when there is none: LookupData ``{brokerUrl, httpUrl, nativeUrl, brokerUrlSsl}``."""
 
+# Subscriptions
 
-def parse_arguments(kind: type[A], given: object) -> A:
-    """Arguments from a JSON value. Raises AdminError 400 naming the field, or 412 for an invalid name."""
-    try:
-        return _build(kind, given, "arguments")
-    except InvalidNameError as error:
-        raise AdminError(412, str(error)) from error
-    except ValueError as error:
-        raise AdminError(400, str(error)) from error
+SUBSCRIPTIONS = Operation("subscriptions", OnTopic, list[str], AdminAccess.CONSUME, reads=True)
+"""Names, sorted."""
+DURABLE_SUBSCRIPTIONS = Operation(
+    "durable_subscriptions", OnTopic, dict[str, dict[str, str]], AdminAccess.CONSUME, reads=True
+)
+"""Properties by name of all that outlive the broker; 503 while one of them cannot be read."""
+CREATE_SUBSCRIPTION = Operation(
+    "create_subscription", CreateSubscription, NoneType, AdminAccess.CONSUME
+)
+"""409 when it exists; creates the topic where auto-creation is allowed, else 404."""
+DELETE_SUBSCRIPTION = Operation(
+    "delete_subscription", DeleteSubscription, NoneType, AdminAccess.CONSUME
+)
+"""404 when missing, 412 with consumers connected and not forced."""
+SKIP_MESSAGES = Operation("skip_messages", Skip, NoneType, AdminAccess.CONSUME)
+CLEAR_BACKLOG = Operation("clear_backlog", OnSubscription, NoneType, AdminAccess.CONSUME)
+RESET_CURSOR = Operation("reset_cursor", ResetCursor, NoneType, AdminAccess.CONSUME)
+"""Consumers are disconnected and come back at the new place."""
+EXPIRE_MESSAGES = Operation("expire_messages", ExpireMessages, NoneType, AdminAccess.CONSUME)
+PREVIEW_CHANGE = Operation(
+    "preview_change", PreviewChange, JsonObject, AdminAccess.CONSUME, reads=True
+)
+"""``{"affected": entries, "from": "ledger:entry", "to": "ledger:entry"}``."""
 
+# Messages: ``{"headers": {name: text}, "body": base64}``
 
-def to_json(args: Any) -> JsonObject:
-    """The JSON object that ``parse_arguments`` reads."""
-    return {key: value for key, value in asdict(args).items() if value is not None}
+PEEK = Operation("peek", Peek, JsonObject, AdminAccess.CONSUME, reads=True)
+EXAMINE = Operation("examine", Examine, JsonObject, AdminAccess.CONSUME, reads=True)
+MESSAGE_BY_ID = Operation("message_by_id", MessageById, JsonObject, AdminAccess.CONSUME, reads=True)
 
+# A broker
 
-def _build(kind: type[A], given: object, where: str) -> A:
-    if not isinstance(given, dict):
-        raise ValueError(f"{where}: must be a JSON object")
-    known = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
-    for name in given:
-        if name not in known:
-            raise ValueError(f"{name}: unknown argument")
-    hints = typing.get_type_hints(kind)
-    values: dict[str, Any] = {}
-    for name, item in known.items():
-        if name in given:
-            values[name] = _checked(name, given[name], hints[name])
-        elif item.default is MISSING and item.default_factory is MISSING:
-            raise ValueError(f"{name}: missing")
-    return kind(**values)
-
-
-def _checked(name: str, value: object, kind: Any) -> Any:
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if origin is UnionType:
-        if value is None and NoneType in inner:
-            return None
-        return _checked(name, value, next(each for each in inner if each is not NoneType))
-    if origin is Literal:
-        if value not in inner:
-            raise ValueError(f"{name}: must be one of {', '.join(inner)}")
-        return value
-    if origin is dict:
-        if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-            raise ValueError(f"{name}: must be a JSON object of texts")
-        return value
-    if is_dataclass(kind):
-        return _build(typing.cast(type[Any], kind), value, name)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        named = {str: "a text", int: "a whole number", bool: "true or false"}[kind]
-        raise ValueError(f"{name}: must be {named}")
-    return value
+BROKER_TOPICS_STATS = Operation(
+    "broker_topics_stats", LoadedTopics, JsonObject, AdminAccess.SUPERUSER, reads=True
+)
+"""``{"at": ms, "broker": id, "rows": [row]}``, sorted by name. row: name, domain, tenant, namespace, topic, producers,
+consumers, subscriptions, msg_rate_in, msg_rate_out, bytes_rate_in, bytes_rate_out, backlog, storage_bytes."""
+TOPICS = Operation("topics", LoadedTopics, list[str], AdminAccess.CONSUME, reads=True)
+"""Names of topics loaded there, sorted."""
+OWNED_BUNDLES = Operation(
+    "owned_bundles", NoArguments, list[str], AdminAccess.SUPERUSER, reads=True
+)
+"""``tenant/namespace/0x…_0x…``, sorted."""
+UNLOAD_BUNDLE = Operation("unload_bundle", OnBundle, NoneType, AdminAccess.SUPERUSER)
+"""Close the topics of the bundle and give up its ownership."""
+HEALTH = Operation("health", NoArguments, str, AdminAccess.SUPERUSER, reads=True)
+"""``ok`` when the broker holds its session and could reach the store just now; else 503."""

@@ -8,13 +8,12 @@ statuses and texts, and the store's own errors. Cancelled: a change may or may n
 
 import logging
 from collections.abc import Sequence
-from typing import Protocol
 
-from engine.admin import documents
-from engine.admin.api import EARLIEST_MESSAGE, MessagePosition
+from engine.admin import api, documents
 from engine.admin.documents import Document
 from engine.admin.fan_out import on_each
 from engine.admin.nodes import children
+from engine.admin.operation import Caller
 from engine.admin.topics import (
     check_count,
     check_parent,
@@ -39,28 +38,7 @@ IN_USE = "Topic has active producers/subscriptions"
 Properties = dict[str, str]
 
 
-class Brokers(Protocol):
-    """What is asked of the brokers that own the partitions, as ``engine.admin.client.AdminClient`` does it. Every
-    method raises AdminError."""
-
-    async def durable_subscriptions(self, topic: TopicName) -> dict[str, Properties]: ...
-
-    async def create_subscription(
-        self,
-        topic: TopicName,
-        subscription: str,
-        position: MessagePosition | None = None,
-        properties: Properties | None = None,
-        *,
-        replicated: bool = False,
-    ) -> None: ...
-
-    async def users(self, topic: TopicName) -> int: ...
-
-    async def delete_topic(self, topic: TopicName, *, force: bool = False) -> None: ...
-
-
-async def grow(store: MetadataStore, brokers: Brokers, topic: TopicName, partitions: int) -> None:
+async def grow(store: MetadataStore, brokers: Caller, topic: TopicName, partitions: int) -> None:
     """Raise the number of partitions; the number there is makes up for what a growth that failed left undone.
 
     409 when not partitioned or being deleted, 422 for fewer than now, 406 above the limit.
@@ -92,7 +70,7 @@ async def grow(store: MetadataStore, brokers: Brokers, topic: TopicName, partiti
     raise AdminError(409, "Concurrent modification")
 
 
-async def create_missed(store: MetadataStore, brokers: Brokers, topic: TopicName) -> None:
+async def create_missed(store: MetadataStore, brokers: Caller, topic: TopicName) -> None:
     """Make the partitions that the record promises and nobody made, and on each the durable subscriptions of the
     others. 404 when not partitioned."""
     try:
@@ -104,7 +82,7 @@ async def create_missed(store: MetadataStore, brokers: Brokers, topic: TopicName
 
 
 async def delete(
-    store: MetadataStore, brokers: Brokers, topic: TopicName, *, force: bool = False
+    store: MetadataStore, brokers: Caller, topic: TopicName, *, force: bool = False
 ) -> None:
     """Delete all partitions, also those a failed growth left behind the count, then the record.
 
@@ -161,7 +139,7 @@ async def _record(store: MetadataStore, topic: TopicName) -> tuple[Document, int
 
 async def _complete(
     store: MetadataStore,
-    brokers: Brokers,
+    brokers: Caller,
     present: Sequence[TopicName],
     targets: Sequence[TopicName],
 ) -> None:
@@ -174,7 +152,8 @@ async def _complete(
         await create_missing(store, target)
         for name, properties in wanted.items():
             try:
-                await brokers.create_subscription(target, name, EARLIEST_MESSAGE, properties)
+                args = api.CreateSubscription(target, name, api.EARLIEST_MESSAGE, properties)
+                await brokers.call(api.CREATE_SUBSCRIPTION, args)
             except AdminError as error:
                 if error.status != 409:  # it is there already
                     raise
@@ -183,7 +162,7 @@ async def _complete(
 
 
 async def _subscriptions(
-    store: MetadataStore, brokers: Brokers, parts: Sequence[TopicName]
+    store: MetadataStore, brokers: Caller, parts: Sequence[TopicName]
 ) -> dict[str, Properties]:
     """Durable subscriptions of the partitions that exist, from their owners: a list read from the metadata store may
     be older than a subscription that was confirmed."""
@@ -191,7 +170,7 @@ async def _subscriptions(
     async def one(part: TopicName) -> dict[str, Properties]:
         if not await topic_exists(store, part):
             return {}
-        return await brokers.durable_subscriptions(part)
+        return await brokers.call(api.DURABLE_SUBSCRIPTIONS, api.OnTopic(part))
 
     wanted: dict[str, Properties] = {}
     for found in await on_each(parts, one):
@@ -200,26 +179,27 @@ async def _subscriptions(
     return wanted
 
 
-async def _refuse_use(brokers: Brokers, parts: Sequence[TopicName]) -> None:
+async def _refuse_use(brokers: Caller, parts: Sequence[TopicName]) -> None:
     async def one(part: TopicName) -> None:
         try:
-            users = await brokers.users(part)
+            args = api.TopicStats(part, subscription_backlog_size=False)
+            stats = await brokers.call(api.TOPIC_STATS, args)
         except AdminError as error:
             if error.status == 404:
                 return
             raise
-        if users:
+        if stats["publishers"] or any(s["consumers"] for s in stats["subscriptions"].values()):
             raise AdminError(412, IN_USE)
 
     await on_each(parts, one)
 
 
 async def _delete_partitions(
-    store: MetadataStore, brokers: Brokers, topic: TopicName, *, force: bool
+    store: MetadataStore, brokers: Caller, topic: TopicName, *, force: bool
 ) -> None:
     async def one(part: TopicName) -> None:
         try:
-            await brokers.delete_topic(part, force=force)
+            await brokers.call(api.DELETE_TOPIC, api.DeleteTopic(part, force))
         except AdminError as error:
             if error.status == 412:
                 raise AdminError(412, IN_USE) from error

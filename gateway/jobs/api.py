@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from gateway.jobs import outputs, services
 from gateway.jobs.models import JobRun
-from gateway.rest.base import object_body
+from gateway.rest.base import object_body, principal
 from spark_jobs.catalogue import ANALYSES
 
 PAGE_MAX = 200
@@ -87,7 +87,7 @@ class Runs(JobsView):
         run = services.create(
             analysis=body["analysis"],
             parameters=body["parameters"],
-            user=request.user.get_username() if request.user.is_authenticated else "",
+            user=principal(request),
         )
         return Response(describe(run), status=201)
 

@@ -1,7 +1,7 @@
 """What the REST views share: JSON in and out as Pulsar's clients send and expect it, and the answers' forms."""
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from django.http import HttpRequest, HttpResponse
 from rest_framework import exceptions
@@ -11,6 +11,9 @@ from rest_framework.views import APIView
 from gateway.rest import container
 from gateway.rest.errors import BadInputError, UnbuiltError
 from gateway.rest.routes import Route
+from gateway.services.engine_link import Work, link
+
+T = TypeVar("T")
 
 
 class AdminView(APIView):
@@ -22,6 +25,10 @@ class AdminView(APIView):
     permission = "cluster"
     write_permission = "cluster"
     route: Route | None = None
+
+    def run(self, work: Work[T]) -> T:
+        """``work(engine)`` on behalf of whoever sent the request."""
+        return link().run(work, principal=principal(self.request))
 
     def http_method_not_allowed(  # type: ignore[override]
         self, request: Request, *args: Any, **kwargs: Any
@@ -53,6 +60,12 @@ class AdminView(APIView):
 
 class UnbuiltView(AdminView):
     """Answers every documented call of a path of which nothing is built."""
+
+
+def principal(request: Request) -> str:
+    """The signed-in user's name; empty for nobody."""
+    user = request.user
+    return user.get_username() if user.is_authenticated else ""
 
 
 def no_content(status: int = 204) -> HttpResponse:

@@ -11,25 +11,20 @@ from engine.base.names import DOMAINS
 from gateway.rest.base import AdminView, plain_text
 from gateway.rest.permissions import PUBLIC
 from gateway.services import brokers, metrics, topics
-from gateway.services.engine_link import Engine, link
-
-
-async def _ids(engine: Engine) -> list[str]:
-    return [broker.id for broker in await engine.admin.brokers()]
 
 
 class Brokers(AdminView):
     """Ids of live brokers."""
 
     def get(self, request: Request) -> Response:
-        return Response(link().run(_ids))
+        return Response(self.run(brokers.ids))
 
 
 class BrokersOfCluster(AdminView):
     """Ids of live brokers; the name is not looked at, as in Pulsar."""
 
     def get(self, request: Request, cluster: str) -> Response:
-        return Response(link().run(_ids))
+        return Response(self.run(brokers.ids))
 
 
 class Health(AdminView):
@@ -41,7 +36,7 @@ class Health(AdminView):
         if request.query_params.get("topicVersion", "V2") not in ("V1", "V2"):
             raise Http404
         broker_id = request.query_params.get("brokerId") or None
-        link().run(lambda engine: brokers.health(engine, broker_id))
+        self.run(lambda engine: brokers.health(engine, broker_id))
         return plain_text("ok")
 
 
@@ -51,7 +46,7 @@ class Ready(AdminView):
     quiet = True
 
     def get(self, request: Request) -> HttpResponse:
-        link().run(lambda engine: brokers.health(engine, None))
+        self.run(lambda engine: brokers.health(engine, None))
         return plain_text("ok")
 
 
@@ -66,7 +61,7 @@ class Leader(AdminView):
     """BrokerInfo of the elected broker."""
 
     def get(self, request: Request) -> Response:
-        return Response(link().run(brokers.leader))
+        return Response(self.run(brokers.leader))
 
 
 class InternalConfiguration(AdminView):
@@ -107,7 +102,7 @@ class OwnedNamespaces(AdminView):
     """Bundles a broker owns."""
 
     def get(self, request: Request, cluster: str, brokerId: str) -> Response:
-        return Response(link().run(lambda engine: brokers.owned_namespaces(engine, brokerId)))
+        return Response(self.run(lambda engine: brokers.owned_namespaces(engine, brokerId)))
 
 
 class Lookup(AdminView):
@@ -119,7 +114,7 @@ class Lookup(AdminView):
         if domain not in DOMAINS:
             raise Http404
         name = topics.topic_name(domain, **where)
-        found = link().run(lambda engine: topics.lookup(engine, name))
+        found = self.run(lambda engine: topics.lookup(engine, name))
         # Of HTTP, brokers serve only the private admin RPC; the REST interface is here, under the name we were called.
         found["httpUrl"] = f"{request.scheme}://{request.META['HTTP_HOST']}"
         return Response(found)
@@ -134,7 +129,7 @@ class LookupBundle(AdminView):
         if domain not in DOMAINS:
             raise Http404
         name = topics.topic_name(domain, **where)
-        return plain_text(link().run(lambda engine: topics.bundle_of(engine, name)))
+        return plain_text(self.run(lambda engine: topics.bundle_of(engine, name)))
 
 
 class Metrics(AdminView):
@@ -143,7 +138,7 @@ class Metrics(AdminView):
     permission = PUBLIC
 
     def get(self, request: Request) -> HttpResponse:
-        return HttpResponse(link().run(metrics.document), content_type=METRICS_TYPE)
+        return HttpResponse(self.run(metrics.document), content_type=METRICS_TYPE)
 
     def perform_content_negotiation(
         self, request: Request, force: bool = False

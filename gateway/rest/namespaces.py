@@ -8,7 +8,6 @@ from rest_framework.response import Response
 from engine.admin import changes
 from gateway.rest.base import AdminView, flag, no_content, object_body
 from gateway.services import namespaces
-from gateway.services.engine_link import link
 
 
 class NamespacesOfTenant(AdminView):
@@ -18,7 +17,7 @@ class NamespacesOfTenant(AdminView):
     write_permission = "tenant"
 
     def get(self, request: Request, tenant: str) -> Response:
-        return Response(link().run(lambda engine: changes.list_namespaces(engine.store, tenant)))
+        return Response(self.run(lambda engine: changes.list_namespaces(engine.store, tenant)))
 
 
 class Namespace(AdminView):
@@ -29,13 +28,13 @@ class Namespace(AdminView):
 
     def get(self, request: Request, tenant: str, namespace: str) -> Response:
         name = changes.namespace_name(tenant, namespace)
-        return Response(link().run(lambda engine: changes.get_policies(engine.store, name)))
+        return Response(self.run(lambda engine: changes.get_policies(engine.store, name)))
 
     def put(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
         given = object_body(request)
         name = changes.namespace_name(tenant, namespace)
         cluster = settings.ENVIRONMENT.cluster_name
-        link().run(
+        self.run(
             lambda engine: changes.create_namespace(engine.store, name, given, cluster=cluster)
         )
         return no_content()
@@ -43,7 +42,7 @@ class Namespace(AdminView):
     def delete(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
         name = changes.namespace_name(tenant, namespace)
         force = flag(request, "force")
-        link().run(lambda engine: changes.delete_namespace(engine.store, name, force=force))
+        self.run(lambda engine: changes.delete_namespace(engine.store, name, force=force))
         return no_content()
 
 
@@ -60,7 +59,7 @@ class Topics(AdminView):
             raise Http404
         system = flag(request, "includeSystemTopic")
         return Response(
-            link().run(
+            self.run(
                 lambda engine: namespaces.list_topics(engine, name, mode, include_system=system)
             )
         )
@@ -74,7 +73,7 @@ class Bundles(AdminView):
 
     def get(self, request: Request, tenant: str, namespace: str) -> Response:
         name = changes.namespace_name(tenant, namespace)
-        policies = link().run(lambda engine: changes.get_policies(engine.store, name))
+        policies = self.run(lambda engine: changes.get_policies(engine.store, name))
         return Response(policies["bundles"])
 
 
@@ -86,7 +85,7 @@ class Replication(AdminView):
 
     def get(self, request: Request, tenant: str, namespace: str) -> Response:
         name = changes.namespace_name(tenant, namespace)
-        policies = link().run(lambda engine: changes.get_policies(engine.store, name))
+        policies = self.run(lambda engine: changes.get_policies(engine.store, name))
         return Response(policies["replication_clusters"])
 
 
@@ -97,7 +96,7 @@ class Unload(AdminView):
 
     def put(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
         name = changes.namespace_name(tenant, namespace)
-        link().run(lambda engine: namespaces.unload(engine, name))
+        self.run(lambda engine: namespaces.unload(engine, name))
         return no_content()
 
 
@@ -109,7 +108,7 @@ class UnloadBundle(AdminView):
     def put(self, request: Request, tenant: str, namespace: str, bundle: str) -> HttpResponse:
         name = changes.namespace_name(tenant, namespace)
         destination = request.query_params.get("destinationBroker") or None
-        link().run(lambda engine: namespaces.unload_bundle(engine, name, bundle, destination))
+        self.run(lambda engine: namespaces.unload_bundle(engine, name, bundle, destination))
         return no_content()
 
 

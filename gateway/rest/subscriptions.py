@@ -4,12 +4,12 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from engine.admin import api
 from gateway.rest.base import AdminView, flag, json_body, no_content, string_map
 from gateway.rest.errors import BadInputError
 from gateway.rest.messages import message_answer, message_position
 from gateway.rest.topics import TopicView
 from gateway.services import topics
-from gateway.services.engine_link import link
 
 COUNT_MAX = (1 << 31) - 1
 
@@ -26,7 +26,7 @@ class Subscriptions(TopicView):
 
     def get(self, request: Request, **where: str) -> Response:
         name = self.name(**where)
-        return Response(link().run(lambda engine: topics.subscriptions(engine, name)))
+        return Response(self.run(lambda engine: topics.subscriptions(engine, name)))
 
 
 class Subscription(TopicView):
@@ -39,7 +39,7 @@ class Subscription(TopicView):
         given = body.get("properties") if isinstance(body, dict) else None
         properties = string_map(given, "properties")
         replicated = flag(request, "replicated")
-        link().run(
+        self.run(
             lambda engine: topics.create_subscription(
                 engine, name, title, position, properties, replicated=replicated
             )
@@ -49,13 +49,8 @@ class Subscription(TopicView):
     def delete(self, request: Request, subName: str, **where: str) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         force = flag(request, "force")
-        link().run(
-            lambda engine: topics.on_subscription(
-                engine,
-                name,
-                lambda part: engine.admin.delete_subscription(part, title, force=force),
-            )
-        )
+        args = api.DeleteSubscription(name, title, force)
+        self.run(lambda engine: topics.on_subscription(engine, api.DELETE_SUBSCRIPTION, args))
         return no_content()
 
 
@@ -65,7 +60,7 @@ class Skip(TopicView):
     def post(self, request: Request, subName: str, numMessages: int, **where: str) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         count = counted(numMessages, "numMessages", low=0)
-        link().run(lambda engine: topics.skip(engine, name, title, count))
+        self.run(lambda engine: topics.skip(engine, name, title, count))
         return no_content()
 
 
@@ -74,11 +69,8 @@ class SkipAll(TopicView):
 
     def post(self, request: Request, subName: str, **where: str) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
-        link().run(
-            lambda engine: topics.on_subscription(
-                engine, name, lambda part: engine.admin.clear_backlog(part, title)
-            )
-        )
+        args = api.OnSubscription(name, title)
+        self.run(lambda engine: topics.on_subscription(engine, api.CLEAR_BACKLOG, args))
         return no_content()
 
 
@@ -89,13 +81,8 @@ class ResetToTime(TopicView):
         name, title = self.name(**where), topics.subscription_name(subName)
         if timestamp < 0:
             raise BadInputError("timestamp", "must not be negative")
-        link().run(
-            lambda engine: topics.on_subscription(
-                engine,
-                name,
-                lambda part: engine.admin.reset_cursor(part, title, timestamp_ms=timestamp),
-            )
-        )
+        args = api.ResetCursor(name, title, timestamp)
+        self.run(lambda engine: topics.on_subscription(engine, api.RESET_CURSOR, args))
         return no_content()
 
 
@@ -107,7 +94,7 @@ class ResetToPosition(TopicView):
         position = message_position(json_body(request))
         if position is None:
             raise BadInputError("body", 'expected a message id, "earliest" or "latest"')
-        link().run(lambda engine: topics.reset_to_position(engine, name, title, position))
+        self.run(lambda engine: topics.reset_to_position(engine, name, title, position))
         return no_content()
 
 
@@ -119,11 +106,8 @@ class Expire(TopicView):
     ) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         seconds = counted(expireTimeInSeconds, "expireTimeInSeconds")
-        link().run(
-            lambda engine: topics.on_subscription(
-                engine, name, lambda part: engine.admin.expire_messages(part, title, seconds)
-            )
-        )
+        args = api.ExpireMessages(name, title, seconds)
+        self.run(lambda engine: topics.on_subscription(engine, api.EXPIRE_MESSAGES, args))
         return no_content()
 
 
@@ -135,7 +119,7 @@ class Peek(TopicView):
     ) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         nth = counted(messagePosition, "messagePosition")
-        return message_answer(link().run(lambda engine: topics.peek(engine, name, title, nth)))
+        return message_answer(self.run(lambda engine: topics.peek(engine, name, title, nth)))
 
 
 _TOPIC = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"

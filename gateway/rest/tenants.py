@@ -6,7 +6,6 @@ from rest_framework.response import Response
 
 from engine.admin import changes
 from gateway.rest.base import AdminView, flag, no_content, object_body, string_list
-from gateway.services.engine_link import link
 
 
 def tenant_info(request: Request) -> dict[str, list[str]] | None:
@@ -23,7 +22,7 @@ class Tenants(AdminView):
     permission = "tenant"
 
     def get(self, request: Request) -> Response:
-        return Response(link().run(lambda engine: changes.list_tenants(engine.store)))
+        return Response(self.run(lambda engine: changes.list_tenants(engine.store)))
 
 
 class Tenant(AdminView):
@@ -33,21 +32,21 @@ class Tenant(AdminView):
     write_permission = "cluster"
 
     def get(self, request: Request, tenant: str) -> Response:
-        return Response(link().run(lambda engine: changes.get_tenant(engine.store, tenant)))
+        return Response(self.run(lambda engine: changes.get_tenant(engine.store, tenant)))
 
     def put(self, request: Request, tenant: str) -> HttpResponse:
         info = tenant_info(request)
-        link().run(lambda engine: changes.create_tenant(engine.store, tenant, info))
+        self.run(lambda engine: changes.create_tenant(engine.store, tenant, info))
         return no_content()
 
     def post(self, request: Request, tenant: str) -> HttpResponse:
         info = tenant_info(request)
-        link().run(lambda engine: changes.update_tenant(engine.store, tenant, info))
+        self.run(lambda engine: changes.update_tenant(engine.store, tenant, info))
         return no_content()
 
     def delete(self, request: Request, tenant: str) -> HttpResponse:
         force = flag(request, "force")
-        link().run(lambda engine: changes.delete_tenant(engine.store, tenant, force=force))
+        self.run(lambda engine: changes.delete_tenant(engine.store, tenant, force=force))
         return no_content()
 
 

@@ -21,7 +21,6 @@ from gateway.rest.base import (
 from gateway.rest.errors import BadInputError
 from gateway.rest.messages import message_answer
 from gateway.services import topics
-from gateway.services.engine_link import link
 
 STATS_FLAGS = {
     "precise_backlog": ("getPreciseBacklog", False),
@@ -61,7 +60,7 @@ class TopicsOfNamespace(TopicView):
         where = changes.namespace_name(tenant, namespace)
         bundle = request.query_params.get("bundle") or None
         system = flag(request, "includeSystemTopic")
-        found = link().run(
+        found = self.run(
             lambda engine: topics.list_topics(
                 engine, self.domain, where, bundle=bundle, include_system=system
             )
@@ -76,9 +75,7 @@ class PartitionedTopics(TopicView):
 
     def get(self, request: Request, tenant: str, namespace: str) -> Response:
         where = changes.namespace_name(tenant, namespace)
-        found = link().run(
-            lambda engine: metadata.list_partitioned(engine.store, where, self.domain)
-        )
+        found = self.run(lambda engine: metadata.list_partitioned(engine.store, where, self.domain))
         return Response([str(name) for name in found])
 
 
@@ -90,12 +87,12 @@ class Topic(TopicView):
     def put(self, request: Request, **where: str) -> HttpResponse:
         properties = string_map(object_body(request), "properties")
         name = self.name(**where)
-        link().run(lambda engine: topics.create(engine, name, properties))
+        self.run(lambda engine: topics.create(engine, name, properties))
         return no_content()
 
     def delete(self, request: Request, **where: str) -> HttpResponse:
         name, force = self.name(**where), flag(request, "force")
-        link().run(lambda engine: topics.delete(engine, name, force=force))
+        self.run(lambda engine: topics.delete(engine, name, force=force))
         return no_content()
 
 
@@ -108,24 +105,24 @@ class Partitions(TopicView):
         name = self.name(**where)
         missing_ok = flag(request, "checkAllowAutoCreation")
         return Response(
-            link().run(lambda engine: topics.partitions(engine, name, allow_missing=missing_ok))
+            self.run(lambda engine: topics.partitions(engine, name, allow_missing=missing_ok))
         )
 
     def put(self, request: Request, **where: str) -> HttpResponse:
         count, properties = partition_count(request)
         name = self.name(**where)
-        link().run(lambda engine: topics.create_partitioned(engine, name, count, properties))
+        self.run(lambda engine: topics.create_partitioned(engine, name, count, properties))
         return no_content()
 
     def post(self, request: Request, **where: str) -> HttpResponse:
         count, _ = partition_count(request)
         name = self.name(**where)
-        link().run(lambda engine: topics.grow(engine, name, count))
+        self.run(lambda engine: topics.grow(engine, name, count))
         return no_content()
 
     def delete(self, request: Request, **where: str) -> HttpResponse:
         name, force = self.name(**where), flag(request, "force")
-        link().run(lambda engine: topics.delete_partitioned(engine, name, force=force))
+        self.run(lambda engine: topics.delete_partitioned(engine, name, force=force))
         return no_content()
 
 
@@ -147,7 +144,7 @@ class MissedPartitions(TopicView):
 
     def post(self, request: Request, **where: str) -> HttpResponse:
         name = self.name(**where)
-        link().run(lambda engine: topics.create_missed(engine, name))
+        self.run(lambda engine: topics.create_missed(engine, name))
         return no_content()
 
 
@@ -156,7 +153,7 @@ class Stats(TopicView):
 
     def get(self, request: Request, **where: str) -> Response:
         name, flags = self.name(**where), stats_flags(request)
-        return Response(link().run(lambda engine: topics.stats(engine, name, flags)))
+        return Response(self.run(lambda engine: topics.stats(engine, name, flags)))
 
 
 class PartitionedStats(TopicView):
@@ -165,7 +162,7 @@ class PartitionedStats(TopicView):
     def get(self, request: Request, **where: str) -> Response:
         name, flags = self.name(**where), stats_flags(request)
         each = flag(request, "perPartition", default=True)
-        found = link().run(
+        found = self.run(
             lambda engine: topics.partitioned_stats(engine, name, flags, per_partition=each)
         )
         return Response(found)
@@ -176,9 +173,7 @@ class InternalStats(TopicView):
 
     def get(self, request: Request, **where: str) -> Response:
         name, details = self.name(**where), flag(request, "metadata")
-        found = link().run(
-            lambda engine: topics.internal_stats(engine, name, with_metadata=details)
-        )
+        found = self.run(lambda engine: topics.internal_stats(engine, name, with_metadata=details))
         return Response(found)
 
 
@@ -187,7 +182,7 @@ class PartitionedInternalStats(TopicView):
 
     def get(self, request: Request, **where: str) -> Response:
         name = self.name(**where)
-        return Response(link().run(lambda engine: topics.partitioned_internal_stats(engine, name)))
+        return Response(self.run(lambda engine: topics.partitioned_internal_stats(engine, name)))
 
 
 class LastMessageId(TopicView):
@@ -195,7 +190,7 @@ class LastMessageId(TopicView):
 
     def get(self, request: Request, **where: str) -> Response:
         name = self.name(**where)
-        return Response(link().run(lambda engine: topics.last_message_id(engine, name)))
+        return Response(self.run(lambda engine: topics.last_message_id(engine, name)))
 
 
 class MessageIdByTime(TopicView):
@@ -204,7 +199,7 @@ class MessageIdByTime(TopicView):
     def get(self, request: Request, timestamp: int, **where: str) -> Response:
         name = self.name(**where)
         return Response(
-            link().run(lambda engine: topics.message_id_by_time(engine, name, max(0, timestamp)))
+            self.run(lambda engine: topics.message_id_by_time(engine, name, max(0, timestamp)))
         )
 
 
@@ -215,7 +210,7 @@ class Terminate(TopicView):
 
     def post(self, request: Request, **where: str) -> Response:
         name = self.name(**where)
-        return Response(link().run(lambda engine: topics.terminate(engine, name)))
+        return Response(self.run(lambda engine: topics.terminate(engine, name)))
 
 
 class Unload(TopicView):
@@ -225,7 +220,7 @@ class Unload(TopicView):
 
     def put(self, request: Request, **where: str) -> HttpResponse:
         name = self.name(**where)
-        link().run(lambda engine: topics.unload(engine, name))
+        self.run(lambda engine: topics.unload(engine, name))
         return no_content()
 
 
@@ -236,7 +231,7 @@ class Trim(TopicView):
 
     def post(self, request: Request, **where: str) -> HttpResponse:
         name = self.name(**where)
-        link().run(lambda engine: topics.trim(engine, name))
+        self.run(lambda engine: topics.trim(engine, name))
         return no_content(200)
 
 
@@ -251,7 +246,7 @@ class Examine(TopicView):
         except ValueError:
             raise Http404 from None
         nth = min(max(1, nth), 1 << 31)
-        return message_answer(link().run(lambda engine: topics.examine(engine, name, initial, nth)))
+        return message_answer(self.run(lambda engine: topics.examine(engine, name, initial, nth)))
 
 
 class MessageById(TopicView):
@@ -262,7 +257,7 @@ class MessageById(TopicView):
         if ledgerId < 0 or entryId < 0:
             raise BadInputError("ledgerId" if ledgerId < 0 else "entryId", "must not be negative")
         return message_answer(
-            link().run(lambda engine: topics.message_by_id(engine, name, ledgerId, entryId))
+            self.run(lambda engine: topics.message_by_id(engine, name, ledgerId, entryId))
         )
 
 

@@ -11,6 +11,12 @@ from engine.metadata import paths
 from gateway.services.engine_link import Engine
 
 HEALTH_TIMEOUT_S = 5.0
+SCHEME = "pulsar://"
+
+
+async def ids(engine: Engine) -> list[str]:
+    """Of live brokers, sorted."""
+    return [broker.id for broker in await engine.admin.brokers()]
 
 
 async def require(engine: Engine, broker_id: str) -> BrokerAddress:
@@ -21,10 +27,21 @@ async def require(engine: Engine, broker_id: str) -> BrokerAddress:
     raise AdminError(404, f"Broker id '{broker_id}' not found in available brokers.")
 
 
+async def advertised(engine: Engine) -> list[str]:
+    """``host:port`` that each registered broker tells clients; one without a plain port is left out."""
+    urls = [broker.service_url for broker in await engine.admin.brokers()]
+    return [url.removeprefix(SCHEME) for url in urls if url and url.startswith(SCHEME)]
+
+
+def service_url(addresses: list[str]) -> str:
+    """What client libraries take: they ask any of these who serves a topic. Empty without an address."""
+    return SCHEME + ",".join(addresses) if addresses else ""
+
+
 async def health(engine: Engine, broker_id: str | None) -> None:
     """Returns when the named broker, or without a name at least one, is well; else AdminError."""
     if broker_id is not None:
-        await engine.admin.health(await require(engine, broker_id))
+        await engine.call_on(await require(engine, broker_id), api.HEALTH, api.NoArguments())
         return
     brokers = await engine.admin.brokers()
     if not brokers:
@@ -33,7 +50,7 @@ async def health(engine: Engine, broker_id: str | None) -> None:
     async def ask(broker: BrokerAddress) -> Exception | None:
         try:
             async with asyncio.timeout(HEALTH_TIMEOUT_S):
-                await engine.admin.health(broker)
+                await engine.call_on(broker, api.HEALTH, api.NoArguments())
         except (MagnetarError, TimeoutError, OSError) as error:
             return error
         return None
@@ -57,6 +74,6 @@ async def leader(engine: Engine) -> dict[str, Any]:
 async def owned_namespaces(engine: Engine, broker_id: str) -> dict[str, Any]:
     """NamespaceOwnershipStatus of each bundle the broker owns."""
     broker = await require(engine, broker_id)
-    bundles = await engine.admin.call_on(broker, "owned_bundles", api.NoArguments())
+    bundles = await engine.call_on(broker, api.OWNED_BUNDLES, api.NoArguments())
     status = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
     return {bundle: dict(status) for bundle in bundles}

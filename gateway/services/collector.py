@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.admin import api
 from engine.admin.client import BrokerAddress
 from engine.base.errors import MagnetarError
 from gateway.services import catalog
@@ -151,7 +152,7 @@ class Collector:
         line: dict[str, Any] = {"id": broker.id, "url": broker.service_url, "state": "up"}
         try:
             async with asyncio.timeout(BROKER_TIMEOUT_S):
-                answer = await engine.admin.broker_topics_stats(broker)
+                answer = await engine.call_on(broker, api.BROKER_TOPICS_STATS, api.LoadedTopics())
         except (MagnetarError, TimeoutError, OSError):
             line["state"] = "unreachable"
         else:

@@ -12,9 +12,11 @@ from typing import NamedTuple, TypeVar
 
 from django.conf import settings
 
-from engine.admin.client import AdminClient
+from engine.admin.client import AdminClient, BrokerAddress
+from engine.admin.operation import A, Operation, R
 from engine.auth.internal import load_token
 from engine.base.entropy import RandomEntropy
+from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore
 
 CALL_TIMEOUT_S = 15.0
@@ -29,6 +31,16 @@ class Engine(NamedTuple):
 
     store: MetadataStore
     admin: AdminClient
+    principal: str = ""
+    """On whose behalf the work is done."""
+
+    async def call(self, operation: Operation[A, R], args: A) -> R:
+        """Run ``operation`` on the broker that owns the topic or bundle of ``args``."""
+        return await self.admin.call(operation, args, principal=self.principal)
+
+    async def call_on(self, broker: BrokerAddress, operation: Operation[A, R], args: A) -> R:
+        """Run ``operation`` on this very broker."""
+        return await self.admin.call_on(broker, operation, args, principal=self.principal)
 
 
 Work = Callable[[Engine], Awaitable[T]]
@@ -57,17 +69,19 @@ class EngineLink:
                     self._engine = await self._connect()
         return self._engine
 
-    async def _perform(self, work: Work[T], timeout_s: float) -> T:
+    async def _perform(self, work: Work[T], principal: str, timeout_s: float) -> T:
         async with asyncio.timeout(timeout_s):
-            return await work(await self.engine())
+            return await work((await self.engine())._replace(principal=principal))
 
-    def run(self, work: Work[T], *, timeout_s: float = CALL_TIMEOUT_S) -> T:
-        """Run ``work(engine)`` and wait for it. A change that timed out may or may not have happened."""
-        return asyncio.run_coroutine_threadsafe(self._perform(work, timeout_s), self.loop).result()
+    def run(self, work: Work[T], *, principal: str = "", timeout_s: float = CALL_TIMEOUT_S) -> T:
+        """Run ``work(engine)`` for ``principal`` and wait for it. A change that timed out may or may not have
+        happened."""
+        performed = self._perform(work, principal, timeout_s)
+        return asyncio.run_coroutine_threadsafe(performed, self.loop).result()
 
     async def arun(self, work: Work[T], *, timeout_s: float = CALL_TIMEOUT_S) -> T:
         """As ``run``, from a coroutine on any loop. Cancelling it cancels the work."""
-        future = asyncio.run_coroutine_threadsafe(self._perform(work, timeout_s), self.loop)
+        future = asyncio.run_coroutine_threadsafe(self._perform(work, "", timeout_s), self.loop)
         return await asyncio.wrap_future(future)
 
     def start(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -98,17 +112,11 @@ class EngineLink:
 
 async def connect_as_configured() -> Engine:
     """The engine that the settings name."""
-    from engine.metadata import (
-        zookeeper,
-    )  # kazoo costs start-up time that other commands need not pay
-
     environment = settings.ENVIRONMENT
-    hosts, _, chroot = environment.metadata_url.removeprefix("zk:").partition("/")
     token = load_token(environment.data_dir, environment.internal_token, RandomEntropy())
-    store = await zookeeper.connect(
-        hosts,
+    store = await connect(
+        environment.metadata_url,
         session_timeout_s=SESSION_TIMEOUT_S,
-        chroot=f"/{chroot}" if chroot else "",
         connect_timeout_s=CONNECT_TIMEOUT_S,
     )
     return Engine(store, AdminClient(store, token, timeout_s=CALL_TIMEOUT_S))

@@ -23,10 +23,10 @@ async def list_topics(
 async def unload(engine: Engine, namespace: NamespaceName) -> None:
     """Every broker gives up the bundles it owns of this namespace."""
     await topics.require_namespace(engine, namespace)
-    args = api.OnBundle(str(namespace))
+    args = api.OnBundle(namespace)
     await each(
         await engine.admin.brokers(),
-        lambda broker: engine.admin.call_on(broker, "unload_bundle", args),
+        lambda broker: engine.call_on(broker, api.UNLOAD_BUNDLE, args),
     )
 
 
@@ -42,7 +42,7 @@ async def unload_bundle(
                 409, "Not allowed unload namespace bundle to inactive destination broker"
             )
         raise AdminError(501, "destinationBroker: choosing the next owner is not built yet")
-    await engine.admin.call("unload_bundle", api.OnBundle(str(namespace), bundle))
+    await engine.call(api.UNLOAD_BUNDLE, api.OnBundle(namespace, bundle))
 
 
 def check_bundle(namespace: NamespaceName, bundle: str, ranges: list[str]) -> None:

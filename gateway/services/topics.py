@@ -1,14 +1,15 @@
 """Verbs on topics and subscriptions as Pulsar's REST interface offers them: existence checks with its statuses and
 texts, and the fan-out of a partitioned topic over its partitions."""
 
-from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.admin import api, changes, documents
 from engine.admin import partitions as partitioned_topics
 from engine.admin import topics as metadata
 from engine.admin.fan_out import on_each
+from engine.admin.operation import Operation
 from engine.base.errors import AdminError, InvalidNameError
 from engine.base.names import PERSISTENT, NamespaceName, TopicName, check_subscription
 from gateway.services.catalog import each
@@ -17,6 +18,7 @@ from gateway.services.engine_link import Engine
 from gateway.services.partitioned import sum_stats
 
 Json = dict[str, Any]
+S = TypeVar("S", bound=api.OnSubscription)
 
 
 def topic_name(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
@@ -110,9 +112,9 @@ async def list_topics(
 
 async def loaded_nonpersistent(engine: Engine, namespace: NamespaceName) -> list[str]:
     """Non-persistent topics of a namespace on any broker."""
-    args = api.BrokerTopicsStats(str(namespace))
+    args = api.LoadedTopics(namespace)
     brokers = await engine.admin.brokers()
-    found = await each(brokers, lambda broker: engine.admin.call_on(broker, "topics", args))
+    found = await each(brokers, lambda broker: engine.call_on(broker, api.TOPICS, args))
     return sorted(
         {name for names in found for name in names if name.startswith("non-persistent://")}
     )
@@ -124,7 +126,7 @@ async def loaded_nonpersistent(engine: Engine, namespace: NamespaceName) -> list
 async def create(engine: Engine, name: TopicName, properties: dict[str, str]) -> None:
     """A plain topic."""
     await metadata.check_new_topic(engine.store, name)
-    await engine.admin.create_topic(name, properties)
+    await engine.call(api.CREATE_TOPIC, api.CreateTopic(name, properties))
     collector().refresh_catalog()
 
 
@@ -138,7 +140,7 @@ async def delete(engine: Engine, name: TopicName, *, force: bool) -> None:
     if name.persistent and not await metadata.topic_exists(engine.store, name):
         raise AdminError(404, f"Topic {name} not found")
     try:
-        await engine.admin.delete_topic(name, force=force)
+        await engine.call(api.DELETE_TOPIC, api.DeleteTopic(name, force))
     except AdminError as error:
         # Nothing to delete is what a non-persistent topic's absence means.
         if error.status != 404 or name.persistent:
@@ -163,13 +165,13 @@ async def grow(engine: Engine, name: TopicName, count: int) -> None:
                 422,
                 f"Desired partitions {count} can't be less than the current partitions {present}.",
             )
-    await partitioned_topics.grow(engine.store, engine.admin, name, count)
+    await partitioned_topics.grow(engine.store, engine, name, count)
     collector().refresh_catalog()
 
 
 async def create_missed(engine: Engine, name: TopicName) -> None:
     """Partitions that the record promises and nobody made, with the subscriptions of the others."""
-    await partitioned_topics.create_missed(engine.store, engine.admin, name)
+    await partitioned_topics.create_missed(engine.store, engine, name)
     collector().refresh_catalog()
 
 
@@ -181,7 +183,7 @@ async def delete_partitioned(engine: Engine, name: TopicName, *, force: bool) ->
         if error.status == 404:
             raise AdminError(404, f"Topic {name} not found.") from error
         raise
-    await partitioned_topics.delete(engine.store, engine.admin, name, force=force)
+    await partitioned_topics.delete(engine.store, engine, name, force=force)
     collector().refresh_catalog()
 
 
@@ -203,13 +205,13 @@ async def partitions(engine: Engine, name: TopicName, *, allow_missing: bool) ->
 async def stats(engine: Engine, name: TopicName, flags: dict[str, bool]) -> Json:
     """TopicStats of one concrete topic."""
     await require(engine, name)
-    return await engine.admin.topic_stats(name, **flags)
+    return await engine.call(api.TOPIC_STATS, api.TopicStats(name, **flags))
 
 
 async def internal_stats(engine: Engine, name: TopicName, *, with_metadata: bool) -> Json:
     """PersistentTopicInternalStats of one concrete topic."""
     await require(engine, name)
-    return await engine.admin.internal_stats(name, metadata=with_metadata)
+    return await engine.call(api.INTERNAL_STATS, api.InternalStats(name, with_metadata))
 
 
 async def _parent(engine: Engine, name: TopicName) -> Json:
@@ -227,7 +229,9 @@ async def partitioned_stats(
     """PartitionedTopicStats: sums, the record, and each partition's own numbers."""
     record = await _parent(engine, name)
     parts = await members(engine, name)
-    found = await on_each(parts, lambda part: engine.admin.topic_stats(part, **flags))
+    found = await on_each(
+        parts, lambda part: engine.call(api.TOPIC_STATS, api.TopicStats(part, **flags))
+    )
     answer = sum_stats(found)
     answer["metadata"] = record
     named = {str(part): numbers for part, numbers in zip(parts, found, strict=True)}
@@ -239,7 +243,9 @@ async def partitioned_internal_stats(engine: Engine, name: TopicName) -> Json:
     """PartitionedTopicInternalStats."""
     record = await _parent(engine, name)
     parts = await members(engine, name)
-    found = await on_each(parts, lambda part: engine.admin.internal_stats(part))
+    found = await on_each(
+        parts, lambda part: engine.call(api.INTERNAL_STATS, api.InternalStats(part))
+    )
     named = {str(part): numbers for part, numbers in zip(parts, found, strict=True)}
     return {"metadata": record, "partitions": named}
 
@@ -249,7 +255,7 @@ async def last_message_id(engine: Engine, name: TopicName) -> Json:
     await require(engine, name)
     if not name.persistent:
         raise AdminError(405, "GetLastMessageId on a non-persistent topic is not allowed")
-    return message_id(await engine.admin.last_message_id(name))
+    return message_id(await engine.call(api.LAST_MESSAGE_ID, api.OnTopic(name)))
 
 
 def message_id(found: Json) -> Json:
@@ -264,8 +270,8 @@ async def message_id_by_time(engine: Engine, name: TopicName, timestamp_ms: int)
         " please try do it on specific topic partition"
     )
     await refuse_parent(engine, name, refusal)
-    args = api.MessageIdByTime(str(name), timestamp_ms)
-    return message_id(await engine.admin.call("message_id_by_time", args))
+    args = api.MessageIdByTime(name, timestamp_ms)
+    return message_id(await engine.call(api.MESSAGE_ID_BY_TIME, args))
 
 
 async def terminate(engine: Engine, name: TopicName) -> Json:
@@ -273,21 +279,19 @@ async def terminate(engine: Engine, name: TopicName) -> Json:
     if not name.persistent:
         raise AdminError(406, "Need to provide a persistent topic name")
     await refuse_parent(engine, name, "Termination of a partitioned topic is not allowed")
-    return message_id(await engine.admin.terminate(name))
+    return message_id(await engine.call(api.TERMINATE, api.OnTopic(name)))
 
 
 async def unload(engine: Engine, name: TopicName) -> None:
     """Close the topic, or every partition, on its broker."""
-    await on_each(await members(engine, name), engine.admin.unload)
+    parts = await members(engine, name)
+    await on_each(parts, lambda part: engine.call(api.UNLOAD, api.OnTopic(part)))
 
 
 async def trim(engine: Engine, name: TopicName) -> None:
     """Delete ledgers nobody needs any more, of every partition."""
-
-    async def one(part: TopicName) -> None:
-        await engine.admin.call("trim", api.OnTopic(str(part)))
-
-    await on_each(await members(engine, name), one)
+    parts = await members(engine, name)
+    await on_each(parts, lambda part: engine.call(api.TRIM, api.OnTopic(part)))
 
 
 async def examine(engine: Engine, name: TopicName, initial: str, nth: int) -> Json:
@@ -299,23 +303,20 @@ async def examine(engine: Engine, name: TopicName, initial: str, nth: int) -> Js
         " please try examine message on specific topic partition"
     )
     await refuse_parent(engine, name, refusal)
-    args = api.Examine(str(name), "earliest" if initial == "earliest" else "latest", nth)
-    found: Json = await engine.admin.call("examine", args)
-    return found
+    args = api.Examine(name, "earliest" if initial == "earliest" else "latest", nth)
+    return await engine.call(api.EXAMINE, args)
 
 
 async def message_by_id(engine: Engine, name: TopicName, ledger_id: int, entry_id: int) -> Json:
     """One message by its place."""
     await refuse_parent(engine, name, "GetMessageById is not allowed on partitioned-topic")
-    args = api.MessageById(str(name), ledger_id, entry_id)
-    found: Json = await engine.admin.call("message_by_id", args)
-    return found
+    return await engine.call(api.MESSAGE_BY_ID, api.MessageById(name, ledger_id, entry_id))
 
 
 async def lookup(engine: Engine, name: TopicName) -> Json:
     """LookupData of the topic's owner."""
     await require_namespace(engine, name.namespace)
-    return await engine.admin.lookup(name)
+    return await engine.call(api.LOOKUP, api.OnTopic(name))
 
 
 async def bundle_of(engine: Engine, name: TopicName) -> str:
@@ -343,7 +344,8 @@ def bundle_ranges(policies: documents.Document) -> list[str]:
 
 async def subscriptions(engine: Engine, name: TopicName) -> list[str]:
     """Names; of a partitioned topic those of any partition."""
-    found = await on_each(await members(engine, name), engine.admin.subscriptions)
+    parts = await members(engine, name)
+    found = await on_each(parts, lambda part: engine.call(api.SUBSCRIPTIONS, api.OnTopic(part)))
     return sorted({title for titles in found for title in titles})
 
 
@@ -366,10 +368,9 @@ async def create_subscription(
     parts = [name.partition_at(index) for index in range(count)] or [name]
 
     async def one(part: TopicName) -> AdminError | None:
+        args = api.CreateSubscription(part, subscription, position, properties, replicated)
         try:
-            await engine.admin.create_subscription(
-                part, subscription, position, properties, replicated=replicated
-            )
+            await engine.call(api.CREATE_SUBSCRIPTION, args)
         except AdminError as error:
             if error.status != 409:
                 raise
@@ -382,19 +383,17 @@ async def create_subscription(
         raise first
 
 
-async def on_subscription(
-    engine: Engine, name: TopicName, work: Callable[[TopicName], Awaitable[None]]
-) -> None:
-    """``work`` on the topic or on each partition; a partition without the subscription is passed over, 404 when none
-    has it."""
-    parts = await members(engine, name)
-    if parts == [name]:
-        await work(name)
+async def on_subscription(engine: Engine, operation: Operation[S, None], args: S) -> None:
+    """Run ``operation`` on the topic or on each partition; a partition without the subscription is passed over, 404
+    when none has it."""
+    parts = await members(engine, args.topic)
+    if parts == [args.topic]:
+        await engine.call(operation, args)
         return
 
     async def one(part: TopicName) -> bool:
         try:
-            await work(part)
+            await engine.call(operation, replace(args, topic=part))
         except AdminError as error:
             if error.status != 404:
                 raise
@@ -408,7 +407,7 @@ async def on_subscription(
 async def skip(engine: Engine, name: TopicName, subscription: str, count: int) -> None:
     """Acknowledge the next ``count`` entries."""
     await refuse_parent(engine, name, "Skip messages on a partitioned topic is not allowed")
-    await engine.admin.skip_messages(name, subscription, count)
+    await engine.call(api.SKIP_MESSAGES, api.Skip(name, subscription, count))
 
 
 async def reset_to_position(
@@ -418,7 +417,8 @@ async def reset_to_position(
     await refuse_parent(
         engine, name, "Reset-cursor at position is not allowed for partitioned-topic"
     )
-    await engine.admin.reset_cursor(name, subscription, position=position)
+    args = api.ResetCursor(name, subscription, position=position)
+    await engine.call(api.RESET_CURSOR, args)
 
 
 async def peek(engine: Engine, name: TopicName, subscription: str, nth: int) -> Json:
@@ -426,4 +426,4 @@ async def peek(engine: Engine, name: TopicName, subscription: str, nth: int) -> 
     if not name.persistent:
         raise AdminError(405, "Peek messages on a non-persistent topic is not allowed")
     await refuse_parent(engine, name, "Peek messages on a partitioned topic is not allowed")
-    return await engine.admin.peek(name, subscription, nth)
+    return await engine.call(api.PEEK, api.Peek(name, subscription, nth))

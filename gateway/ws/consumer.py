@@ -103,7 +103,7 @@ async def _subscribe(scope: sockets.Scope, target: Target, flow: _Flow) -> pulsa
     if 0 < ack_timeout < ACK_TIMEOUT_MS_MIN:
         text = f"ackTimeoutMillis must be 0 or from {ACK_TIMEOUT_MS_MIN}"
         raise RefusedError(400, f"Invalid query params: {text}")
-    made = await sockets.client().subscribe(
+    made = await (await sockets.client()).subscribe(
         topics if len(topics) > 1 else topics[0],
         target.subscription,
         consumer_type=TYPES[kind],
@@ -156,7 +156,7 @@ async def _open_reader(scope: sockets.Scope, target: Target, flow: _Flow) -> pul
             start = message_id_of(where)
         except ValueError as error:
             raise RefusedError(500, f"Failed to create reader: {error}") from error
-    made = await sockets.client().create_reader(
+    made = await (await sockets.client()).create_reader(
         target.topic,
         start,
         receiver_queue_size=min(max(queue, 1), PREFETCH_MAX),

@@ -1,5 +1,6 @@
 """Whether a subscription has read all that a sealed topic will ever hold."""
 
+from engine.admin import api
 from engine.base.names import TopicName
 from gateway.services import topics
 from gateway.services.engine_link import Engine, link
@@ -14,7 +15,7 @@ async def is_terminated(topic: str) -> bool:
         if not name.persistent:
             return False
         for part in await topics.members(engine, name):
-            if (await engine.admin.internal_stats(part))["state"] != "Terminated":
+            if not await _is_sealed(engine, part):
                 return False
         return True
 
@@ -30,11 +31,17 @@ async def is_end(topic: str, subscription: str) -> bool:
         if not name.persistent:
             return False
         for part in await topics.members(engine, name):
-            if (await engine.admin.internal_stats(part))["state"] != "Terminated":
+            if not await _is_sealed(engine, part):
                 return False
-            found = (await engine.admin.topic_stats(part))["subscriptions"].get(subscription)
+            stats = await engine.call(api.TOPIC_STATS, api.TopicStats(part))
+            found = stats["subscriptions"].get(subscription)
             if found is None or found["msgBacklog"] > 0:
                 return False
         return True
 
     return bool(await link().arun(ask))
+
+
+async def _is_sealed(engine: Engine, topic: TopicName) -> bool:
+    stats = await engine.call(api.INTERNAL_STATS, api.InternalStats(topic))
+    return bool(stats["state"] == "Terminated")

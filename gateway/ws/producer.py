@@ -48,7 +48,7 @@ async def _open(scope: sockets.Scope, target: Target) -> pulsar.asyncio.Producer
             "batchingMaxPublishDelay", 10, 1, 60_000
         )
         options["max_pending_messages"] = query.number("maxPendingMessages", 1000, 1, 100_000)
-    return await sockets.client().create_producer(
+    return await (await sockets.client()).create_producer(
         target.topic,
         producer_name=query.text("producerName"),
         send_timeout_millis=query.number("sendTimeoutMillis", 30_000, 0, 3_600_000),

@@ -11,10 +11,12 @@ from typing import Any
 
 import _pulsar
 import pulsar.asyncio
-from django.conf import settings
 
+from engine.base.errors import MagnetarError
 from gateway.http import backpressure
 from gateway.http.security import SERVER_SEND
+from gateway.services import brokers
+from gateway.services.engine_link import link
 from gateway.ws.frames import RefusedError
 
 log = logging.getLogger(__name__)
@@ -43,20 +45,34 @@ STATUS = {
     "ConnectError": 503,
 }
 
-_clients: dict[asyncio.AbstractEventLoop, pulsar.asyncio.Client] = {}
+_clients: dict[asyncio.AbstractEventLoop, tuple[list[str], pulsar.asyncio.Client]] = {}
 
 
-def client() -> pulsar.asyncio.Client:
-    """The process' client of the brokers, one per event loop."""
+async def client() -> pulsar.asyncio.Client:
+    """The process' client of the registered brokers, one per event loop.
+
+    It looks topics up at those it was made with, so it lives until all of them are gone; then its producers and
+    consumers could only fail, and end with it. Raises RefusedError.
+    """
+    try:
+        addresses = await link().arun(brokers.advertised)
+    except (MagnetarError, TimeoutError) as error:
+        raise RefusedError(503, f"The metadata store does not answer: {error}") from error
+    if not addresses:
+        raise RefusedError(503, "No broker is registered")
     loop = asyncio.get_running_loop()
-    found = _clients.get(loop)
-    if found is None:
-        found = _clients[loop] = pulsar.asyncio.Client(
-            f"pulsar://127.0.0.1:{settings.ENVIRONMENT.broker_port}",
-            operation_timeout_seconds=OPERATION_TIMEOUT_S,
-            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
-        )
-    return found
+    known, found = _clients.get(loop, ([], None))
+    if found is not None and not set(known).isdisjoint(addresses):
+        return found
+    made = pulsar.asyncio.Client(
+        brokers.service_url(addresses),
+        operation_timeout_seconds=OPERATION_TIMEOUT_S,
+        logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+    )
+    _clients[loop] = (addresses, made)
+    if found is not None:
+        await asyncio.to_thread(found.shutdown)
+    return made
 
 
 def refusal(error: pulsar.asyncio.PulsarException) -> RefusedError:

@@ -80,6 +80,15 @@ class Instance:
         await self.cluster.close()
 
 
+async def stats_of(admin: AdminClient, topic: TopicName, **flags: bool) -> api.JsonObject:
+    return await admin.call(api.TOPIC_STATS, api.TopicStats(topic, **flags))
+
+
+async def subscribe(admin: AdminClient, properties: dict[str, str] | None = None) -> None:
+    args = api.CreateSubscription(TOPIC, "s", api.EARLIEST_MESSAGE, properties or {})
+    await admin.call(api.CREATE_SUBSCRIPTION, args)
+
+
 def entry(text: str, sequence: int, publish_ms: int) -> bytes:
     metadata = pb.MessageMetadata(producer_name="p", sequence_id=sequence, publish_time=publish_ms)
     encoded = metadata.SerializeToString()
@@ -97,65 +106,69 @@ async def instance(tmp_path: Path) -> AsyncIterator[Instance]:
 async def test_a_topic_is_administered_from_creation_to_deletion(instance: Instance) -> None:
     await instance.broker()
     admin = instance.admin
-    await admin.create_topic(TOPIC, {"a": "b"})
+    await admin.call(api.CREATE_TOPIC, api.CreateTopic(TOPIC, {"a": "b"}))
     with pytest.raises(AdminError, match="This topic already exists") as refused:
-        await admin.create_topic(TOPIC)
+        await admin.call(api.CREATE_TOPIC, api.CreateTopic(TOPIC))
     assert refused.value.status == 409
-    await admin.create_subscription(TOPIC, "s", api.EARLIEST_MESSAGE, {"k": "v"})
+    await subscribe(admin, {"k": "v"})
     await instance.publish(TOPIC, 10)
-    stats = await admin.topic_stats(TOPIC, earliest_time_in_backlog=True)
+    stats = await stats_of(admin, TOPIC, earliest_time_in_backlog=True)
     assert stats["subscriptions"]["s"]["msgBacklog"] == 10
     assert stats["subscriptions"]["s"]["subscriptionProperties"] == {"k": "v"}
     assert stats["subscriptions"]["s"]["backlogSize"] == stats["storageSize"] > 0
     assert stats["earliestMsgPublishTimeInBacklogs"] == 1000
-    internal = await admin.internal_stats(TOPIC)
+    internal = await admin.call(api.INTERNAL_STATS, api.InternalStats(TOPIC))
     assert internal["numberOfEntries"] == 10
     assert internal["properties"] == {"a": "b"}
-    peeked = await admin.peek(TOPIC, "s", 3)
+    peeked = await admin.call(api.PEEK, api.Peek(TOPIC, "s", 3))
     assert base64.b64decode(peeked["body"]) == b"m2"
     assert peeked["headers"]["X-Pulsar-publish-time"] == "1970-01-01T00:00:03Z"
     with pytest.raises(AdminError, match="Message not found"):
-        await admin.peek(TOPIC, "s", 11)
-    last = await admin.last_message_id(TOPIC)
+        await admin.call(api.PEEK, api.Peek(TOPIC, "s", 11))
+    last = await admin.call(api.LAST_MESSAGE_ID, api.OnTopic(TOPIC))
     assert last["entryId"] == 9
-    await admin.delete_subscription(TOPIC, "s")
+    await admin.call(api.DELETE_SUBSCRIPTION, api.DeleteSubscription(TOPIC, "s"))
     with pytest.raises(AdminError, match="Subscription s not found for topic") as refused:
-        await admin.clear_backlog(TOPIC, "s")
+        await admin.call(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s"))
     assert refused.value.status == 404
-    await admin.delete_topic(TOPIC)
+    await admin.call(api.DELETE_TOPIC, api.DeleteTopic(TOPIC))
     assert await topics.list_topics(instance.cluster.store, TOPIC.namespace) == []
     with pytest.raises(AdminError, match=f"Topic {TOPIC} not found"):
-        await admin.topic_stats(TOPIC)
+        await stats_of(admin, TOPIC)
 
 
 async def backlog(admin: AdminClient) -> int:
-    return int((await admin.topic_stats(TOPIC))["subscriptions"]["s"]["msgBacklog"])
+    return int((await stats_of(admin, TOPIC))["subscriptions"]["s"]["msgBacklog"])
 
 
 async def test_a_previewed_change_of_the_cursor_does_what_it_said(instance: Instance) -> None:
     await instance.broker()
     admin = instance.admin
-    await admin.create_subscription(TOPIC, "s", api.EARLIEST_MESSAGE)
+    await subscribe(admin)
     await instance.publish(TOPIC, 10)
-    said = await admin.preview_change(TOPIC, "s", "skip", count=3)
-    await admin.skip_messages(TOPIC, "s", 3)
+    said = await admin.call(api.PREVIEW_CHANGE, api.PreviewChange(TOPIC, "s", "skip", count=3))
+    await admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 3))
     assert (said["affected"], await backlog(admin)) == (3, 7)
-    assert base64.b64decode((await admin.peek(TOPIC, "s"))["body"]) == b"m3"
+    assert base64.b64decode((await admin.call(api.PEEK, api.Peek(TOPIC, "s")))["body"]) == b"m3"
     at = 1_000 + 6 * 1000  # m6 was published then
-    said = await admin.preview_change(TOPIC, "s", "reset", timestamp_ms=at)
-    await admin.reset_cursor(TOPIC, "s", timestamp_ms=at)
+    said = await admin.call(
+        api.PREVIEW_CHANGE, api.PreviewChange(TOPIC, "s", "reset", timestamp_ms=at)
+    )
+    await admin.call(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", timestamp_ms=at))
     assert (said["affected"], await backlog(admin)) == (3, 4)
-    said = await admin.preview_change(TOPIC, "s", "reset", position=api.EARLIEST_MESSAGE)
-    await admin.reset_cursor(TOPIC, "s", position=api.EARLIEST_MESSAGE)
+    said = await admin.call(
+        api.PREVIEW_CHANGE, api.PreviewChange(TOPIC, "s", "reset", position=api.EARLIEST_MESSAGE)
+    )
+    await admin.call(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", position=api.EARLIEST_MESSAGE))
     assert (said["affected"], await backlog(admin)) == (6, 10)
-    said = await admin.preview_change(TOPIC, "s", "skip-all")
-    await admin.clear_backlog(TOPIC, "s")
+    said = await admin.call(api.PREVIEW_CHANGE, api.PreviewChange(TOPIC, "s", "skip-all"))
+    await admin.call(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s"))
     assert (said["affected"], await backlog(admin)) == (10, 0)
     with pytest.raises(AdminError, match="Expire message by timestamp not issued") as refused:
-        await admin.expire_messages(TOPIC, "s", 1)
+        await admin.call(api.EXPIRE_MESSAGES, api.ExpireMessages(TOPIC, "s", 1))
     assert refused.value.status == 409
-    await admin.reset_cursor(TOPIC, "s", position=api.EARLIEST_MESSAGE)
-    await admin.expire_messages(TOPIC, "s", 1)
+    await admin.call(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", position=api.EARLIEST_MESSAGE))
+    await admin.call(api.EXPIRE_MESSAGES, api.ExpireMessages(TOPIC, "s", 1))
     assert await backlog(admin) == 0
 
 
@@ -165,26 +178,28 @@ async def test_any_broker_knows_the_owner_and_a_drained_one_hands_over(instance:
     for number, bundle in enumerate(await both[0].running.ownership.bundles(TOPIC.namespace)):
         assert await both[number % 2].running.ownership.acquire(bundle)
     for name in names:
-        await admin.create_topic(name)
+        await admin.call(api.CREATE_TOPIC, api.CreateTopic(name))
     addresses = await admin.brokers()
     assert len(addresses) == 2
     owners = {name: instance.owner(name) for name in names}
     assert set(map(id, owners.values())) == set(map(id, both))
     for name in names:
-        found = await admin.lookup(name)
+        found = await admin.call(api.LOOKUP, api.OnTopic(name))
         assert found["brokerUrl"] == owners[name].record.service_url
     leaving = owners[names[0]]
     await instance.stop(leaving)
     assert [address.id for address in await admin.brokers()] != [leaving.record.id]
     for name in names:
-        assert (await admin.topic_stats(name))["ownerBroker"] != leaving.record.id
-    rows = await admin.broker_topics_stats((await admin.brokers())[0], TOPIC.namespace)
+        assert (await stats_of(admin, name))["ownerBroker"] != leaving.record.id
+    rows = await admin.call_on(
+        (await admin.brokers())[0], api.BROKER_TOPICS_STATS, api.LoadedTopics(TOPIC.namespace)
+    )
     assert [row["name"] for row in rows["rows"]] == sorted(map(str, names))
 
 
 async def test_a_broker_without_session_stops_and_another_takes_over(instance: Instance) -> None:
     one = await instance.broker(timeout_s=0.6)
-    await instance.admin.create_subscription(TOPIC, "s", api.EARLIEST_MESSAGE)
+    await subscribe(instance.admin)
     await instance.publish(TOPIC, 5)
     two = await instance.broker()
     session = instance.brokers[0][1].session_id
@@ -197,10 +212,10 @@ async def test_a_broker_without_session_stops_and_another_takes_over(instance: I
     assert not one.ready
     assert not one.running.ownership.serves(TOPIC)
     address = BrokerAddress(two.record.id, two.record.web_url, two.record.service_url)
-    args = api.TopicStats(str(TOPIC))
+    args = api.TopicStats(TOPIC)
     for _ in range(200):  # the old owner's address is listed until its node is seen gone
         try:
-            stats = await instance.admin.call_on(address, "topic_stats", args)
+            stats = await instance.admin.call_on(address, api.TOPIC_STATS, args)
             break
         except AdminError as error:
             assert error.status in (307, 503), error
@@ -219,17 +234,17 @@ async def test_bundles_can_be_unloaded_and_partitions_are_topics(instance: Insta
     parent = NamespaceName.parse("public/default").topic("pt")
     await topics.create_partitioned(instance.cluster.store, parent, 3)
     for index in range(3):
-        await instance.admin.topic_stats(parent.partition_at(index))
+        await stats_of(instance.admin, parent.partition_at(index))
     with pytest.raises(AdminError, match="please call delete-partitioned-topic") as refused:
-        await instance.admin.delete_topic(parent)
+        await instance.admin.call(api.DELETE_TOPIC, api.DeleteTopic(parent))
     assert refused.value.status == 409
     assert len(broker.running.registry.topics()) == 3
-    await instance.admin.call("unload_bundle", api.OnBundle("public/default"))
+    await instance.admin.call(api.UNLOAD_BUNDLE, api.OnBundle(TOPIC.namespace))
     assert broker.running.ownership.owned() == []
     assert broker.running.registry.topics() == []
-    assert (await instance.admin.topic_stats(parent.partition_at(1)))["storageSize"] == 0
+    assert (await stats_of(instance.admin, parent.partition_at(1)))["storageSize"] == 0
     with pytest.raises(AdminError, match="Topic partitions were not yet created"):
-        await instance.admin.topic_stats(parent.partition_at(7))
+        await stats_of(instance.admin, parent.partition_at(7))
 
 
 async def test_a_taken_port_is_reported_and_nothing_is_left_behind(instance: Instance) -> None:

@@ -206,7 +206,8 @@ def test_a_previewed_change_does_what_it_said(instance: Instance, busy: str) -> 
     before = instance.rest("GET", "/api/v1/topics/persistent/public/default/busy")[1]
     done = instance.rest("POST", f"{where}/skip", {"count": 4})[1]
     assert done["done"] is True
-    assert "/subscription/s/skip/4" in done["commands"]["curl"]
+    url = f"{instance.http}/admin/v2/persistent/public/default/busy/subscription/s/skip/4"
+    assert done["commands"]["curl"] == f"curl -X POST {url}"
     after = instance.rest("GET", "/api/v1/topics/persistent/public/default/busy")[1]
     backlogs = [body["subscriptions"][0]["backlog"] for body in (before, after)]
     assert backlogs[0] - backlogs[1] == 4

@@ -15,7 +15,8 @@ import pytest
 
 from gateway.standalone.control import NotRunningError
 from tests.crash.load import quiet_client
-from tests.support.instance import PORTS, ROOT, Instance, free_ports, running_instance
+from tests.support.instance import PORTS, ROOT, Instance, running_instance
+from tests.support.ports import free_ports
 
 TOPIC = "persistent://public/default/manners"
 COMPLAINT = re.compile(r"Traceback|\bERROR\b|\bCRITICAL\b|\bWARN(ING)?\b")

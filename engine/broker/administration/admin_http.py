@@ -1,14 +1,14 @@
 """The broker's private HTTP port: ``POST /rpc/<operation>`` for administration, ``/metrics``, ``/ready``.
 
-RPC callers show the instance's internal token. Arguments are a JSON object; answers are ``{"result": …}``, refusals
-their HTTP status and ``{"reason": …}``; 307 with ``{"location": url}`` names the broker to ask instead.
+RPC callers show the instance's internal token. A call is ``{"principal": …, "arguments": {…}}``; answers are
+``{"result": …}``, refusals their HTTP status and ``{"reason": …}``; 307 with ``{"location": url}`` names the broker to
+ask instead. Who asked is logged, not judged.
 """
 
-import json
-from collections.abc import Awaitable, Callable
-from typing import Any
+import logging
+from collections.abc import Callable
 
-from engine.admin.api import OPERATIONS, Operations, parse_arguments
+from engine.admin.operation import Handlers, decode_call, parse_arguments
 from engine.auth.internal import TOKEN_HEADER, token_matches
 from engine.base.errors import AdminError, MagnetarError
 from engine.base.metrics import METRICS_TYPE
@@ -16,6 +16,8 @@ from engine.broker.errors import BrokerError
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.net.http import Request, Response, json_response
 from engine.wire.errors import ServerError
+
+log = logging.getLogger(__name__)
 
 _STATUS_OF_CODE = {
     ServerError.TopicNotFound: 404,
@@ -44,13 +46,13 @@ class AdminPages:
 
     def __init__(
         self,
-        operations: Operations,
+        handlers: Handlers,
         token: str,
         *,
         ready: Callable[[], bool],
         metrics: Callable[[], bytes],
     ) -> None:
-        self._operations = operations
+        self._handlers = {operation.name: (operation, do) for operation, do in handlers.items()}
         self._token = token
         self._ready = ready
         self._metrics = metrics
@@ -70,18 +72,20 @@ class AdminPages:
         if not token_matches(self._token, request.headers.get(TOKEN_HEADER.lower())):
             return json_response(401, {"reason": "Internal token required"})
         name = request.path.removeprefix("/rpc/")
-        kind = OPERATIONS.get(name)
-        if kind is None:
+        if name not in self._handlers:
             return json_response(404, {"reason": f"Unknown operation {name[:80]}"})
         if request.method != "POST":
             return json_response(405, {"reason": "Operations are called by POST"})
         try:
-            given = json.loads(request.body) if request.body else {}
+            principal, given = decode_call(request.body)
         except ValueError:
-            return json_response(400, {"reason": "arguments: not valid JSON"})
-        operation: Callable[[Any], Awaitable[Any]] = getattr(self._operations, name)
+            return json_response(400, {"reason": "not a call in JSON"})
+        operation, do = self._handlers[name]
         try:
-            return json_response(200, {"result": await operation(parse_arguments(kind, given))})
+            args = parse_arguments(operation.arguments, given)
+            level = logging.DEBUG if operation.reads else logging.INFO
+            log.log(level, "%s by=%s args=%s", name, principal or "nobody known", given)
+            return json_response(200, {"result": await do(args)})
         except MovedError as error:
             return json_response(307, {"location": error.location})
         except AdminError as error:

@@ -1,4 +1,4 @@
-"""Administrative operations on the topics that this broker owns. Implements ``engine.admin.api.Operations``.
+"""Administrative operations on the topics that this broker owns: the handlers of those in ``engine.admin.api``.
 
 Each first makes sure that the topic is served here: MovedError names the owner otherwise. Texts and statuses of
 refusals are Apache Pulsar's.
@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from engine.admin import api, topics
 from engine.admin.api import JsonObject, MessagePosition
 from engine.admin.messages import message_answer, publish_time_ms
+from engine.admin.operation import Handlers, bind
 from engine.admin.unacknowledged import nth_unacknowledged, unacknowledged_before
 from engine.base.clock import Clock
 from engine.base.errors import AdminError, MagnetarError
 from engine.base.ids import EARLIEST, LATEST, Position
-from engine.base.names import BundleName, NamespaceName, TopicName
+from engine.base.names import BundleName, TopicName
 from engine.broker.administration import reports
 from engine.broker.administration.admin_http import MovedError
 from engine.broker.control.assignment import BundleAssignment
@@ -50,11 +51,46 @@ class Collaborators:
 
 
 class BrokerOperations:
-    """See Operations for what each does."""
+    """See ``engine.admin.api`` for what each does."""
 
     def __init__(self, parts: Collaborators) -> None:
         self._parts = parts
         self._registry = parts.registry
+
+    @property
+    def handlers(self) -> Handlers:
+        """Every operation with what does it."""
+        return dict(
+            [
+                bind(api.CREATE_TOPIC, self.create_topic),
+                bind(api.DELETE_TOPIC, self.delete_topic),
+                bind(api.TOPIC_STATS, self.topic_stats),
+                bind(api.INTERNAL_STATS, self.internal_stats),
+                bind(api.LAST_MESSAGE_ID, self.last_message_id),
+                bind(api.MESSAGE_ID_BY_TIME, self.message_id_by_time),
+                bind(api.TERMINATE, self.terminate),
+                bind(api.UNLOAD, self.unload),
+                bind(api.TRIM, self.trim),
+                bind(api.LOOKUP, self.lookup),
+                bind(api.SUBSCRIPTIONS, self.subscriptions),
+                bind(api.DURABLE_SUBSCRIPTIONS, self.durable_subscriptions),
+                bind(api.CREATE_SUBSCRIPTION, self.create_subscription),
+                bind(api.DELETE_SUBSCRIPTION, self.delete_subscription),
+                bind(api.SKIP_MESSAGES, self.skip_messages),
+                bind(api.CLEAR_BACKLOG, self.clear_backlog),
+                bind(api.RESET_CURSOR, self.reset_cursor),
+                bind(api.EXPIRE_MESSAGES, self.expire_messages),
+                bind(api.PREVIEW_CHANGE, self.preview_change),
+                bind(api.PEEK, self.peek),
+                bind(api.EXAMINE, self.examine),
+                bind(api.MESSAGE_BY_ID, self.message_by_id),
+                bind(api.BROKER_TOPICS_STATS, self.broker_topics_stats),
+                bind(api.TOPICS, self.topics),
+                bind(api.OWNED_BUNDLES, self.owned_bundles),
+                bind(api.UNLOAD_BUNDLE, self.unload_bundle),
+                bind(api.HEALTH, self.health),
+            ]
+        )
 
     # Finding
 
@@ -85,7 +121,7 @@ class BrokerOperations:
         return await self._topic(name)
 
     async def _found(self, args: api.OnSubscription, what: str) -> tuple[Topic, Subscription]:
-        return await self._with_subscription(await self._kept(args.name, what), args)
+        return await self._with_subscription(await self._kept(args.topic, what), args)
 
     async def _with_subscription(
         self, topic: Topic, args: api.OnSubscription
@@ -103,7 +139,7 @@ class BrokerOperations:
     # Topics
 
     async def create_topic(self, args: api.CreateTopic) -> None:
-        name, store = args.name, self._parts.store
+        name, store = args.topic, self._parts.store
         if any(key.startswith(OWN_PREFIX) for key in args.properties):
             raise AdminError(412, f"Property names with {OWN_PREFIX} are reserved")
         await topics.check_new_topic(store, name)
@@ -121,7 +157,7 @@ class BrokerOperations:
         await self._registry.get(name, create=True)
 
     async def delete_topic(self, args: api.DeleteTopic) -> None:
-        name = args.name
+        name = args.topic
         if await topics.find_partitions(self._parts.store, name) is not None:
             raise AdminError(
                 409,
@@ -137,7 +173,7 @@ class BrokerOperations:
         await self._registry.delete(name, force=True)
 
     async def topic_stats(self, args: api.TopicStats) -> JsonObject:
-        topic = await self._topic(args.name)
+        topic = await self._topic(args.topic)
         out = reports.topic_stats(topic, args, self._parts.record.id)
         if args.earliest_time_in_backlog:
             await self._add_earliest_times(topic, out)
@@ -160,7 +196,7 @@ class BrokerOperations:
             out["oldestBacklogMessageAgeSeconds"] = max(age_ms // 1000, 0)
 
     async def internal_stats(self, args: api.InternalStats) -> JsonObject:
-        topic = await self._topic(args.name)
+        topic = await self._topic(args.topic)
         out = reports.internal_stats(topic)
         if args.metadata:
             for ledger in out["ledgers"]:
@@ -168,48 +204,44 @@ class BrokerOperations:
                 ledger["metadata"] = f"version {stat.version}, {len(value)} bytes: {value.hex()}"
         return out
 
-    async def broker_topics_stats(self, args: api.BrokerTopicsStats) -> JsonObject:
-        rows = [reports.topic_row(topic) for topic in self._loaded(args.namespace)]
+    async def broker_topics_stats(self, args: api.LoadedTopics) -> JsonObject:
+        rows = [reports.topic_row(topic) for topic in self._registry.topics(args.namespace)]
         return {"at": self._parts.clock.wall_ms(), "broker": self._parts.record.id, "rows": rows}
 
-    def _loaded(self, namespace: str | None) -> list[Topic]:
-        only = NamespaceName.parse(namespace) if namespace is not None else None
-        return self._registry.topics(only)
-
-    async def topics(self, args: api.BrokerTopicsStats) -> list[str]:
-        return [str(topic.name) for topic in self._loaded(args.namespace)]
+    async def topics(self, args: api.LoadedTopics) -> list[str]:
+        return [str(topic.name) for topic in self._registry.topics(args.namespace)]
 
     async def terminate(self, args: api.OnTopic) -> JsonObject:
-        name = args.name
+        name = args.topic
         if await topics.find_partitions(self._parts.store, name) is not None:
             raise AdminError(405, "Termination of a partitioned topic is not allowed")
         topic = await self._kept(name, "Termination")
         return reports.message_id(await topic.terminate(), name.partition)
 
     async def unload(self, args: api.OnTopic) -> None:
-        await self._topic(args.name)
-        await self._registry.unload(args.name)
+        await self._topic(args.topic)
+        await self._registry.unload(args.topic)
 
     async def trim(self, args: api.OnTopic) -> None:
-        await (await self._kept(args.name, "Trim")).log.trim()
+        await (await self._kept(args.topic, "Trim")).log.trim()
 
     async def last_message_id(self, args: api.OnTopic) -> JsonObject:
-        topic = await self._kept(args.name, "GetLastMessageId")
-        return reports.message_id(topic.log.last_confirmed, args.name.partition)
+        topic = await self._kept(args.topic, "GetLastMessageId")
+        return reports.message_id(topic.log.last_confirmed, args.topic.partition)
 
     async def message_id_by_time(self, args: api.MessageIdByTime) -> JsonObject:
-        first = await (await self._kept(args.name, "Get message ID by timestamp")).first_since(
+        first = await (await self._kept(args.topic, "Get message ID by timestamp")).first_since(
             args.timestamp_ms
         )
-        return reports.message_id(first, args.name.partition)
+        return reports.message_id(first, args.topic.partition)
 
     # Subscriptions
 
     async def subscriptions(self, args: api.OnTopic) -> list[str]:
-        return (await self._topic(args.name)).subscription_names
+        return (await self._topic(args.topic)).subscription_names
 
-    async def durable_subscriptions(self, args: api.OnTopic) -> JsonObject:
-        topic = await self._topic(args.name)
+    async def durable_subscriptions(self, args: api.OnTopic) -> dict[str, dict[str, str]]:
+        topic = await self._topic(args.topic)
         for name, why in topic.unread.items():
             raise AdminError(503, f"Subscription {name} of {args.topic} cannot be read: {why}")
         return {
@@ -219,7 +251,7 @@ class BrokerOperations:
         }
 
     async def create_subscription(self, args: api.CreateSubscription) -> None:
-        name = args.name
+        name = args.topic
         if not name.persistent:
             raise AdminError(
                 400, "Create subscription on non-persistent topic can only be done through client"
@@ -238,7 +270,7 @@ class BrokerOperations:
             raise AdminError(409, "Subscription already exists for topic")
 
     async def delete_subscription(self, args: api.DeleteSubscription) -> None:
-        topic = await self._topic(args.name)
+        topic = await self._topic(args.topic)
         if args.subscription not in topic.unread:
             await self._with_subscription(topic, args)  # the refusal with Pulsar's text
         await topic.delete_subscription(args.subscription, force=args.force)
@@ -272,7 +304,7 @@ class BrokerOperations:
         return await _message(topic, _nth(topic, subscription, args.nth))
 
     async def examine(self, args: api.Examine) -> JsonObject:
-        topic = await self._kept(args.name, "Examine messages")
+        topic = await self._kept(args.topic, "Examine messages")
         stats = topic.log.stats()
         total = sum(ledger.entries for ledger in stats.ledgers)
         if not total:
@@ -287,7 +319,7 @@ class BrokerOperations:
         raise AdminError(404, "Message not found")
 
     async def message_by_id(self, args: api.MessageById) -> JsonObject:
-        topic = await self._kept(args.name, "GetMessageById")
+        topic = await self._kept(args.topic, "GetMessageById")
         position = Position(args.ledger_id, args.entry_id)
         ledgers = {ledger.ledger_id: ledger for ledger in topic.log.stats().ledgers}
         if position.ledger_id not in ledgers:
@@ -316,7 +348,7 @@ class BrokerOperations:
     # The broker
 
     async def lookup(self, args: api.OnTopic) -> JsonObject:
-        place = await self._parts.assignment.place(args.name, authoritative=False)
+        place = await self._parts.assignment.place(args.topic, authoritative=False)
         if place.chosen:
             raise MovedError(place.owner.http_url)
         url = place.owner.native_url
@@ -331,8 +363,8 @@ class BrokerOperations:
         return [str(bundle) for bundle in self._parts.ownership.owned()]
 
     async def unload_bundle(self, args: api.OnBundle) -> None:
-        namespace = NamespaceName.parse(args.namespace)
-        owned = [each for each in self._parts.ownership.owned() if each.namespace == namespace]
+        namespace, owned = args.namespace, self._parts.ownership.owned()
+        owned = [each for each in owned if each.namespace == namespace]
         if args.bundle is not None:
             wanted = BundleName.parse(namespace, args.bundle)
             owned = [each for each in owned if each == wanted]

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from engine.admin import api
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.names import TopicName
@@ -76,7 +77,7 @@ class AdminBench:
 
     async def loaded(self, name: TopicName) -> Topic:
         """The topic, served here from now on."""
-        await self.admin.last_message_id(name)
+        await self.admin.call(api.LAST_MESSAGE_ID, api.OnTopic(name))
         found = self.broker.running.registry.loaded(name)
         assert found is not None
         return found

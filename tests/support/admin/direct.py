@@ -1,11 +1,10 @@
 """For tests: the admin client without sockets. Calls go through the brokers' own handler of their private port."""
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from engine.admin import api
 from engine.admin.client import AdminClient
+from engine.admin.operation import Operation, decode_call, parse_arguments
 from engine.auth.internal import TOKEN_HEADER
 from engine.base.errors import AdminError
 from engine.broker.service import BrokerService
@@ -22,16 +21,21 @@ class DirectAdmin(AdminClient):
         super().__init__(store, token)
         self._headers = {TOKEN_HEADER.lower(): token}
         self._reachable = reachable
-        self.before: Callable[[str, Any], None] | None = None
+        self.before: Callable[[Operation[Any, Any], Any], None] | None = None
         """Called with each operation and its arguments before it is sent; may raise AdminError in its place."""
 
-    async def _post(self, url: str, operation: str, args: Any) -> tuple[int, dict[str, Any]]:
+    async def _ask(
+        self, url: str, operation: Operation[Any, Any], body: bytes
+    ) -> tuple[int, dict[str, Any]]:
         if self.before is not None:
-            self.before(operation, args)
+            self.before(operation, parse_arguments(operation.arguments, decode_call(body)[1]))
+        return await super()._ask(url, operation, body)
+
+    async def _post(self, url: str, body: bytes) -> tuple[int, bytes]:
         for broker in self._reachable():
-            if broker.record.web_url == url:
-                body = json.dumps(api.to_json(args)).encode()
-                request = Request("POST", f"/rpc/{operation}", "", self._headers, body)
+            path = url.removeprefix(broker.record.web_url)
+            if path.startswith("/rpc/"):
+                request = Request("POST", path, "", self._headers, body)
                 response = await broker._answer(request)
-                return response.status, json.loads(response.body)
-        raise AdminError(503, f"Broker at {url} does not answer")
+                return response.status, response.body
+        raise AdminError(503, f"{url} does not answer")

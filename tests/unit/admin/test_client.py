@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from engine.admin import api
 from engine.admin import client as admin_client
 from engine.admin.client import AdminClient
 from engine.base.errors import AdminError
@@ -19,7 +20,7 @@ class Broker:
 
     def __init__(self) -> None:
         self.rows = 0
-        self.server = HttpServer(LoopNetwork(), self.answer)
+        self.server = HttpServer(LoopNetwork(), self.answer, connections_max=0)
 
     async def answer(self, request: Request) -> Response:
         return json_response(200, {"result": ["x" * 100] * self.rows})
@@ -50,7 +51,7 @@ async def test_an_answer_of_many_packets_is_read_to_its_end(
 ) -> None:
     broker.rows = 50_000
     [address] = await client.brokers()
-    answer = await client.broker_topics_stats(address)
+    answer = await client.call_on(address, api.TOPICS, api.LoadedTopics())
     assert len(answer) == 50_000
 
 
@@ -61,6 +62,6 @@ async def test_an_answer_beyond_the_limit_is_an_error_of_the_call(
     broker.rows = 20
     [address] = await client.brokers()
     with pytest.raises(AdminError) as refused:
-        await client.broker_topics_stats(address)
+        await client.call_on(address, api.TOPICS, api.LoadedTopics())
     assert refused.value.status == 503
     assert "answer is larger than 1000 bytes" in str(refused.value.__cause__)

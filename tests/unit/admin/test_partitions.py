@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
+from typing import cast
 
 import pytest
 
-from engine.admin import changes, partitions, topics
-from engine.admin.api import EARLIEST_MESSAGE, MessagePosition
+from engine.admin import api, changes, partitions, topics
+from engine.admin.operation import A, Operation, R
 from engine.base.errors import AdminError
 from engine.base.names import TopicName
 from engine.metadata.memory import MemoryServer, MemoryStore
@@ -22,7 +23,9 @@ class Brokers:
     """Brokers that own every partition: subscriptions by partition, with position and properties."""
 
     def __init__(self, store: MemoryStore) -> None:
-        self.subscriptions: dict[str, dict[str, tuple[MessagePosition | None, dict[str, str]]]] = {}
+        self.subscriptions: dict[
+            str, dict[str, tuple[api.MessagePosition | None, dict[str, str]]]
+        ] = {}
         self.store = store
         self.in_use: dict[str, int] = {}
         self.refusing: dict[str, AdminError] = {}
@@ -31,35 +34,32 @@ class Brokers:
     def has(self, index: int) -> list[str]:
         return sorted(self.subscriptions.get(str(TOPIC.partition_at(index)), {}))
 
-    def _of(self, topic: TopicName) -> dict[str, tuple[MessagePosition | None, dict[str, str]]]:
+    def _of(self, topic: TopicName) -> dict[str, tuple[api.MessagePosition | None, dict[str, str]]]:
         if str(topic) in self.refusing:
             raise self.refusing[str(topic)]
         return self.subscriptions.setdefault(str(topic), {})
 
-    async def durable_subscriptions(self, topic: TopicName) -> dict[str, dict[str, str]]:
-        return {name: properties for name, (_, properties) in self._of(topic).items()}
+    async def call(self, operation: Operation[A, R], args: A) -> R:
+        return cast(R, await getattr(self, operation.name)(args))
 
-    async def create_subscription(
-        self,
-        topic: TopicName,
-        subscription: str,
-        position: MessagePosition | None = None,
-        properties: dict[str, str] | None = None,
-        *,
-        replicated: bool = False,
-    ) -> None:
-        assert await topics.topic_exists(self.store, topic)
-        if subscription in self._of(topic):
+    async def durable_subscriptions(self, args: api.OnTopic) -> dict[str, dict[str, str]]:
+        return {name: properties for name, (_, properties) in self._of(args.topic).items()}
+
+    async def create_subscription(self, args: api.CreateSubscription) -> None:
+        assert await topics.topic_exists(self.store, args.topic)
+        if args.subscription in self._of(args.topic):
             raise AdminError(409, "Subscription already exists for topic")
-        self._of(topic)[subscription] = (position, properties or {})
+        self._of(args.topic)[args.subscription] = (args.position, args.properties)
 
-    async def users(self, topic: TopicName) -> int:
-        self._of(topic)
-        return self.in_use.get(str(topic), 0)
+    async def topic_stats(self, args: api.TopicStats) -> api.JsonObject:
+        self._of(args.topic)
+        consumers = [{}] * self.in_use.get(str(args.topic), 0)
+        return {"publishers": [], "subscriptions": {"s": {"consumers": consumers}}}
 
-    async def delete_topic(self, topic: TopicName, *, force: bool = False) -> None:
+    async def delete_topic(self, args: api.DeleteTopic) -> None:
+        topic = args.topic
         self._of(topic)
-        if self.in_use.get(str(topic)) and not force:
+        if self.in_use.get(str(topic)) and not args.force:
             raise AdminError(412, "Topic has 1 connected producers/consumers")
         if not await topics.topic_exists(self.store, topic):
             raise AdminError(404, "Topic not found")
@@ -80,7 +80,8 @@ class World:
         await topics.create_partitioned(self.raw, TOPIC, count)
         for index in range(count):
             part = TOPIC.partition_at(index)
-            await self.brokers.create_subscription(part, "s", None, {"k": "v"})
+            args = api.CreateSubscription(part, "s", None, {"k": "v"})
+            await self.brokers.create_subscription(args)
 
     async def count(self) -> int:
         return int((await topics.get_partitions(self.raw, TOPIC))["partitions"])
@@ -139,7 +140,7 @@ async def test_new_partitions_have_the_subscriptions_at_their_earliest_message(
     assert await world.count() == 4
     for index in (2, 3):
         made = world.brokers.subscriptions[str(TOPIC.partition_at(index))]
-        assert made == {"s": (EARLIEST_MESSAGE, {"k": "v"})}
+        assert made == {"s": (api.EARLIEST_MESSAGE, {"k": "v"})}
 
 
 async def test_the_number_is_raised_when_every_new_partition_has_its_subscriptions(
@@ -167,7 +168,8 @@ async def test_a_subscription_made_while_the_topic_grows_is_on_the_new_partition
         if path == RECORD and not subscribed:  # by a client that was told of two partitions
             subscribed = True
             for index in range(2):
-                await world.brokers.create_subscription(TOPIC.partition_at(index), "late")
+                args = api.CreateSubscription(TOPIC.partition_at(index), "late")
+                await world.brokers.create_subscription(args)
         return await real(path, value, version)
 
     world.raw.put = put  # type: ignore[method-assign]
@@ -215,7 +217,7 @@ async def test_missing_partitions_are_made_with_the_subscriptions_of_those_that_
 ) -> None:
     await world.begin(3)
     for index in (0, 2):
-        await world.brokers.delete_topic(TOPIC.partition_at(index))
+        await world.brokers.delete_topic(api.DeleteTopic(TOPIC.partition_at(index)))
     world.lack(2, AdminError(503, "No broker is available"))
     with pytest.raises(AdminError, match="pt-partition-2"):
         await partitions.create_missed(world.store, world.brokers, TOPIC)
@@ -279,10 +281,10 @@ async def test_a_deletion_that_fails_on_one_partition_names_it_and_a_repeat_fini
     await world.begin(3)
     real = world.brokers.delete_topic
 
-    async def failing(topic: TopicName, *, force: bool = False) -> None:
-        if topic.partition == 1:
+    async def failing(args: api.DeleteTopic) -> None:
+        if args.topic.partition == 1:
             raise AdminError(503, "No broker is available")
-        await real(topic, force=force)
+        await real(args)
 
     world.brokers.delete_topic = failing  # type: ignore[method-assign]
     with pytest.raises(AdminError, match=r"pt-partition-1; 2 of 3 partitions succeeded"):
@@ -299,12 +301,12 @@ async def test_a_topic_being_deleted_does_not_grow(world: World) -> None:
     real = world.brokers.delete_topic
     refusals: list[AdminError] = []
 
-    async def growing(topic: TopicName, *, force: bool = False) -> None:
+    async def growing(args: api.DeleteTopic) -> None:
         try:
             await partitions.grow(world.store, world.brokers, TOPIC, 4)
         except AdminError as error:
             refusals.append(error)
-        await real(topic, force=force)
+        await real(args)
 
     world.brokers.delete_topic = growing  # type: ignore[method-assign]
     await partitions.delete(world.store, world.brokers, TOPIC)

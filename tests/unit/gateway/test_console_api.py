@@ -54,6 +54,9 @@ def test_environment_says_where_we_are(call: Call, document: dict[str, Any]) -> 
     conform(document, body, "/api/v1/environment")
     assert body["clusters"] == ["standalone"]
     assert body["user"] is None
+    assert body["broker_url"] == "", "no broker is registered"
+    named = call("GET", "/api/v1/environment", headers={"host": "localhost:1234"}).json
+    assert named["http_url"] == "http://localhost:1234"
 
 
 def test_overview_without_brokers_says_so(call: Call, document: dict[str, Any]) -> None:

@@ -8,11 +8,13 @@ import pytest
 
 from engine.admin import api
 from engine.admin import topics as metadata
+from engine.admin.operation import A, Operation, R
 from engine.base.errors import AdminError
 from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.managed.ledger import InitialPosition
 from gateway.services import topics
+from gateway.services.topics import S
 from tests.support.admin.bench import AdminBench
 from tests.support.broker_bench import Client
 
@@ -42,53 +44,53 @@ async def subscribe(bench: AdminBench, name: str) -> None:
     )
 
 
-def every(work: Callable[[AdminBench, TopicName], Awaitable[None]]) -> Call:
-    return lambda bench: topics.on_subscription(bench.engine, TOPIC, lambda part: work(bench, part))
+def every(operation: Operation[S, None], args: S) -> Call:
+    return lambda bench: topics.on_subscription(bench.engine, operation, args)
 
 
 async def backlogs(bench: AdminBench, name: str = "s") -> list[int]:
-    found = [await bench.admin.topic_stats(part) for part in PARTS]
+    found = [await topics.stats(bench.engine, part, {}) for part in PARTS]
     return [one["subscriptions"].get(name, {"msgBacklog": -1})["msgBacklog"] for one in found]
 
 
-def fail_on(bench: AdminBench, part: TopicName, operation: str) -> None:
+def fail_on(bench: AdminBench, part: TopicName, operation: Operation[Any, Any]) -> None:
     """The broker of ``part`` answers ``operation`` no more."""
 
-    def before(called: str, args: Any) -> None:
-        if called == operation and args.topic == str(part):
+    def before(called: Operation[Any, Any], args: Any) -> None:
+        if called == operation and args.topic == part:
             raise AdminError(503, "Broker went away")
 
     bench.admin.before = before
 
 
-VERBS: dict[str, tuple[str, Call, list[int], list[int]]] = {
+VERBS: dict[str, tuple[Operation[Any, Any], Call, list[int], list[int]]] = {
     # the operation that fails on the second partition; the verb; backlogs after the failure, and after a repeat
     "clear": (
-        "clear_backlog",
-        every(lambda bench, part: bench.admin.clear_backlog(part, "s")),
+        api.CLEAR_BACKLOG,
+        every(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s")),
         [0, ENTRIES, 0],
         [0, 0, 0],
     ),
     "reset": (
-        "reset_cursor",
-        every(lambda bench, part: bench.admin.reset_cursor(part, "s", timestamp_ms=3_000)),
+        api.RESET_CURSOR,
+        every(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", 3_000)),
         [2, ENTRIES, 2],
         [2, 2, 2],
     ),
     "unsubscribe": (
-        "delete_subscription",
-        every(lambda bench, part: bench.admin.delete_subscription(part, "s")),
+        api.DELETE_SUBSCRIPTION,
+        every(api.DELETE_SUBSCRIPTION, api.DeleteSubscription(TOPIC, "s")),
         [-1, ENTRIES, -1],
         [-1, -1, -1],
     ),
     "unload": (
-        "unload",
+        api.UNLOAD,
         lambda bench: topics.unload(bench.engine, TOPIC),
         [ENTRIES] * 3,
         [ENTRIES] * 3,
     ),
     "trim": (
-        "trim",
+        api.TRIM,
         lambda bench: topics.trim(bench.engine, TOPIC),
         [ENTRIES] * 3,
         [ENTRIES] * 3,
@@ -114,8 +116,8 @@ async def test_the_partition_that_failed_is_named_and_a_repeat_finishes(
 
 
 async def test_expiry_says_which_partition_had_nothing_to_expire(bench: AdminBench) -> None:
-    await bench.admin.clear_backlog(PARTS[1], "s")
-    expire = every(lambda bench, part: bench.admin.expire_messages(part, "s", 60))
+    await bench.admin.call(api.CLEAR_BACKLOG, api.OnSubscription(PARTS[1], "s"))
+    expire = every(api.EXPIRE_MESSAGES, api.ExpireMessages(TOPIC, "s", 60))
     with pytest.raises(AdminError, match=r"pt-partition-1; 2 of 3 partitions succeeded") as told:
         await expire(bench)
     assert told.value.status == 409
@@ -125,7 +127,7 @@ async def test_expiry_says_which_partition_had_nothing_to_expire(bench: AdminBen
 async def test_a_subscription_that_failed_on_one_partition_is_completed_by_a_repeat(
     bench: AdminBench,
 ) -> None:
-    fail_on(bench, PARTS[2], "create_subscription")
+    fail_on(bench, PARTS[2], api.CREATE_SUBSCRIPTION)
     with pytest.raises(AdminError, match="pt-partition-2; 2 of 3 partitions succeeded"):
         await subscribe(bench, "new")
     bench.admin.before = None
@@ -136,7 +138,7 @@ async def test_a_subscription_that_failed_on_one_partition_is_completed_by_a_rep
 
 
 async def test_a_read_of_all_partitions_fails_when_one_does(bench: AdminBench) -> None:
-    fail_on(bench, PARTS[0], "topic_stats")
+    fail_on(bench, PARTS[0], api.TOPIC_STATS)
     with pytest.raises(AdminError, match="pt-partition-0"):
         await topics.partitioned_stats(bench.engine, TOPIC, {}, per_partition=True)
 
@@ -166,7 +168,7 @@ async def test_a_topic_that_is_used_is_deleted_whole_or_not_at_all(bench: AdminB
 async def test_a_deletion_that_failed_on_one_partition_is_finished_by_a_repeat(
     bench: AdminBench,
 ) -> None:
-    fail_on(bench, PARTS[1], "delete_topic")
+    fail_on(bench, PARTS[1], api.DELETE_TOPIC)
     with pytest.raises(AdminError, match="pt-partition-1; 2 of 3 partitions succeeded"):
         await topics.delete_partitioned(bench.engine, TOPIC, force=False)
     bench.admin.before = None
@@ -180,18 +182,20 @@ async def test_no_client_makes_a_partition_anew_while_its_topic_is_deleted(
 ) -> None:
     refused: list[str] = []
     registry = bench.broker.running.registry
-    real = bench.admin.delete_topic
+    real = bench.admin.call
 
-    async def and_come_back(topic: TopicName, *, force: bool = False) -> None:
-        await real(topic, force=force)
-        try:
-            await registry.get(topic, create=True)  # what a client's reconnect does
-        except Exception as error:  # any refusal, whose kind is looked at below
-            refused.append(f"{type(error).__name__}: {error}")
+    async def and_come_back(operation: Operation[A, R], args: A, **who: str) -> R:
+        answer = await real(operation, args, **who)
+        if isinstance(args, api.DeleteTopic):
+            try:
+                await registry.get(args.topic, create=True)  # what a client's reconnect does
+            except Exception as error:  # any refusal, whose kind is looked at below
+                refused.append(f"{type(error).__name__}: {error}")
+        return answer
 
-    bench.admin.delete_topic = and_come_back  # type: ignore[method-assign]
+    bench.admin.call = and_come_back  # type: ignore[method-assign]
     await topics.delete_partitioned(bench.engine, TOPIC, force=True)
     assert refused == [f"ServiceNotReady: Topic {TOPIC} is being deleted"] * 3
     assert await metadata.list_topics(bench.store, TOPIC.namespace) == []
     await topics.create_partitioned(bench.engine, TOPIC, 2, {})  # and all of it anew
-    assert await bench.admin.durable_subscriptions(PARTS[0]) == {}
+    assert await bench.admin.call(api.DURABLE_SUBSCRIPTIONS, api.OnTopic(PARTS[0])) == {}

@@ -95,7 +95,7 @@ async def test_its_statistics_are_those_of_its_kind(bench: AdminBench) -> None:
     assert (internal["entriesAddedCounter"], internal["cursors"]) == (0, {})
     assert "ledgers" not in internal
     operations = bench.broker.running.operations
-    (row,) = (await operations.broker_topics_stats(api.BrokerTopicsStats(None)))["rows"]
+    (row,) = (await operations.broker_topics_stats(api.LoadedTopics()))["rows"]
     assert (row["domain"], row["backlog"], row["storage_bytes"]) == ("non-persistent", 0, 0)
 
 
@@ -121,7 +121,7 @@ async def test_a_partitioned_one_has_the_partitions_in_use(bench: AdminBench) ->
 
 async def test_verbs_about_kept_messages_are_refused(bench: AdminBench) -> None:
     await use(bench, PLAIN)
-    engine, admin = bench.engine, bench.admin
+    engine = bench.engine
     position = api.MessagePosition(1, 1)
     calls: dict[str, tuple[Awaitable[Any], int]] = {
         "terminate": (topics.terminate(engine, PLAIN), 406),
@@ -132,10 +132,10 @@ async def test_verbs_about_kept_messages_are_refused(bench: AdminBench) -> None:
         "by id": (topics.message_by_id(engine, PLAIN, 1, 1), 405),
         "peek": (topics.peek(engine, PLAIN, "s", 1), 405),
         "skip": (topics.skip(engine, PLAIN, "s", 1), 405),
-        "clear": (admin.clear_backlog(PLAIN, "s"), 405),
-        "reset": (admin.reset_cursor(PLAIN, "s", timestamp_ms=1), 405),
+        "clear": (engine.call(api.CLEAR_BACKLOG, api.OnSubscription(PLAIN, "s")), 405),
+        "reset": (engine.call(api.RESET_CURSOR, api.ResetCursor(PLAIN, "s", 1)), 405),
         "reset to": (topics.reset_to_position(engine, PLAIN, "s", position), 405),
-        "expire": (admin.expire_messages(PLAIN, "s", 1), 405),
+        "expire": (engine.call(api.EXPIRE_MESSAGES, api.ExpireMessages(PLAIN, "s", 1)), 405),
         "subscribe": (
             topics.create_subscription(engine, PLAIN, "new", None, {}, replicated=False),
             400,

@@ -33,6 +33,7 @@ def test_environment_goes_before_table_before_top_level_before_default(tmp_path:
         ({"MAGNETAR_CONFIG": "nowhere.toml"}, "", "MAGNETAR_CONFIG names"),
         ({}, "[gateway]\nhttp_prot = 1", "unknown setting http_prot"),
         ({}, "gateway = 1", "must be a table"),
+        ({"MAGNETAR_METADATA_URL": "etcd:x"}, "", "metadata_url must be zk:host:port"),
     ],
 )
 def test_nonsense_is_named(environ: dict[str, str], file: str, words: str, tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ import pytest
 
 from engine.admin import api, changes, partitions
 from engine.admin import topics as metadata
+from engine.admin.operation import Operation
 from engine.base.errors import AdminError, WorldError
 from engine.base.names import NamespaceName, TopicName
 from gateway.services import namespaces, topics
+from gateway.services.topics import S
 from tests.support.admin.bench import AdminBench
 
 NAMESPACE = NamespaceName.parse("public/default")
@@ -145,7 +147,8 @@ async def make_topic(bench: AdminBench, name: str) -> None:
 async def filled_topic(bench: AdminBench, name: str) -> None:
     """With a subscription and its backlog, and a message acknowledged out of order."""
     await make_topic(bench, name)
-    await bench.admin.create_subscription(_topic(name), "s", api.EARLIEST_MESSAGE)
+    args = api.CreateSubscription(_topic(name), "s", api.EARLIEST_MESSAGE)
+    await bench.admin.call(api.CREATE_SUBSCRIPTION, args)
     sink = await bench.publish(_topic(name), ENTRIES)
     assert not sink.failures
 
@@ -235,13 +238,17 @@ async def partitioned(bench: AdminBench, name: str) -> object:
     assert record["deleted"] is False
     assert record["properties"] == {"p": "v"}
     promised = [_topic(name).partition_at(index) for index in range(record["partitions"])]
-    return [await bench.admin.durable_subscriptions(part) for part in promised if part in left]
+    return [await durable(bench, part) for part in promised if part in left]
+
+
+async def durable(bench: AdminBench, topic: TopicName) -> dict[str, dict[str, str]]:
+    return await bench.admin.call(api.DURABLE_SUBSCRIPTIONS, api.OnTopic(topic))
 
 
 async def backlogs(bench: AdminBench, name: str) -> object:
     found = []
     for index in range(2):
-        stats = await bench.admin.topic_stats(_topic(name).partition_at(index))
+        stats = await topics.stats(bench.engine, _topic(name).partition_at(index), {})
         found.append(stats["subscriptions"].get("s", {"msgBacklog": -1})["msgBacklog"])
     return found
 
@@ -256,18 +263,26 @@ async def subscribe(bench: AdminBench, name: str) -> None:
 
 
 async def subscribed(bench: AdminBench, name: str) -> object:
-    found = await bench.admin.durable_subscriptions(_topic(name))
+    found = await durable(bench, _topic(name))
     if "new" not in found:
         return None
-    stats = await bench.admin.topic_stats(_topic(name))
+    stats = await topics.stats(bench.engine, _topic(name), {})
     return [found["new"], stats["subscriptions"]["new"]["msgBacklog"]]
 
 
-def every(work: Callable[[AdminBench, TopicName], Awaitable[None]]) -> Do:
+def every(operation: Operation[S, None], make: Callable[[TopicName], S]) -> Do:
     async def call(bench: AdminBench, name: str) -> None:
-        await topics.on_subscription(bench.engine, _topic(name), lambda part: work(bench, part))
+        await topics.on_subscription(bench.engine, operation, make(_topic(name)))
 
     return call
+
+
+leave = every(api.DELETE_SUBSCRIPTION, lambda name: api.DeleteSubscription(name, "s"))
+clear = every(api.CLEAR_BACKLOG, lambda name: api.OnSubscription(name, "s"))
+expire = every(api.EXPIRE_MESSAGES, lambda name: api.ExpireMessages(name, "s", 60))
+rewind = every(
+    api.RESET_CURSOR, lambda name: api.ResetCursor(name, "s", 1_000 + 1_000 * (ENTRIES // 2))
+)
 
 
 async def skip_two(bench: AdminBench, name: str) -> None:
@@ -280,22 +295,6 @@ async def reset_to_third(bench: AdminBench, name: str) -> None:
     await topics.reset_to_position(
         bench.engine, _topic(name), "s", api.MessagePosition(first, ENTRIES // 2)
     )
-
-
-async def leave_part(bench: AdminBench, part: TopicName) -> None:
-    await bench.admin.delete_subscription(part, "s")
-
-
-async def clear_part(bench: AdminBench, part: TopicName) -> None:
-    await bench.admin.clear_backlog(part, "s")
-
-
-async def expire_part(bench: AdminBench, part: TopicName) -> None:
-    await bench.admin.expire_messages(part, "s", 60)
-
-
-async def rewind_part(bench: AdminBench, part: TopicName) -> None:
-    await bench.admin.reset_cursor(part, "s", timestamp_ms=1_000 + 1_000 * (ENTRIES // 2))
 
 
 OPEN = [{"p": "v"}, "LedgerOpened"]
@@ -326,13 +325,13 @@ VERBS = [
     Verb("delete partitioned", used_parts, drop_parts, partitioned, (None,), (404,)),
     Verb("unload partitioned", filled_parts, unload_topic, backlogs, ([ENTRIES] * 2,), (), drop_parts),
     Verb("create subscription", filled_topic, subscribe, subscribed, ([{"k": "v"}, ENTRIES],), (409,), drop_topic),
-    Verb("delete subscription", filled_topic, every(leave_part), backlog, (-1,), (404,), drop_topic),
+    Verb("delete subscription", filled_topic, leave, backlog, (-1,), (404,), drop_topic),
     Verb("skip", filled_topic, skip_two, backlog, (ENTRIES - 2, ENTRIES - 4), (), drop_topic),
-    Verb("clear", filled_topic, every(clear_part), backlog, (0,), (), drop_topic),
-    Verb("expire", filled_topic, every(expire_part), backlog, (0,), (409,), drop_topic),
+    Verb("clear", filled_topic, clear, backlog, (0,), (), drop_topic),
+    Verb("expire", filled_topic, expire, backlog, (0,), (409,), drop_topic),
     Verb("reset to a position", filled_topic, reset_to_third, backlog, (HALF,), (), drop_topic),
-    Verb("reset to a time", filled_topic, every(rewind_part), backlog, (HALF,), (), drop_topic),
-    Verb("unsubscribe partitions", filled_parts, every(leave_part), backlogs, ([-1, -1],), (404,), drop_parts),
+    Verb("reset to a time", filled_topic, rewind, backlog, (HALF,), (), drop_topic),
+    Verb("unsubscribe partitions", filled_parts, leave, backlogs, ([-1, -1],), (404,), drop_parts),
 ]  # fmt: skip
 KINDS = [(lost, calls) for lost in (False, True) for calls in (1, OUTAGE)]
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from engine.admin import api
+from engine.admin.operation import bind, encode_call, to_json
 from engine.base.errors import AdminError
+from engine.base.names import TopicName
 from engine.broker.administration.admin_http import AdminPages, MovedError
 from engine.broker.errors import ServiceNotReady, TopicNotFound
 from engine.metadata.store import StoreUnavailableError
@@ -19,32 +21,32 @@ TOKEN = "a-token-of-some-length"
 TOPIC = "persistent://t/n/x"
 
 
-class Answering:
-    """Operations that answer with their arguments, or raise what the topic's name says."""
+RAISES: dict[str, Exception] = {
+    "moved": MovedError("http://127.0.0.1:9"),
+    "refused": AdminError(412, "Topic has 5 connected producers/consumers"),
+    "missing": TopicNotFound("Namespace not found"),
+    "leaving": ServiceNotReady("being unloaded"),
+    "store": StoreUnavailableError("no answer"),
+    "bug": RuntimeError("secret detail"),
+}
 
-    raises: dict[str, Exception] = {
-        "moved": MovedError("http://127.0.0.1:9"),
-        "refused": AdminError(412, "Topic has 5 connected producers/consumers"),
-        "missing": TopicNotFound("Namespace not found"),
-        "leaving": ServiceNotReady("being unloaded"),
-        "store": StoreUnavailableError("no answer"),
-        "bug": RuntimeError("secret detail"),
-    }
 
-    async def unload(self, args: api.OnTopic) -> None:
-        error = self.raises.get(args.name.local)
-        if error is not None:
-            raise error
+async def unload(args: api.OnTopic) -> None:
+    """Raises what the topic's name says."""
+    error = RAISES.get(args.topic.local)
+    if error is not None:
+        raise error
 
-    async def peek(self, args: api.Peek) -> Any:
-        return api.to_json(args)
+
+async def peek(args: api.Peek) -> api.JsonObject:
+    return to_json(args)
 
 
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
-    operations: Any = Answering()
-    pages = AdminPages(operations, TOKEN, ready=lambda: True, metrics=lambda: b"pulsar_x 1\n")
-    server = HttpServer(LoopNetwork(), pages)
+    handlers = dict([bind(api.UNLOAD, unload), bind(api.PEEK, peek)])
+    pages = AdminPages(handlers, TOKEN, ready=lambda: True, metrics=lambda: b"pulsar_x 1\n")
+    server = HttpServer(LoopNetwork(), pages, connections_max=2)
     yield await server.listen("127.0.0.1", 0)
     await server.close()
 
@@ -72,7 +74,7 @@ def post(path: str, body: bytes = b"", token: str | None = TOKEN, method: str = 
 
 async def call(port: int, operation: str, args: Any, **kwargs: Any) -> tuple[int, Any]:
     [(status, body)] = await talk(
-        port, post(f"/rpc/{operation}", json.dumps(args).encode(), **kwargs)
+        port, post(f"/rpc/{operation}", json.dumps({"arguments": args}).encode(), **kwargs)
     )
     return status, json.loads(body)
 
@@ -81,6 +83,16 @@ async def test_an_operation_answers_with_its_result(port: int) -> None:
     args = {"topic": TOPIC, "subscription": "s", "nth": 3}
     assert await call(port, "peek", args) == (200, {"result": args})
     assert await call(port, "unload", {"topic": TOPIC}) == (200, {"result": None})
+
+
+@pytest.mark.parametrize(("principal", "said"), [("alice", "by=alice"), ("", "by=nobody known")])
+async def test_a_change_is_logged_with_who_asked_for_it(
+    port: int, principal: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    body = encode_call(api.OnTopic(TopicName.parse(TOPIC)), principal)
+    assert (await talk(port, post("/rpc/unload", body)))[0][0] == 200
+    assert f"unload {said}" in caplog.text
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", TOKEN + "x"])
@@ -101,7 +113,7 @@ async def test_unknown_operations_pages_and_methods_are_refused(port: int) -> No
 async def test_bad_arguments_are_400_and_name_the_field(port: int) -> None:
     assert await call(port, "peek", {"topic": TOPIC}) == (400, {"reason": "subscription: missing"})
     [(status, body)] = await talk(port, post("/rpc/peek", b"{bad"))
-    assert (status, json.loads(body)) == (400, {"reason": "arguments: not valid JSON"})
+    assert (status, json.loads(body)) == (400, {"reason": "not a call in JSON"})
 
 
 @pytest.mark.parametrize(
@@ -153,7 +165,7 @@ async def test_malformed_requests_get_an_error_and_the_connection_ends(
 
 async def test_pipelined_and_split_requests_are_answered_in_order(port: int) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    body = json.dumps({"topic": TOPIC, "subscription": "s"}).encode()
+    body = encode_call(api.Peek(TopicName.parse(TOPIC), "s"), "")
     data = post("/rpc/peek", body) + b"GET /ready HTTP/1.1\r\nConnection: close\r\n\r\n"
     for index in range(0, len(data), 7):
         writer.write(data[index : index + 7])

@@ -1,0 +1,139 @@
+"""What an operation between gateway and broker is: a value that says its name, the types of its arguments and answer,
+who may ask for it, and whether it only reads. Pure.
+
+``engine.admin.api`` declares them, a broker binds a handler to each, ``engine.admin.client`` calls them. Arguments are
+a frozen dataclass, on the wire a JSON object; an answer is a JSON value.
+"""
+
+import json
+import typing
+from collections.abc import Awaitable, Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from engine.base.errors import AdminError, InvalidNameError
+from engine.base.names import NamespaceName, TopicName
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+_NAMES: dict[Any, Callable[[str], Any]] = {
+    TopicName: TopicName.parse,
+    NamespaceName: NamespaceName.parse,
+}
+"""Types that are texts on the wire."""
+
+
+class AdminAccess(Enum):
+    """What whoever asks must be allowed, as Pulsar's authorization has it. Declared; nobody judges it yet."""
+
+    LOOKUP = "lookup"
+    CONSUME = "consume"
+    TENANT = "tenant admin"
+    SUPERUSER = "superuser"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[A, R]):
+    """``reads``: it changes nothing, so that after a lost answer another broker may be asked."""
+
+    name: str
+    arguments: type[A]
+    answer: type[R]
+    access: AdminAccess
+    reads: bool = False
+
+
+Handler = Callable[[Any], Awaitable[Any]]
+Handlers = dict[Operation[Any, Any], Handler]
+
+
+def bind(
+    operation: Operation[A, R], handler: Callable[[A], Awaitable[R]]
+) -> tuple[Operation[Any, Any], Handler]:
+    """An item of Handlers whose types were checked."""
+    return operation, handler
+
+
+class Caller(Protocol):
+    """Who runs an operation on the broker that owns what its arguments name."""
+
+    async def call(self, operation: Operation[A, R], args: A) -> R: ...
+
+
+def encode_call(args: Any, principal: str) -> bytes:
+    """Body of a request to run an operation. ``principal``: who asks, empty for nobody known."""
+    return json.dumps({"principal": principal, "arguments": to_json(args)}).encode()
+
+
+def decode_call(body: bytes) -> tuple[str, object]:
+    """Principal and arguments, those not yet parsed. Raises ValueError."""
+    call = json.loads(body)
+    if not isinstance(call, dict) or not isinstance(call.get("principal", ""), str):
+        raise ValueError("a call is an object with principal and arguments")
+    return call.get("principal", ""), call.get("arguments")
+
+
+def to_json(args: Any) -> dict[str, Any]:
+    """The JSON object that ``parse_arguments`` reads."""
+    given = ((item.name, getattr(args, item.name)) for item in fields(args))
+    return {name: _plain(value) for name, value in given if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if type(value) in _NAMES:
+        return str(value)
+    return to_json(value) if is_dataclass(value) else value
+
+
+def parse_arguments(kind: type[A], given: object) -> A:
+    """Arguments from a JSON value. Raises AdminError 400 naming the field, or 412 for an invalid name."""
+    try:
+        return _build(kind, given, "arguments")
+    except InvalidNameError as error:
+        raise AdminError(412, str(error)) from error
+    except ValueError as error:
+        raise AdminError(400, str(error)) from error
+
+
+def _build(kind: type[A], given: object, where: str) -> A:
+    if not isinstance(given, dict):
+        raise ValueError(f"{where}: must be a JSON object")
+    known = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{name}: unknown argument")
+    hints = typing.get_type_hints(kind)
+    values: dict[str, Any] = {}
+    for name, item in known.items():
+        if name in given:
+            values[name] = _checked(name, given[name], hints[name])
+        elif item.default is MISSING and item.default_factory is MISSING:
+            raise ValueError(f"{name}: missing")
+    return kind(**values)
+
+
+def _checked(name: str, value: object, kind: Any) -> Any:
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is UnionType:
+        if value is None and NoneType in inner:
+            return None
+        return _checked(name, value, next(each for each in inner if each is not NoneType))
+    if origin is Literal:
+        if value not in inner:
+            raise ValueError(f"{name}: must be one of {', '.join(inner)}")
+        return value
+    if origin is dict:
+        if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
+            raise ValueError(f"{name}: must be a JSON object of texts")
+        return value
+    if kind in _NAMES:
+        return _NAMES[kind](_checked(name, value, str))
+    if is_dataclass(kind):
+        return _build(typing.cast(type[Any], kind), value, name)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        named = {str: "a text", int: "a whole number", bool: "true or false"}[kind]
+        raise ValueError(f"{name}: must be {named}")
+    return value
