@@ -5,10 +5,10 @@ import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "./app/mantine";
-import { ApiError } from "./api/errors";
 import { liveSocket } from "./api/socket";
 import { createAppRouter } from "./app/router";
 import { cssVariables, schemeManager, theme } from "./app/theme";
+import { ApiError } from "./lib/errors";
 
 const queries = new QueryClient({
   defaultOptions: {

@@ -1,47 +1,33 @@
-import { ApiError, hopOf } from "./errors";
+import createClient from "openapi-fetch";
+import { ApiError, hopOf } from "../lib/errors";
+import type { paths } from "./schema";
 
-export type Query = Record<string, string | number | undefined>;
-
-const BASE = "/api/v1";
 const TIMEOUT_MS = 15_000;
 
-export async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
-  return call<T>("GET", path + queryString(query), undefined, signal);
+/** Calls typed by the gateway's OpenAPI document: path, parameters, body and answer. They fail with an ApiError. */
+export const api = createClient<paths>({ baseUrl: location.origin, fetch: call });
+
+/** The answer of a call. */
+export async function answerOf<T>(answering: Promise<{ data?: T }>): Promise<T> {
+  const { data } = await answering;
+  return data as T;
 }
 
-export async function post<T>(path: string, body: unknown): Promise<T> {
-  return call<T>("POST", path, body);
+/** Parameters of which some may be unset: those are not sent. */
+export function given<T extends object>(parameters: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return parameters as { [K in keyof T]: Exclude<T[K], undefined> };
 }
 
-/** Path of one topic below /api/v1; each part is one path segment, whatever characters it has. */
-export function topicPath(domain: string, tenant: string, namespace: string, topic: string): string {
-  return `/topics/${[domain, tenant, namespace, topic].map(encodeURIComponent).join("/")}`;
-}
-
-export function queryString(query: Query): string {
-  const search = new URLSearchParams();
-  for (const [key, value] of Object.entries(query)) {
-    if (value !== undefined && value !== "") search.set(key, String(value));
-  }
-  const text = search.toString();
-  return text ? `?${text}` : "";
-}
-
-async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-  const name = `${method} ${BASE}${path.split("?")[0]}`;
+async function call(request: Request): Promise<Response> {
+  const name = `${request.method} ${new URL(request.url).pathname}`;
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
-  const init: RequestInit = {
-    method,
-    credentials: "same-origin",
-    headers: { Accept: "application/json", ...(method === "GET" ? {} : writeHeaders()) },
-    signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-  };
-  if (body !== undefined) init.body = JSON.stringify(body);
+  const token = /(?:^|;\s*)csrftoken=([^;]+)/.exec(document.cookie)?.[1];
+  if (token && request.method !== "GET") request.headers.set("X-CSRFToken", decodeURIComponent(token));
   let response: Response;
   try {
-    response = await fetch(BASE + path, init);
+    response = await fetch(request, { signal: AbortSignal.any([request.signal, timeout]) });
   } catch (error) {
-    if (signal?.aborted) throw error; // The caller gave up; not a failure to show.
+    if (request.signal.aborted) throw error; // The caller gave up; not a failure to show.
     const reason = timeout.aborted
       ? `No answer within ${TIMEOUT_MS / 1000} s`
       : "The gateway could not be reached";
@@ -54,9 +40,8 @@ async function call<T>(method: string, path: string, body?: unknown, signal?: Ab
       call: name,
     });
   }
-  const text = await response.text();
-  const json = parse(text);
-  if (response.ok && json !== undefined) return json as T;
+  const json = parse(await response.clone().text());
+  if (response.ok && json !== undefined) return response;
   const details = typeof json === "object" && json !== null ? (json as Record<string, unknown>) : {};
   throw new ApiError({
     reason: textOf(details.reason) ?? (response.ok ? "The answer is not JSON" : statusText(response)),
@@ -66,14 +51,6 @@ async function call<T>(method: string, path: string, body?: unknown, signal?: Ab
     field: textOf(details.field),
     call: name,
   });
-}
-
-function writeHeaders(): Record<string, string> {
-  const token = /(?:^|;\s*)csrftoken=([^;]+)/.exec(document.cookie)?.[1];
-  return {
-    "Content-Type": "application/json",
-    ...(token ? { "X-CSRFToken": decodeURIComponent(token) } : {}),
-  };
 }
 
 function parse(text: string): unknown {

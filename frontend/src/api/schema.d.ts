@@ -388,6 +388,7 @@ export interface components {
             cluster: string;
             clusters: string[];
             version: string;
+            /** @description of all registered brokers; empty without one */
             broker_url: string;
             http_url: string;
             user: components["schemas"]["User"] | null;

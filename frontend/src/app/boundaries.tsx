@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ErrorComponentProps, Link, Outlet, useParams } from "@tanstack/react-router";
-import { environmentQuery } from "../api/queries";
+import { environmentQuery } from "../api/environment";
 import { Page, PageHead, Panel } from "../ui/panel";
 import { Empty, Loading, Notice } from "../ui/states";
 import { useTitle } from "../ui/use-title";

@@ -2,11 +2,12 @@ import { createSpotlight, Spotlight, useSpotlight } from "@mantine/spotlight";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type MouseEvent, type ReactNode, useEffect, useRef, useState } from "react";
-import { topicsQuery } from "../api/queries";
 import type { TopicRow } from "../api/types";
+import { places } from "../features";
+import { topicsQuery } from "../features/topics/queries";
 import { plural, short } from "../lib/format";
-import { AnalysesIcon, OverviewIcon, SearchIcon, TopicsIcon } from "../ui/icons";
-import { topicSearchOf, useCluster } from "../ui/topic-link";
+import { topicSearchOf, useCluster } from "../shared/topic-link";
+import { SearchIcon, TopicsIcon } from "../ui/icons";
 import styles from "./palette.module.css";
 
 const [store, spotlight] = createSpotlight();
@@ -26,15 +27,7 @@ export function Palette() {
     enabled: text !== "",
     placeholderData: keepPreviousData,
   });
-  const places = [
-    { label: "Overview", icon: <OverviewIcon />, go: () => navigate({ to: "/" }) },
-    {
-      label: "Topics",
-      icon: <TopicsIcon />,
-      go: () => navigate({ to: "/c/$cluster/topics", params: { cluster } }),
-    },
-    { label: "Analyses", icon: <AnalysesIcon />, go: () => navigate({ to: "/analyses" }) },
-  ].filter((place) => place.label.toLowerCase().includes(text.toLowerCase()));
+  const listedPlaces = places.filter((place) => place.label.toLowerCase().includes(text.toLowerCase()));
   const rows = text === "" ? [] : (topics.data?.rows ?? []);
   const total = topics.data?.total ?? 0;
 
@@ -43,7 +36,7 @@ export function Palette() {
   const settled = text === "" || topics.isError || (topics.isSuccess && !topics.isPlaceholderData);
   const entered = useRef(false);
   const { opened } = useSpotlight(store);
-  const listed = `${opened} ${places.length} ${rows.map((row) => row.name).join(" ")}`;
+  const listed = `${opened} ${listedPlaces.length} ${rows.map((row) => row.name).join(" ")}`;
   // biome-ignore lint/correctness/useExhaustiveDependencies: `listed` stands for the items in the document
   useEffect(() => {
     if (!opened) return;
@@ -111,13 +104,17 @@ export function Palette() {
             <span className={styles.name}>Show all {plural(total, "matching topic")}</span>
           </Item>
         )}
-        {places.map((place) => (
-          <Item key={place.label} onPick={pick(place.go)} icon={place.icon}>
+        {listedPlaces.map((place) => (
+          <Item
+            key={place.label}
+            onPick={pick(() => navigate({ to: place.path(cluster) }))}
+            icon={<place.icon />}
+          >
             <span className={styles.name}>{place.label}</span>
             <span className={styles.note}>page</span>
           </Item>
         ))}
-        {rows.length === 0 && places.length === 0 && (
+        {rows.length === 0 && listedPlaces.length === 0 && (
           <Spotlight.Empty>
             {topics.isError
               ? `The search failed: ${topics.error.message}`

@@ -2,13 +2,14 @@ import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } fr
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
+import { environmentQuery } from "../api/environment";
 import { POLL_MS, useSocketStatus } from "../api/live";
-import { environmentQuery } from "../api/queries";
+import { places } from "../features";
+import { useCluster } from "../shared/topic-link";
 import { Badge } from "../ui/badge";
 import { Copy } from "../ui/copy";
-import { AnalysesIcon, Mark, MoonIcon, OverviewIcon, SearchIcon, SunIcon, TopicsIcon } from "../ui/icons";
+import { Mark, MoonIcon, SearchIcon, SunIcon } from "../ui/icons";
 import { ErrorNotice } from "../ui/states";
-import { useCluster } from "../ui/topic-link";
 import { openPalette, Palette } from "./palette";
 import styles from "./shell.module.css";
 
@@ -66,41 +67,21 @@ export function Shell() {
   );
 }
 
+/** A place stays marked on all pages that are part of it. */
 function NavLinks() {
   const cluster = useCluster();
+  const pathname = useRouterState({ select: (state) => state.location.pathname });
   return (
     <ul className={styles.links}>
-      <li>
-        <Link to="/" activeOptions={{ exact: true }} activeProps={{ "aria-current": "page" }}>
-          <OverviewIcon />
-          Overview
-        </Link>
-      </li>
-      <li>
-        <TopicsNav cluster={cluster} />
-      </li>
-      <li>
-        <Link
-          to="/analyses"
-          activeProps={{ "aria-current": "page" }}
-          activeOptions={{ includeSearch: false }}
-        >
-          <AnalysesIcon />
-          Analyses
-        </Link>
-      </li>
+      {places.map((place) => (
+        <li key={place.label}>
+          <Link to={place.path(cluster)} aria-current={place.holds(pathname) ? "page" : undefined}>
+            <place.icon />
+            {place.label}
+          </Link>
+        </li>
+      ))}
     </ul>
-  );
-}
-
-/** Topics stays marked on the pages of single topics too: they are part of that place. */
-function TopicsNav({ cluster }: { cluster: string }) {
-  const within = useRouterState({ select: (state) => state.location.pathname.startsWith("/c/") });
-  return (
-    <Link to="/c/$cluster/topics" params={{ cluster }} aria-current={within ? "page" : undefined}>
-      <TopicsIcon />
-      Topics
-    </Link>
   );
 }
 
@@ -118,10 +99,10 @@ function Addresses() {
         <div key={label}>
           <dt>
             {label}
-            <Copy value={value} what={`${label} address`} />
+            {value && <Copy value={value} what={`${label} address`} />}
           </dt>
           <dd className="mono" title={value}>
-            {value}
+            {value || "None registered"}
           </dd>
         </div>
       ))}

@@ -1,6 +1,6 @@
 import { Button, Skeleton } from "@mantine/core";
 import type { ReactNode } from "react";
-import { asApiError } from "../api/errors";
+import { asApiError } from "../lib/errors";
 import { Copy } from "./copy";
 import { ErrorIcon, WarningIcon } from "./icons";
 import styles from "./states.module.css";

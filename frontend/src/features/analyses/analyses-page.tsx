@@ -1,9 +1,8 @@
 import { Button } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { useServerNow } from "../../api/clock";
-import { analysesQuery, RUNS_PER_PAGE, runsQuery } from "../../api/queries";
 import type { Analysis, Run } from "../../api/types";
+import { useServerNow } from "../../lib/clock";
 import { age, count, dateTime, duration } from "../../lib/format";
 import { Badge } from "../../ui/badge";
 import { Table } from "../../ui/grid/table";
@@ -11,6 +10,7 @@ import { Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
+import { analysesQuery, RUNS_PER_PAGE, runsQuery } from "./queries";
 import { elapsedOf, shareOf, toneOfRun, topicOf } from "./run-state";
 import { TopicName } from "./topic-name";
 

@@ -2,13 +2,13 @@ import { Button } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useMemo, useRef, useState } from "react";
-import { ApiError } from "../../api/errors";
-import { analysesQuery, runQuery, startRun } from "../../api/queries";
 import type { Analysis } from "../../api/types";
+import { ApiError } from "../../lib/errors";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
+import { analysesQuery, runQuery, startRun } from "./queries";
 import { type FormValues, fieldsOf, initialValues, toParameters, validate } from "./schema-fields";
 import { SchemaForm } from "./schema-form";
 

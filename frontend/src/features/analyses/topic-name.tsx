@@ -1,5 +1,5 @@
 import { parseTopicName } from "../../lib/url-state";
-import { TopicLink } from "../../ui/topic-link";
+import { TopicLink } from "../../shared/topic-link";
 
 /** A full topic name as a link to its page; any other text as it is. */
 export function TopicName({ name }: { name: string }) {

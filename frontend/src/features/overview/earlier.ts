@@ -1,5 +1,5 @@
-import type { Point } from "../../api/history";
 import type { OverviewHistory } from "../../api/types";
+import type { Point } from "../../ui/charts/history";
 
 /** The server's recorded points before the live ones, in the columns asked for; a missing column reads 0. */
 export function withEarlier(

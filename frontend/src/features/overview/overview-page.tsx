@@ -1,25 +1,25 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo } from "react";
-import type { Point } from "../../api/history";
 import { useLive, usePolling } from "../../api/live";
-import { overviewHistoryQuery, overviewQuery } from "../../api/queries";
 import type { Attention, Overview, TopicRow } from "../../api/types";
 import { byteRate, bytes, count, plural, rate, short, time } from "../../lib/format";
+import { Freshness } from "../../shared/freshness";
+import { TopicLink } from "../../shared/topic-link";
 import { Badge, toneOfState } from "../../ui/badge";
+import type { Point } from "../../ui/charts/history";
 import { Meter } from "../../ui/charts/meter";
 import { Stats } from "../../ui/charts/stats";
 import { columnsOf, useHistory } from "../../ui/charts/use-history";
-import { Freshness } from "../../ui/freshness";
 import { Table } from "../../ui/grid/table";
 import { CheckIcon, ErrorIcon, WarningIcon } from "../../ui/icons";
 import { Columns, Page, PageHead, Panel } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
-import { TopicLink } from "../../ui/topic-link";
 import { useTitle } from "../../ui/use-title";
 import { withEarlier } from "./earlier";
 import styles from "./overview.module.css";
+import { overviewHistoryQuery, overviewQuery } from "./queries";
 
 const Chart = lazy(() => import("../../ui/charts/chart").then((module) => ({ default: module.Chart })));
 

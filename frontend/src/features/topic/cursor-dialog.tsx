@@ -1,14 +1,14 @@
 import { Button, Modal, NativeSelect, NumberInput, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { serverNow } from "../../api/clock";
-import { applyCursor, type CursorChange, previewCursor, type TopicId, topicQuery } from "../../api/queries";
 import type { CursorAction, CursorPreview, CursorReceipt } from "../../api/types";
+import { serverNow } from "../../lib/clock";
 import { count, dateTime, plural } from "../../lib/format";
 import { fromLocalInput, toLocalInput } from "../../lib/local-time";
 import { Command } from "../../ui/copy";
 import { CheckIcon } from "../../ui/icons";
 import { ErrorNotice } from "../../ui/states";
+import { applyCursor, type CursorChange, previewCursor, type TopicId, topicQuery } from "./queries";
 import styles from "./topic.module.css";
 import { nameOf } from "./use-topic";
 

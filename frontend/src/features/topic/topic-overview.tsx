@@ -1,6 +1,6 @@
 import { useMemo } from "react";
-import { useServerNow } from "../../api/clock";
 import type { TopicDetail } from "../../api/types";
+import { useServerNow } from "../../lib/clock";
 import { byteRate, bytes, count, plural, rate, short, time } from "../../lib/format";
 import { Badge } from "../../ui/badge";
 import { Chart } from "../../ui/charts/chart";

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { lazy, Suspense, useState } from "react";
-import { useServerNow } from "../../api/clock";
 import type { CursorAction, SubscriptionRow } from "../../api/types";
+import { useServerNow } from "../../lib/clock";
 import { age, count, dateTime, plural, rate, signedRate } from "../../lib/format";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";

@@ -2,8 +2,8 @@ import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useLive, usePolling } from "../../api/live";
-import { type TopicId, topicQuery } from "../../api/queries";
 import type { TopicDetail } from "../../api/types";
+import { type TopicId, topicQuery } from "./queries";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic");
 

@@ -1,8 +1,8 @@
 import { useQueries, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useLive, usePolling } from "../../api/live";
-import { PAGE_ROWS, type TopicFilter, topicsQuery, writeTopicWindow } from "../../api/queries";
 import type { TopicPage, TopicRow } from "../../api/types";
+import { PAGE_ROWS, type TopicFilter, topicsQuery, writeTopicWindow } from "./queries";
 
 const SETTLE_MS = 150;
 

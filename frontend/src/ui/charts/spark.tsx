@@ -1,4 +1,4 @@
-import type { Point } from "../../api/history";
+import type { Point } from "./history";
 
 const WIDTH = 44;
 const HEIGHT = 20;

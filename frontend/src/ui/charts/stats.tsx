@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import type { Point } from "../../api/history";
+import type { Point } from "./history";
 import { Spark } from "./spark";
 import styles from "./stats.module.css";
 

@@ -1,5 +1,5 @@
 import { useMemo } from "react";
-import { type Point, record } from "../../api/history";
+import { type Point, record } from "./history";
 
 /** Records the point a page just received and returns all points of that subject so far. */
 export function useHistory(subject: string, at: number | undefined, values: number[]): readonly Point[] {

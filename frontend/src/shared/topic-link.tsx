@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
-import { environmentQuery } from "../api/queries";
+import { environmentQuery } from "../api/environment";
 import { stringifySearch } from "../lib/url-state";
 
 /** The cluster in the address, else the one this gateway serves. */

@@ -1,5 +1,5 @@
-import { useServerNow } from "../api/clock";
 import { POLL_MS, useSocketStatus } from "../api/live";
+import { useServerNow } from "../lib/clock";
 import { age, time } from "../lib/format";
 import styles from "./freshness.module.css";
 

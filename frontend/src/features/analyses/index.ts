@@ -1,0 +1,42 @@
+import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import * as z from "zod/mini";
+import { searchText } from "../../lib/url-state";
+import type { Place } from "../../shared/place";
+import { root } from "../../shared/roots";
+import { AnalysesIcon } from "../../ui/icons";
+import { analysesQuery, runQuery } from "./queries";
+
+const page = z.catch(
+  z.optional(z.coerce.number().check(z.int(), z.minimum(2), z.maximum(100_000))),
+  undefined,
+);
+
+export const analysesRoute = createRoute({
+  getParentRoute: () => root,
+  path: "/analyses",
+  validateSearch: z.object({ topic: searchText, analysis: searchText, page }),
+  loader: ({ context }) => void context.queries.prefetchQuery(analysesQuery),
+  component: lazyRouteComponent(() => import("./analyses-page"), "AnalysesPage"),
+});
+
+export const launchRoute = createRoute({
+  getParentRoute: () => root,
+  path: "/analyses/$template/new",
+  validateSearch: z.object({ topic: searchText, from: searchText }),
+  loader: ({ context }) => void context.queries.prefetchQuery(analysesQuery),
+  component: lazyRouteComponent(() => import("./launch-page"), "LaunchPage"),
+});
+
+export const runRoute = createRoute({
+  getParentRoute: () => root,
+  path: "/analyses/runs/$id",
+  loader: ({ context, params }) => void context.queries.prefetchQuery(runQuery(params.id)),
+  component: lazyRouteComponent(() => import("./run-page"), "RunPage"),
+});
+
+export const analyses: Place = {
+  label: "Analyses",
+  icon: AnalysesIcon,
+  path: () => "/analyses",
+  holds: (pathname) => pathname.startsWith("/analyses"),
+};

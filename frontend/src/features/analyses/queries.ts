@@ -1,0 +1,52 @@
+import { queryOptions } from "@tanstack/react-query";
+import { answerOf, api, given } from "../../api/client";
+import type { Analysis, Run, RunPage } from "../../api/types";
+
+export const analysesQuery = queryOptions({
+  queryKey: ["analyses"],
+  queryFn: ({ signal }) => answerOf(api.GET("/api/v1/analyses", { signal })) as Promise<Analysis[]>,
+  staleTime: 60_000,
+});
+
+export const RUNS_PER_PAGE = 50;
+
+export function runsQuery(filter: {
+  topic?: string | undefined;
+  analysis?: string | undefined;
+  page: number;
+}) {
+  const { topic, analysis, page } = filter;
+  return queryOptions({
+    queryKey: ["runs", filter],
+    queryFn: ({ signal }) =>
+      answerOf(
+        api.GET("/api/v1/runs", {
+          params: {
+            query: given({ topic, analysis, offset: (page - 1) * RUNS_PER_PAGE, limit: RUNS_PER_PAGE }),
+          },
+          signal,
+        }),
+      ) as Promise<RunPage>,
+    refetchInterval: 5_000,
+  });
+}
+
+export function runQuery(id: string) {
+  return queryOptions({
+    queryKey: ["run", id],
+    queryFn: ({ signal }) =>
+      answerOf(
+        api.GET("/api/v1/runs/{run_id}", { params: { path: { run_id: id } }, signal }),
+      ) as Promise<Run>,
+  });
+}
+
+export function startRun(analysis: string, parameters: Record<string, unknown>): Promise<Run> {
+  return answerOf(api.POST("/api/v1/runs", { body: { analysis, parameters } })) as Promise<Run>;
+}
+
+export function cancelRun(id: string): Promise<Run> {
+  return answerOf(
+    api.POST("/api/v1/runs/{run_id}/cancel", { params: { path: { run_id: id } } }),
+  ) as Promise<Run>;
+}

@@ -1,0 +1,34 @@
+import { createRoute, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import * as z from "zod/mini";
+import { cluster } from "../../shared/roots";
+
+const search = z.object({ domain: z.catch(z.optional(z.literal("non-persistent")), undefined) });
+
+const topic = createRoute({
+  getParentRoute: () => cluster,
+  path: "/t/$tenant/$namespace/$topic",
+  validateSearch: search,
+  component: lazyRouteComponent(() => import("./topic-page"), "TopicPage"),
+});
+
+const index = createRoute({
+  getParentRoute: () => topic,
+  path: "/",
+  beforeLoad: ({ params, search }) => {
+    throw redirect({ to: "/c/$cluster/t/$tenant/$namespace/$topic/overview", params, search, replace: true });
+  },
+});
+
+const overview = createRoute({
+  getParentRoute: () => topic,
+  path: "/overview",
+  component: lazyRouteComponent(() => import("./topic-overview"), "TopicOverview"),
+});
+
+const subscriptions = createRoute({
+  getParentRoute: () => topic,
+  path: "/subscriptions",
+  component: lazyRouteComponent(() => import("./topic-subscriptions"), "TopicSubscriptions"),
+});
+
+export const topicRoute = topic.addChildren([index, overview, subscriptions]);

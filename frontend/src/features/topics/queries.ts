@@ -1,0 +1,35 @@
+import { type QueryClient, queryOptions } from "@tanstack/react-query";
+import { answerOf, api, given } from "../../api/client";
+import type { TopicPage } from "../../api/types";
+
+export const PAGE_ROWS = 100;
+
+export interface TopicFilter {
+  q?: string | undefined;
+  tenant?: string | undefined;
+  namespace?: string | undefined;
+  domain?: "persistent" | "non-persistent" | undefined;
+  sort?: string | undefined;
+}
+
+export function topicsKey(filter: TopicFilter, offset: number) {
+  return ["topics", filter, offset] as const;
+}
+
+export function topicsQuery(filter: TopicFilter, offset: number, limit = PAGE_ROWS) {
+  return queryOptions({
+    queryKey: limit === PAGE_ROWS ? topicsKey(filter, offset) : [...topicsKey(filter, offset), limit],
+    queryFn: ({ signal }) =>
+      answerOf(api.GET("/api/v1/topics", { params: { query: given({ ...filter, offset, limit }) }, signal })),
+    gcTime: 30_000,
+  });
+}
+
+/** Files a live window of the list under the pages it covers, so that scrolling finds them warm. */
+export function writeTopicWindow(client: QueryClient, filter: TopicFilter, window: TopicPage): void {
+  for (let start = 0; start < Math.max(1, window.rows.length); start += PAGE_ROWS) {
+    const rows = window.rows.slice(start, start + PAGE_ROWS);
+    const offset = window.offset + start;
+    client.setQueryData(topicsKey(filter, offset), { ...window, offset, limit: PAGE_ROWS, rows });
+  }
+}
