@@ -31,9 +31,10 @@ check:
 unit:
 	PYTHONASYNCIODEBUG=1 $(VENV)/pytest -q -n $(JOBS) tests/unit tests/golden tests/contract tests/fuzz
 
-# Real ZooKeeper, real processes, the official client, Spark; the crash tests; Apache beside us where Maven is.
+# Real ZooKeeper, real processes, the official client, Spark; the crash tests; Apache beside us where Maven is. The tests
+# of a file stay together: they share servers.
 slow:
-	$(VENV)/pytest -q --timeout 600 tests/integration tests/interop tests/crash tests/oracle
+	$(VENV)/pytest -q -n $(JOBS) --dist loadfile --timeout 600 tests/integration tests/interop tests/crash tests/oracle
 
 console:
 	$(PYTHON) bootstrap.py --npm run check
@@ -45,7 +46,7 @@ e2e:
 
 # A short campaign of the seeded simulator; `make sim SEEDS=5000` for a long one.
 sim:
-	$(VENV)/pytest -q tests/sim
+	$(VENV)/pytest -q -n $(JOBS) tests/sim
 	$(VENV)/python -m tests.sim.run --seeds $(SEEDS)
 
 # Plants known mistakes one by one and prints which of them the simulator catches, and when.

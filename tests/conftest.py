@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.ports import free_ports
 from tests.support.virtual_time import VirtualLoop
 
 # A test finds the same on every run and on every machine, however busy; HYPOTHESIS_PROFILE=search looks further.
@@ -24,6 +26,9 @@ settings.register_profile(
     "search", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# A shell's background job ignores Ctrl-C, and whatever it starts inherits that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], Any]]:
@@ -50,9 +55,7 @@ class ZooKeeperProcess:
         assert spec is not None
         assert spec.origin is not None
         jars = Path(spec.origin).parent / "jars" / "*"
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = int(s.getsockname()[1])
+        (self.port,) = free_ports(1)
         self.hosts = f"127.0.0.1:{self.port}"
         self._directory = directory
         config = directory / "zoo.cfg"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.metadata import zookeeper
+from engine.metadata.connect import connect
 from tests.crash.kit.place import Place
 
 SEED = int(os.environ.get("CRASH_SEED", "1"))
@@ -20,7 +20,7 @@ async def places(zookeeper_hosts: str, tmp_path: Path) -> AsyncIterator[Any]:
 
     async def make(name: str) -> Place:
         chroot = f"{tmp_path.name}-{name}"
-        store = await zookeeper.connect(zookeeper_hosts, session_timeout_s=4.0, chroot=f"/{chroot}")
+        store = await connect(f"zk:{zookeeper_hosts}/{chroot}", session_timeout_s=4.0)
         made.append(Place(tmp_path, zookeeper_hosts, store, chroot, SEED))
         return made[-1]
 

@@ -12,8 +12,9 @@ import pytest
 
 from tests.bench.contenders import apache, apache_missing
 from tests.oracle.ledgers_java import JavaLedgers, compile_driver
-from tests.oracle.servers import LEAN_PEER, ApacheBookies, OurBookies, low_ports, peer
+from tests.oracle.servers import LEAN_PEER, ApacheBookies, OurBookies, peer
 from tests.support.instance import running_instance
+from tests.support.ports import free_ports
 
 
 class Side:
@@ -73,7 +74,7 @@ def apache_at_hand() -> None:
 def zookeeper(apache_at_hand: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """``host:port`` of Apache's ZooKeeper; use a chroot of your own."""
     folder = tmp_path_factory.mktemp("oracle-zookeeper")
-    (port,) = low_ports(1)
+    (port,) = free_ports(1)
     try:
         yield peer("zookeeper", "--dir", folder, "--port", port)["zk"]
     finally:

@@ -1,59 +1,30 @@
 """Servers of either side, each a process of its own on loopback: Apache's through ``peer.py``, and ours."""
 
 import asyncio
-import itertools
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from bookie.identity import instance_id
 from engine.base.entropy import RandomEntropy
-from engine.metadata import zookeeper
+from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore
 from tests.oracle.ledgers_java import LEAN
 from tests.support.instance import ROOT
+from tests.support.ports import free_ports
 
 PEER = Path(__file__).with_name("peer.py")
 LEAN_PEER = {
     "PEER_MEM": LEAN.partition(" -XX:+")[0],
     "PEER_GC": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
-PORTS = range(22_200, 22_700, 2)
-"""Below those that the system gives to connections: who waits for a server there could meet itself."""
-_untaken = iter(random.sample(PORTS, len(PORTS)))
-
-
-def low_ports(count: int) -> list[int]:
-    """Ports nobody listens on, each with a free one behind it; none is given out twice."""
-    found = list(_first(count))
-    if len(found) < count:
-        raise RuntimeError(f"too few free ports from {PORTS.start} to {PORTS.stop}")
-    return found
-
-
-def _first(count: int) -> Iterator[int]:
-    free = (port for port in _untaken if _free(port) and _free(port + 1))
-    return itertools.islice(free, count)
-
-
-def _free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def peer(*words: object, timeout_s: float = 180.0) -> dict[str, Any]:
@@ -139,7 +110,7 @@ class OurBookie(Ours):
         env: dict[str, str] | None = None,
         **settings: object,
     ) -> None:
-        self.port, status = low_ports(2)
+        self.port, status = free_ports(2)
         self.id = f"127.0.0.1:{self.port}"
         self.status_port = status
         self.data = work / name
@@ -154,7 +125,7 @@ class OurBroker(Ours):
     """A broker with quorums 3, 3, 2. ``cluster`` must be the one in the metadata."""
 
     def __init__(self, work: Path, name: str, zk: str, cluster: str = "standalone") -> None:
-        self.port, self.http_port = low_ports(2)
+        self.port, self.http_port = free_ports(2)
         settings = {
             "DATA_DIR": work / name,
             "METADATA_URL": f"zk:{zk}",
@@ -266,7 +237,7 @@ class ApacheBookies:
 
     def __init__(self, work: Path, zk: str) -> None:
         self.zk = zk
-        ports = low_ports(3)
+        ports = free_ports(3)
         self.each = [ApacheBookie(work, f"bookie-{i}", zk, p) for i, p in enumerate(ports, 1)]
 
     @property
@@ -291,8 +262,7 @@ class ApacheBookies:
 
 async def connected(zk: str) -> MetadataStore:
     """A session of ours at ``host:port/chroot``."""
-    hosts, _, chroot = zk.partition("/")
-    return await zookeeper.connect(hosts, session_timeout_s=10.0, chroot=f"/{chroot}")
+    return await connect(f"zk:{zk}")
 
 
 async def make_root(zk: str) -> None:
@@ -309,7 +279,7 @@ class ApacheBroker:
 
     def __init__(self, work: Path, name: str, zk: str, *, init: bool) -> None:
         self.name = name
-        self.port, web = low_ports(2)
+        self.port, web = free_ports(2)
         self.url = f"pulsar://127.0.0.1:{self.port}"
         self.http = f"http://127.0.0.1:{web}"
         self._folder = work / name

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,25 +15,10 @@ from typing import Any
 
 from gateway.standalone.control import NotRunningError, ask
 from gateway.standalone.plan import control_socket
+from tests.support.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 PORTS = ("ZOOKEEPER", "REDIS", "HTTP", "SPARK", "BROKER", "BROKER_HTTP", "BOOKIE", "BOOKIE_HTTP")
-
-
-def free_ports(count: int, gap: int = 1) -> list[int]:
-    """Ports nobody listens on now, each with ``gap - 1`` free ones behind it."""
-    found: list[int] = []
-    held: list[socket.socket] = []
-    while len(found) < count:
-        probe = socket.socket()
-        held.append(probe)
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        if all(abs(port - other) >= gap for other in found):
-            found.append(port)
-    for probe in held:
-        probe.close()
-    return found
 
 
 class Instance:

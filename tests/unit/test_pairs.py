@@ -14,7 +14,6 @@ THROUGH = {
     "bookie/requests/requests.py": "unit/bookie/test_answers.py",
     "bookie/serving.py": "unit/bookie/test_server.py",
     "engine/admin/messages.py": "integration/test_broker_control.py",
-    "engine/broker/administration/operations.py": "unit/gateway/test_verbs_under_faults.py",
     "engine/broker/connection/sessions.py": "unit/broker/connection/test_session.py",
     "engine/broker/dispatch/dropping.py": "unit/broker/topics/test_ephemeral.py",
     "engine/broker/topics/registry.py": "unit/broker/topics/test_storage_failures.py",

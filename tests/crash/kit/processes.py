@@ -4,10 +4,8 @@ that a start which met a silent metadata store is made again: sessions are short
 import atexit
 import http.client
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +19,7 @@ from tests.conftest import ZooKeeperProcess, find_java
 from tests.crash.kit.lossy_disk import Plan
 from tests.crash.kit.mortal import END_OF_TASKS
 from tests.crash.kit.nursery import Life, Nursery
+from tests.support.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTHING = Plan()
@@ -34,23 +33,6 @@ TOKEN = "crash-tests-only"
 PYTHON = [sys.executable, "-m", "tests.crash.kit.mortal"]
 NURSERY = Nursery()
 atexit.register(NURSERY.close)
-PORTS = range(12_000, 32_000)
-"""Below the ports that outgoing connections get: a victim's port must be free when it comes back."""
-
-
-def quiet_ports(count: int) -> list[int]:
-    """Ports nobody listens on now."""
-    found: list[int] = []
-    while len(found) < count:
-        port = random.choice(PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in found:
-            found.append(port)
-    return found
 
 
 class Process:
@@ -141,7 +123,7 @@ class BookieProcess(Process):
     """The shipped bookie on a LossyDisk. ``settings`` are MAGNETAR_BOOKIE_ variables in small letters."""
 
     def __init__(self, name: str, directory: Path, metadata: str, **settings: str) -> None:
-        self.port, status_port = quiet_ports(2)
+        self.port, status_port = free_ports(2)
         self.data_dir = directory / name
         self._arguments = ["--data-dir", str(self.data_dir), "--port", str(self.port)]
         self._arguments += ["--metadata", metadata, "--status-port", str(status_port)]
@@ -177,7 +159,7 @@ class BrokerProcess(Process):
     """The shipped broker. ``settings`` are MAGNETAR_ variables in small letters."""
 
     def __init__(self, name: str, directory: Path, metadata: str, **settings: str) -> None:
-        self.port, status_port = quiet_ports(2)
+        self.port, status_port = free_ports(2)
         settings = {
             "broker_port": str(self.port),
             "broker_http_port": str(status_port),

@@ -147,9 +147,10 @@ class History:
         moves: list[Sought | Cleared] = [*self.seeks, *self.cleared]
         return sum(one.subscription == subscription and one.done_at >= since for one in moves)
 
-    def cleared_to(self, subscription: str) -> Position:
-        """Up to here an administrator may have acknowledged."""
-        return max((c.to for c in self.cleared if c.subscription == subscription), default=EARLIEST)
+    def cleared_to(self, subscription: str, since: float = 0.0) -> Position:
+        """Up to here an administrator may have acknowledged, at ``since`` or later."""
+        clearings = (c for c in self.cleared if c.subscription == subscription)
+        return max((c.to for c in clearings if c.sent_at >= since), default=EARLIEST)
 
     calm_at: float = float("inf")
     """From when on nothing breaks any more, and everything before was delivered."""
