@@ -23,6 +23,9 @@ TIMES = int(os.environ.get("CRASH_TIMES", "1"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 CHAINS = 2
 BEFORE = Plan("entrylog.sync_dir", "Flusher.flush", armed=False, when="after")
+TRIES = 5
+"""Of a start after a crash: a flush may hold but entries that no sync of the journal has reached yet, none of them
+confirmed. Where all of them are lost, nothing is replayed, and the start has no log to write."""
 
 
 def plans(part: Part) -> list[Plan]:
@@ -87,10 +90,12 @@ async def test_killed_while_starting_again(places: Any, capsys: pytest.CaptureFi
         place = await places(f"r{i}")
         made.append(place)
         for plan in work:
-            await place.life(replace(BEFORE, loss=plan.loss, seed=plan.seed))
-            await place.start(plan, lives=False)
-            assert place.words()["operation"] == plan.operation
-            place.lives += 1
+            for _ in range(TRIES):
+                await place.life(replace(BEFORE, loss=plan.loss, seed=plan.seed))
+                if await place.dies_starting(plan):
+                    break
+            else:
+                raise AssertionError(f"never reached: {plan}\n{place.bookie.log_end()}")
         await place.start()
         await place.verify()
 
@@ -106,9 +111,7 @@ async def test_killed_while_being_set_up(places: Any, capsys: pytest.CaptureFixt
         for j, plan in enumerate(work):
             place = await places(f"f{i}-{j}")
             made.append(place)
-            await place.start(plan, lives=False)
-            assert place.words()["operation"] == plan.operation
-            place.lives += 1
+            assert await place.dies_starting(plan), f"never reached: {plan}"
             await place.start()
             await place.load.write(ledgers_max=1)
             await place.verify()

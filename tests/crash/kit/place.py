@@ -41,8 +41,23 @@ class Place:
         self.store = store
         self.bookie = BookieProcess(name, directory, f"zk:{hosts}/{name}", **SMALL)
 
-    async def start(self, plan: Plan = NOTHING, *, lives: bool = True) -> None:
-        """Start it and wait until it serves, or is dead if it should not live that long."""
+    async def start(self, plan: Plan = NOTHING) -> None:
+        """Start it and wait until it serves."""
+        await self._begin(plan)
+        assert self.bookie.alive, f"{plan}\n{self.bookie.log_end()}"
+
+    async def dies_starting(self, plan: Plan) -> bool:
+        """Start it to be killed before it serves; False, and it is ended, when it came to serve."""
+        await self._begin(plan)
+        if self.bookie.alive:
+            self.bookie.end()
+            return False
+        assert self.words()["operation"] == plan.operation, self.bookie.log_end()
+        self.lives += 1
+        return True
+
+    async def _begin(self, plan: Plan) -> None:
+        """Start it and wait until it serves or is dead."""
         self.bookie.plan(plan)
         self.bookie.start()
         until = time.monotonic() + REACH_S
@@ -53,9 +68,6 @@ class Place:
                     break
                 self.bookie.start()
             await asyncio.sleep(0.02)
-        if not lives:
-            assert not self.bookie.alive, f"never reached: {plan}"
-        assert self.bookie.alive == lives, f"{plan}\n{self.bookie.log_end()}"
 
     async def write_until_dead(self) -> int:
         """Exit status of the bookie."""
