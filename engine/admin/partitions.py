@@ -9,12 +9,16 @@ statuses and texts, and the store's own errors. Cancelled: a change may or may n
 import logging
 from collections.abc import Sequence
 
-from engine.admin import api, documents
-from engine.admin.documents import Document
+from engine.admin import api
 from engine.admin.fan_out import on_each
-from engine.admin.nodes import children
 from engine.admin.operation import Caller
-from engine.admin.topics import (
+from engine.base.errors import AdminError, WorldError
+from engine.base.names import TopicName, decode_name
+from engine.metadata import paths
+from engine.metadata.records import Document, decode_json, encode_json
+from engine.metadata.store import BadVersionError, MetadataStore, NoNodeError
+from engine.tenancy.nodes import children
+from engine.tenancy.topics import (
     check_count,
     check_parent,
     create_missing,
@@ -24,10 +28,6 @@ from engine.admin.topics import (
     require_partitioned,
     topic_exists,
 )
-from engine.base.errors import AdminError, WorldError
-from engine.base.names import TopicName, decode_name
-from engine.metadata import paths
-from engine.metadata.store import BadVersionError, MetadataStore, NoNodeError
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ async def grow(store: MetadataStore, brokers: Caller, topic: TopicName, partitio
             return
         record["partitions"] = partitions
         try:
-            await store.put(partitioned_path(topic), documents.encode(record), version)
+            await store.put(partitioned_path(topic), encode_json(record), version)
         except (BadVersionError, NoNodeError):
             continue  # somebody else changed it: what he left decides
         # Subscriptions that consumers made meanwhile, who were told of the old number.
@@ -131,7 +131,7 @@ async def _record(store: MetadataStore, topic: TopicName) -> tuple[Document, int
         value, stat = await store.get(partitioned_path(topic))
     except NoNodeError as error:
         raise AdminError(409, f"Topic {topic} is not the partitioned topic.") from error
-    record = documents.decode(value)
+    record = decode_json(value, "partitioned topic")
     if record.get("deleted"):
         raise AdminError(409, f"Topic {topic} is being deleted")
     return record, stat.version
@@ -218,11 +218,11 @@ async def _mark(store: MetadataStore, topic: TopicName, *, deleted: bool) -> int
     for _ in range(RACES_MAX):
         try:
             value, stat = await store.get(path)
-            record = documents.decode(value)
+            record = decode_json(value, "partitioned topic")
             if bool(record.get("deleted")) is deleted:
                 return stat.version
             record["deleted"] = deleted
-            return await store.put(path, documents.encode(record), stat.version)
+            return await store.put(path, encode_json(record), stat.version)
         except BadVersionError:
             continue
         except NoNodeError as error:

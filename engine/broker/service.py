@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.admin.changes import bootstrap
 from engine.base.backoff import Backoff
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
@@ -43,6 +42,7 @@ from engine.net.listener import Listener
 from engine.net.network import Network
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
+from engine.tenancy.namespaces import bootstrap
 from engine.wire import commands
 from engine.wire.errors import ServerError
 

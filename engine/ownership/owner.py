@@ -28,8 +28,8 @@ from engine.metadata.store import (
     SessionState,
     StoreUnavailableError,
 )
-from engine.ownership.bundles import Bundles, encode_local_policies
 from engine.ownership.registration import claim
+from engine.tenancy.bundles import Bundles, encode_local_policies
 
 NAMESPACES_KNOWN_MAX = 10_000
 RETRY_S = 0.5

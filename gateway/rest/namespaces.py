@@ -5,7 +5,13 @@ from django.http import Http404, HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from engine.admin import changes
+from engine.tenancy.namespaces import (
+    create_namespace,
+    delete_namespace,
+    get_policies,
+    list_namespaces,
+    namespace_name,
+)
 from gateway.rest.base import AdminView, flag, no_content, object_body
 from gateway.services import namespaces
 
@@ -17,7 +23,7 @@ class NamespacesOfTenant(AdminView):
     write_permission = "tenant"
 
     def get(self, request: Request, tenant: str) -> Response:
-        return Response(self.run(lambda engine: changes.list_namespaces(engine.store, tenant)))
+        return Response(self.run(lambda engine: list_namespaces(engine.store, tenant)))
 
 
 class Namespace(AdminView):
@@ -27,22 +33,20 @@ class Namespace(AdminView):
     write_permission = "tenant"
 
     def get(self, request: Request, tenant: str, namespace: str) -> Response:
-        name = changes.namespace_name(tenant, namespace)
-        return Response(self.run(lambda engine: changes.get_policies(engine.store, name)))
+        name = namespace_name(tenant, namespace)
+        return Response(self.run(lambda engine: get_policies(engine.store, name)))
 
     def put(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
         given = object_body(request)
-        name = changes.namespace_name(tenant, namespace)
+        name = namespace_name(tenant, namespace)
         cluster = settings.ENVIRONMENT.cluster_name
-        self.run(
-            lambda engine: changes.create_namespace(engine.store, name, given, cluster=cluster)
-        )
+        self.run(lambda engine: create_namespace(engine.store, name, given, cluster=cluster))
         return no_content()
 
     def delete(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
-        name = changes.namespace_name(tenant, namespace)
+        name = namespace_name(tenant, namespace)
         force = flag(request, "force")
-        self.run(lambda engine: changes.delete_namespace(engine.store, name, force=force))
+        self.run(lambda engine: delete_namespace(engine.store, name, force=force))
         return no_content()
 
 
@@ -53,7 +57,7 @@ class Topics(AdminView):
     write_permission = "namespace"
 
     def get(self, request: Request, tenant: str, namespace: str) -> Response:
-        name = changes.namespace_name(tenant, namespace)
+        name = namespace_name(tenant, namespace)
         mode = request.query_params.get("mode") or "PERSISTENT"
         if mode not in namespaces.MODES:
             raise Http404
@@ -72,8 +76,8 @@ class Bundles(AdminView):
     write_permission = "namespace"
 
     def get(self, request: Request, tenant: str, namespace: str) -> Response:
-        name = changes.namespace_name(tenant, namespace)
-        policies = self.run(lambda engine: changes.get_policies(engine.store, name))
+        name = namespace_name(tenant, namespace)
+        policies = self.run(lambda engine: get_policies(engine.store, name))
         return Response(policies["bundles"])
 
 
@@ -84,8 +88,8 @@ class Replication(AdminView):
     write_permission = "tenant"
 
     def get(self, request: Request, tenant: str, namespace: str) -> Response:
-        name = changes.namespace_name(tenant, namespace)
-        policies = self.run(lambda engine: changes.get_policies(engine.store, name))
+        name = namespace_name(tenant, namespace)
+        policies = self.run(lambda engine: get_policies(engine.store, name))
         return Response(policies["replication_clusters"])
 
 
@@ -95,7 +99,7 @@ class Unload(AdminView):
     write_permission = "cluster"
 
     def put(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
-        name = changes.namespace_name(tenant, namespace)
+        name = namespace_name(tenant, namespace)
         self.run(lambda engine: namespaces.unload(engine, name))
         return no_content()
 
@@ -106,7 +110,7 @@ class UnloadBundle(AdminView):
     write_permission = "cluster"
 
     def put(self, request: Request, tenant: str, namespace: str, bundle: str) -> HttpResponse:
-        name = changes.namespace_name(tenant, namespace)
+        name = namespace_name(tenant, namespace)
         destination = request.query_params.get("destinationBroker") or None
         self.run(lambda engine: namespaces.unload_bundle(engine, name, bundle, destination))
         return no_content()

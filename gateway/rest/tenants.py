@@ -4,7 +4,13 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from engine.admin import changes
+from engine.tenancy.tenants import (
+    create_tenant,
+    delete_tenant,
+    get_tenant,
+    list_tenants,
+    update_tenant,
+)
 from gateway.rest.base import AdminView, flag, no_content, object_body, string_list
 
 
@@ -22,7 +28,7 @@ class Tenants(AdminView):
     permission = "tenant"
 
     def get(self, request: Request) -> Response:
-        return Response(self.run(lambda engine: changes.list_tenants(engine.store)))
+        return Response(self.run(lambda engine: list_tenants(engine.store)))
 
 
 class Tenant(AdminView):
@@ -32,21 +38,21 @@ class Tenant(AdminView):
     write_permission = "cluster"
 
     def get(self, request: Request, tenant: str) -> Response:
-        return Response(self.run(lambda engine: changes.get_tenant(engine.store, tenant)))
+        return Response(self.run(lambda engine: get_tenant(engine.store, tenant)))
 
     def put(self, request: Request, tenant: str) -> HttpResponse:
         info = tenant_info(request)
-        self.run(lambda engine: changes.create_tenant(engine.store, tenant, info))
+        self.run(lambda engine: create_tenant(engine.store, tenant, info))
         return no_content()
 
     def post(self, request: Request, tenant: str) -> HttpResponse:
         info = tenant_info(request)
-        self.run(lambda engine: changes.update_tenant(engine.store, tenant, info))
+        self.run(lambda engine: update_tenant(engine.store, tenant, info))
         return no_content()
 
     def delete(self, request: Request, tenant: str) -> HttpResponse:
         force = flag(request, "force")
-        self.run(lambda engine: changes.delete_tenant(engine.store, tenant, force=force))
+        self.run(lambda engine: delete_tenant(engine.store, tenant, force=force))
         return no_content()
 
 

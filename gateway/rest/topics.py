@@ -6,9 +6,9 @@ from django.http import Http404, HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from engine.admin import changes
-from engine.admin import topics as metadata
 from engine.base.names import TopicName
+from engine.tenancy import topics as metadata
+from engine.tenancy.namespaces import namespace_name
 from gateway.rest.base import (
     AdminView,
     flag,
@@ -57,7 +57,7 @@ class TopicsOfNamespace(TopicView):
     permission = "namespace"
 
     def get(self, request: Request, tenant: str, namespace: str) -> Response:
-        where = changes.namespace_name(tenant, namespace)
+        where = namespace_name(tenant, namespace)
         bundle = request.query_params.get("bundle") or None
         system = flag(request, "includeSystemTopic")
         found = self.run(
@@ -74,7 +74,7 @@ class PartitionedTopics(TopicView):
     permission = "namespace"
 
     def get(self, request: Request, tenant: str, namespace: str) -> Response:
-        where = changes.namespace_name(tenant, namespace)
+        where = namespace_name(tenant, namespace)
         found = self.run(lambda engine: metadata.list_partitioned(engine.store, where, self.domain))
         return Response([str(name) for name in found])
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from engine.admin import api
 from engine.admin.client import BrokerAddress
-from engine.admin.nodes import find_node
 from engine.base.errors import AdminError, MagnetarError
 from engine.metadata import paths
+from engine.tenancy.nodes import find_node
 from gateway.services.engine_link import Engine
 
 HEALTH_TIMEOUT_S = 5.0

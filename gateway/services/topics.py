@@ -5,13 +5,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from engine.admin import api, changes, documents
+from engine.admin import api
 from engine.admin import partitions as partitioned_topics
-from engine.admin import topics as metadata
 from engine.admin.fan_out import on_each
 from engine.admin.operation import Operation
 from engine.base.errors import AdminError, InvalidNameError
 from engine.base.names import PERSISTENT, NamespaceName, TopicName, check_subscription
+from engine.tenancy import topics as metadata
+from engine.tenancy.namespaces import get_policies, namespace_name
 from gateway.services.catalog import each
 from gateway.services.collector import collector
 from gateway.services.engine_link import Engine
@@ -23,7 +24,7 @@ S = TypeVar("S", bound=api.OnSubscription)
 
 def topic_name(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
     """The topic of path segments. Raises AdminError 412."""
-    where = changes.namespace_name(tenant, namespace)
+    where = namespace_name(tenant, namespace)
     try:
         return where.topic(topic, domain)
     except InvalidNameError as error:
@@ -41,7 +42,7 @@ def subscription_name(name: str) -> str:
 async def require_namespace(engine: Engine, namespace: NamespaceName) -> Json:
     """The namespace's policies; 404 with the text of the topic routes."""
     try:
-        return await changes.get_policies(engine.store, namespace)
+        return await get_policies(engine.store, namespace)
     except AdminError as error:
         raise AdminError(404, "Namespace not found") from error
 
@@ -99,14 +100,14 @@ async def list_topics(
     """Concrete topics of a namespace: persistent ones that exist, or non-persistent ones that are loaded."""
     if domain == PERSISTENT:
         if bundle is not None:
-            policies = await changes.get_policies(engine.store, namespace)
+            policies = await get_policies(engine.store, namespace)
             if bundle not in bundle_ranges(policies):
                 return []
         found = await metadata.list_topics(
             engine.store, namespace, bundle=bundle, include_system=include_system
         )
         return [str(name) for name in found]
-    await changes.get_policies(engine.store, namespace)
+    await get_policies(engine.store, namespace)
     return await loaded_nonpersistent(engine, namespace)
 
 
@@ -322,7 +323,7 @@ async def lookup(engine: Engine, name: TopicName) -> Json:
 async def bundle_of(engine: Engine, name: TopicName) -> str:
     """The hash range that holds the topic; the whole range for a namespace that does not exist, as Pulsar answers."""
     try:
-        policies = await changes.get_policies(engine.store, name.namespace)
+        policies = await get_policies(engine.store, name.namespace)
     except AdminError:
         return "0x00000000_0xffffffff"
     for bundle in bundle_ranges(policies):
@@ -333,7 +334,7 @@ async def bundle_of(engine: Engine, name: TopicName) -> str:
     raise AdminError(500, f"No bundle of {name.namespace} holds the hash {name.bundle_hash:#010x}")
 
 
-def bundle_ranges(policies: documents.Document) -> list[str]:
+def bundle_ranges(policies: Json) -> list[str]:
     """Ranges ``0x…_0x…`` of a namespace's boundaries."""
     edges = policies["bundles"]["boundaries"]
     return [f"{low}_{high}" for low, high in pairwise(edges)]

@@ -12,9 +12,9 @@ from engine.managed.positions import LedgerSpan
 from engine.managed.stored.records import CursorRecord, CursorState, LogRecord, put_common
 from engine.metadata import prototext, records
 from engine.metadata.records import RecordFormatError
-from engine.ownership.bundles import Bundles
 from engine.ownership.owner import OwnerRecord
 from engine.ownership.registration import BrokerRecord
+from engine.tenancy.bundles import Bundles
 from engine.wire import (
     mledger_pb2,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.admin import api, topics
+from engine.admin import api
 from engine.admin.client import AdminClient, BrokerAddress
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
@@ -17,6 +17,7 @@ from engine.broker.service import BrokerService
 from engine.metadata.memory import MemoryStore
 from engine.net.network import LoopNetwork
 from engine.settings import load
+from engine.tenancy import topics
 from engine.wire import pulsar_pb2 as pb
 from engine.wiring import build_broker
 from tests.support.ledger_cluster import Cluster, run_of

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import pulsar
 import pytest
 
-from engine.admin import api, partitions, topics
+from engine.admin import api, partitions
 from engine.admin.client import AdminClient
 from engine.base.names import TopicName
+from engine.tenancy import topics
 from tests.support.standalone import Standalone
 
 QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)

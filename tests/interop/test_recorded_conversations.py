@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from engine.admin.changes import create_namespace, create_tenant
-from engine.admin.topics import create_partitioned
 from engine.base.names import NamespaceName, TopicName
+from engine.tenancy.namespaces import create_namespace, create_tenant
+from engine.tenancy.topics import create_partitioned
 from tests.support.raw_client import Wire
 from tests.support.standalone import Standalone
 

@@ -36,6 +36,7 @@ THROUGH = {
     "engine/managed/reading/search.py": "unit/managed/cursors/test_cursor.py",
     "engine/managed/shared.py": "unit/managed/test_loading.py",
     "engine/metadata/tree.py": "contract/test_metadata_store.py",
+    "engine/tenancy/checks.py": "unit/tenancy/test_namespaces.py",
     "engine/wire/bookie_kernels.py": "unit/wire/test_kernels.py",
 }
 """Sources whose tests use them by way of others: which test that is."""

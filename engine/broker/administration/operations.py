@@ -6,7 +6,7 @@ refusals are Apache Pulsar's.
 
 from dataclasses import dataclass
 
-from engine.admin import api, topics
+from engine.admin import api
 from engine.admin.api import JsonObject, MessagePosition
 from engine.admin.messages import message_answer, publish_time_ms
 from engine.admin.operation import Handlers, bind
@@ -29,6 +29,7 @@ from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import BrokerRecord
+from engine.tenancy import topics
 
 CAUGHT_UP = (
     "due to ongoing message expiration not finished or subscription almost catch  up. "

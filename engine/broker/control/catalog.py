@@ -7,8 +7,6 @@ as soon as the store tells of it.
 from collections import OrderedDict
 from collections.abc import Callable
 
-from engine.admin import topics
-from engine.admin.changes import get_policies
 from engine.base.errors import AdminError
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.control.policies import NamespacePolicies, effective
@@ -17,6 +15,8 @@ from engine.broker.ports import TopicMode, TopicPolicies
 from engine.broker.settings import NodeSettings
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
+from engine.tenancy import topics
+from engine.tenancy.namespaces import get_policies
 
 NAMESPACES_KNOWN_MAX = 10_000
 NO_NAMESPACE = "Namespace not found"

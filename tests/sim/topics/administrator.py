@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from engine.admin import api, partitions, topics
+from engine.admin import api, partitions
 from engine.admin.client import AdminClient, _NotReachedError
 from engine.auth.internal import TOKEN_HEADER
 from engine.base.errors import AdminError, MagnetarError
 from engine.base.names import TopicName
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
+from engine.tenancy import topics
 from tests.sim.kit.cluster import HTTP_PORT, TOKEN
 from tests.sim.kit.loop import Node
 from tests.sim.kit.network import SimNetwork

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from engine.admin.topics import partitioned_path
 from engine.base.names import TopicName
 from engine.broker.dispatch import core, delayed
 from engine.metadata import paths
+from engine.tenancy.topics import partitioned_path
 from tests.sim.kit.scenario import Run, first_of
 from tests.sim.topics import checkers
 from tests.sim.topics.administrator import Administrator

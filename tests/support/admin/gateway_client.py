@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from engine.admin import changes
 from engine.admin.client import AdminClient
 from engine.metadata.memory import MemoryServer
+from engine.tenancy.namespaces import bootstrap
 from gateway.services import engine_link
 from gateway.services.engine_link import Engine, EngineLink
 
@@ -86,7 +86,7 @@ def engine() -> Iterator[EngineLink]:
 
     async def connect() -> Engine:
         store = MemoryServer().session()
-        await changes.bootstrap(
+        await bootstrap(
             store,
             cluster="standalone",
             broker_url="pulsar://127.0.0.1:6650",

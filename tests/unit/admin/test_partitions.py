@@ -7,12 +7,14 @@ from typing import cast
 
 import pytest
 
-from engine.admin import api, changes, partitions, topics
+from engine.admin import api, partitions
 from engine.admin.operation import A, Operation, R
 from engine.base.errors import AdminError
 from engine.base.names import TopicName
 from engine.metadata.memory import MemoryServer, MemoryStore
 from engine.metadata.store import StoreUnavailableError
+from engine.tenancy import topics
+from engine.tenancy.namespaces import bootstrap
 from tests.support.stores.failing import FailingStore
 
 TOPIC = TopicName.parse("persistent://public/default/pt")
@@ -102,7 +104,7 @@ class World:
 @pytest.fixture
 async def world() -> World:
     store = MemoryServer().session()
-    await changes.bootstrap(
+    await bootstrap(
         store, cluster="c", broker_url="pulsar://127.0.0.1:1", web_url="http://127.0.0.1:2"
     )
     return World(store)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from engine.admin import topics as metadata
 from engine.base.names import TopicName
 from engine.metadata.store import MetadataStore, StoreUnavailableError
+from engine.tenancy import topics as metadata
 from gateway.services import catalog
 from gateway.services.collector import Collector
 from gateway.services.engine_link import EngineLink

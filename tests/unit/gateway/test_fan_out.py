@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from engine.admin import api
-from engine.admin import topics as metadata
 from engine.admin.operation import A, Operation, R
 from engine.base.errors import AdminError
 from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.managed.ledger import InitialPosition
+from engine.tenancy import topics as metadata
 from gateway.services import topics
 from gateway.services.topics import S
 from tests.support.admin.bench import AdminBench

@@ -52,8 +52,8 @@ async def test_a_subscription_gets_its_body_at_once(feed: Feed) -> None:
 
 
 async def test_a_change_is_pushed_and_silence_is_not(feed: Feed, engine: EngineLink) -> None:
-    from engine.admin import topics as metadata
     from engine.base.names import TopicName
+    from engine.tenancy import topics as metadata
 
     await feed.say(op="subscribe", id="a", channel="topics", params={})
     assert (await feed.hear())["data"]["total"] == 0

@@ -13,11 +13,33 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from engine.admin import api, changes, partitions
-from engine.admin import topics as metadata
+from engine.admin import api, partitions
 from engine.admin.operation import Operation
 from engine.base.errors import AdminError, WorldError
 from engine.base.names import NamespaceName, TopicName
+from engine.tenancy import topics as metadata
+from engine.tenancy.clusters import (
+    create_cluster,
+    delete_cluster,
+    get_cluster,
+    list_clusters,
+    set_peer_clusters,
+    update_cluster,
+)
+from engine.tenancy.namespaces import (
+    create_namespace,
+    delete_namespace,
+    get_policies,
+    list_namespaces,
+    set_policy,
+)
+from engine.tenancy.tenants import (
+    create_tenant,
+    delete_tenant,
+    get_tenant,
+    list_tenants,
+    update_tenant,
+)
 from gateway.services import namespaces, topics
 from gateway.services.topics import S
 from tests.support.admin.bench import AdminBench
@@ -64,48 +86,48 @@ TENANT = {"adminRoles": ["a"], "allowedClusters": ["standalone"]}
 
 
 async def make_cluster(bench: AdminBench, name: str) -> None:
-    await changes.create_cluster(bench.store, name, CLUSTER)
+    await create_cluster(bench.store, name, CLUSTER)
 
 
 async def change_cluster(bench: AdminBench, name: str) -> None:
-    await changes.update_cluster(bench.store, name, {"serviceUrl": "http://127.0.0.1:2"})
+    await update_cluster(bench.store, name, {"serviceUrl": "http://127.0.0.1:2"})
 
 
 async def peer_cluster(bench: AdminBench, name: str) -> None:
-    await changes.set_peer_clusters(bench.store, name, ["standalone"])
+    await set_peer_clusters(bench.store, name, ["standalone"])
 
 
 async def drop_cluster(bench: AdminBench, name: str) -> None:
-    await changes.delete_cluster(bench.store, name)
+    await delete_cluster(bench.store, name)
 
 
 async def cluster(bench: AdminBench, name: str) -> object:
-    if name not in await changes.list_clusters(bench.store):
+    if name not in await list_clusters(bench.store):
         return None
-    found = await changes.get_cluster(bench.store, name)
+    found = await get_cluster(bench.store, name)
     return [found["serviceUrl"], found.get("peerClusterNames")]
 
 
 async def make_tenant(bench: AdminBench, name: str) -> None:
-    await changes.create_tenant(bench.store, name, TENANT)
+    await create_tenant(bench.store, name, TENANT)
 
 
 async def change_tenant(bench: AdminBench, name: str) -> None:
-    await changes.update_tenant(bench.store, name, {**TENANT, "adminRoles": ["b"]})
+    await update_tenant(bench.store, name, {**TENANT, "adminRoles": ["b"]})
 
 
 async def drop_tenant(bench: AdminBench, name: str) -> None:
-    await changes.delete_tenant(bench.store, name)
+    await delete_tenant(bench.store, name)
 
 
 async def tenant(bench: AdminBench, name: str) -> object:
-    if name not in await changes.list_tenants(bench.store):
+    if name not in await list_tenants(bench.store):
         return None
-    return (await changes.get_tenant(bench.store, name))["adminRoles"]
+    return (await get_tenant(bench.store, name))["adminRoles"]
 
 
 async def make_namespace(bench: AdminBench, name: str) -> None:
-    await changes.create_namespace(bench.store, _namespace(name), {}, cluster="standalone")
+    await create_namespace(bench.store, _namespace(name), {}, cluster="standalone")
 
 
 async def used_namespace(bench: AdminBench, name: str) -> None:
@@ -117,18 +139,18 @@ async def used_namespace(bench: AdminBench, name: str) -> None:
 
 
 async def drop_namespace(bench: AdminBench, name: str) -> None:
-    await changes.delete_namespace(bench.store, _namespace(name))
+    await delete_namespace(bench.store, _namespace(name))
 
 
 async def set_retention(bench: AdminBench, name: str) -> None:
     value = {"retentionTimeInMinutes": 5, "retentionSizeInMB": 7}
-    await changes.set_policy(bench.store, _namespace(name), "retention_policies", value)
+    await set_policy(bench.store, _namespace(name), "retention_policies", value)
 
 
 async def namespace(bench: AdminBench, name: str) -> object:
-    if str(_namespace(name)) not in await changes.list_namespaces(bench.store, "public"):
+    if str(_namespace(name)) not in await list_namespaces(bench.store, "public"):
         return None
-    found = await changes.get_policies(bench.store, _namespace(name))
+    found = await get_policies(bench.store, _namespace(name))
     retention = found.get("retention_policies")
     return retention["retentionSizeInMB"] if retention else 0
 

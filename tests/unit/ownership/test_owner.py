@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from engine.admin import changes
 from engine.base.names import BundleName, NamespaceName, TopicName
 from engine.metadata.memory import Fault, MemoryServer, MemoryStore
 from engine.metadata.store import SessionState, StoreUnavailableError
 from engine.ownership.owner import BundleOwnership, NoNamespaceError, OwnerRecord
 from engine.ownership.registration import BrokerRecord, BrokerRegistration, claim, live_brokers
+from engine.tenancy.namespaces import bootstrap
 
 TOPIC = TopicName.parse("public/default/x")
 TIMEOUT_S = 0.4
@@ -51,7 +51,7 @@ async def until_gone(store: MemoryStore, path: str) -> None:
 async def server() -> MemoryServer:
     found = MemoryServer()
     store = found.session()
-    await changes.bootstrap(store, cluster="standalone", broker_url="b", web_url="w")
+    await bootstrap(store, cluster="standalone", broker_url="b", web_url="w")
     return found
 
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from engine.admin import changes
 from engine.base.names import TopicName
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.errors import ServiceNotReady
 from engine.metadata.memory import MemoryServer
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
+from engine.tenancy.namespaces import bootstrap
 
 TOPIC = TopicName.parse("persistent://public/default/x")
 
@@ -23,7 +23,7 @@ async def _broker(server: MemoryServer, name: str) -> BundleAssignment:
 
 async def test_a_restarted_broker_serves_whom_its_old_node_sends() -> None:
     server = MemoryServer()
-    await changes.bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
+    await bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
     killed = await _broker(server, "one")
     assert (await killed.place(TOPIC, authoritative=True)).here
     other = await _broker(server, "two")

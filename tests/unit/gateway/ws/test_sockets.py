@@ -7,9 +7,9 @@ from typing import Any
 import pulsar.asyncio
 import pytest
 
-from engine.admin.nodes import children
 from engine.metadata import paths
 from engine.ownership.registration import BrokerRecord
+from engine.tenancy.nodes import children
 from gateway.services.engine_link import EngineLink
 from gateway.ws import sockets
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from engine.admin import documents, nodes
 from engine.base.errors import AdminError
 from engine.metadata.memory import MemoryServer, MemoryStore
+from engine.metadata.records import decode_json, encode_json
+from engine.tenancy import nodes
 
 
 @pytest.fixture
@@ -24,13 +25,13 @@ async def test_a_missing_node_is_nothing_or_refused_as_asked(store: MemoryStore)
 
 
 async def test_a_node_is_made_once_and_changed_as_it_is(store: MemoryStore) -> None:
-    await nodes.create_node(store, "/a/b", documents.encode({"n": 1}), "b exists")
+    await nodes.create_node(store, "/a/b", encode_json({"n": 1}), "b exists")
     assert await nodes.read_node(store, "/a/b", 404, "") == {"n": 1}
     with pytest.raises(AdminError) as refused:
         await nodes.create_node(store, "/a/b", b"{}", "b exists")
     assert (refused.value.status, refused.value.reason) == (409, "b exists")
     changed = await nodes.change_node(store, "/a/b", lambda value: value + b" ", "")
-    assert documents.decode(changed) == {"n": 1}
+    assert decode_json(changed, "b") == {"n": 1}
 
 
 async def test_a_tree_goes_with_all_below_it_and_a_node_with_children_stays(

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.admin.documents import encode, even_bundles, new_policies
 from engine.base.names import HASH_TOP, BundleName, NamespaceName, TopicName
+from engine.metadata.records import encode_json
 from engine.ownership.assign import choose
-from engine.ownership.bundles import Bundles, encode_local_policies
+from engine.tenancy.bundles import Bundles, encode_local_policies, even_bundles
+from engine.tenancy.documents import new_policies
 
 NAMESPACE = NamespaceName.of("zt", "ns")
 GOLDEN_LOCAL_POLICIES = (
@@ -39,7 +40,7 @@ def test_even_bundles_cover_the_space_in_near_equal_parts(count: int) -> None:
 
 
 def test_stored_forms_are_apaches() -> None:
-    policies = encode(new_policies(["standalone"], even_bundles(4), "standalone"))
+    policies = encode_json(new_policies(["standalone"], even_bundles(4), "standalone"))
     bundles = Bundles.decode(NAMESPACE, policies)
     assert bundles is not None
     assert encode_local_policies(bundles) == GOLDEN_LOCAL_POLICIES

@@ -9,9 +9,15 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
+from engine.base.errors import AdminError
 from engine.base.names import HASH_TOP, BundleName, NamespaceName, TopicName
-from engine.metadata.records import decode_json
+from engine.metadata.records import Document, decode_json
+from engine.tenancy.checks import texts, typed
+
+BUNDLES_MAX = 65_536
+"""So that a namespace's boundaries fit a node of 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +73,43 @@ def encode_local_policies(bundles: Bundles) -> bytes:
     boundaries = [f"0x{edge:08x}" for edge in bundles.edges]
     data = {"boundaries": boundaries, "numBundles": len(bundles)}
     return json.dumps({"bundles": data, "migrated": False}, separators=(",", ":")).encode()
+
+
+def even_bundles(count: int) -> Document:
+    """``count`` bundles of equal size. Raises AdminError 400 outside 1..BUNDLES_MAX."""
+    if not 1 <= count <= BUNDLES_MAX:
+        raise AdminError(
+            400,
+            f"Invalid number of bundles. Number of bundles has to be in the range of (0, {BUNDLES_MAX}].",
+        )
+    step = (HASH_TOP + 1) // count
+    edges = [index * step for index in range(count)] + [HASH_TOP]
+    return {"boundaries": [f"0x{edge:08x}" for edge in edges], "numBundles": count}
+
+
+def bundles(given: Any, default_count: int) -> Document:
+    """Bundles of a new namespace: explicit boundaries, or a count (0 or none: the default)."""
+    if given is None:
+        return even_bundles(default_count)
+    typed("bundles", given, dict, "a JSON object")
+    boundaries = given.get("boundaries") or []
+    if not boundaries:
+        count = typed("numBundles", given.get("numBundles") or 0, int, "a whole number")
+        return even_bundles(count or default_count)
+    return {"boundaries": checked_boundaries(boundaries), "numBundles": len(boundaries) - 1}
+
+
+def checked_boundaries(given: Any) -> list[str]:
+    """``given`` as sorted unique ``0x%08x`` texts covering the whole hash range. Raises AdminError 400."""
+    try:
+        edges = sorted({int(text, 16) for text in texts("boundaries", given)})
+    except ValueError as error:
+        raise AdminError(400, f"boundaries: not a hexadecimal number: {error}") from error
+    if len(edges) < 2 or edges[0] != 0 or edges[-1] != HASH_TOP:
+        first, last = (f"0x{edge:08x}" for edge in (edges[0], edges[-1]))
+        raise AdminError(
+            400, f"Input bundles do not cover the whole hash range. first:{first}, last:{last}"
+        )
+    if len(edges) - 1 > BUNDLES_MAX:
+        raise AdminError(400, f"boundaries: at most {BUNDLES_MAX} bundles")
+    return [f"0x{edge:08x}" for edge in edges]

@@ -6,11 +6,35 @@ from typing import Any
 
 import pytest
 
-from engine.admin import changes, topics
 from engine.base.errors import AdminError
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata.memory import MemoryServer
 from engine.metadata.store import MetadataStore
+from engine.tenancy import topics
+from engine.tenancy.clusters import (
+    create_cluster,
+    delete_cluster,
+    get_cluster,
+    list_clusters,
+    set_peer_clusters,
+    update_cluster,
+)
+from engine.tenancy.namespaces import (
+    bootstrap,
+    create_namespace,
+    delete_namespace,
+    get_policies,
+    list_namespaces,
+    namespace_name,
+    set_policy,
+)
+from engine.tenancy.tenants import (
+    create_tenant,
+    delete_tenant,
+    get_tenant,
+    list_tenants,
+    update_tenant,
+)
 
 GOLDEN_CLUSTER = (
     b'{"brokerServiceUrl":"pulsar://127.0.0.1:18250","brokerClientTlsEnabled":false,'
@@ -39,7 +63,7 @@ TENANT = {"adminRoles": ["adm"], "allowedClusters": ["standalone"]}
 @pytest.fixture
 async def store() -> MetadataStore:
     found = MemoryServer().session()
-    await changes.bootstrap(
+    await bootstrap(
         found,
         cluster="standalone",
         broker_url="pulsar://127.0.0.1:18250",
@@ -55,8 +79,8 @@ async def refused(call: Any) -> tuple[int, str]:
 
 
 async def with_namespace(store: MetadataStore) -> None:
-    await changes.create_tenant(store, "t1", TENANT)
-    await changes.create_namespace(store, NS, None, cluster="standalone")
+    await create_tenant(store, "t1", TENANT)
+    await create_namespace(store, NS, None, cluster="standalone")
 
 
 async def test_bootstrap_stores_apaches_bytes_and_leaves_alone_what_is_there(
@@ -67,31 +91,29 @@ async def test_bootstrap_stores_apaches_bytes_and_leaves_alone_what_is_there(
     assert tenant == b'{"adminRoles":[],"allowedClusters":["standalone"]}'
     for namespace in ("public/default", "pulsar/system"):
         assert (await store.get(f"/admin/policies/{namespace}"))[0] == GOLDEN_POLICIES % b""
-    await changes.set_policy(
-        store, NamespaceName.of("public", "default"), "message_ttl_in_seconds", 5
-    )
-    await changes.bootstrap(store, cluster="standalone", broker_url="x", web_url="y")
+    await set_policy(store, NamespaceName.of("public", "default"), "message_ttl_in_seconds", 5)
+    await bootstrap(store, cluster="standalone", broker_url="x", web_url="y")
     assert (await store.get("/admin/clusters/standalone"))[0] == GOLDEN_CLUSTER
-    policies = await changes.get_policies(store, NamespaceName.of("public", "default"))
+    policies = await get_policies(store, NamespaceName.of("public", "default"))
     assert policies["message_ttl_in_seconds"] == 5
 
 
 async def test_a_policy_is_stored_at_its_place(store: MetadataStore) -> None:
     await with_namespace(store)
     retention = {"retentionTimeInMinutes": 10, "retentionSizeInMB": 100}
-    await changes.set_policy(store, NS, "retention_policies", retention)
+    await set_policy(store, NS, "retention_policies", retention)
     value, stat = await store.get("/admin/policies/t1/ns1")
     assert (value, stat.version) == (GOLDEN_POLICIES % RETENTION, 1)
-    await changes.set_policy(store, NS, "retention_policies", None)
+    await set_policy(store, NS, "retention_policies", None)
     assert (await store.get("/admin/policies/t1/ns1"))[0] == GOLDEN_POLICIES % b""
 
 
 async def test_tenants_refuse_as_pulsar_does(store: MetadataStore) -> None:
-    create = changes.create_tenant
+    create = create_tenant
     await create(store, "t1", TENANT)
     stored = b'{"adminRoles":["adm"],"allowedClusters":["standalone"]}'
     assert (await store.get("/admin/policies/t1"))[0] == stored
-    assert await changes.list_tenants(store) == ["public", "pulsar", "t1"]
+    assert await list_tenants(store) == ["public", "pulsar", "t1"]
     assert await refused(create(store, "t1", TENANT)) == (409, "Tenant already exist")
     assert await refused(create(store, "bad ten!", TENANT)) == (412, "Tenant name is not valid")
     assert await refused(create(store, "..", TENANT)) == (412, "Tenant name is not valid")
@@ -105,20 +127,20 @@ async def test_tenants_refuse_as_pulsar_does(store: MetadataStore) -> None:
     assert await refused(create(store, "t2", blanks)) == (412, text)
     wrong = {"adminRoles": "x", "allowedClusters": ["standalone"]}
     assert await refused(create(store, "t2", wrong)) == (400, "adminRoles: must be a list of texts")
-    assert await refused(changes.get_tenant(store, "nope")) == (404, "Tenant does not exist")
-    assert await refused(changes.update_tenant(store, "nope", TENANT)) == (
+    assert await refused(get_tenant(store, "nope")) == (404, "Tenant does not exist")
+    assert await refused(update_tenant(store, "nope", TENANT)) == (
         404,
         "Tenant nope not found",
     )
-    assert await refused(changes.delete_tenant(store, "nope")) == (404, "Tenant doesn't exist")
-    await changes.create_namespace(store, NS, None, cluster="standalone")
+    assert await refused(delete_tenant(store, "nope")) == (404, "Tenant doesn't exist")
+    await create_namespace(store, NS, None, cluster="standalone")
     text = "The tenant still has active namespaces"
-    assert await refused(changes.delete_tenant(store, "t1")) == (409, text)
+    assert await refused(delete_tenant(store, "t1")) == (409, text)
     text = "Broker doesn't allow forced deletion of tenants"
-    assert await refused(changes.delete_tenant(store, "t1", force=True)) == (405, text)
-    await changes.delete_namespace(store, NS)
-    await changes.delete_tenant(store, "t1")
-    assert await changes.list_tenants(store) == ["public", "pulsar"]
+    assert await refused(delete_tenant(store, "t1", force=True)) == (405, text)
+    await delete_namespace(store, NS)
+    await delete_tenant(store, "t1")
+    assert await list_tenants(store) == ["public", "pulsar"]
 
 
 @pytest.mark.parametrize(
@@ -148,48 +170,48 @@ async def test_tenants_refuse_as_pulsar_does(store: MetadataStore) -> None:
 async def test_namespaces_refuse_bad_policies(
     store: MetadataStore, given: dict[str, Any], status: int, reason: str
 ) -> None:
-    await changes.create_tenant(store, "t1", TENANT)
-    call = changes.create_namespace(store, NS, given, cluster="standalone")
+    await create_tenant(store, "t1", TENANT)
+    call = create_namespace(store, NS, given, cluster="standalone")
     found_status, found_reason = await refused(call)
     assert (found_status, found_reason[: len(reason)]) == (status, reason)
 
 
 async def test_namespaces_live_and_refuse_as_pulsar_does(store: MetadataStore) -> None:
-    missing_tenant = changes.create_namespace(store, NS, None, cluster="standalone")
+    missing_tenant = create_namespace(store, NS, None, cluster="standalone")
     assert await refused(missing_tenant) == (404, "Tenant does not exist")
     await with_namespace(store)
-    again = changes.create_namespace(store, NS, None, cluster="standalone")
+    again = create_namespace(store, NS, None, cluster="standalone")
     assert await refused(again) == (409, "Namespace already exists")
     eight = NamespaceName.of("t1", "nb8")
     given = {"bundles": {"numBundles": 8}, "message_ttl_in_seconds": None, "antiAffinityGroup": "x"}
-    await changes.create_namespace(store, eight, given, cluster="standalone")
-    policies = await changes.get_policies(store, eight)
+    await create_namespace(store, eight, given, cluster="standalone")
+    policies = await get_policies(store, eight)
     assert policies["bundles"]["boundaries"][:3] == ["0x00000000", "0x20000000", "0x40000000"]
     assert "message_ttl_in_seconds" not in policies
     assert "antiAffinityGroup" not in policies
-    assert await changes.list_namespaces(store, "t1") == ["t1/nb8", "t1/ns1"]
-    assert await refused(changes.list_namespaces(store, "nope")) == (404, "Tenant not found")
+    assert await list_namespaces(store, "t1") == ["t1/nb8", "t1/ns1"]
+    assert await refused(list_namespaces(store, "nope")) == (404, "Tenant not found")
     nope = NamespaceName.of("t1", "nope")
-    assert await refused(changes.get_policies(store, nope)) == (404, "Namespace does not exist")
+    assert await refused(get_policies(store, nope)) == (404, "Namespace does not exist")
     text = "Namespace t1/nope does not exist."
-    assert await refused(changes.delete_namespace(store, nope)) == (404, text)
+    assert await refused(delete_namespace(store, nope)) == (404, text)
     text = "Broker doesn't allow forced deletion of namespaces"
-    assert await refused(changes.delete_namespace(store, NS, force=True)) == (405, text)
+    assert await refused(delete_namespace(store, NS, force=True)) == (405, text)
     with pytest.raises(AdminError, match="Namespace name is not valid"):
-        changes.namespace_name("t1", "bad ns!")
+        namespace_name("t1", "bad ns!")
 
 
 async def test_a_namespace_with_topics_is_not_deleted(store: MetadataStore) -> None:
     await with_namespace(store)
     await topics.create_missing(store, NS.topic("x"))
     text = "Cannot delete non empty namespace"
-    assert await refused(changes.delete_namespace(store, NS)) == (409, text)
-    assert not (await changes.get_policies(store, NS))["deleted"]
+    assert await refused(delete_namespace(store, NS)) == (409, text)
+    assert not (await get_policies(store, NS))["deleted"]
     await store.delete("/managed-ledgers/t1/ns1/persistent/x")
     await topics.create_missing(store, TopicName.parse("persistent://t1/ns1/a/b"))
-    assert await refused(changes.delete_namespace(store, NS)) == (409, text)
+    assert await refused(delete_namespace(store, NS)) == (409, text)
     await store.delete("/managed-ledgers/t1/ns1/a/persistent/b")
-    await changes.delete_namespace(store, NS)
+    await delete_namespace(store, NS)
     assert await store.exists("/admin/policies/t1/ns1") is None
     assert await store.exists("/managed-ledgers/t1/ns1") is None
 
@@ -200,35 +222,35 @@ async def test_clusters_live_and_refuse_as_pulsar_does(store: MetadataStore) -> 
         "brokerServiceUrl": "pulsar://127.0.0.1:2",
         "zzz": 1,
     }
-    await changes.create_cluster(store, "c2", data)
-    assert await changes.get_cluster(store, "c2") == {
+    await create_cluster(store, "c2", data)
+    assert await get_cluster(store, "c2") == {
         "serviceUrl": "http://127.0.0.1:1",
         "brokerServiceUrl": "pulsar://127.0.0.1:2",
         "brokerClientTlsEnabled": False,
         "tlsAllowInsecureConnection": False,
         "brokerClientTlsEnabledWithKeyStore": False,
     }
-    assert await changes.list_clusters(store) == ["c2", "standalone"]
-    create = changes.create_cluster
+    assert await list_clusters(store) == ["c2", "standalone"]
+    create = create_cluster
     assert await refused(create(store, "c2", data)) == (409, "Cluster already exists")
     assert await refused(create(store, "bad name!", data)) == (412, "Cluster name is not valid")
     text = "Illegal service url, example: http://pulsar.example.com:8080"
     assert await refused(create(store, "c4", {"serviceUrl": "nonsense"})) == (400, text)
     assert await refused(create(store, "c5", None)) == (400, "cluster data is required")
-    assert await refused(changes.get_cluster(store, "no")) == (404, "Cluster does not exist")
-    assert await refused(changes.update_cluster(store, "no", {})) == (404, "Cluster does not exist")
-    peers = changes.set_peer_clusters
+    assert await refused(get_cluster(store, "no")) == (404, "Cluster does not exist")
+    assert await refused(update_cluster(store, "no", {})) == (404, "Cluster does not exist")
+    peers = set_peer_clusters
     await peers(store, "c2", ["standalone"])
-    assert (await changes.get_cluster(store, "c2"))["peerClusterNames"] == ["standalone"]
+    assert (await get_cluster(store, "c2"))["peerClusterNames"] == ["standalone"]
     assert await refused(peers(store, "c2", ["nope"])) == (412, "Peer cluster nope does not exist")
     assert await refused(peers(store, "c2", ["c2"])) == (
         412,
         "c2 itself can't be part of peer-list",
     )
     assert await refused(peers(store, "no", ["c2"])) == (404, "Cluster does not exist")
-    assert await refused(changes.delete_cluster(store, "standalone")) == (412, "Cluster not empty")
-    await changes.delete_cluster(store, "c2")
-    assert await refused(changes.delete_cluster(store, "c2")) == (404, "Cluster does not exist")
+    assert await refused(delete_cluster(store, "standalone")) == (412, "Cluster not empty")
+    await delete_cluster(store, "c2")
+    assert await refused(delete_cluster(store, "c2")) == (404, "Cluster does not exist")
 
 
 async def test_partitioned_topics_live_and_refuse_as_pulsar_does(store: MetadataStore) -> None:
@@ -288,7 +310,7 @@ async def test_topics_are_listed_by_bundle_and_without_system_topics(store: Meta
     everything = await topics.list_topics(store, NS)
     assert [topic.local for topic in everything] == ["a~b", "pl us", "üml:aut"]
     assert len(await topics.list_topics(store, NS, include_system=True)) == 4
-    boundaries = (await changes.get_policies(store, NS))["bundles"]["boundaries"]
+    boundaries = (await get_policies(store, NS))["bundles"]["boundaries"]
     by_bundle = [
         await topics.list_topics(store, NS, bundle=f"{low}_{high}")
         for low, high in pairwise(boundaries)
@@ -301,6 +323,6 @@ async def test_unknown_policies_of_newer_brokers_survive_a_change(store: Metadat
     await with_namespace(store)
     value = json.loads((await store.get("/admin/policies/t1/ns1"))[0])
     await store.put("/admin/policies/t1/ns1", json.dumps({**value, "newer": {"x": 1}}).encode())
-    await changes.set_policy(store, NS, "message_ttl_in_seconds", 60)
-    policies = await changes.get_policies(store, NS)
+    await set_policy(store, NS, "message_ttl_in_seconds", 60)
+    policies = await get_policies(store, NS)
     assert (policies["newer"], policies["message_ttl_in_seconds"]) == ({"x": 1}, 60)

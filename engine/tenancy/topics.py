@@ -7,10 +7,6 @@ topics. Raises AdminError with Pulsar's statuses and texts. Cancelled: a change 
 from collections.abc import Mapping
 from typing import Any
 
-from engine.admin import documents
-from engine.admin.changes import get_policies
-from engine.admin.documents import PARTITIONS_MAX, Document
-from engine.admin.nodes import children, create_node, find_node
 from engine.base.errors import AdminError, InvalidNameError
 from engine.base.names import (
     DOMAINS,
@@ -22,9 +18,13 @@ from engine.base.names import (
     decode_name,
 )
 from engine.metadata import paths
+from engine.metadata.records import Document, encode_json
 from engine.metadata.store import MetadataStore, NodeExistsError
+from engine.tenancy.namespaces import get_policies
+from engine.tenancy.nodes import children, create_node, find_node
 
 SYSTEM_PREFIX = "__"
+PARTITIONS_MAX = 10_000
 NO_PARTITIONS: Document = {"partitions": 0, "deleted": False}
 
 
@@ -117,7 +117,7 @@ async def create_partitioned(
         record["properties"] = dict(properties)
     if create_partitions:
         await create_missing_partitions(store, topic, 0, partitions)
-    value = documents.encode(record)
+    value = encode_json(record)
     await create_node(store, partitioned_path(topic), value, "This topic already exists")
 
 

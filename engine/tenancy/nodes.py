@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from engine.admin import documents
-from engine.admin.documents import Document
 from engine.base.errors import AdminError
+from engine.metadata.records import Document, decode_json
 from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
 from engine.metadata.update import update
 
@@ -23,7 +22,7 @@ async def find_node(store: MetadataStore, path: str) -> Document | None:
         value, _ = await store.get(path)
     except NoNodeError:
         return None
-    return documents.decode(value)
+    return decode_json(value, path)
 
 
 async def read_node(store: MetadataStore, path: str, status: int, reason: str) -> Document:

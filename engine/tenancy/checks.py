@@ -1,0 +1,28 @@
+"""Checks of what callers give, one value at a time: each raises AdminError 400 naming the field. Pure."""
+
+from typing import Any
+
+from engine.base.errors import AdminError, InvalidNameError
+from engine.base.names import check_entity
+
+
+def texts(key: str, value: Any) -> list[str]:
+    """A list of texts without its repetitions."""
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise AdminError(400, f"{key}: must be a list of texts")
+    return list(dict.fromkeys(value))
+
+
+def typed(key: str, value: Any, kind: type[Any], named: str) -> Any:
+    """``value`` when it is of ``kind``, which callers know as ``named``; a boolean is no number."""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise AdminError(400, f"{key}: must be {named}")
+    return value
+
+
+def entity(what: str, name: str) -> str:
+    """``name`` when a cluster or tenant may be called so, else AdminError 412."""
+    try:
+        return check_entity(what.lower(), name)
+    except InvalidNameError as error:
+        raise AdminError(412, f"{what} name is not valid") from error

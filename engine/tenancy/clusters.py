@@ -1,0 +1,170 @@
+"""Clusters: what is stored of them and how it changes, by compare-and-set, no broker needed.
+
+Raises AdminError with Pulsar's status and text, and the store's own errors. Cancelled: a change may or may not have
+happened. Layout and defaults were read from Apache Pulsar 4.0.8.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.base.errors import AdminError
+from engine.metadata import paths
+from engine.metadata.records import Document, decode_json, encode_json
+from engine.metadata.store import MetadataStore
+from engine.tenancy.checks import entity, texts, typed
+from engine.tenancy.nodes import (
+    change_node,
+    children,
+    create_node,
+    delete_tree,
+    find_node,
+    read_node,
+)
+
+GLOBAL_CLUSTER = "global"
+"""A name Pulsar lets tenants and namespaces give although no such cluster need exist."""
+
+_CLUSTER_DEFAULTS: Document = {
+    "brokerClientTlsEnabled": False,
+    "tlsAllowInsecureConnection": False,
+    "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
+    "brokerClientTlsEnabledWithKeyStore": False,
+    "brokerClientTlsTrustStoreType": "JKS",
+    "brokerClientTlsKeyStoreType": "JKS",
+}
+_CLUSTER_KEYS = [
+    "serviceUrl",
+    "serviceUrlTls",
+    "brokerServiceUrl",
+    "brokerServiceUrlTls",
+    "proxyServiceUrl",
+    "proxyProtocol",
+    "authenticationPlugin",
+    "authenticationParameters",
+    "peerClusterNames",
+    "brokerClientTlsEnabled",
+    "tlsAllowInsecureConnection",
+    "brokerClientTlsEnabledWithKeyStore",
+    "brokerClientTlsTrustStoreType",
+    "brokerClientTlsTrustStore",
+    "brokerClientTlsTrustStorePassword",
+    "brokerClientTlsKeyStoreType",
+    "brokerClientTlsKeyStore",
+    "brokerClientTlsKeyStorePassword",
+    "brokerClientTrustCertsFilePath",
+    "brokerClientKeyFilePath",
+    "brokerClientCertificateFilePath",
+    "brokerClientSslFactoryPlugin",
+    "brokerClientSslFactoryPluginParams",
+    "listenerName",
+]
+_CLUSTER_FLAGS = frozenset(
+    key for key in _CLUSTER_KEYS if key.endswith(("Enabled", "Connection", "WithKeyStore"))
+)
+
+
+def cluster_name(name: str) -> str:
+    """``name`` when valid, else AdminError 412."""
+    return entity("Cluster", name)
+
+
+def cluster_data(given: Mapping[str, Any]) -> Document:
+    """What is stored of a cluster's data: known keys, flags false unless given. Raises AdminError 400."""
+    out: Document = {}
+    for key in _CLUSTER_KEYS:
+        value = given.get(key)
+        if value is None:
+            if key in _CLUSTER_FLAGS:
+                out[key] = False
+            continue
+        if key == "peerClusterNames":
+            out[key] = texts(key, value)
+        elif key in _CLUSTER_FLAGS:
+            out[key] = typed(key, value, bool, "true or false")
+        else:
+            out[key] = typed(key, value, str, "a text")
+    for key, schemes in (("serviceUrl", ("http",)), ("serviceUrlTls", ("https",))):
+        _check_url(
+            out.get(key), schemes, "Illegal service url, example: http://pulsar.example.com:8080"
+        )
+    for key, schemes in (
+        ("brokerServiceUrl", ("pulsar",)),
+        ("brokerServiceUrlTls", ("pulsar+ssl",)),
+    ):
+        _check_url(
+            out.get(key),
+            schemes,
+            "Illegal broker service url, example: pulsar://pulsar.example.com:6650",
+        )
+    return out
+
+
+def _check_url(url: str | None, schemes: tuple[str, ...], refusal: str) -> None:
+    if url and not any(
+        part.startswith(f"{scheme}://") or ("://" not in part and index > 0)
+        for index, part in enumerate(url.split(","))
+        for scheme in schemes
+    ):
+        raise AdminError(400, refusal)
+
+
+def own_cluster(broker_url: str, web_url: str) -> Document:
+    """The cluster an instance makes of itself when it first starts."""
+    return {"brokerServiceUrl": broker_url, **_CLUSTER_DEFAULTS, "serviceUrl": web_url}
+
+
+async def list_clusters(store: MetadataStore) -> list[str]:
+    """Names, sorted, without the pseudo cluster ``global``."""
+    return [name for name in await children(store, paths.CLUSTERS) if name != GLOBAL_CLUSTER]
+
+
+async def get_cluster(store: MetadataStore, name: str) -> Document:
+    """ClusterData; 404 when missing."""
+    return await read_node(store, paths.cluster(cluster_name(name)), 404, "Cluster does not exist")
+
+
+async def create_cluster(store: MetadataStore, name: str, given: Mapping[str, Any] | None) -> None:
+    """409 when it exists, 400 for bad data."""
+    if given is None:
+        raise AdminError(400, "cluster data is required")
+    path, value = paths.cluster(cluster_name(name)), encode_json(cluster_data(given))
+    await create_node(store, path, value, "Cluster already exists")
+
+
+async def update_cluster(store: MetadataStore, name: str, given: Mapping[str, Any] | None) -> None:
+    """Replaces all of its data; 404 when missing."""
+    if given is None:
+        raise AdminError(400, "cluster data is required")
+    value = encode_json(cluster_data(given))
+    await change_node(
+        store, paths.cluster(cluster_name(name)), lambda _: value, "Cluster does not exist"
+    )
+
+
+async def set_peer_clusters(store: MetadataStore, name: str, peers: list[str]) -> None:
+    """Replaces the peers; 412 for the cluster itself or an unknown one."""
+    known = set(await list_clusters(store))
+    if name in known:
+        for peer in peers:
+            if peer == name:
+                raise AdminError(412, f"{name} itself can't be part of peer-list")
+            if peer not in known:
+                raise AdminError(412, f"Peer cluster {peer} does not exist")
+
+    def change(value: bytes) -> bytes:
+        data = decode_json(value, "cluster")
+        data["peerClusterNames"] = list(dict.fromkeys(peers))
+        return encode_json(data)
+
+    await change_node(store, paths.cluster(cluster_name(name)), change, "Cluster does not exist")
+
+
+async def delete_cluster(store: MetadataStore, name: str) -> None:
+    """404 when missing, 412 while a namespace is placed on it."""
+    await get_cluster(store, name)
+    for tenant in await children(store, paths.POLICIES):
+        for namespace in await children(store, paths.tenant(tenant)):
+            policies = await find_node(store, paths.namespace_policies(f"{tenant}/{namespace}"))
+            if policies is not None and name in policies.get("replication_clusters", []):
+                raise AdminError(412, "Cluster not empty")
+    await delete_tree(store, paths.cluster(name))

@@ -1,0 +1,184 @@
+"""Namespaces: which there are, their policies, and what a fresh instance starts with; no broker needed.
+
+Every change is a compare-and-set. Raises AdminError with Pulsar's status and text, and the store's own errors.
+Cancelled: a change may or may not have happened.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from engine.base.errors import AdminError, InvalidNameError
+from engine.base.names import NamespaceName
+from engine.metadata import paths
+from engine.metadata.records import Document, decode_json, encode_json
+from engine.metadata.store import MetadataStore, NodeExistsError, NotEmptyError
+from engine.tenancy.bundles import even_bundles
+from engine.tenancy.clusters import own_cluster
+from engine.tenancy.documents import check_numbers, given_policies, new_policies, ordered
+from engine.tenancy.nodes import change_node, children, create_node, delete_tree, find_node
+from engine.tenancy.tenants import tenant_info, tenant_name
+
+
+def namespace_name(tenant: str, local: str) -> NamespaceName:
+    """Namespace of two path segments, else AdminError 412."""
+    try:
+        return NamespaceName.of(tenant, local)
+    except InvalidNameError as error:
+        raise AdminError(412, "Namespace name is not valid") from error
+
+
+async def list_namespaces(store: MetadataStore, tenant: str) -> list[str]:
+    """``tenant/namespace``, sorted; 404 without the tenant."""
+    path = paths.tenant(tenant_name(tenant))
+    if await store.exists(path) is None:
+        raise AdminError(404, "Tenant not found")
+    return [f"{tenant}/{local}" for local in await children(store, path)]
+
+
+async def get_policies(store: MetadataStore, name: NamespaceName) -> Document:
+    """Policies; 404 when missing or being deleted."""
+    policies = await find_node(store, paths.namespace_policies(str(name)))
+    if policies is None and name.cluster is not None and await _legacy(store, name):
+        return {}
+    if policies is None or policies.get("deleted"):
+        raise AdminError(404, "Namespace does not exist")
+    return policies
+
+
+async def _legacy(store: MetadataStore, name: NamespaceName) -> bool:
+    """Namespaces of legacy names need no policies of their own, only their tenant: ``a/b`` as a local name is one."""
+    return await store.exists(paths.tenant(name.tenant)) is not None
+
+
+async def create_namespace(
+    store: MetadataStore,
+    name: NamespaceName,
+    given: Mapping[str, Any] | None,
+    *,
+    cluster: str,
+    default_bundles: int = 4,
+) -> None:
+    """``cluster`` is the one this instance serves. 404 without the tenant, 409 when it exists, 403 for clusters the
+    tenant may not use, 400 or 412 for bad policies."""
+    tenant = await find_node(store, paths.tenant(name.tenant))
+    if tenant is None:
+        raise AdminError(404, "Tenant does not exist")
+    policies = given_policies(given or {}, own_cluster=cluster, default_bundles=default_bundles)
+    path = paths.namespace_policies(str(name))
+    if await store.exists(path) is not None:
+        raise AdminError(409, "Namespace already exists")
+    _check_clusters(name, policies["replication_clusters"], tenant)
+    await create_node(store, path, encode_json(policies), "Namespace already exists")
+
+
+def _check_clusters(name: NamespaceName, clusters: list[str], tenant: Document) -> None:
+    allowed = tenant.get("allowedClusters", [])
+    for cluster in clusters:
+        if cluster not in allowed:
+            raise AdminError(
+                403,
+                f"Cluster [{cluster}] is not in the list of allowed clusters list for tenant [{name.tenant}]",
+            )
+
+
+async def update_policies(
+    store: MetadataStore, name: NamespaceName, change: Callable[[Document], None]
+) -> Document:
+    """Edit the policies in place (``change`` may run again on fresh ones); returns what is stored. 404 when missing."""
+
+    def edit(value: bytes) -> bytes:
+        policies = decode_json(value, "policies")
+        if policies.get("deleted"):
+            raise AdminError(404, "Namespace does not exist")
+        change(policies)
+        check_numbers(policies)
+        return encode_json(ordered(policies))
+
+    path = paths.namespace_policies(str(name))
+    return decode_json(await change_node(store, path, edit, "Namespace does not exist"), "policies")
+
+
+async def set_policy(store: MetadataStore, name: NamespaceName, key: str, value: Any) -> None:
+    """Store one policy under its key of Pulsar's Policies; None removes it. 404 without the namespace."""
+
+    def change(policies: Document) -> None:
+        policies[key] = value
+
+    await update_policies(store, name, change)
+
+
+async def delete_namespace(
+    store: MetadataStore, name: NamespaceName, *, force: bool = False
+) -> None:
+    """404 when missing, 409 while it has topics. Forcing is refused with 405, as Pulsar does by default.
+
+    The namespace is marked as deleted first, so that no broker creates a topic in it meanwhile; interrupted, a second
+    call finishes.
+    """
+    missing = f"Namespace {name} does not exist."
+    path = paths.namespace_policies(str(name))
+    if await store.exists(path) is None:
+        raise AdminError(404, missing)
+    if force:
+        raise AdminError(405, "Broker doesn't allow forced deletion of namespaces")
+    if not await _empty(store, name):
+        raise AdminError(409, "Cannot delete non empty namespace")
+    await change_node(store, path, _marked(True), missing)
+    if not await _empty(store, name):  # a topic was created since we looked
+        await change_node(store, path, _marked(False), missing)
+        raise AdminError(409, "Cannot delete non empty namespace")
+    try:
+        for parent in (paths.MANAGED_LEDGERS, paths.PARTITIONED_TOPICS, paths.SCHEMAS):
+            await delete_tree(store, f"{parent}/{name}")
+        await delete_tree(store, paths.local_policies(str(name)))
+        await delete_tree(store, path)
+    except NotEmptyError as error:  # someone writes below it right now
+        raise AdminError(409, "Cannot delete non empty namespace") from error
+
+
+def _marked(deleted: bool) -> Callable[[bytes], bytes]:
+    def change(value: bytes) -> bytes:
+        policies = decode_json(value, "policies")
+        policies["deleted"] = deleted
+        return encode_json(ordered(policies))
+
+    return change
+
+
+async def _empty(store: MetadataStore, name: NamespaceName) -> bool:
+    for domain in ("persistent", "non-persistent"):
+        if await children(store, paths.partitioned_topics(str(name), domain)):
+            return False
+    parents = [paths.managed_ledgers(str(name))]
+    parents += [  # topics of a name with a slash lie one level deeper
+        f"{paths.MANAGED_LEDGERS}/{name}/{legacy}/persistent"
+        for legacy in await children(store, f"{paths.MANAGED_LEDGERS}/{name}")
+        if legacy != "persistent"
+    ]
+    for parent in parents:
+        if any(not topic.startswith("__") for topic in await children(store, parent)):
+            return False
+    return True
+
+
+async def bootstrap(
+    store: MetadataStore, *, cluster: str, broker_url: str, web_url: str, default_bundles: int = 4
+) -> None:
+    """Create what a fresh instance starts with, and leave alone what is there: the cluster, tenants ``public`` and
+    ``pulsar``, namespaces ``public/default`` and ``pulsar/system``."""
+    own = encode_json(own_cluster(broker_url, web_url))
+    await _create_missing(store, paths.cluster(cluster), own)
+    tenant = encode_json(tenant_info({"allowedClusters": [cluster]}))
+    bundles = even_bundles(default_bundles)
+    policies = encode_json(new_policies([cluster], bundles, cluster))
+    for name in ("public/default", "pulsar/system"):
+        await _create_missing(store, paths.tenant(name.split("/")[0]), tenant)
+        await _create_missing(store, paths.namespace_policies(name), policies)
+
+
+async def _create_missing(store: MetadataStore, path: str, value: bytes) -> None:
+    if await store.exists(path) is None:
+        try:
+            await store.create(path, value, make_parents=True)
+        except NodeExistsError:
+            return  # another broker of the instance was first
