@@ -1,7 +1,7 @@
 """What the data path needs of the broker's control side: ownership, namespaces, topic metadata. Protocols, values."""
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Protocol
 
 from engine.base.names import NamespaceName, TopicName
@@ -26,12 +26,29 @@ class LookupResult:
     proxy_through_service_url: bool = False
 
 
+class QuotaAction(StrEnum):
+    """What happens while a subscription's backlog is beyond a quota."""
+
+    HOLD = "producer_request_hold"
+    REFUSE = "producer_exception"
+    EVICT = "consumer_backlog_eviction"
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogQuota:
+    """``limit``: bytes of backlog or seconds of age of its oldest message; -1 is none."""
+
+    limit: int = -1
+    action: QuotaAction = QuotaAction.HOLD
+
+
 @dataclass(frozen=True, slots=True)
 class TopicPolicies:
-    """What the data path must know of a topic's policies, read once when it is loaded.
+    """What the data path must know of a topic's policies in force; told again when they change.
 
     ``ensemble``, ``write_quorum``, ``ack_quorum``: replication of its ledgers; None: the broker's defaults.
     ``retention_minutes``, ``retention_mb``: keep acknowledged data that long and that much; -1 is for ever, 0 not.
+    ``message_ttl_s``: what is older counts as acknowledged; 0 is never. Limits of 0 are none.
     """
 
     ensemble: int | None = None
@@ -40,6 +57,13 @@ class TopicPolicies:
     retention_minutes: int = 0
     retention_mb: int = 0
     auto_subscription: bool = True
+    message_ttl_s: int = 0
+    max_producers: int = 0
+    max_subscriptions: int = 0
+    max_consumers: int = 0
+    max_consumers_per_subscription: int = 0
+    size_quota: BacklogQuota = BacklogQuota()
+    age_quota: BacklogQuota = BacklogQuota()
 
 
 class Ownership(Protocol):
