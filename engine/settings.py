@@ -19,6 +19,7 @@ from engine.base.settings_file import SettingsError, read_settings, settings_pat
 from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
 from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
+from engine.tenancy.settings import PolicySettings
 
 PREFIX = "MAGNETAR_"
 TABLE = "broker"
@@ -41,6 +42,7 @@ class Settings:
     node: NodeSettings
     data_path: DataPathSettings
     defaults: LedgerDefaults
+    policies: PolicySettings
     managed: ManagedSettings
     ledger: LedgerSettings
 
@@ -55,6 +57,7 @@ def load(environ: Mapping[str, str], directory: Path) -> Settings:
         node=source.fill(NodeSettings),
         data_path=source.fill(DataPathSettings),
         defaults=source.fill(LedgerDefaults),
+        policies=source.fill(PolicySettings),
         managed=source.fill(ManagedSettings),
         ledger=source.fill(LedgerSettings),
     )

@@ -32,6 +32,7 @@ def build_broker(
         BrokerResources(
             node=settings.node,
             data_path=settings.data_path,
+            policies=settings.policies,
             ledger_config=settings.defaults.config,
             token=load_token(settings.node.data_dir, settings.node.internal_token, entropy),
             store=store,

@@ -46,14 +46,14 @@ class BacklogQuota:
 class TopicPolicies:
     """What the data path must know of a topic's policies in force; told again when they change.
 
-    ``ensemble``, ``write_quorum``, ``ack_quorum``: replication of its ledgers; None: the broker's defaults.
+    ``ensemble``, ``write_quorum``, ``ack_quorum``: replication of its ledgers.
     ``retention_minutes``, ``retention_mb``: keep acknowledged data that long and that much; -1 is for ever, 0 not.
     ``message_ttl_s``: what is older counts as acknowledged; 0 is never. Limits of 0 are none.
     """
 
-    ensemble: int | None = None
-    write_quorum: int | None = None
-    ack_quorum: int | None = None
+    ensemble: int = 1
+    write_quorum: int = 1
+    ack_quorum: int = 1
     retention_minutes: int = 0
     retention_mb: int = 0
     auto_subscription: bool = True

@@ -43,6 +43,7 @@ from engine.net.network import Network
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
 from engine.tenancy.namespaces import bootstrap
+from engine.tenancy.settings import PolicySettings
 from engine.wire import commands
 from engine.wire.errors import ServerError
 
@@ -60,6 +61,7 @@ class BrokerResources:
 
     node: NodeSettings
     data_path: DataPathSettings
+    policies: PolicySettings
     ledger_config: Callable[[TopicPolicies], LedgerConfig]
     token: str
     store: MetadataStore
@@ -82,7 +84,7 @@ class Running:
     ) -> None:
         owner = OwnerRecord(record.service_url, record.web_url)
         self.ownership = BundleOwnership(base.store, owner, on_lost)
-        self.catalog = Catalog(base.store, base.node)
+        self.catalog = Catalog(base.store, base.policies)
         self.assignment = BundleAssignment(base.store, self.ownership, record)
         owned: Ownership = self.assignment
         namespaces: Namespaces = self.catalog
@@ -97,6 +99,7 @@ class Running:
         )
         self.sessions = Sessions(context, self.registry, owned, namespaces)
         self.upkeep = Upkeep(self.registry, namespaces, base.ledger_config, base.data_path)
+        self.catalog.on_change = self.upkeep.policies_changed
         self.operations = BrokerOperations(
             Collaborators(
                 store=base.store,

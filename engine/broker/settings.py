@@ -69,18 +69,6 @@ class NodeSettings:
     default_number_of_namespace_bundles: int = field(
         default=4, metadata={"low": 1, "high": 1 << 20, "help": "defaultNumberOfNamespaceBundles"}
     )
-    allow_auto_topic_creation: bool = field(
-        default=True, metadata={"help": "allowAutoTopicCreation"}
-    )
-    allow_auto_topic_creation_type: str = field(
-        default="non-partitioned", metadata={"choices": ("non-partitioned", "partitioned")}
-    )
-    default_num_partitions: int = field(
-        default=1, metadata={"low": 1, "high": 10_000, "help": "defaultNumPartitions"}
-    )
-    allow_auto_subscription_creation: bool = field(
-        default=True, metadata={"help": "allowAutoSubscriptionCreation"}
-    )
     broker_shutdown_timeout_ms: int = field(
         default=15_000, metadata={"low": 0, "high": 600_000, "help": "brokerShutdownTimeoutMs"}
     )
@@ -205,7 +193,7 @@ class DataPathSettings:
         metadata={
             "low": 1,
             "high": 86_400,
-            "help": "retentionCheckIntervalInSeconds; changed policies reach loaded topics then, too",
+            "help": "retentionCheckIntervalInSeconds",
         },
     )
     active_consumer_failover_delay_time_millis: int = field(
@@ -219,14 +207,8 @@ class DataPathSettings:
 
 @dataclass(frozen=True, slots=True)
 class LedgerDefaults:
-    """How topics' ledgers are laid out, overridden by a namespace's policies.
+    """When topics' ledgers are rolled, and what is kept of them in memory."""
 
-    Quorums are 1 as in Pulsar's standalone, set by the supervisor where there are more bookies.
-    """
-
-    managed_ledger_default_ensemble_size: int = field(default=1, metadata={"low": 1, "high": 64})
-    managed_ledger_default_write_quorum: int = field(default=1, metadata={"low": 1, "high": 64})
-    managed_ledger_default_ack_quorum: int = field(default=1, metadata={"low": 1, "high": 64})
     managed_ledger_max_entries_per_ledger: int = field(
         default=50_000, metadata={"low": 1, "high": _COUNT_MAX}
     )
@@ -243,20 +225,6 @@ class LedgerDefaults:
         default=64, metadata={"low": 1, "high": 1 << 20, "help": "managedLedgerCacheSizeMB"}
     )
 
-    def __post_init__(self) -> None:
-        """Raises ValueError naming the setting."""
-        ensemble = self.managed_ledger_default_ensemble_size
-        write = self.managed_ledger_default_write_quorum
-        if write > ensemble:
-            raise ValueError(
-                f"managed_ledger_default_write_quorum must be at most the ensemble size {ensemble}, not {write}"
-            )
-        if self.managed_ledger_default_ack_quorum > write:
-            raise ValueError(
-                f"managed_ledger_default_ack_quorum must be at most the write quorum {write}, "
-                f"not {self.managed_ledger_default_ack_quorum}"
-            )
-
     def config(self, policies: TopicPolicies) -> LedgerConfig:
         """Configuration of a topic's managed ledger."""
         retention_s = (
@@ -266,9 +234,9 @@ class LedgerDefaults:
         )
         retention_mb = policies.retention_mb
         return LedgerConfig(
-            ensemble=policies.ensemble or self.managed_ledger_default_ensemble_size,
-            write_quorum=policies.write_quorum or self.managed_ledger_default_write_quorum,
-            ack_quorum=policies.ack_quorum or self.managed_ledger_default_ack_quorum,
+            ensemble=policies.ensemble,
+            write_quorum=policies.write_quorum,
+            ack_quorum=policies.ack_quorum,
             ledger_entries_max=self.managed_ledger_max_entries_per_ledger,
             ledger_bytes_max=self.managed_ledger_max_size_per_ledger_mbytes << 20,
             ledger_age_max_s=self.managed_ledger_max_ledger_rollover_time_minutes * 60.0,

@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
+from engine.base.names import NamespaceName
 from engine.base.tasks import TaskScope
+from engine.broker.errors import TopicNotFound
 from engine.broker.ports import Namespaces, TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.registry import TopicRegistry
@@ -16,6 +18,7 @@ from engine.managed.settings import LedgerConfig
 log = logging.getLogger(__name__)
 
 RATES_INTERVAL_S = 1.0
+CHANGES_RETRY_S = 1.0
 IDLE_INTERVAL_S = 60.0
 """How long a non-persistent topic that nobody uses stays, at least."""
 
@@ -43,6 +46,8 @@ class Upkeep:
         self._ledger_config = ledger_config
         self._scope = TaskScope("upkeep")
         self._idle: set[Topic] = set()
+        self._changed: set[NamespaceName] = set()
+        self._told = asyncio.Event()
         self.jobs = (
             Job("rates", RATES_INTERVAL_S, self._count_rates),
             Job("idle", IDLE_INTERVAL_S, self._unload_idle),
@@ -52,6 +57,7 @@ class Upkeep:
     def start(self) -> None:
         for job in self.jobs:
             self._scope.spawn(job.name, self._repeat(job))
+        self._scope.spawn("changed policies", self._apply_changes())
 
     async def close(self) -> None:
         await self._scope.close()
@@ -76,13 +82,37 @@ class Upkeep:
             await self._registry.unload(topic.name)
         self._idle = idle
 
+    def policies_changed(self, namespace: NamespaceName) -> None:
+        """Topics of ``namespace`` that are loaded get their policies anew, at once."""
+        self._changed.add(namespace)
+        self._told.set()
+
+    async def _apply_changes(self) -> None:
+        while True:
+            await self._told.wait()
+            self._told.clear()
+            changed, self._changed = self._changed, set()
+            for topic in self._registry.topics():
+                if topic.name.namespace in changed and not await self._apply_to(topic):
+                    self.policies_changed(topic.name.namespace)
+            if self._changed:
+                await asyncio.sleep(CHANGES_RETRY_S)
+
     async def _apply_policies(self, elapsed_s: float) -> None:
-        """Time alone lets acknowledged ledgers go, and policies change: look at every topic now and then."""
+        """Time alone lets acknowledged ledgers go: look at every topic now and then."""
         for topic in self._registry.topics():
-            if topic.closing:
-                continue
-            try:
-                policies = await self._namespaces.policies(topic.name)
-                await topic.apply(policies, self._ledger_config(policies))
-            except MagnetarError as error:
-                log.debug("policies not looked at topic=%s: %s", topic.name, error)
+            await self._apply_to(topic)
+
+    async def _apply_to(self, topic: Topic) -> bool:
+        """False when its policies could not be read or applied now."""
+        if topic.closing:
+            return True
+        try:
+            policies = await self._namespaces.policies(topic.name)
+            await topic.apply(policies, self._ledger_config(policies))
+        except TopicNotFound:
+            return True  # its namespace is being deleted
+        except MagnetarError as error:
+            log.debug("policies not looked at topic=%s: %s", topic.name, error)
+            return False
+        return True

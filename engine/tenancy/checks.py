@@ -13,6 +13,13 @@ def texts(key: str, value: Any) -> list[str]:
     return list(dict.fromkeys(value))
 
 
+def text_map(key: str, value: Any) -> dict[str, str]:
+    """An object of texts."""
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+        raise AdminError(400, f"{key}: must be an object of texts")
+    return value
+
+
 def typed(key: str, value: Any, kind: type[Any], named: str) -> Any:
     """``value`` when it is of ``kind``, which callers know as ``named``; a boolean is no number."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):

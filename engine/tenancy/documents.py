@@ -9,7 +9,8 @@ from typing import Any
 from engine.base.errors import AdminError
 from engine.metadata.records import Document
 from engine.tenancy.bundles import bundles, even_bundles
-from engine.tenancy.checks import texts, typed
+from engine.tenancy.checks import text_map, texts, typed
+from engine.tenancy.policies import POLICIES, RETENTION, SIZE_QUOTA, find, fits, put
 
 _POLICY_KEYS = [
     "auth_policies",
@@ -61,7 +62,6 @@ _POLICY_KEYS = [
     "entryFilters",
     "clusterThatCanDeleteNamespace",
 ]
-_COUNT_KEYS = tuple(key for key in _POLICY_KEYS if key.startswith("max_"))
 _MAP_KEYS = [
     "backlog_quota_map",
     "clusterDispatchRate",
@@ -73,29 +73,54 @@ _MAP_KEYS = [
     "latency_stats_sample_rate",
 ]
 
+_READ_APART = {"bundles", "replication_clusters", "properties", "clusterThatCanDeleteNamespace"} | {
+    policy.key[0] for policy in POLICIES
+}
+_AS_GOOD_AS_DEFAULT: dict[str, tuple[Any, ...]] = {
+    "schema_compatibility_strategy": ("", "FULL"),  # what the default means
+    "schema_auto_update_compatibility_strategy": ("Full",),
+    "subscription_auth_mode": ("",),
+}
+"""Values that clients send by themselves, and that no topic can tell from the default before schemas are built."""
+
 
 def given_policies(given: Mapping[str, Any], *, own_cluster: str, default_bundles: int) -> Document:
-    """Policies of a new namespace: what the caller gave over Pulsar's defaults. Raises AdminError 400 or 412.
+    """Policies of a new namespace: what the caller gave over Pulsar's defaults.
 
-    Unknown keys, nulls and empty texts (a Go client sends them for unset enums) count as not given.
+    Unknown keys, nulls and empty texts (a Go client sends them for unset enums) count as not given. Raises AdminError:
+    400 or 412 for what a policy may not be, 501 naming the field for one that nothing acts upon yet.
     """
-    merged: Document = {
-        **new_policies([own_cluster], even_bundles(default_bundles), own_cluster),
-        **{
-            key: value
-            for key, value in given.items()
-            if key in _POLICY_KEYS and value is not None and value != ""
-        },
-    }
+    merged = new_policies([own_cluster], even_bundles(default_bundles), own_cluster)
+    for key in _MAP_KEYS:
+        if given.get(key) is not None:
+            typed(key, given[key], dict, "a JSON object")
+    for policy in POLICIES:
+        value = find(given, policy.key)
+        if value is not None and value != "":
+            put(merged, policy.key, policy.read(value))
+    for key in _POLICY_KEYS:
+        value = given.get(key)
+        if key in _READ_APART or value is None or value == merged.get(key):
+            continue
+        default = merged.get(key)
+        empty = (not default or isinstance(default, dict)) and _is_empty(value)
+        if not empty and value not in _AS_GOOD_AS_DEFAULT.get(key, ()):
+            raise AdminError(501, f"{key}: nothing acts upon this policy yet")
     merged["bundles"] = bundles(given.get("bundles"), default_bundles)
     merged["replication_clusters"] = texts(
         "replication_clusters", given.get("replication_clusters") or [own_cluster]
     )
-    merged["clusterThatCanDeleteNamespace"] = own_cluster
-    for key in _MAP_KEYS:
-        typed(key, merged[key], dict, "a JSON object")
-    check_numbers(merged)
+    merged["properties"] = text_map("properties", given.get("properties") or {})
+    if not fits(find(merged, SIZE_QUOTA.key), find(merged, RETENTION.key)):
+        raise AdminError(412, "Retention Quota must exceed configured backlog quota for namespace.")
     return ordered(merged)
+
+
+def _is_empty(value: Any) -> bool:
+    """None, 0, -1 (no limit), false, no items, or an object of such values."""
+    if isinstance(value, dict):
+        return all(_is_empty(item) for item in value.values())
+    return not value or value == -1
 
 
 def new_policies(clusters: list[str], bundles_data: Document, own_cluster: str) -> Document:
@@ -129,32 +154,3 @@ def ordered(document: Mapping[str, Any]) -> Document:
     """Policies with their keys in stored order; keys newer than ours stay, at the end."""
     known = {key: document[key] for key in _POLICY_KEYS if document.get(key) is not None}
     return {**known, **{key: value for key, value in document.items() if key not in _POLICY_KEYS}}
-
-
-def check_numbers(document: Mapping[str, Any]) -> None:
-    """Refuses negative limits and impossible retention. Raises AdminError 400 or 412 with Pulsar's texts."""
-    ttl = document.get("message_ttl_in_seconds")
-    if ttl is not None and typed("message_ttl_in_seconds", ttl, int, "a whole number") < 0:
-        raise AdminError(412, "Invalid value for message TTL")
-    for key in _COUNT_KEYS:
-        value = document.get(key)
-        if value is not None and typed(key, value, int, "a whole number") < 0:
-            raise AdminError(412, f"{key} must be 0 or more")
-    retention = document.get("retention_policies")
-    if retention is not None:
-        check_retention(retention)
-
-
-def check_retention(retention: Any) -> None:
-    """Raises AdminError 400 unless both limits are -1, 0 or more, and zero only together."""
-    typed("retention_policies", retention, dict, "a JSON object")
-    minutes, megabytes = (
-        typed(key, retention.get(key, 0), int, "a whole number")
-        for key in ("retentionTimeInMinutes", "retentionSizeInMB")
-    )
-    if minutes < -1 or megabytes < -1:
-        raise AdminError(400, "Invalid retention policy: limits must be -1, 0 or more")
-    if (minutes == 0) != (megabytes == 0):
-        raise AdminError(
-            400, "Invalid retention policy: a zero limit needs the other to be zero as well"
-        )

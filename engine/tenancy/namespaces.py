@@ -14,9 +14,13 @@ from engine.metadata.records import Document, decode_json, encode_json
 from engine.metadata.store import MetadataStore, NodeExistsError, NotEmptyError
 from engine.tenancy.bundles import even_bundles
 from engine.tenancy.clusters import own_cluster
-from engine.tenancy.documents import check_numbers, given_policies, new_policies, ordered
+from engine.tenancy.documents import given_policies, new_policies, ordered
 from engine.tenancy.nodes import change_node, children, create_node, delete_tree, find_node
+from engine.tenancy.policies import RETENTION, SIZE_QUOTA, Policy, find, fits, put
 from engine.tenancy.tenants import tenant_info, tenant_name
+
+ANYTHING = object()
+"""Whatever is stored."""
 
 
 def namespace_name(tenant: str, local: str) -> NamespaceName:
@@ -68,6 +72,8 @@ async def create_namespace(
     if await store.exists(path) is not None:
         raise AdminError(409, "Namespace already exists")
     _check_clusters(name, policies["replication_clusters"], tenant)
+    if policies["replication_clusters"] != [cluster]:
+        raise AdminError(501, "replication_clusters: geo-replication is not built yet")
     await create_node(store, path, encode_json(policies), "Namespace already exists")
 
 
@@ -91,18 +97,35 @@ async def update_policies(
         if policies.get("deleted"):
             raise AdminError(404, "Namespace does not exist")
         change(policies)
-        check_numbers(policies)
         return encode_json(ordered(policies))
 
     path = paths.namespace_policies(str(name))
     return decode_json(await change_node(store, path, edit, "Namespace does not exist"), "policies")
 
 
-async def set_policy(store: MetadataStore, name: NamespaceName, key: str, value: Any) -> None:
-    """Store one policy under its key of Pulsar's Policies; None removes it. 404 without the namespace."""
+async def set_policy(
+    store: MetadataStore,
+    name: NamespaceName,
+    policy: Policy,
+    value: Any,
+    *,
+    expected: Any = ANYTHING,
+) -> None:
+    """Store a value as ``policy.read`` gave it; None removes it. 404 without the namespace, 409 when what is stored
+    now is not ``expected``, 412 for a retention that the size quota does not leave room for, and the reverse."""
 
     def change(policies: Document) -> None:
-        policies[key] = value
+        if expected is not ANYTHING and find(policies, policy.key) != expected:
+            raise AdminError(409, f"{policy.name} was changed meanwhile; look at it again")
+        put(policies, policy.key, value)
+        if not fits(find(policies, SIZE_QUOTA.key), find(policies, RETENTION.key)):
+            raise AdminError(
+                412,
+                "Retention Quota must exceed configured backlog quota for namespace."
+                if policy is RETENTION
+                else "Backlog Quota exceeds configured retention quota for namespace. "
+                "Please increase retention quota and retry",
+            )
 
     await update_policies(store, name, change)
 

@@ -37,6 +37,7 @@ THROUGH = {
     "engine/managed/shared.py": "unit/managed/test_loading.py",
     "engine/metadata/tree.py": "contract/test_metadata_store.py",
     "engine/tenancy/checks.py": "unit/tenancy/test_namespaces.py",
+    "engine/tenancy/forms.py": "unit/tenancy/test_policies.py",
     "engine/wire/bookie_kernels.py": "unit/wire/test_kernels.py",
 }
 """Sources whose tests use them by way of others: which test that is."""

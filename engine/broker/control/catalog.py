@@ -1,7 +1,7 @@
 """Namespaces and topics as the broker sees them: policies from cache, topics from the metadata store.
 
 Implements ``engine.broker.ports.Namespaces``. Cached policies are dropped by the store's watches, so a change is seen
-as soon as the store tells of it.
+as soon as the store tells of it, and told on.
 """
 
 from collections import OrderedDict
@@ -9,46 +9,64 @@ from collections.abc import Callable
 
 from engine.base.errors import AdminError
 from engine.base.names import NamespaceName, TopicName
-from engine.broker.control.policies import NamespacePolicies, effective
+from engine.broker.control.acted_upon import NamespacePolicies, namespace_policies, topic_policies
 from engine.broker.errors import BrokerError, MetadataError, ServiceNotReady, TopicNotFound
 from engine.broker.ports import TopicMode, TopicPolicies
-from engine.broker.settings import NodeSettings
 from engine.metadata import paths
+from engine.metadata.records import Document
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 from engine.tenancy import topics
 from engine.tenancy.namespaces import get_policies
+from engine.tenancy.policies import InForce, in_force
+from engine.tenancy.settings import PolicySettings
 
 NAMESPACES_KNOWN_MAX = 10_000
 NO_NAMESPACE = "Namespace not found"
 
 
 class _Known:
-    """Cached policies of a namespace; ``stale`` once the store told of a change."""
+    """A namespace's policies as stored, and those in force; ``stale`` once the store told of a change."""
 
+    stored: Document
     policies: NamespacePolicies
     stop: Callable[[], None]
     stale = False
 
 
 class Catalog:
-    """Answers questions about namespaces and topics for one broker. Made inside a running loop."""
+    """Answers questions about namespaces and topics for one broker. Made inside a running loop.
 
-    def __init__(self, store: MetadataStore, node: NodeSettings) -> None:
+    ``on_change`` is told of each namespace whose policies changed; set it before the first question.
+    """
+
+    def __init__(self, store: MetadataStore, settings: PolicySettings) -> None:
         self._store = store
-        self._node = node
+        self._settings = settings
+        self.on_change: Callable[[NamespaceName], None] = lambda name: None
         self._known: OrderedDict[NamespaceName, _Known] = OrderedDict()
 
     async def namespace(self, name: NamespaceName) -> NamespacePolicies:
-        """Effective policies. Raises TopicNotFound without the namespace, ServiceNotReady when the store fails."""
+        """Policies in force. Raises TopicNotFound without the namespace, ServiceNotReady when the store fails."""
+        return (await self._known_of(name)).policies
+
+    async def in_force(
+        self, namespace: NamespaceName, topic: TopicName | None = None
+    ) -> dict[str, InForce]:
+        """Every policy of the namespace, or of a topic in it, by name. Raises as ``namespace``."""
+        return in_force(self._settings, (await self._known_of(namespace)).stored, {})
+
+    async def _known_of(self, name: NamespaceName) -> _Known:
+        """Raises TopicNotFound without the namespace, ServiceNotReady when the store fails."""
         known = self._known.get(name)
         if known is not None:
             self._known.move_to_end(name)
-            return known.policies
+            return known
         entry = _Known()  # watched before the read: a change meanwhile is then noticed
         path = paths.namespace_policies(str(name))
         entry.stop = self._store.watch(path, lambda _: self._forget(name, entry))
         try:
-            entry.policies = effective(await get_policies(self._store, name), self._node)
+            entry.stored = await get_policies(self._store, name)
+            entry.policies = namespace_policies(in_force(self._settings, entry.stored, {}))
         except (AdminError, StoreUnavailableError, SessionExpiredError) as error:
             entry.stop()
             raise _refusal(error) from error
@@ -57,20 +75,21 @@ class Catalog:
             raise
         if entry.stale or name in self._known:
             entry.stop()
-            return entry.policies
+            return entry
         self._known[name] = entry
         if len(self._known) > NAMESPACES_KNOWN_MAX:
             self._known.popitem(last=False)[1].stop()
-        return entry.policies
+        return entry
 
-    def _forget(self, name: NamespaceName, entry: "_Known") -> None:
+    def _forget(self, name: NamespaceName, entry: _Known) -> None:
         entry.stale = True
         entry.stop()
         if self._known.get(name) is entry:
             del self._known[name]
+        self.on_change(name)
 
     async def policies(self, topic: TopicName) -> TopicPolicies:
-        return (await self.namespace(topic.namespace)).topic
+        return topic_policies(await self.in_force(topic.namespace, topic))
 
     async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
         policies = await self.namespace(topic.namespace)

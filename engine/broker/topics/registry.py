@@ -145,7 +145,17 @@ class TopicRegistry:
             raise PersistenceError(f"Topic {name} could not be loaded: {error}") from error
         self.loads += 1
         self._loaded[name.full] = topic
+        await self._look_again(topic)
         return topic
+
+    async def _look_again(self, topic: Topic) -> None:
+        """Policies may have changed while its ledger was being opened, when nobody could tell it."""
+        try:
+            policies = await self._namespaces.policies(topic.name)
+            if policies != topic.policies:
+                await topic.apply(policies, self._ledger_config(policies))
+        except MagnetarError as error:
+            log.debug("policies not looked at again topic=%s: %s", topic.name, error)
 
     async def _open(self, name: TopicName) -> Topic:
         policies = await self._namespaces.policies(name)

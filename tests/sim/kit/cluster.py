@@ -20,6 +20,7 @@ from engine.managed.settings import ManagedSettings
 from engine.metadata.memory import MemoryStore
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.settings import Settings
+from engine.tenancy.settings import PolicySettings
 from engine.wiring import build_broker
 from tests.sim.kit.disk import Crashed, FaultDisk, InlineLane
 from tests.sim.kit.followers import FollowedServer
@@ -331,10 +332,12 @@ class Cluster:
                 max_unacked_messages_per_subscription=shape.unacked_subscription,
                 dispatcher_max_round_robin_batch_size=shape.round_max,
             ),
-            defaults=SimDefaults(
+            policies=PolicySettings(
                 managed_ledger_default_ensemble_size=ensemble,
                 managed_ledger_default_write_quorum=write,
                 managed_ledger_default_ack_quorum=ack,
+            ),
+            defaults=SimDefaults(
                 managed_ledger_max_entries_per_ledger=shape.ledger_entries,
                 managed_ledger_cache_size_mb=shape.cache_mb,
             ),

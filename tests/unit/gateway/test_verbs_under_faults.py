@@ -33,6 +33,7 @@ from engine.tenancy.namespaces import (
     list_namespaces,
     set_policy,
 )
+from engine.tenancy.policies import RETENTION
 from engine.tenancy.tenants import (
     create_tenant,
     delete_tenant,
@@ -144,7 +145,7 @@ async def drop_namespace(bench: AdminBench, name: str) -> None:
 
 async def set_retention(bench: AdminBench, name: str) -> None:
     value = {"retentionTimeInMinutes": 5, "retentionSizeInMB": 7}
-    await set_policy(bench.store, _namespace(name), "retention_policies", value)
+    await set_policy(bench.store, _namespace(name), RETENTION, value)
 
 
 async def namespace(bench: AdminBench, name: str) -> object:

@@ -28,6 +28,7 @@ from engine.tenancy.namespaces import (
     namespace_name,
     set_policy,
 )
+from engine.tenancy.policies import BY_NAME
 from engine.tenancy.tenants import (
     create_tenant,
     delete_tenant,
@@ -91,7 +92,7 @@ async def test_bootstrap_stores_apaches_bytes_and_leaves_alone_what_is_there(
     assert tenant == b'{"adminRoles":[],"allowedClusters":["standalone"]}'
     for namespace in ("public/default", "pulsar/system"):
         assert (await store.get(f"/admin/policies/{namespace}"))[0] == GOLDEN_POLICIES % b""
-    await set_policy(store, NamespaceName.of("public", "default"), "message_ttl_in_seconds", 5)
+    await set_policy(store, NamespaceName.of("public", "default"), BY_NAME["messageTTL"], 5)
     await bootstrap(store, cluster="standalone", broker_url="x", web_url="y")
     assert (await store.get("/admin/clusters/standalone"))[0] == GOLDEN_CLUSTER
     policies = await get_policies(store, NamespaceName.of("public", "default"))
@@ -101,10 +102,10 @@ async def test_bootstrap_stores_apaches_bytes_and_leaves_alone_what_is_there(
 async def test_a_policy_is_stored_at_its_place(store: MetadataStore) -> None:
     await with_namespace(store)
     retention = {"retentionTimeInMinutes": 10, "retentionSizeInMB": 100}
-    await set_policy(store, NS, "retention_policies", retention)
+    await set_policy(store, NS, BY_NAME["retention"], retention)
     value, stat = await store.get("/admin/policies/t1/ns1")
     assert (value, stat.version) == (GOLDEN_POLICIES % RETENTION, 1)
-    await set_policy(store, NS, "retention_policies", None)
+    await set_policy(store, NS, BY_NAME["retention"], None)
     assert (await store.get("/admin/policies/t1/ns1"))[0] == GOLDEN_POLICIES % b""
 
 
@@ -157,7 +158,7 @@ async def test_tenants_refuse_as_pulsar_does(store: MetadataStore) -> None:
             "Input bundles do not cover the whole hash range. first:0x00000000, last:0x80000000",
         ),
         ({"message_ttl_in_seconds": -1}, 412, "Invalid value for message TTL"),
-        ({"message_ttl_in_seconds": "x"}, 400, "message_ttl_in_seconds: must be a whole number"),
+        ({"message_ttl_in_seconds": "x"}, 400, "messageTTL: expected a whole number, got a string"),
         ({"bundles": {"numBundles": "x"}}, 400, "numBundles: must be a whole number"),
         ({"backlog_quota_map": []}, 400, "backlog_quota_map: must be a JSON object"),
         (
@@ -165,6 +166,15 @@ async def test_tenants_refuse_as_pulsar_does(store: MetadataStore) -> None:
             400,
             "Invalid ret",
         ),
+        ({"deduplicationEnabled": True}, 501, "deduplication: true is not built yet"),
+        ({"compaction_threshold": 5}, 501, "compaction_threshold: nothing acts upon this policy"),
+        ({"encryption_required": True}, 501, "encryption_required: nothing acts upon"),
+        (
+            {"auth_policies": {"namespace_auth": {"joe": ["produce"]}}},
+            501,
+            "auth_policies: nothing acts upon",
+        ),
+        ({"offload_threshold": 0}, 501, "offload_threshold: nothing acts upon"),
     ],
 )
 async def test_namespaces_refuse_bad_policies(
@@ -323,6 +333,6 @@ async def test_unknown_policies_of_newer_brokers_survive_a_change(store: Metadat
     await with_namespace(store)
     value = json.loads((await store.get("/admin/policies/t1/ns1"))[0])
     await store.put("/admin/policies/t1/ns1", json.dumps({**value, "newer": {"x": 1}}).encode())
-    await set_policy(store, NS, "message_ttl_in_seconds", 60)
+    await set_policy(store, NS, BY_NAME["messageTTL"], 60)
     policies = await get_policies(store, NS)
     assert (policies["newer"], policies["message_ttl_in_seconds"]) == ({"x": 1}, 60)

@@ -1,61 +1,66 @@
-"""Policies of a namespace are kept until they change, not longer."""
+"""Policies of a namespace are kept until they change, not longer; who asks is told of each change."""
 
 import asyncio
 from typing import Any
 
-from engine.base.names import NamespaceName
-from engine.broker.control import catalog
+from engine.base.names import NamespaceName, TopicName
 from engine.broker.control.catalog import Catalog
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
+from engine.metadata.records import encode_json
+from engine.tenancy.settings import PolicySettings
 
 NAME = NamespaceName.parse("public/default")
+TOPIC = TopicName.parse("persistent://public/default/t")
 PATH = paths.namespace_policies(str(NAME))
 
 
-async def made(monkeypatch: Any) -> tuple[Any, Catalog]:
-    """A store with policies, and a catalog that takes their bytes for them."""
+def with_ttl(seconds: int) -> bytes:
+    return encode_json({"message_ttl_in_seconds": seconds})
+
+
+async def made() -> tuple[Any, Catalog]:
+    """A store with policies, and a catalog."""
     store = MemoryServer().session()
-    await store.create(PATH, b"old", make_parents=True)
-
-    async def read(store: Any, name: NamespaceName) -> bytes:
-        return bytes((await store.get(paths.namespace_policies(str(name))))[0])
-
-    monkeypatch.setattr(catalog, "get_policies", read)
-    monkeypatch.setattr(catalog, "effective", lambda stored, node: stored)
-    node: Any = None
-    return store, Catalog(store, node)
+    await store.create(PATH, with_ttl(1), make_parents=True)
+    return store, Catalog(store, PolicySettings())
 
 
-async def seen(found: Catalog, value: bytes) -> None:
+async def seen(catalog: Catalog, seconds: int) -> None:
     async with asyncio.timeout(5):
-        while await found.namespace(NAME) != value:
+        while (await catalog.policies(TOPIC)).message_ttl_s != seconds:
             await asyncio.sleep(0)
 
 
-async def test_changed_policies_are_read_again(monkeypatch: Any) -> None:
-    store, found = await made(monkeypatch)
-    assert await found.namespace(NAME) == b"old"
-    reads = len(found._known)
-    assert reads == 1
-    await store.put(PATH, b"new")
-    await seen(found, b"new")
-    await store.put(PATH, b"newer")
-    await seen(found, b"newer")
+async def test_changed_policies_are_read_again_and_told() -> None:
+    store, catalog = await made()
+    told: list[NamespaceName] = []
+    catalog.on_change = told.append
+    await seen(catalog, 1)
+    assert len(catalog._known) == 1
+    await store.put(PATH, with_ttl(2))
+    await seen(catalog, 2)
+    assert told == [NAME]
+    await store.put(PATH, with_ttl(3))
+    await seen(catalog, 3)
+    assert told == [NAME, NAME]
 
 
-async def test_policies_that_change_while_they_are_read_are_not_kept(monkeypatch: Any) -> None:
-    store, found = await made(monkeypatch)
-    read = catalog.get_policies
+async def test_policies_that_change_while_they_are_read_are_not_kept() -> None:
+    store, catalog = await made()
+    told: list[NamespaceName] = []
+    catalog.on_change = told.append
+    get = store.get
 
-    async def slow(store_: Any, name: NamespaceName) -> Any:
-        value = await read(store_, name)
-        await store.put(PATH, b"new")
+    async def slow(path: str) -> Any:
+        found = await get(path)
+        store.get = get
+        await store.put(PATH, with_ttl(2))
         for _ in range(50):
             await asyncio.sleep(0)
-        monkeypatch.setattr(catalog, "get_policies", read)
-        return value
+        return found
 
-    monkeypatch.setattr(catalog, "get_policies", slow)
-    await found.namespace(NAME)
-    assert await found.namespace(NAME) == b"new"
+    store.get = slow
+    await catalog.policies(TOPIC)
+    assert told == [NAME]
+    assert (await catalog.policies(TOPIC)).message_ttl_s == 2

@@ -1,0 +1,144 @@
+"""Forms of policies' values: each reads what a caller sent, and says what it asks for, for pages and documents. Pure.
+
+Callers are read as leniently as Apache Pulsar reads them: a number may be quoted or have a fraction, which is cut off,
+and a truth may be quoted or a number.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from engine.base.errors import AdminError
+from engine.metadata.records import Document
+
+INT_MAX = (1 << 31) - 1
+LONG_MAX = (1 << 63) - 1
+
+
+class Form(Protocol):
+    """What a value may be."""
+
+    def read(self, name: str, given: Any) -> Any:
+        """The value to be stored; AdminError naming ``name`` and what is expected."""
+        ...
+
+    def schema(self) -> Document:
+        """For a page that asks for it: ``type``, bounds, ``unit``, ``fields``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number from ``low`` to ``high``. ``refusal``: Pulsar's words for one below, with its status 412."""
+
+    unit: str
+    low: int = 0
+    high: int = INT_MAX
+    refusal: str = ""
+    status: int = 412
+
+    def read(self, name: str, given: Any) -> int:
+        try:
+            if isinstance(given, bool) or not isinstance(given, int | float | str):
+                raise ValueError
+            value = int(given)
+        except (ValueError, OverflowError):
+            raise AdminError(
+                400, f"{name}: expected a whole number, got {kind_of(given)}"
+            ) from None
+        if value < self.low:
+            raise AdminError(self.status, self.refusal or f"{name} must be {self.low} or more")
+        if value > self.high:
+            raise AdminError(400, f"{name} must be at most {self.high}")
+        return value
+
+    def schema(self) -> Document:
+        return {"type": "integer", "minimum": self.low, "maximum": self.high, "unit": self.unit}
+
+
+@dataclass(frozen=True, slots=True)
+class Decimal:
+    """A number of at least 0."""
+
+    unit: str
+
+    def read(self, name: str, given: Any) -> float:
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1e9:
+            raise AdminError(400, f"{name}: expected a number from 0 to 1e9, got {kind_of(given)}")
+        return float(given)
+
+    def schema(self) -> Document:
+        return {"type": "number", "minimum": 0, "unit": self.unit}
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """True or false."""
+
+    def read(self, name: str, given: Any) -> bool:
+        if isinstance(given, bool | int | float):
+            return bool(given)
+        if isinstance(given, str) and given.lower() in ("true", "false"):
+            return given.lower() == "true"
+        raise AdminError(400, f"{name}: expected true or false, got {kind_of(given)}")
+
+    def schema(self) -> Document:
+        return {"type": "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of some words."""
+
+    options: tuple[str, ...]
+
+    def read(self, name: str, given: Any) -> str:
+        if given not in self.options:
+            raise AdminError(400, f"{name}: expected one of {', '.join(self.options)}")
+        return str(given)
+
+    def schema(self) -> Document:
+        return {"type": "string", "enum": list(self.options)}
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """An object of ``fields``, stored in their order. A missing one has its ``defaults``' value, or is left out.
+
+    Fields that are not ours are passed over, as in Pulsar.
+    """
+
+    fields: Mapping[str, Form]
+    defaults: Mapping[str, Any]
+
+    def read(self, name: str, given: Any) -> Document:
+        if not isinstance(given, dict):
+            raise AdminError(400, f"{name}: expected an object, got {kind_of(given)}")
+        found: Document = {}
+        for field, form in self.fields.items():
+            value = given.get(field)
+            if value is not None:
+                found[field] = form.read(field, value)
+            elif field in self.defaults:
+                found[field] = self.defaults[field]
+        return found
+
+    def schema(self) -> Document:
+        fields = [
+            {"name": field, "required": field not in self.defaults, **form.schema()}
+            for field, form in self.fields.items()
+        ]
+        return {"type": "object", "fields": fields}
+
+
+def kind_of(value: object) -> str:
+    """A JSON value's type in JSON's words."""
+    kinds = {
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+        str: "a string",
+        list: "an array",
+        dict: "an object",
+    }
+    return "null" if value is None else kinds[type(value)]

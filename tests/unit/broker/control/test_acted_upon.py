@@ -1,0 +1,66 @@
+"""What the broker acts on, from policies in force: what is stored of a namespace goes before the broker's defaults."""
+
+from typing import Any
+
+from engine.broker.control.acted_upon import namespace_policies, topic_policies
+from engine.broker.ports import BacklogQuota, QuotaAction, TopicPolicies
+from engine.tenancy.policies import in_force
+from engine.tenancy.settings import PolicySettings
+
+SETTINGS = PolicySettings(
+    allow_auto_topic_creation_type="partitioned",
+    default_num_partitions=3,
+    max_topics_per_namespace=9,
+)
+
+
+def found(stored: dict[str, Any], topic: dict[str, Any] | None = None) -> Any:
+    return in_force(SETTINGS, stored, topic or {})
+
+
+def test_without_anything_stored_the_defaults_hold() -> None:
+    policies = namespace_policies(found({}))
+    assert (policies.auto_topic, policies.new_partitions, policies.max_topics) == (True, 3, 9)
+    assert topic_policies(found({})) == TopicPolicies()
+
+
+def test_what_is_stored_goes_before_them() -> None:
+    stored = {
+        "autoTopicCreationOverride": {
+            "allowAutoTopicCreation": False,
+            "topicType": "non-partitioned",
+            "defaultNumPartitions": 7,
+        },
+        "autoSubscriptionCreationOverride": {"allowAutoSubscriptionCreation": False},
+        "max_topics_per_namespace": 0,
+        "message_ttl_in_seconds": 60,
+        "persistence": {
+            "bookkeeperEnsemble": 5,
+            "bookkeeperWriteQuorum": 3,
+            "bookkeeperAckQuorum": 2,
+        },
+        "retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": 10},
+        "backlog_quota_map": {
+            "message_age": {"limitSize": -1, "limitTime": 5, "policy": "consumer_backlog_eviction"}
+        },
+    }
+    policies = namespace_policies(found(stored))
+    assert (policies.auto_topic, policies.new_partitions, policies.max_topics) == (False, 0, 0)
+    own = {"messageTTLInSeconds": 7, "maxConsumerPerTopic": 4}
+    assert topic_policies(found(stored, own)) == TopicPolicies(
+        ensemble=5,
+        write_quorum=3,
+        ack_quorum=2,
+        retention_minutes=-1,
+        retention_mb=10,
+        auto_subscription=False,
+        message_ttl_s=7,
+        max_consumers=4,
+        age_quota=BacklogQuota(5, QuotaAction.EVICT),
+    )
+
+
+def test_a_partitioned_override_without_a_count_takes_the_brokers() -> None:
+    override = {"allowAutoTopicCreation": True, "topicType": "partitioned"}
+    policies = namespace_policies(found({"autoTopicCreationOverride": override}))
+    assert policies.new_partitions == 3
