@@ -71,6 +71,17 @@ class DeleteTopic(OnTopic):
 
 
 @dataclass(frozen=True, slots=True)
+class SetTopicPolicy(OnTopic):
+    """``name`` of the table of policies, ``value`` as ``Policy.read`` gave it; None removes it. With ``checked``, only
+    while ``expected`` is stored."""
+
+    name: str
+    value: Any = None
+    checked: bool = False
+    expected: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class TopicStats(OnTopic):
     """Flags as of Pulsar's stats route."""
 
@@ -251,6 +262,20 @@ TRIM = Operation("trim", OnTopic, NoneType, AdminAccess.TENANT)
 """Delete ledgers that no subscription or retention needs."""
 LOOKUP = Operation("lookup", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
 """Owner, chosen now when there is none: LookupData ``{brokerUrl, httpUrl, nativeUrl, brokerUrlSsl}``."""
+
+TOPIC_POLICIES = Operation("topic_policies", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""By name of each policy that topics have: ``{"value": in force, "level": which says so, "own": the topic's or null}``.
+``topic`` is no partition; it need not exist."""
+SET_TOPIC_POLICY = Operation("set_topic_policy", SetTopicPolicy, NoneType, AdminAccess.TENANT)
+"""Durable before it answers. 409 when another value than expected is stored, 412 for a retention that the size quota
+does not leave room for, and the reverse."""
+
+# Namespaces
+
+NAMESPACE_POLICIES = Operation(
+    "namespace_policies", OnBundle, JsonObject, AdminAccess.LOOKUP, reads=True
+)
+"""As TOPIC_POLICIES, of all policies; ``own`` is the namespace's. Any broker answers."""
 
 # Subscriptions
 

@@ -21,7 +21,7 @@ from engine.broker.connection.session import Session
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
 from engine.broker.control.assignment import BundleAssignment
-from engine.broker.control.catalog import Catalog
+from engine.broker.control.catalog import Catalog, DisabledOwnPolicies
 from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
 from engine.broker.settings import DataPathSettings, NodeSettings
 from engine.broker.topics.registry import TopicRegistry
@@ -84,7 +84,7 @@ class Running:
     ) -> None:
         owner = OwnerRecord(record.service_url, record.web_url)
         self.ownership = BundleOwnership(base.store, owner, on_lost)
-        self.catalog = Catalog(base.store, base.policies)
+        self.catalog = Catalog(base.store, base.policies, DisabledOwnPolicies())
         self.assignment = BundleAssignment(base.store, self.ownership, record)
         owned: Ownership = self.assignment
         namespaces: Namespaces = self.catalog

@@ -17,6 +17,7 @@ from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.names import BundleName, TopicName
 from engine.broker.administration import reports
 from engine.broker.administration.admin_http import MovedError
+from engine.broker.administration.policy_operations import PolicyOperations
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.topics.registry import TopicRegistry
@@ -57,11 +58,12 @@ class BrokerOperations:
     def __init__(self, parts: Collaborators) -> None:
         self._parts = parts
         self._registry = parts.registry
+        self._policies = PolicyOperations(parts.catalog, self._here)
 
     @property
     def handlers(self) -> Handlers:
         """Every operation with what does it."""
-        return dict(
+        own = dict(
             [
                 bind(api.CREATE_TOPIC, self.create_topic),
                 bind(api.DELETE_TOPIC, self.delete_topic),
@@ -92,6 +94,7 @@ class BrokerOperations:
                 bind(api.HEALTH, self.health),
             ]
         )
+        return own | self._policies.handlers
 
     # Finding
 

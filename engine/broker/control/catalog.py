@@ -6,6 +6,7 @@ as soon as the store tells of it, and told on.
 
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Protocol
 
 from engine.base.errors import AdminError
 from engine.base.names import NamespaceName, TopicName
@@ -24,6 +25,29 @@ NAMESPACES_KNOWN_MAX = 10_000
 NO_NAMESPACE = "Namespace not found"
 
 
+class OwnPolicies(Protocol):
+    """Policies that topics have of their own, of a partition those of its partitioned topic. Raises ServiceNotReady
+    when they are not known now."""
+
+    async def get(self, topic: TopicName) -> Document:
+        """Those that are set, under the keys of Pulsar's TopicPolicies."""
+        ...
+
+    async def change(self, topic: TopicName, change: Callable[[Document], None]) -> None:
+        """Edit them; durable, and seen by ``get``, when it returns."""
+        ...
+
+
+class DisabledOwnPolicies:
+    """For a broker whose topics have no policies of their own (topicLevelPoliciesEnabled false)."""
+
+    async def get(self, topic: TopicName) -> Document:
+        return {}
+
+    async def change(self, topic: TopicName, change: Callable[[Document], None]) -> None:
+        raise AdminError(405, "Topic level policies is disabled")
+
+
 class _Known:
     """A namespace's policies as stored, and those in force; ``stale`` once the store told of a change."""
 
@@ -39,7 +63,8 @@ class Catalog:
     ``on_change`` is told of each namespace whose policies changed; set it before the first question.
     """
 
-    def __init__(self, store: MetadataStore, settings: PolicySettings) -> None:
+    def __init__(self, store: MetadataStore, settings: PolicySettings, own: OwnPolicies) -> None:
+        self.own = own
         self._store = store
         self._settings = settings
         self.on_change: Callable[[NamespaceName], None] = lambda name: None
@@ -53,7 +78,13 @@ class Catalog:
         self, namespace: NamespaceName, topic: TopicName | None = None
     ) -> dict[str, InForce]:
         """Every policy of the namespace, or of a topic in it, by name. Raises as ``namespace``."""
-        return in_force(self._settings, (await self._known_of(namespace)).stored, {})
+        stored = await self.stored(namespace)
+        own = await self.own.get(topic) if topic is not None else {}
+        return in_force(self._settings, stored, own)
+
+    async def stored(self, namespace: NamespaceName) -> Document:
+        """The namespace's policies as stored, not to be changed. Raises as ``namespace``."""
+        return (await self._known_of(namespace)).stored
 
     async def _known_of(self, name: NamespaceName) -> _Known:
         """Raises TopicNotFound without the namespace, ServiceNotReady when the store fails."""

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from engine.base.names import NamespaceName, TopicName
-from engine.broker.control.catalog import Catalog
+from engine.broker.control.catalog import Catalog, DisabledOwnPolicies
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
 from engine.metadata.records import encode_json
@@ -23,7 +23,7 @@ async def made() -> tuple[Any, Catalog]:
     """A store with policies, and a catalog."""
     store = MemoryServer().session()
     await store.create(PATH, with_ttl(1), make_parents=True)
-    return store, Catalog(store, PolicySettings())
+    return store, Catalog(store, PolicySettings(), DisabledOwnPolicies())
 
 
 async def seen(catalog: Catalog, seconds: int) -> None:

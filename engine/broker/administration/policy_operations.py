@@ -1,0 +1,105 @@
+"""Operations about policies: what is in force and why, and changes of those that topics have of their own."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from engine.admin import api
+from engine.admin.api import JsonObject
+from engine.admin.operation import Handlers, bind
+from engine.base.errors import AdminError
+from engine.base.names import NamespaceName, TopicName
+from engine.broker.control.catalog import Catalog
+from engine.broker.errors import BrokerError, TopicNotFound
+from engine.metadata.records import Document
+from engine.tenancy.policies import (
+    BY_NAME,
+    POLICIES,
+    RETENTION,
+    SIZE_QUOTA,
+    InForce,
+    Level,
+    find,
+    fits,
+    put,
+)
+
+
+class PolicyOperations:
+    """``here`` raises MovedError when another broker owns the topic: all changes of a topic meet at its owner."""
+
+    def __init__(self, catalog: Catalog, here: Callable[[TopicName], Any]) -> None:
+        self._catalog = catalog
+        self._here = here
+
+    @property
+    def handlers(self) -> Handlers:
+        return dict(
+            [
+                bind(api.TOPIC_POLICIES, self.topic_policies),
+                bind(api.SET_TOPIC_POLICY, self.set_topic_policy),
+                bind(api.NAMESPACE_POLICIES, self.namespace_policies),
+            ]
+        )
+
+    async def namespace_policies(self, args: api.OnBundle) -> JsonObject:
+        found = await self._in_force(args.namespace)
+        stored = await self._catalog.stored(args.namespace)
+        return {
+            policy.name: _said(found[policy.name], find(stored, policy.key)) for policy in POLICIES
+        }
+
+    async def topic_policies(self, args: api.OnTopic) -> JsonObject:
+        await self._here(args.topic)
+        found = await self._in_force(args.topic.namespace, args.topic)
+        own = await self._own(args.topic)
+        return {
+            policy.name: _said(found[policy.name], find(own, policy.topic_key))
+            for policy in POLICIES
+            if policy.topic_key
+        }
+
+    async def set_topic_policy(self, args: api.SetTopicPolicy) -> None:
+        await self._here(args.topic)
+        policy = BY_NAME.get(args.name)
+        if policy is None or not policy.topic_key:
+            raise AdminError(404, f"Topics have no policy {args.name}")
+        found = await self._in_force(args.topic.namespace, args.topic)
+
+        def change(own: Document) -> None:
+            if args.checked and find(own, policy.topic_key) != args.expected:
+                raise AdminError(409, f"{policy.name} was changed meanwhile; look at it again")
+            put(own, policy.topic_key, args.value)
+            values = {name: one.value for name, one in found.items()}
+            for each in (SIZE_QUOTA, RETENTION):
+                values[each.name] = find(own, each.topic_key) or values[each.name]
+            if args.value is not None and not fits(values[SIZE_QUOTA.name], values[RETENTION.name]):
+                raise AdminError(
+                    412,
+                    "Retention Quota must exceed configured backlog quota for topic. "
+                    "Please increase retention quota and retry",
+                )
+
+        try:
+            await self._catalog.own.change(args.topic, change)
+        except BrokerError as error:
+            raise AdminError(503, str(error)) from error
+
+    async def _in_force(
+        self, namespace: NamespaceName, topic: TopicName | None = None
+    ) -> Mapping[str, InForce]:
+        try:
+            return await self._catalog.in_force(namespace, topic)
+        except TopicNotFound as error:
+            raise AdminError(404, "Namespace does not exist") from error
+        except BrokerError as error:
+            raise AdminError(503, str(error)) from error
+
+    async def _own(self, topic: TopicName) -> Document:
+        try:
+            return await self._catalog.own.get(topic)
+        except BrokerError as error:
+            raise AdminError(503, str(error)) from error
+
+
+def _said(found: InForce, own: Any) -> JsonObject:
+    return {"value": found.value, "level": Level(found.level).value, "own": own}

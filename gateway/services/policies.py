@@ -1,0 +1,54 @@
+"""Policies of namespaces and topics: reading what is set or in force, and changing it."""
+
+from typing import Any
+
+from engine.admin import api
+from engine.base.errors import AdminError
+from engine.base.names import NamespaceName, TopicName
+from engine.tenancy.namespaces import ANYTHING, get_policies, set_policy
+from engine.tenancy.policies import Policy, find
+from gateway.services import topics
+from gateway.services.engine_link import Engine
+
+
+async def of_namespace(engine: Engine, name: NamespaceName, policy: Policy) -> Any:
+    """What the namespace says, None for nothing; 404 without it."""
+    return find(await get_policies(engine.store, name), policy.key)
+
+
+async def set_on_namespace(
+    engine: Engine, name: NamespaceName, policy: Policy, value: Any, *, expected: Any = ANYTHING
+) -> None:
+    """``value`` as ``policy.read`` gave it; None removes it. See ``engine.tenancy.namespaces.set_policy``."""
+    await set_policy(engine.store, name, policy, value, expected=expected)
+
+
+async def in_force_on_namespace(engine: Engine, name: NamespaceName) -> dict[str, Any]:
+    """By name of each policy ``{value, level, own}``: see NAMESPACE_POLICIES."""
+    return await engine.call(api.NAMESPACE_POLICIES, api.OnBundle(name))
+
+
+async def of_topic(engine: Engine, name: TopicName) -> dict[str, Any]:
+    """By name of each policy ``{value, level, own}``: see TOPIC_POLICIES. 404 without the topic, 412 for a
+    partition."""
+    await _require(engine, name)
+    return await engine.call(api.TOPIC_POLICIES, api.OnTopic(name))
+
+
+async def set_on_topic(
+    engine: Engine, name: TopicName, policy: Policy, value: Any, *, expected: Any = ANYTHING
+) -> None:
+    """As ``set_on_namespace``; 404 without the topic, 412 for a partition."""
+    await _require(engine, name)
+    checked = expected is not ANYTHING
+    await engine.call(
+        api.SET_TOPIC_POLICY,
+        api.SetTopicPolicy(name, policy.name, value, checked, expected if checked else None),
+    )
+
+
+async def _require(engine: Engine, name: TopicName) -> None:
+    if name.partition >= 0:
+        raise AdminError(412, "Not allowed to set/get topic policy for a partition")
+    if not await topics.partitions_of(engine, name):
+        await topics.require(engine, name)

@@ -1,0 +1,109 @@
+"""What is in force on a namespace and its topics, and that a change reaches topics that are loaded."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.errors import AdminError
+from engine.base.names import NamespaceName, TopicName
+from engine.metadata import paths
+from engine.metadata.store import StoreUnavailableError
+from engine.tenancy.policies import BY_NAME
+from gateway.services import policies
+from tests.support.admin.bench import AdminBench
+
+NAMESPACE = NamespaceName.of("public", "default")
+TOPIC = TopicName.parse("persistent://public/default/t")
+TTL = BY_NAME["messageTTL"]
+WITHIN_S = 1.0
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    bench = AdminBench(tmp_path)
+    await bench.start()
+    yield bench
+    await bench.close()
+
+
+async def reaches(bench: AdminBench, seconds: int) -> None:
+    topic = await bench.loaded(TOPIC)
+    async with asyncio.timeout(WITHIN_S):
+        while topic.policies.message_ttl_s != seconds:
+            await asyncio.sleep(0.01)
+    assert bench.broker.running.registry.loaded(TOPIC) is topic
+
+
+async def make(bench: AdminBench) -> None:
+    from gateway.services import topics
+
+    await topics.metadata.create_missing(bench.store, TOPIC)
+
+
+async def test_a_change_reaches_a_loaded_topic_within_a_second(bench: AdminBench) -> None:
+    await make(bench)
+    await reaches(bench, 0)
+    await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 60)
+    await reaches(bench, 60)
+    await policies.set_on_namespace(bench.engine, NAMESPACE, BY_NAME["retention"], {
+        "retentionTimeInMinutes": 5, "retentionSizeInMB": -1
+    })  # fmt: skip
+    await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, None)
+    await reaches(bench, 0)
+    assert (await bench.loaded(TOPIC)).policies.retention_minutes == 5
+
+
+async def test_a_change_is_told_again_until_it_could_be_read(
+    bench: AdminBench, monkeypatch: Any
+) -> None:
+    await make(bench)
+    await reaches(bench, 0)
+    running = bench.broker.running
+    read, silent = running.catalog.policies, 2
+
+    async def failing(topic: TopicName) -> Any:
+        nonlocal silent
+        if silent:
+            silent -= 1
+            raise StoreUnavailableError("silent")
+        return await read(topic)
+
+    monkeypatch.setattr(running.catalog, "policies", failing)
+    monkeypatch.setattr("engine.broker.upkeep.CHANGES_RETRY_S", 0.05)
+    await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 60)
+    await reaches(bench, 60)
+    assert not silent
+
+
+async def test_where_a_value_comes_from_is_told(bench: AdminBench) -> None:
+    await make(bench)
+    await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 60)
+    found = await policies.in_force_on_namespace(bench.engine, NAMESPACE)
+    assert found["messageTTL"] == {"value": 60, "level": "namespace", "own": 60}
+    assert found["maxTopicsPerNamespace"] == {"value": 0, "level": "broker", "own": None}
+    on_topic = await policies.of_topic(bench.engine, TOPIC)
+    assert on_topic["messageTTL"] == {"value": 60, "level": "namespace", "own": None}
+    assert "maxTopicsPerNamespace" not in on_topic
+
+
+async def test_what_is_not_there_has_no_policies(bench: AdminBench) -> None:
+    for name, status in (("nope", 404), ("p-partition-0", 412)):
+        with pytest.raises(AdminError) as refused:
+            await policies.of_topic(bench.engine, NAMESPACE.topic(name))
+        assert refused.value.status == status
+    with pytest.raises(AdminError) as refused:
+        await policies.in_force_on_namespace(bench.engine, NamespaceName.of("public", "nope"))
+    assert refused.value.status == 404
+
+
+async def test_a_confirmed_change_is_the_one_that_was_seen(bench: AdminBench) -> None:
+    await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 60, expected=None)
+    with pytest.raises(AdminError) as refused:
+        await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 70, expected=None)
+    assert refused.value.status == 409
+    await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 70, expected=60)
+    stored = await bench.store.get(paths.namespace_policies(str(NAMESPACE)))
+    assert b'"message_ttl_in_seconds":70' in stored[0]
