@@ -13,7 +13,7 @@ from engine.base import log as logs
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.loop import EventLoop
-from engine.base.settings_file import SettingsError
+from engine.base.settings import SettingsError
 from engine.metadata.connect import connect
 from engine.metadata.layout import LayoutError
 from engine.metadata.store import StoreUnavailableError
@@ -36,12 +36,13 @@ async def serve(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    url = settings.metadata.store_url
     try:
         store = await connect(
-            node.store_url, session_timeout_s=node.metadata_store_session_timeout_millis / 1000
+            url, session_timeout_s=node.metadata_store_session_timeout_millis / 1000
         )
     except StoreUnavailableError as error:
-        raise StartError(f"cannot reach the metadata store {node.store_url}: {error}") from error
+        raise StartError(f"cannot reach the metadata store {url}: {error}") from error
     try:
         broker = build_broker(
             settings,
@@ -72,17 +73,17 @@ def main(arguments: list[str]) -> int:
     if arguments != ["broker"]:
         print(USAGE, file=sys.stderr)
         return 2
+    logs.configure()
     try:
         settings = load(os.environ, Path.cwd())
-        logs.configure(settings.node.log_level)
-        logging.getLogger("kazoo").setLevel(logging.WARNING)
+        logs.configure(settings.log)
         with asyncio.Runner(loop_factory=EventLoop) as runner:
             runner.run(serve(settings))
     except SettingsError as error:
-        print(f"broker: {error}", file=sys.stderr)
+        log.critical("cannot start: %s", error)
         return os.EX_CONFIG  # trying again will not help
     except StartError as error:
-        print(f"broker: {error}", file=sys.stderr)
+        log.critical("cannot start: %s", error)
         return 1
     return 0
 

@@ -1,15 +1,17 @@
-"""Django settings, one file, everything from ``MAGNETAR_*`` variables (gateway.environment)."""
+"""Django settings, one file, what may be set from outside is in gateway.environment."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from django.utils.functional import SimpleLazyObject
 
 from gateway import secret_key
-from gateway.environment import Environment
+from gateway.environment import load
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-ENVIRONMENT = Environment.load(BASE_DIR)
+_LOADED = load()
+ENVIRONMENT = replace(_LOADED.environment, data_dir=_LOADED.environment.data_dir.absolute())
 
 VERSION = "0.1.0"
 PULSAR_VERSION = "4.0.8"
@@ -22,7 +24,7 @@ SECRET_KEY = cast(
         lambda: ENVIRONMENT.secret_key or secret_key.read_or_create(ENVIRONMENT.data_dir)
     ),
 )
-ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts)
+ALLOWED_HOSTS = ENVIRONMENT.hosts
 AUTHENTICATION_ENABLED = ENVIRONMENT.authentication_enabled
 
 INSTALLED_APPS = [
@@ -115,9 +117,9 @@ STATIC_URL = "/static/"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "gateway.logs.LineFormatter"}},
+    "formatters": {"line": {"()": "engine.base.log.formatter", "form": _LOADED.log.log_format}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "root": {"handlers": ["stderr"], "level": _LOADED.log.log_level},
     "loggers": {
         # Django repeats every 4xx and 5xx answer; ours are logged once where they arise.
         "django.request": {"level": "CRITICAL"},

@@ -1,20 +1,80 @@
-"""Logging: one line per event, ``key=value`` facts, level by etcd's rule (info is rarer than every few seconds)."""
+"""The one log of all programs: a record a line, for people (logfmt) or for machines (JSON).
 
+For people: ``2026-01-31T12:00:00.000Z INFO engine.broker rolled ledger=7 reason="the disk is full"``. A value with
+blanks, quotes or control characters is quoted, control characters of a message are escaped, and a traceback follows
+indented, so that nobody whose names we log can make up a record. For machines: an object with ``time``, ``level``,
+``logger``, ``message``, and ``error``, the traceback, where there is one. Levels by etcd's rule: info is rarer than
+every few seconds.
+"""
+
+import json
 import logging
+import re
 import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from engine.base.settings import text
+
+FORMS = ("text", "json")
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+_SPECIFIER = re.compile(r"(\w+=)?%(%|[-#0 +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[a-zA-Z])")
+_BARE = re.compile(r"[^\s\"\\=]+").fullmatch
+# What ends a line for somebody: controls, the line and paragraph separators, what turns the direction of text.
+_CONTROLS = {
+    code: json.dumps(chr(code))[1:-1]
+    for code in (*range(32), *range(127, 160), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+}
 
 
-def configure(level: str = "INFO") -> None:
-    """Send records of this process to standard error, one line each, UTC time first."""
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """Of every program's log, which goes to standard error."""
+
+    log_level: str = text("INFO", "what is logged, from this level up", choices=LEVELS)
+    log_format: str = text("text", "logfmt for people, or a JSON object a line", choices=FORMS)
+
+
+def configure(settings: LogSettings | None = None) -> None:
+    """Send records of this process to standard error."""
+    settings = settings or LogSettings()
     handler = logging.StreamHandler(sys.stderr)
-    formatter = logging.Formatter(
-        "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S"
-    )
-    formatter.converter = __import__("time").gmtime
-    handler.setFormatter(formatter)
+    handler.setFormatter(formatter(settings.log_format))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level.upper())
+    root.setLevel(settings.log_level)
+    logging.getLogger("kazoo").setLevel(logging.WARNING)
+
+
+def formatter(form: str) -> logging.Formatter:
+    """``form`` is one of FORMS."""
+    return JsonFormatter() if form == "json" else TextFormatter()
+
+
+class TextFormatter(logging.Formatter):
+    """``time level logger message key=value …``, a traceback below it, indented."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        head = f"{_time(record)} {record.levelname} {record.name} {_message(record)}"
+        lines = [head, *_traceback(record).splitlines()]
+        return "\n    ".join(line.translate(_CONTROLS) for line in lines)
+
+
+class JsonFormatter(logging.Formatter):
+    """One object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said = {
+            "time": _time(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _message(record),
+        }
+        if error := _traceback(record):
+            said["error"] = error
+        return json.dumps(said)
 
 
 def bound(name: str, **context: object) -> "logging.LoggerAdapter[logging.Logger]":
@@ -23,6 +83,49 @@ def bound(name: str, **context: object) -> "logging.LoggerAdapter[logging.Logger
 
 
 class _Bound(logging.LoggerAdapter):  # type: ignore[type-arg]
-    def process(self, msg: object, kwargs):  # type: ignore[no-untyped-def]
-        context = " ".join(f"{key}={value}" for key, value in (self.extra or {}).items())
-        return f"{msg} {context}", kwargs
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        if self.isEnabledFor(level):
+            context = self.extra or {}
+            template = str(msg) if args else str(msg).replace("%", "%%")
+            template += "".join(f" {key}=%s" for key in context)
+            self.logger.log(level, template, *args, *context.values(), **kwargs)
+
+
+def _time(record: logging.LogRecord) -> str:
+    at = datetime.fromtimestamp(record.created, UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
+
+
+def _message(record: logging.LogRecord) -> str:
+    """The message; what fills in ``key=%s`` is quoted where needed."""
+    args = record.args
+    if isinstance(args, tuple) and isinstance(record.msg, str) and args:
+        values = _values(record.msg)
+        if len(values) == len(args):
+            args = tuple(map(_quoted, args, values))
+    said = str(record.msg)
+    return said % args if args else said
+
+
+@lru_cache(maxsize=1024)
+def _values(template: str) -> tuple[bool, ...]:
+    """For each argument of a template whether it is the whole value of a key."""
+    found = [match for match in _SPECIFIER.finditer(template) if match[2] != "%"]
+    return tuple(
+        bool(match[1]) and match[2] == "s" and not template[match.end() : match.end() + 1].strip()
+        for match in found
+    )
+
+
+def _quoted(arg: object, is_value: bool) -> object:
+    if not is_value or isinstance(arg, int | float):
+        return arg
+    said = str(arg)
+    return said if said.isprintable() and _BARE(said) else json.dumps(said, ensure_ascii=False)
+
+
+def _traceback(record: logging.LogRecord) -> str:
+    """The traceback and stack of a record, empty without."""
+    if record.exc_info and not record.exc_text:
+        record.exc_text = logging.Formatter().formatException(record.exc_info)
+    return "\n".join(part for part in (record.exc_text, record.stack_info) if part)

@@ -1,81 +1,55 @@
-"""Settings of a broker: Pulsar's names in snake_case, ranges and meanings in each field's metadata."""
+"""Settings of a broker, with Pulsar's names in snake_case; Pulsar's own stand in brackets."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.base.addresses import is_loopback
+from engine.base.settings import count, flag, folder, port, text
 from engine.broker.ports import TopicPolicies
 from engine.managed.settings import LedgerConfig
-from engine.metadata.connect import FORM, MetadataUrl
 
-_COUNT_MAX = (1 << 31) - 1
+MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
     """Of a broker as a member of its cluster: where it listens, how it is named, where metadata lives."""
 
-    bind_address: str = field(
-        default="127.0.0.1",
-        metadata={
-            "help": "address to listen on (bindAddress); only loopback without authentication"
-        },
+    bind_address: str = text(
+        "127.0.0.1", "address to listen on; only loopback without authentication (bindAddress)"
     )
-    advertised_address: str = field(
-        default="",
-        metadata={"help": "name told to clients (advertisedAddress); empty: bind_address"},
+    advertised_address: str = text(
+        "", "name told to clients; empty: bind_address (advertisedAddress)"
     )
-    broker_port: int = field(
-        default=6650, metadata={"low": 0, "high": 65535, "port": True, "help": "brokerServicePort"}
+    broker_port: int = port(6650, "Pulsar's protocol (brokerServicePort)", low=0)
+    broker_http_port: int = port(8081, "metrics, readiness, calls of the gateway; private", low=0)
+    max_http_server_connections: int = count(
+        2048, "to broker_http_port (maxHttpServerConnections)", low=1
     )
-    broker_http_port: int = field(
-        default=8081,
-        metadata={"low": 0, "high": 65535, "port": True, "help": "metrics, readiness, admin RPC"},
+    broker_max_connections: int = count(
+        0, "connections of clients; 0: no limit (brokerMaxConnections)"
     )
-    max_http_server_connections: int = field(
-        default=2048,
-        metadata={
-            "low": 1,
-            "high": _COUNT_MAX,
-            "help": "maxHttpServerConnections, to broker_http_port",
-        },
+    broker_max_connections_per_ip: int = count(
+        0, "of one address; 0: no limit (brokerMaxConnectionsPerIp)"
     )
-    broker_max_connections: int = field(
-        default=0,
-        metadata={"low": 0, "high": _COUNT_MAX, "help": "brokerMaxConnections; 0: no limit"},
+    metadata_store_session_timeout_millis: int = count(
+        10_000, "milliseconds (metadataStoreSessionTimeoutMillis)", low=1_000, high=60_000
     )
-    broker_max_connections_per_ip: int = field(
-        default=0,
-        metadata={"low": 0, "high": _COUNT_MAX, "help": "brokerMaxConnectionsPerIp; 0: no limit"},
+    cluster_name: str = text("standalone", "the cluster this broker belongs to (clusterName)")
+    data_dir: Path = folder("data", "holds the internal token; the instance's")
+    internal_token: str = text(
+        "", "by which the instance's processes know each other; empty: the file in data_dir"
     )
-    zookeeper_port: int = field(
-        default=2181,
-        metadata={"low": 1, "high": 65535, "port": True, "help": "used when metadata_url is empty"},
+    authentication_enabled: bool = flag(False, "true is not supported yet (authenticationEnabled)")
+    default_number_of_namespace_bundles: int = count(
+        4, "of a new namespace (defaultNumberOfNamespaceBundles)", low=1, high=1 << 20
     )
-    metadata_url: str = field(default="", metadata={"help": f"{FORM} (metadataStoreUrl)"})
-    metadata_store_session_timeout_millis: int = field(
-        default=10_000,
-        metadata={"low": 1_000, "high": 60_000, "help": "metadataStoreSessionTimeoutMillis"},
-    )
-    cluster_name: str = field(default="standalone", metadata={"help": "clusterName"})
-    data_dir: Path = field(default=Path("data"), metadata={"help": "holds the internal token"})
-    internal_token: str = field(default="", metadata={"help": "empty: from the data directory"})
-    authentication_enabled: bool = field(
-        default=False, metadata={"help": "authenticationEnabled; true is not supported yet"}
-    )
-    log_level: str = field(
-        default="INFO", metadata={"choices": ("DEBUG", "INFO", "WARNING", "ERROR")}
-    )
-    default_number_of_namespace_bundles: int = field(
-        default=4, metadata={"low": 1, "high": 1 << 20, "help": "defaultNumberOfNamespaceBundles"}
-    )
-    broker_shutdown_timeout_ms: int = field(
-        default=15_000, metadata={"low": 0, "high": 600_000, "help": "brokerShutdownTimeoutMs"}
+    broker_shutdown_timeout_ms: int = count(
+        15_000, "milliseconds to hand over topics in (brokerShutdownTimeoutMs)", high=600_000
     )
 
     def __post_init__(self) -> None:
         """Raises ValueError, in one line that names the setting and what it may be."""
-        MetadataUrl.parse(self.store_url, "metadata_url")
         if self.authentication_enabled:
             raise ValueError("authentication_enabled must be false: not supported yet")
         if not is_loopback(self.bind_address):
@@ -89,119 +63,83 @@ class NodeSettings:
         """Name of this node in addresses given to others."""
         return self.advertised_address or self.bind_address
 
-    @property
-    def store_url(self) -> str:
-        """The metadata store's."""
-        return self.metadata_url or f"zk:127.0.0.1:{self.zookeeper_port}"
-
 
 @dataclass(frozen=True, slots=True)
 class DataPathSettings:
     """Of the data path: bounds of connections, publishing and dispatching. Pulsar's defaults unless said otherwise."""
 
-    max_message_size: int = field(
-        default=5 * 1024 * 1024,
-        metadata={"low": 1024, "high": 64 << 20, "help": "maxMessageSize, bytes"},
+    max_message_size: int = count(
+        5 * MIB, "bytes of a message or batch (maxMessageSize)", low=1024, high=64 * MIB
     )
-    keep_alive_interval_seconds: int = field(
-        default=30, metadata={"low": 1, "high": 3600, "help": "keepAliveIntervalSeconds"}
+    keep_alive_interval_seconds: int = count(
+        30, "seconds of silence before a ping (keepAliveIntervalSeconds)", low=1, high=3600
     )
-    connection_liveness_check_timeout_millis: int = field(
-        default=5000,
-        metadata={"low": 1, "high": 60_000, "help": "connectionLivenessCheckTimeoutMillis"},
+    connection_liveness_check_timeout_millis: int = count(
+        5000, "milliseconds (connectionLivenessCheckTimeoutMillis)", low=1, high=60_000
     )
-    topic_load_timeout_seconds: int = field(
-        default=10, metadata={"low": 1, "high": 600, "help": "topicLoadTimeoutSeconds; Pulsar 60"}
+    topic_load_timeout_seconds: int = count(
+        10, "seconds; Pulsar 60 (topicLoadTimeoutSeconds)", low=1, high=600
     )
-    max_producers_per_connection: int = field(
-        default=10_000, metadata={"low": 1, "high": _COUNT_MAX}
+    max_producers_per_connection: int = count(10_000, "more are refused", low=1)
+    max_consumers_per_connection: int = count(10_000, "more are refused", low=1)
+    max_pending_requests_per_connection: int = count(
+        1000, "requests being answered; then reading stops", low=1, high=100_000
     )
-    max_consumers_per_connection: int = field(
-        default=10_000, metadata={"low": 1, "high": _COUNT_MAX}
+    max_pending_publish_bytes_per_connection: int = count(
+        32 * MIB, "bytes not yet confirmed; then reading stops", low=1 << 16, high=1 << 34
     )
-    max_pending_requests_per_connection: int = field(
-        default=1000,
-        metadata={"low": 1, "high": 100_000, "help": "requests being answered; then reading stops"},
+    max_message_publish_buffer_size: int = count(
+        256 * MIB,
+        "the same of all connections, bytes (maxMessagePublishBufferSizeInMB)",
+        low=MIB,
+        high=1 << 38,
     )
-    max_pending_publish_bytes_per_connection: int = field(
-        default=32 << 20,
-        metadata={"low": 1 << 16, "high": 1 << 34, "help": "unconfirmed; then reading stops"},
+    max_unacked_messages_per_consumer: int = count(
+        50_000, "then it gets no more; 0: no limit (maxUnackedMessagesPerConsumer)"
     )
-    max_message_publish_buffer_size: int = field(
-        default=256 << 20,
-        metadata={
-            "low": 1 << 20,
-            "high": 1 << 38,
-            "help": "maxMessagePublishBufferSizeInMB, in bytes",
-        },
+    max_unacked_messages_per_subscription: int = count(
+        200_000, "then it gets no more; 0: no limit (maxUnackedMessagesPerSubscription)"
     )
-    max_unacked_messages_per_consumer: int = field(
-        default=50_000,
-        metadata={
-            "low": 0,
-            "high": _COUNT_MAX,
-            "help": "maxUnackedMessagesPerConsumer; 0: no limit",
-        },
+    dispatcher_max_read_batch_size: int = count(
+        1000, "entries of one read; Pulsar 100 (dispatcherMaxReadBatchSize)", low=1, high=100_000
     )
-    max_unacked_messages_per_subscription: int = field(
-        default=200_000,
-        metadata={
-            "low": 0,
-            "high": _COUNT_MAX,
-            "help": "maxUnackedMessagesPerSubscription; 0: no limit",
-        },
+    dispatcher_max_read_size_bytes: int = count(
+        MIB, "bytes of one read; Pulsar 5 MiB (dispatcherMaxReadSizeBytes)", low=1, high=64 * MIB
     )
-    dispatcher_max_read_batch_size: int = field(
-        default=1000,
-        metadata={"low": 1, "high": 100_000, "help": "dispatcherMaxReadBatchSize; Pulsar 100"},
+    subscription_key_shared_consistent_hashing_replica_points: int = count(
+        100,
+        "points of a consumer on the ring (subscriptionKeySharedConsistentHashingReplicaPoints)",
+        low=1,
+        high=1_000,
     )
-    dispatcher_max_read_size_bytes: int = field(
-        default=1 << 20,
-        metadata={"low": 1, "high": 64 << 20, "help": "dispatcherMaxReadSizeBytes; Pulsar 5 MiB"},
+    key_shared_look_ahead_msg_in_replay_threshold_per_consumer: int = count(
+        2_000,
+        "entries that wait for their key or consumer, per consumer; 0: no limit "
+        "(keySharedLookAheadMsgInReplayThresholdPerConsumer)",
+        high=1_000_000,
     )
-    subscription_key_shared_consistent_hashing_replica_points: int = field(
-        default=100,
-        metadata={
-            "low": 1,
-            "high": 1_000,
-            "help": "points of a consumer on the ring (subscriptionKeySharedConsistentHashingReplicaPoints)",
-        },
+    key_shared_look_ahead_msg_in_replay_threshold_per_subscription: int = count(
+        20_000,
+        "and in all; 0: no limit (keySharedLookAheadMsgInReplayThresholdPerSubscription)",
+        high=1_000_000,
     )
-    key_shared_look_ahead_msg_in_replay_threshold_per_consumer: int = field(
-        default=2_000,
-        metadata={
-            "low": 0,
-            "high": 1_000_000,
-            "help": "entries that wait for their key or consumer, per consumer; 0 is unlimited "
-            "(keySharedLookAheadMsgInReplayThresholdPerConsumer)",
-        },
+    dispatcher_max_round_robin_batch_size: int = count(
+        20,
+        "entries to a consumer before the next one's turn (dispatcherMaxRoundRobinBatchSize)",
+        low=1,
+        high=100_000,
     )
-    key_shared_look_ahead_msg_in_replay_threshold_per_subscription: int = field(
-        default=20_000,
-        metadata={
-            "low": 0,
-            "high": 1_000_000,
-            "help": "and in all; 0 is unlimited (keySharedLookAheadMsgInReplayThresholdPerSubscription)",
-        },
+    retention_check_interval_in_seconds: int = count(
+        120,
+        "seconds (retentionCheckIntervalInSeconds)",
+        low=1,
+        high=86_400,
     )
-    dispatcher_max_round_robin_batch_size: int = field(
-        default=20,
-        metadata={"low": 1, "high": 100_000, "help": "dispatcherMaxRoundRobinBatchSize"},
+    active_consumer_failover_delay_time_millis: int = count(
+        1000, "milliseconds (activeConsumerFailoverDelayTimeMillis)", high=60_000
     )
-    retention_check_interval_in_seconds: int = field(
-        default=120,
-        metadata={
-            "low": 1,
-            "high": 86_400,
-            "help": "retentionCheckIntervalInSeconds",
-        },
-    )
-    active_consumer_failover_delay_time_millis: int = field(
-        default=1000,
-        metadata={"low": 0, "high": 60_000, "help": "activeConsumerFailoverDelayTimeMillis"},
-    )
-    subscription_pattern_max_length: int = field(
-        default=50, metadata={"low": 1, "high": 10_000, "help": "subscriptionPatternMaxLength"}
+    subscription_pattern_max_length: int = count(
+        50, "characters (subscriptionPatternMaxLength)", low=1, high=10_000
     )
 
 
@@ -209,20 +147,24 @@ class DataPathSettings:
 class LedgerDefaults:
     """When topics' ledgers are rolled, and what is kept of them in memory."""
 
-    managed_ledger_max_entries_per_ledger: int = field(
-        default=50_000, metadata={"low": 1, "high": _COUNT_MAX}
+    managed_ledger_max_entries_per_ledger: int = count(
+        50_000, "then the next ledger (managedLedgerMaxEntriesPerLedger)", low=1
     )
-    managed_ledger_max_size_per_ledger_mbytes: int = field(
-        default=2048, metadata={"low": 1, "high": 1 << 20}
+    managed_ledger_max_size_per_ledger_mbytes: int = count(
+        2048, "MiB; then the next ledger (managedLedgerMaxSizePerLedgerMbytes)", low=1, high=1 << 20
     )
-    managed_ledger_min_ledger_rollover_time_minutes: int = field(
-        default=10, metadata={"low": 0, "high": _COUNT_MAX}
+    managed_ledger_min_ledger_rollover_time_minutes: int = count(
+        10, "minutes; no next ledger before (managedLedgerMinLedgerRolloverTimeMinutes)"
     )
-    managed_ledger_max_ledger_rollover_time_minutes: int = field(
-        default=240, metadata={"low": 1, "high": _COUNT_MAX}
+    managed_ledger_max_ledger_rollover_time_minutes: int = count(
+        240, "minutes; then the next ledger (managedLedgerMaxLedgerRolloverTimeMinutes)", low=1
     )
-    managed_ledger_cache_size_mb: int = field(
-        default=64, metadata={"low": 1, "high": 1 << 20, "help": "managedLedgerCacheSizeMB"}
+    managed_ledger_cache_size_mb: int = count(
+        64,
+        "MiB of the newest entries of all topics, in whole received buffers "
+        "(managedLedgerCacheSizeMB)",
+        low=1,
+        high=1 << 20,
     )
 
     def config(self, policies: TopicPolicies) -> LedgerConfig:

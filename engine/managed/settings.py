@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from engine.base.errors import MisuseError
+from engine.base.settings import SettingsError, check_ranges, count, number
 
 MIB = 1 << 20
 
@@ -12,60 +13,77 @@ class ManagedSettings:
     """Per broker. Times in seconds, sizes in bytes."""
 
     cache_bytes_max: int = 64 * MIB
-    """Tail cache of all topics together, counted in whole received buffers (managedLedgerCacheSizeMB)."""
+    """Tail cache of all topics together, in whole received buffers; a broker's managed_ledger_cache_size_mb."""
 
-    read_ahead_bytes: int = MIB
-    """What one backlog read asks the bookies for, at least; cursors of a topic share it."""
-
-    read_ahead_total_bytes_max: int = 64 * MIB
-    """What was read of backlogs and is held for all cursors; beyond it the least recently used goes and nothing is
-    read ahead."""
-
-    append_queue_entries_max: int = 100_000
-    """Entries per topic that may wait while a new ledger is being opened; more are refused."""
-
-    append_queue_bytes_max: int = 32 * MIB
-    """Same, in bytes of the entries."""
-
-    cursor_persist_interval_s: float = 1.0
-    """Least time between two lazy writes of a cursor's state (managedLedgerDefaultMarkDeleteRateLimit)."""
-
-    cursor_ledger_entries_max: int = 50_000
-    """A cursor ledger with so many entries is replaced (managedLedgerCursorMaxEntriesPerLedger)."""
-
-    cursor_ledger_age_max_s: float = 14_400.0
-    """A cursor ledger so old is replaced (managedLedgerCursorRolloverTimeInSeconds)."""
-
-    cursor_inline_ranges_max: int = 1_000
-    """A closing cursor with more acknowledged ranges stays in its ledger instead of moving into the metadata store
-    (managedLedgerMaxUnackedRangesToPersistInMetadataStore)."""
-
-    cursor_state_bytes_max: int = 4 * MIB
-    """Largest state a cursor can persist; when near, ``Cursor.blocked`` says so and dispatch is to pause."""
-
-    open_timeout_s: float = 10.0
-    """A managed ledger that is not open by then fails with the name of the step that did not end."""
-
-    cursor_load_timeout_s: float = 5.0
-    """A cursor whose state cannot be read by then is left out for the time being; the topic opens."""
-
-    cursor_loads_max: int = 16
-    """Cursors of a topic loaded at the same time."""
-
-    retry_initial_s: float = 0.1
-    retry_max_s: float = 10.0
-    """Back-off of a failed ledger change or cursor write."""
-
-    metadata_attempts_max: int = 8
-    """Attempts to settle a metadata write of unknown outcome before giving up."""
-
-    readers_max: int = 8
-    """Handles of closed ledgers kept open per topic."""
+    read_ahead_bytes: int = count(
+        MIB,
+        "bytes that one read of a backlog asks the bookies for, at least; cursors of a topic "
+        "share it",
+        low=1,
+    )
+    read_ahead_total_bytes_max: int = count(
+        64 * MIB,
+        "bytes read of backlogs and held for all cursors; beyond it the least recently used "
+        "goes and nothing is read ahead",
+        low=1,
+    )
+    append_queue_entries_max: int = count(
+        100_000,
+        "entries per topic that may wait while a new ledger is opened; more are refused",
+        low=1,
+    )
+    append_queue_bytes_max: int = count(32 * MIB, "the same in bytes", low=1)
+    cursor_persist_interval_s: float = number(
+        1.0,
+        "seconds between two lazy writes of a cursor's state, at least "
+        "(managedLedgerDefaultMarkDeleteRateLimit)",
+        low=0.001,
+    )
+    cursor_ledger_entries_max: int = count(
+        50_000, "then a new cursor ledger (managedLedgerCursorMaxEntriesPerLedger)", low=1
+    )
+    cursor_ledger_age_max_s: float = number(
+        14_400.0,
+        "seconds; then a new cursor ledger (managedLedgerCursorRolloverTimeInSeconds)",
+        low=0.001,
+    )
+    cursor_inline_ranges_max: int = count(
+        1_000,
+        "a closing cursor with more acknowledged ranges stays in its ledger instead of moving "
+        "into the metadata store (managedLedgerMaxUnackedRangesToPersistInMetadataStore)",
+        low=1,
+    )
+    cursor_state_bytes_max: int = count(
+        4 * MIB, "bytes of the largest state a cursor can persist; near it dispatch pauses", low=1
+    )
+    open_timeout_s: float = number(
+        10.0,
+        "seconds; a managed ledger not open by then fails with the name of the step that did "
+        "not end",
+        low=0.001,
+    )
+    cursor_load_timeout_s: float = number(
+        5.0,
+        "seconds; a cursor whose state cannot be read by then is left out for the time being",
+        low=0.001,
+    )
+    cursor_loads_max: int = count(16, "cursors of a topic loaded at the same time", low=1)
+    retry_initial_s: float = number(
+        0.1,
+        "seconds before a failed ledger change or cursor write is tried again, at first",
+        low=0.001,
+    )
+    retry_max_s: float = number(10.0, "and at most", low=0.001)
+    metadata_attempts_max: int = count(
+        8, "attempts to settle a metadata write of unknown outcome", low=1
+    )
+    readers_max: int = count(8, "handles of closed ledgers kept open per topic", low=1)
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
-            if getattr(self, name) <= 0:
-                raise MisuseError(f"{name} must be > 0, not {getattr(self, name)}")
+        """Raises SettingsError."""
+        if self.cache_bytes_max <= 0:
+            raise SettingsError(f"cache_bytes_max must be above 0, not {self.cache_bytes_max}")
+        check_ranges(self)
 
 
 @dataclass(frozen=True, slots=True)

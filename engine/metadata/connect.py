@@ -4,7 +4,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from engine.base.errors import MisuseError
-from engine.base.settings_file import SettingsError
+from engine.base.settings import SettingsError
 from engine.metadata.store import MetadataStore
 from engine.metadata.tree import check_path
 
@@ -20,7 +20,7 @@ class MetadataUrl(NamedTuple):
     chroot: str
 
     @classmethod
-    def parse(cls, url: str, setting: str) -> "MetadataUrl":
+    def parse(cls, url: str, setting: str = "metadata_url") -> "MetadataUrl":
         """Raises SettingsError, in one line that names ``setting`` and the form."""
         scheme, _, rest = url.partition(":")
         hosts, _, path = rest.removeprefix("//").partition("/")
@@ -34,7 +34,6 @@ class MetadataUrl(NamedTuple):
 async def connect(
     url: str,
     *,
-    setting: str = "metadata_url",
     session_timeout_s: float = 10.0,
     connect_timeout_s: float = 15.0,
 ) -> MetadataStore:
@@ -42,7 +41,7 @@ async def connect(
 
     Raises SettingsError, or StoreUnavailableError when no server answers within ``connect_timeout_s``.
     """
-    hosts, chroot = MetadataUrl.parse(url, setting)
+    hosts, chroot = MetadataUrl.parse(url)
     # kazoo costs start-up time that programs which only check their settings need not pay
     from engine.metadata.zookeeper import ZooKeeperStore
 

@@ -1,8 +1,8 @@
 """Settings of a broker that are policies where neither topic nor namespace say otherwise: Pulsar's names."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-INT_MAX = (1 << 31) - 1
+from engine.base.settings import count, flag, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,79 +10,64 @@ class PolicySettings:
     """Limits of 0 are none. Quorums are 1 as in Pulsar's standalone, set by the supervisor where there are more
     bookies."""
 
-    ttl_duration_default_in_seconds: int = field(
-        default=0,
-        metadata={"low": 0, "high": INT_MAX, "help": "ttlDurationDefaultInSeconds; 0: none"},
+    ttl_duration_default_in_seconds: int = count(
+        0,
+        "seconds after which a message counts as consumed; 0: never (ttlDurationDefaultInSeconds)",
     )
-    default_retention_time_in_minutes: int = field(
-        default=0,
-        metadata={
-            "low": -1,
-            "high": INT_MAX,
-            "help": "defaultRetentionTimeInMinutes; -1: for ever",
-        },
+    default_retention_time_in_minutes: int = count(
+        0,
+        "minutes for which consumed messages are kept; -1: for ever (defaultRetentionTimeInMinutes)",
+        low=-1,
     )
-    default_retention_size_in_mb: int = field(
-        default=0,
-        metadata={
-            "low": -1,
-            "high": INT_MAX,
-            "help": "defaultRetentionSizeInMB; -1: without limit",
-        },
+    default_retention_size_in_mb: int = count(
+        0,
+        "MiB of consumed messages that are kept; -1: without limit (defaultRetentionSizeInMB)",
+        low=-1,
     )
-    backlog_quota_default_limit_bytes: int = field(
-        default=-1,
-        metadata={
-            "low": -1,
-            "high": (1 << 63) - 1,
-            "help": "backlogQuotaDefaultLimitBytes; -1: none",
-        },
+    backlog_quota_default_limit_bytes: int = count(
+        -1,
+        "bytes not yet consumed; -1: no limit (backlogQuotaDefaultLimitBytes)",
+        low=-1,
+        high=(1 << 63) - 1,
     )
-    backlog_quota_default_limit_second: int = field(
-        default=-1,
-        metadata={"low": -1, "high": INT_MAX, "help": "backlogQuotaDefaultLimitSecond; -1: none"},
+    backlog_quota_default_limit_second: int = count(
+        -1,
+        "seconds, age of the oldest message not yet consumed; -1: no limit (backlogQuotaDefaultLimitSecond)",
+        low=-1,
     )
-    backlog_quota_default_retention_policy: str = field(
-        default="producer_request_hold",
-        metadata={
-            "choices": (
-                "producer_request_hold",
-                "producer_exception",
-                "consumer_backlog_eviction",
-            ),
-            "help": "backlogQuotaDefaultRetentionPolicy",
-        },
+    backlog_quota_default_retention_policy: str = text(
+        "producer_request_hold",
+        "what happens beyond these (backlogQuotaDefaultRetentionPolicy)",
+        choices=("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
     )
-    max_producers_per_topic: int = field(
-        default=0, metadata={"low": 0, "high": INT_MAX, "help": "maxProducersPerTopic"}
+    max_producers_per_topic: int = count(0, "0: no limit (maxProducersPerTopic)")
+    max_consumers_per_topic: int = count(0, "0: no limit (maxConsumersPerTopic)")
+    max_consumers_per_subscription: int = count(0, "0: no limit (maxConsumersPerSubscription)")
+    max_subscriptions_per_topic: int = count(0, "0: no limit (maxSubscriptionsPerTopic)")
+    max_topics_per_namespace: int = count(0, "0: no limit (maxTopicsPerNamespace)")
+    allow_auto_topic_creation: bool = flag(
+        True, "a topic is made by its first client (allowAutoTopicCreation)"
     )
-    max_consumers_per_topic: int = field(
-        default=0, metadata={"low": 0, "high": INT_MAX, "help": "maxConsumersPerTopic"}
+    allow_auto_topic_creation_type: str = text(
+        "non-partitioned",
+        "of topics so made (allowAutoTopicCreationType)",
+        choices=("non-partitioned", "partitioned"),
     )
-    max_consumers_per_subscription: int = field(
-        default=0, metadata={"low": 0, "high": INT_MAX, "help": "maxConsumersPerSubscription"}
+    default_num_partitions: int = count(
+        1, "of partitioned topics so made (defaultNumPartitions)", low=1, high=10_000
     )
-    max_subscriptions_per_topic: int = field(
-        default=0, metadata={"low": 0, "high": INT_MAX, "help": "maxSubscriptionsPerTopic"}
+    allow_auto_subscription_creation: bool = flag(
+        True, "a subscription is made by its first consumer (allowAutoSubscriptionCreation)"
     )
-    max_topics_per_namespace: int = field(
-        default=0, metadata={"low": 0, "high": INT_MAX, "help": "maxTopicsPerNamespace"}
+    managed_ledger_default_ensemble_size: int = count(
+        1, "bookies of a ledger (managedLedgerDefaultEnsembleSize)", low=1, high=64
     )
-    allow_auto_topic_creation: bool = field(
-        default=True, metadata={"help": "allowAutoTopicCreation"}
+    managed_ledger_default_write_quorum: int = count(
+        1, "bookies of an entry (managedLedgerDefaultWriteQuorum)", low=1, high=64
     )
-    allow_auto_topic_creation_type: str = field(
-        default="non-partitioned", metadata={"choices": ("non-partitioned", "partitioned")}
+    managed_ledger_default_ack_quorum: int = count(
+        1, "bookies that confirm an entry (managedLedgerDefaultAckQuorum)", low=1, high=64
     )
-    default_num_partitions: int = field(
-        default=1, metadata={"low": 1, "high": 10_000, "help": "defaultNumPartitions"}
-    )
-    allow_auto_subscription_creation: bool = field(
-        default=True, metadata={"help": "allowAutoSubscriptionCreation"}
-    )
-    managed_ledger_default_ensemble_size: int = field(default=1, metadata={"low": 1, "high": 64})
-    managed_ledger_default_write_quorum: int = field(default=1, metadata={"low": 1, "high": 64})
-    managed_ledger_default_ack_quorum: int = field(default=1, metadata={"low": 1, "high": 64})
 
     def __post_init__(self) -> None:
         """Raises ValueError naming the setting."""

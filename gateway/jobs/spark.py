@@ -70,7 +70,7 @@ def _connect() -> Any:
 
 
 def _start_supervised_server() -> None:
-    socket_path = os.environ.get("MAGNETAR_CONTROL_SOCKET")
+    socket_path = settings.ENVIRONMENT.control_socket
     if not socket_path or not Path(socket_path).exists():
         return
     from gateway.standalone.control import NotRunningError, ask
@@ -97,7 +97,7 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
         spark.interruptTag(f"run-{run.id}-{earlier}")  # what a lost worker left running
     spark.addTag(tag(run))
     try:
-        context = {"metadata.url": settings.ENVIRONMENT.metadata_url}
+        context = {"metadata.url": settings.ENVIRONMENT.store_url}
         result: dict[str, Any] = JOBS[run.analysis](
             spark, run.parameters, context, progress=progress, output_dir=staged
         )

@@ -68,7 +68,7 @@ class InternalConfiguration(AdminView):
     """Where the metadata lives, for tools that read it themselves."""
 
     def get(self, request: Request) -> Response:
-        url = settings.ENVIRONMENT.metadata_url
+        url = settings.ENVIRONMENT.store_url
         return Response(
             {
                 "zookeeperServers": url,
@@ -88,8 +88,8 @@ class RuntimeConfiguration(AdminView):
         return Response(
             {
                 "clusterName": known.cluster_name,
-                "metadataStoreUrl": known.metadata_url,
-                "configurationMetadataStoreUrl": known.metadata_url,
+                "metadataStoreUrl": known.store_url,
+                "configurationMetadataStoreUrl": known.store_url,
                 "brokerServicePort": str(known.broker_port),
                 "webServicePort": str(known.http_port),
                 "webSocketServiceEnabled": "true",

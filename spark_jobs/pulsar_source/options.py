@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.base.settings_file import SettingsError
+from engine.base.settings import SettingsError
 from engine.metadata.connect import MetadataUrl
 
 ENTRIES_PER_PARTITION = 50_000

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.settings_file import SettingsError
+from engine.base.settings import SettingsError
 from engine.settings import load
 
 
 def test_defaults_hold_without_file_and_environment(tmp_path: Path) -> None:
-    node = load({}, tmp_path).node
+    settings = load({}, tmp_path)
+    node = settings.node
     assert (node.broker_port, node.broker_http_port, node.bind_address) == (6650, 8081, "127.0.0.1")
-    assert node.store_url == "zk:127.0.0.1:2181"
+    assert settings.metadata.store_url == "zk:127.0.0.1:2181"
 
 
 def test_environment_goes_before_file_and_file_before_default(tmp_path: Path) -> None:
@@ -19,21 +20,26 @@ def test_environment_goes_before_file_and_file_before_default(tmp_path: Path) ->
         'broker_port = 7000\ncluster_name = "a"\nhttp_port = 1\n[broker]\nlog_level = "DEBUG"\n'
         "[gateway]\nanything = 1\n"
     )
-    node = load({"MAGNETAR_BROKER_PORT": "7001", "HOME": "/"}, tmp_path).node
-    assert (node.broker_port, node.cluster_name, node.log_level) == (7001, "a", "DEBUG")
+    found = load({"MAGNETAR_BROKER_PORT": "7001", "HOME": "/"}, tmp_path)
+    assert (found.node.broker_port, found.node.cluster_name) == (7001, "a")
+    assert found.log.log_level == "DEBUG"
 
 
 def test_port_offset_moves_only_ports_that_are_not_given(tmp_path: Path) -> None:
-    node = load({"MAGNETAR_PORT_OFFSET": "100", "MAGNETAR_BROKER_PORT": "7001"}, tmp_path).node
-    assert (node.broker_port, node.broker_http_port, node.zookeeper_port) == (7001, 8181, 2281)
+    found = load({"MAGNETAR_PORT_OFFSET": "100", "MAGNETAR_BROKER_PORT": "7001"}, tmp_path)
+    assert (found.node.broker_port, found.node.broker_http_port) == (7001, 8181)
+    assert found.metadata.store_url == "zk:127.0.0.1:2281"
 
 
 @pytest.mark.parametrize(
     ("environ", "words"),
     [
-        ({"MAGNETAR_BROKER_PORT": "x"}, ["broker_port", "0 to 65535", "'x'"]),
+        (
+            {"MAGNETAR_BROKER_PORT": "x"},
+            ["broker_port", "0 to 65535", "'x' (from MAGNETAR_BROKER_PORT)"],
+        ),
         ({"MAGNETAR_BROKER_PORT": "65536"}, ["broker_port", "0 to 65535"]),
-        ({"MAGNETAR_PORT_OFFSET": "60000"}, ["port_offset", "1 to 65535"]),
+        ({"MAGNETAR_PORT_OFFSET": "60000"}, ["broker_port", "0 to 65535", "port_offset 60000"]),
         ({"MAGNETAR_LOG_LEVEL": "loud"}, ["log_level", "DEBUG, INFO, WARNING, ERROR"]),
         (
             {"MAGNETAR_ALLOW_AUTO_TOPIC_CREATION": "maybe"},
@@ -45,7 +51,10 @@ def test_port_offset_moves_only_ports_that_are_not_given(tmp_path: Path) -> None
             {"MAGNETAR_AUTHENTICATION_ENABLED": "true"},
             ["authentication_enabled", "not supported yet"],
         ),
-        ({"MAGNETAR_BROKER_PROT": "1"}, ["MAGNETAR_BROKER_PROT", "did you mean broker_port?"]),
+        (
+            {"MAGNETAR_BROKER_PROT": "1"},
+            ["MAGNETAR_BROKER_PROT", "did you mean MAGNETAR_BROKER_PORT?"],
+        ),
         ({"MAGNETAR_CONFIG": "nowhere.toml"}, ["MAGNETAR_CONFIG", "missing"]),
         ({"MAGNETAR_METADATA_URL": "etcd:x"}, ["metadata_url", "zk:host:port"]),
     ],
@@ -66,6 +75,7 @@ def test_nonsense_is_refused_in_one_line(
     [
         ("broker_prot = 1", ["unknown setting broker_prot", "did you mean broker_port?"]),
         ("[broker]\nwhatever = 1", ["unknown setting whatever"]),
+        ("whatever = 1", ["unknown setting whatever"]),
         ("broker = 1", ["[broker] must be a table"]),
         ("broker_port = true", ["broker_port", "whole number"]),
         ("cluster_name = 5", ["cluster_name", "text"]),

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bookie.__main__ import load_settings, parse_arguments, serve
+from bookie.__main__ import load_settings, parse_arguments
 from bookie.settings import BookieSettings
-from engine.base.settings_file import SettingsError
+from engine.base.settings import SettingsError
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from engine.base.settings_file import SettingsError
         ({"listening_host": "0.0.0.0"}, "listening_host"),
         ({"journal_file_bytes": 10}, "journal_file_bytes"),
         ({"disk_usage_threshold": 1.5}, "disk_usage_threshold"),
-        ({"disk_usage_lwm_threshold": 0.99}, "disk_usage_threshold"),
+        ({"disk_usage_lwm_threshold": 0.99}, "disk_usage_lwm_threshold"),
         ({"flush_interval_s": 0}, "flush_interval_s"),
         ({"entry_log_bytes_max": 1 << 33}, "entry_log_bytes_max"),
         ({"journal_directories": "/a,/b"}, "journal_directories"),
@@ -52,7 +52,7 @@ def test_command_line_wins_over_environment_over_file_over_defaults(tmp_path: Pa
         "MAGNETAR_BOOKIE_JOURNAL_DIRECT": "false",
         "MAGNETAR_BOOKIE_BOOKIE_ID": "me:1",
     }
-    settings = load_settings(arguments, environment, tmp_path)
+    settings = load_settings(arguments, environment, tmp_path).bookie
     assert settings.read_cache_bytes == 4096
     assert (settings.bookie_port, settings.http_server_port) == (21150, 21151)
     assert (settings.write_cache_bytes, settings.flush_interval_s) == (1048576, 2.5)
@@ -71,10 +71,13 @@ def test_an_unreadable_environment_value_is_named(text: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ("journal_directories = 1", "journal_directories: 1 is not text"),
-        ("journal_direct = 1", "journal_direct: 1 is not true or false"),
-        ("write_cache_bytes = 1.5", "write_cache_bytes: 1.5 is not a whole number"),
-        ("flush_interval_s = true", "flush_interval_s: True is not a number"),
+        ("journal_directories = 1", "journal_directories must be text, not 1"),
+        ("journal_direct = 1", "journal_direct must be true or false, not 1"),
+        (
+            "write_cache_bytes = 1.5",
+            "write_cache_bytes must be a whole number from 65536 to .*, not 1.5",
+        ),
+        ("flush_interval_s = true", "flush_interval_s must be a number from 0.001 to .*, not True"),
         ("flush_intervall_s = 1", "unknown setting flush_intervall_s"),
         ("flush_interval_s = ", "cannot read"),
     ],
@@ -85,9 +88,34 @@ def test_nonsense_in_the_file_is_named(table: str, words: str, tmp_path: Path) -
         load_settings(parse_arguments(["--data-dir", "/d"]), {}, tmp_path)
 
 
-async def test_a_metadata_url_that_makes_no_sense_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="--metadata must be zk:host:port"):
-        await serve(BookieSettings(data_dir=str(tmp_path)), "etcd:a:1")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "data_dir must name a directory"),
+        (["--data-dir", "/d", "--metadata", "etcd:a:1"], "metadata_url must be zk:host:port"),
+        (
+            ["--data-dir", "/d", "--port", "x"],
+            "bookie_port must be .* from 0 to 65535, not 'x' .from the command line",
+        ),
+        (["--data-dir", "/d", "--log-level", "loud"], "log_level must be one of DEBUG, INFO"),
+    ],
+)
+def test_nonsense_on_the_command_line_is_named(
+    options: list[str], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SettingsError, match=words):
+        load_settings(parse_arguments(options), {}, tmp_path)
+
+
+def test_what_all_programs_share_stands_at_the_top_and_the_rest_does_not(tmp_path: Path) -> None:
+    (tmp_path / "magnetar.toml").write_text(
+        'metadata_url = "zk:zk1/prod"\nlog_format = "json"\nadvertised_address = "a-broker"\n'
+    )
+    environment = {"MAGNETAR_LOG_LEVEL": "DEBUG", "MAGNETAR_DATA_DIR": "/of/the/instance"}
+    settings = load_settings(parse_arguments(["--data-dir", "/d"]), environment, tmp_path)
+    assert settings.metadata.store_url == "zk:zk1/prod"
+    assert (settings.log.log_level, settings.log.log_format) == ("DEBUG", "json")
+    assert (settings.bookie.data_dir, settings.bookie.advertised_address) == ("/d", "")
 
 
 def test_ledger_directories_are_a_list_with_commas() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from gateway.environment import Environment
+from gateway.environment import load
 from gateway.serve import prepare
 
 
@@ -14,20 +14,28 @@ def test_environment_goes_before_table_before_top_level_before_default(tmp_path:
         'cluster_name = "a"\nbroker_port = 7000\nhttp_port = 7001\n[gateway]\nhttp_port = 7002\n'
         'redis_url = "redis://r"\n[broker]\nanything = 1\n'
     )
-    found = Environment.load(
-        tmp_path, {"MAGNETAR_PORT_OFFSET": "100", "MAGNETAR_REDIS_URL": "redis://s"}, tmp_path
-    )
+    found = load(
+        {"MAGNETAR_PORT_OFFSET": "100", "MAGNETAR_REDIS_URL": "redis://s"}, tmp_path
+    ).environment
     assert (found.cluster_name, found.broker_port, found.http_port) == ("a", 7000, 7002)
     assert found.redis_url == "redis://s"
-    assert found.metadata_url == "zk:127.0.0.1:2281"
-    assert found.data_dir == tmp_path / "data"
+    assert found.store_url == "zk:127.0.0.1:2281"
+    assert found.data_dir == Path("data")
 
 
 @pytest.mark.parametrize(
     ("environ", "file", "words"),
     [
-        ({"MAGNETAR_HTTP_PORT": "x"}, "", "http_port is 'x'"),
-        ({"MAGNETAR_HTTP_PORT": "0"}, "", "http_port is 0: must be 1 to 65535"),
+        (
+            {"MAGNETAR_HTTP_PORT": "x"},
+            "",
+            "http_port must be a whole number from 1 to 65535, not 'x'",
+        ),
+        (
+            {"MAGNETAR_HTTP_PORT": "0"},
+            "",
+            "http_port must be a whole number from 1 to 65535, not '0'",
+        ),
         ({"MAGNETAR_AUTHENTICATION_ENABLED": "1"}, "", "not supported yet"),
         ({"MAGNETAR_AUTHENTICATION_ENABLED": "maybe"}, "", "must be true or false"),
         ({"MAGNETAR_CONFIG": "nowhere.toml"}, "", "MAGNETAR_CONFIG names"),
@@ -39,7 +47,7 @@ def test_environment_goes_before_table_before_top_level_before_default(tmp_path:
 def test_nonsense_is_named(environ: dict[str, str], file: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "magnetar.toml").write_text(file)
     with pytest.raises(ImproperlyConfigured, match=words):
-        Environment.load(tmp_path, environ, tmp_path)
+        load(environ, tmp_path)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])

@@ -6,6 +6,7 @@ import pytest
 
 from engine.base.errors import MisuseError
 from engine.base.ids import EARLIEST, LATEST, Position
+from engine.base.settings import SettingsError
 from engine.ledger.errors import LedgerError, NotEnoughBookiesError
 from engine.ledger.writing.writer import LedgerWriter
 from engine.managed.errors import (
@@ -370,5 +371,5 @@ async def test_a_topic_of_a_thousand_ledgers_opens_fast(brokers: Brokers) -> Non
 def test_config_refuses_nonsense() -> None:
     with pytest.raises(MisuseError, match="quorums"):
         LedgerConfig(ensemble=1, write_quorum=2, ack_quorum=1)
-    with pytest.raises(MisuseError, match="cache_bytes_max"):
+    with pytest.raises(SettingsError, match="cache_bytes_max"):
         ManagedSettings(cache_bytes_max=0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.base.settings_file import SettingsError
+from engine.base.settings import SettingsError
 from engine.metadata.connect import MetadataUrl, connect
 
 
@@ -18,7 +18,7 @@ from engine.metadata.connect import MetadataUrl, connect
     ],
 )
 def test_a_url_gives_hosts_and_chroot(url: str, hosts: str, chroot: str) -> None:
-    assert MetadataUrl.parse(url, "metadata_url") == (hosts, chroot)
+    assert MetadataUrl.parse(url) == (hosts, chroot)
 
 
 @pytest.mark.parametrize(
