@@ -1,15 +1,20 @@
 """Serve the gateway: bring the console's database up to date, then Daphne. ``python -m gateway.serve --port 8080``."""
 
 import argparse
+import logging
 import os
 import sys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
 import django
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from engine.base import log as logs
 from engine.base.addresses import is_loopback
+
+log = logging.getLogger("gateway")
 
 
 def migrate() -> None:
@@ -26,8 +31,6 @@ def migrate() -> None:
 
 def prepare(host: str) -> None:
     """Make the data folder. Raises ImproperlyConfigured when it cannot be, and for an address that others reach."""
-    from django.conf import settings
-
     if not is_loopback(host):
         raise ImproperlyConfigured(
             f"host {host} is not loopback: without authentication only loopback is served"
@@ -42,15 +45,17 @@ def prepare(host: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8080)
+    parser.add_argument("--port", type=int, help="instead of the setting http_port")
     args = parser.parse_args()
+    logs.configure()
     try:
         django.setup()
         prepare(args.host)
     except ImproperlyConfigured as error:
-        print(f"gateway: {error}", file=sys.stderr)
+        log.critical("cannot start: %s", error)
         sys.exit(os.EX_CONFIG)  # trying again will not help
     migrate()
+    port = settings.ENVIRONMENT.http_port if args.port is None else args.port
     # Daphne installs Twisted's asyncio reactor on import, so it comes after the set-up.
     from daphne.endpoints import build_endpoint_description_strings
     from daphne.server import Server
@@ -61,7 +66,7 @@ def main() -> None:
     websocket_server.install()
     Server(
         application=application,
-        endpoints=build_endpoint_description_strings(host=args.host, port=args.port),
+        endpoints=build_endpoint_description_strings(host=args.host, port=port),
         websocket_handshake_timeout=15,  # longer than an operation on a broker may take
         # ours instead (gateway.http.websocket_server): Daphne's would hold for what we send, too
         websocket_max_message_size=0,

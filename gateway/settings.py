@@ -127,5 +127,7 @@ LOGGING = {
         "daphne.http_protocol": {"level": "WARNING"},
         "daphne.server": {"level": "WARNING"},
         "kazoo": {"level": "WARNING"},
+        "celery": {"level": "WARNING"},
+        "kombu": {"level": "WARNING"},
     },
 }

@@ -58,8 +58,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         head = f"{_time(record)} {record.levelname} {record.name} {_message(record)}"
-        lines = [head, *_traceback(record).splitlines()]
-        return "\n    ".join(line.translate(_CONTROLS) for line in lines)
+        return "\n    ".join(map(one_line, [head, *_traceback(record).splitlines()]))
 
 
 class JsonFormatter(logging.Formatter):
@@ -75,6 +74,11 @@ class JsonFormatter(logging.Formatter):
         if error := _traceback(record):
             said["error"] = error
         return json.dumps(said)
+
+
+def one_line(said: str) -> str:
+    """``said`` with its control characters escaped."""
+    return said.translate(_CONTROLS)
 
 
 def bound(name: str, **context: object) -> "logging.LoggerAdapter[logging.Logger]":

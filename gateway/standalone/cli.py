@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+from engine.base import log as logs
+from engine.base.settings import SettingsError
 from gateway.standalone import plan
 from gateway.standalone.control import NotRunningError, ask
 from gateway.standalone.leftovers import end_leftovers
@@ -19,7 +21,8 @@ from gateway.standalone.programs import (
     redis_server,
     zookeeper_classpath,
 )
-from gateway.standalone.supervisor import Supervisor, fail, say
+from gateway.standalone.settings import PROGRAM, StandaloneSettings
+from gateway.standalone.supervisor import Supervisor, fail, say, speak
 
 CHILDREN_END_S = 20.0
 """How long the children of a killed supervisor may take to end."""
@@ -41,9 +44,15 @@ def main(argv: Sequence[str]) -> int:
     ):
         verbs.add_parser(verb, help=text).add_argument("name")
     args = parser.parse_args(argv)
-    data_dir = Path(os.environ.get("MAGNETAR_DATA_DIR", "data")).resolve()
+    try:
+        settings = PROGRAM.load(os.environ, Path.cwd())
+    except SettingsError as error:
+        fail(str(error))
+    data_dir = settings.instance.data_dir.resolve()
     if args.verb == "run":
-        return _run(args, data_dir)
+        logs.configure(settings.log)
+        speak(settings.log.log_format)
+        return _run(args, data_dir, settings)
     return _control(args.verb, getattr(args, "name", ""), data_dir)
 
 
@@ -64,10 +73,16 @@ def _control(verb: str, name: str, data_dir: Path) -> int:
     return 0
 
 
-def _run(args: argparse.Namespace, data_dir: Path) -> int:
+def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings) -> int:
     if args.clusters:
         fail("--clusters is not built yet: one instance has one cluster, `standalone`")
-    options = plan.Options(data_dir=data_dir, bookies=args.bookies, brokers=args.brokers)
+    options = plan.Options(
+        data_dir=data_dir,
+        settings=settings,
+        bookies=args.bookies,
+        brokers=args.brokers,
+        spark_remote=os.environ.get("SPARK_REMOTE", ""),
+    )
     lock = _lock_data(data_dir)
     try:
         spark_home = package_dir("pyspark")

@@ -1,13 +1,13 @@
 """Which processes make an instance, on which ports, with which environment. Pure: values in, specifications out."""
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from gateway.standalone.ports import BROKER_STEP, DEFAULTS, PORT_MAX, refusal
+from gateway.standalone.ports import BROKER_STEP, DEFAULTS, refusal
+from gateway.standalone.settings import StandaloneSettings
 
 COUNT_MAX = 16
 # Large receive buffers come and go all the time on the hot path: keep malloc from returning them to the kernel.
@@ -20,7 +20,7 @@ MALLOC = {
 
 
 class PlanError(Exception):
-    """A setting or option is out of range; the message names it and the range."""
+    """An option is out of range, or ports meet; the message names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +48,22 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line and the environment ask for."""
+    """What the command line and the settings ask for; ``spark_remote`` is somebody else's Spark Connect server."""
 
     data_dir: Path
+    settings: StandaloneSettings
     host: str = "127.0.0.1"
     bookies: int = 1
     brokers: int = 1
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    spark_remote: str = ""
 
     def ports(self) -> dict[str, int]:
-        """By name ``MAGNETAR_<name>_PORT``, else the default plus ``MAGNETAR_PORT_OFFSET``. Raises PlanError."""
-        named = {
-            name: _number(f"MAGNETAR_{name}_PORT", text, 1, PORT_MAX)
-            for name in DEFAULTS
-            if (text := self.environ.get(f"MAGNETAR_{name}_PORT")) is not None
-        }
-        offset = _number(
-            "MAGNETAR_PORT_OFFSET", self.environ.get("MAGNETAR_PORT_OFFSET", "0"), 0, PORT_MAX
-        )
+        """As given, else the default plus ``port_offset``. Raises PlanError."""
+        named = self.settings.instance.ports()
+        offset = self.settings.offset.port_offset
         if problem := refusal(offset, self.bookies, self.brokers, named):
             raise PlanError(problem)
         return {name: named.get(name, default + offset) for name, default in DEFAULTS.items()}
-
-
-def _number(name: str, text: str, low: int, high: int) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = low - 1
-    if not low <= value <= high:
-        raise PlanError(f"{name} must be a whole number from {low} to {high}, not {text!r}")
-    return value
 
 
 def zookeeper_config(data_dir: Path, host: str, port: int) -> str:
@@ -130,7 +115,7 @@ def children(
         "MAGNETAR_REDIS_URL": f"redis://{host}:{redis_port}/0",
         "MAGNETAR_CONTROL_SOCKET": str(control_socket(data)),
         "MAGNETAR_PORT_OFFSET": "0",
-        "SPARK_REMOTE": options.environ.get("SPARK_REMOTE", f"sc://{host}:{spark_port}"),
+        "SPARK_REMOTE": options.spark_remote or f"sc://{host}:{spark_port}",
         "PYTHONUNBUFFERED": "1",
     }
     quorum = min(options.bookies, 3)
@@ -218,7 +203,7 @@ def children(
         *("--loglevel", "WARNING", "--without-mingle", "--without-gossip"),
     )
     out.append(Child("worker", worker, {}, Ready("alive"), ("redis", "gateway"), shared))
-    if "SPARK_REMOTE" not in options.environ:
+    if not options.spark_remote:
         out.append(_spark(host, spark_port, data, java_home, spark_home, shared))
     _refuse_shared_ports(out)
     return out

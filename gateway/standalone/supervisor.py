@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ctypes
 import json
+import logging
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine.base import log as logs
 from gateway.standalone.plan import Child, Ready
 
 PR_SET_PDEATHSIG = 1
@@ -30,9 +32,22 @@ LOG_LOOK_S = 5.0
 LAST_WORDS_MAX = 300
 
 
+log = logging.getLogger("magnetar")
+
+
 def say(text: str) -> None:
     """One line to whoever started the instance."""
-    print(f"magnetar: {text}", flush=True)
+    log.info("%s", text)
+
+
+def speak(form: str) -> None:
+    """What is said goes to standard output from now on: ``text`` for people, who see it live, or ``json``."""
+    handler = logging.StreamHandler(sys.stdout)
+    plain = logging.Formatter("%(name)s: %(message)s")
+    handler.setFormatter(logs.formatter(form) if form == "json" else plain)
+    log.handlers[:] = [handler]
+    log.setLevel(logging.INFO)
+    log.propagate = False
 
 
 def fail(text: str) -> None:
@@ -82,9 +97,18 @@ class LogFile:
                 lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]
         except OSError:
             return ""
-        lines = [line for line in lines if line][-20:]
+        lines = [_as_text(line) for line in lines if line][-20:]
         errors = [line for line in lines if " CRITICAL " in line or " ERROR " in line]
-        return (errors or lines or [""])[-1][:LAST_WORDS_MAX]
+        return logs.one_line((errors or lines or [""])[-1][:LAST_WORDS_MAX])
+
+
+def _as_text(line: str) -> str:
+    """A record of ``log_format`` json as one of ``text``; any other line as it is."""
+    try:
+        record = json.loads(line)
+        return " ".join(str(record[name]) for name in ("time", "level", "logger", "message"))
+    except (ValueError, TypeError, KeyError):
+        return line
 
 
 def _die_with_parent(supervisor: int) -> None:

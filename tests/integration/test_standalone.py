@@ -112,8 +112,8 @@ def test_a_taken_port_is_named_with_a_way_out(name: str, tmp_path: Path) -> None
         (["--bookies", "99"], {}, "--bookies must be from 1 to 16, not 99"),
         (["--brokers", "17"], {}, "--brokers must be from 1 to 16, not 17"),
         (["--clusters", "us,eu"], {}, "--clusters is not built yet"),
-        ([], {"MAGNETAR_HTTP_PORT": "http"}, "MAGNETAR_HTTP_PORT must be a whole number"),
-        ([], {"MAGNETAR_PORT_OFFSET": "-5"}, "MAGNETAR_PORT_OFFSET must be a whole number"),
+        ([], {"MAGNETAR_HTTP_PORT": "http"}, "setting http_port must be a whole number"),
+        ([], {"MAGNETAR_PORT_OFFSET": "-5"}, "setting port_offset must be a whole number"),
         ([], {"MAGNETAR_PORT_OFFSET": "60000"}, "MAGNETAR_PORT_OFFSET 60000 puts the"),
         (
             [],

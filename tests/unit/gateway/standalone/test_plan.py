@@ -4,14 +4,21 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.settings import SettingsError
 from gateway.standalone.plan import Child, Options, PlanError, children, control_socket
+from gateway.standalone.settings import PROGRAM
 
 HERE = Path("/nowhere")
 
 
 def plan(**settings: str) -> dict[str, Child]:
     counts = {key: int(settings.pop(key)) for key in ("bookies", "brokers") if key in settings}
-    options = Options(data_dir=HERE, environ=settings, **counts)
+    options = Options(
+        data_dir=HERE,
+        settings=PROGRAM.load(settings, HERE),
+        spark_remote=settings.get("SPARK_REMOTE", ""),
+        **counts,
+    )
     made = children(options, java_home=HERE, classpath="", redis="redis-server", spark_home=HERE)
     return {child.name: child for child in made}
 
@@ -38,8 +45,8 @@ def test_offset_moves_every_default_port_and_a_named_port_wins() -> None:
 @pytest.mark.parametrize(
     ("settings", "names"),
     [
-        ({"MAGNETAR_BROKER_PORT": "none"}, "MAGNETAR_BROKER_PORT must be a whole number from 1"),
-        ({"MAGNETAR_HTTP_PORT": "65536"}, "MAGNETAR_HTTP_PORT must be a whole number from 1"),
+        ({"MAGNETAR_BROKER_PORT": "none"}, "broker_port must be a whole number from 1"),
+        ({"MAGNETAR_HTTP_PORT": "65536"}, "http_port must be a whole number from 1"),
         (
             {"MAGNETAR_PORT_OFFSET": "60000"},
             "MAGNETAR_PORT_OFFSET 60000 puts the BROKER port above",
@@ -50,7 +57,7 @@ def test_offset_moves_every_default_port_and_a_named_port_wins() -> None:
     ],
 )
 def test_a_value_out_of_range_is_refused_by_name(settings: dict[str, str], names: str) -> None:
-    with pytest.raises(PlanError, match=names):
+    with pytest.raises((PlanError, SettingsError), match=names):
         plan(**settings)
 
 

@@ -1,6 +1,7 @@
 """The supervisor over real, tiny child processes."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from gateway.standalone.control import ask
 from gateway.standalone.plan import Child, Ready
-from gateway.standalone.supervisor import LogFile, Running, State, Supervisor
+from gateway.standalone.supervisor import LogFile, Running, State, Supervisor, say, speak
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
 STUBBORN = (
@@ -172,6 +173,27 @@ async def test_a_child_that_ends_is_named_with_its_last_error(tmp_path: Path) ->
         await asyncio.sleep(0.01)
     await one.stop()
     assert "bookie-1 ended (exit 3: 12:00 CRITICAL bookie cannot start: no disk); again" in lines[0]
+
+
+def test_last_words_are_read_in_either_form_and_cannot_move_the_cursor(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "broker-1.log")
+    log.path.write_text(
+        '{"time": "12:00", "level": "CRITICAL", "logger": "engine", "message": "no disk\\u001b[2J"}\n{"x": 1}\nbye\n'
+    )
+    assert log.last_words() == "12:00 CRITICAL engine no disk\\u001b[2J"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_the_supervisor_says_has_the_form_of_the_log(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    speak(form)
+    say("broker-1 is ready")
+    line = capsys.readouterr().out
+    if form == "json":
+        assert json.loads(line)["message"] == "broker-1 is ready"
+    else:
+        assert line == "magnetar: broker-1 is ready\n"
 
 
 async def test_a_program_that_is_not_there_is_named_and_tried_again(tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""What an instance's supervisor is told from outside; it tells its children by ``MAGNETAR_*`` variables."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.base.log import LogSettings
+from engine.base.settings import PortOffset, Program, folder, maybe_port
+from gateway.standalone.ports import DEFAULTS
+
+
+def _port(name: str, help: str) -> int | None:
+    return maybe_port(help, shown=f"{DEFAULTS[name]} + port_offset")
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSettings:
+    """Where its data lies, and ports that are given; of several bookies or brokers the first one's."""
+
+    data_dir: Path = folder("data", "everything an instance keeps; deleting it gives a new one")
+    zookeeper_port: int | None = _port("ZOOKEEPER", "ZooKeeper")
+    bookie_port: int | None = _port("BOOKIE", "BookKeeper's protocol; the next bookies' follow")
+    broker_port: int | None = _port("BROKER", "Pulsar's protocol; the next brokers' in steps of 10")
+    http_port: int | None = _port("HTTP", "console, REST, WebSocket endpoints")
+    broker_http_port: int | None = _port("BROKER_HTTP", "brokers' metrics; in steps of 10")
+    bookie_http_port: int | None = _port("BOOKIE_HTTP", "bookies' metrics; the next ones follow")
+    spark_port: int | None = _port("SPARK", "Spark Connect")
+    redis_port: int | None = _port("REDIS", "Redis")
+
+    def ports(self) -> dict[str, int]:
+        """Those that are given, by their names in ``ports.DEFAULTS``."""
+        values = {name: getattr(self, f"{name.lower()}_port") for name in DEFAULTS}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class StandaloneSettings:
+    """Everything the supervisor is told."""
+
+    instance: InstanceSettings = field(default_factory=InstanceSettings)
+    offset: PortOffset = field(default_factory=PortOffset)
+    log: LogSettings = field(default_factory=LogSettings)
+
+
+PROGRAM = Program("standalone", StandaloneSettings)
