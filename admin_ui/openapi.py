@@ -4,117 +4,53 @@ import json
 from functools import cache
 from typing import Any
 
+from django.conf import settings
 from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.settings import patched_settings
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
-from rest_framework import serializers
 
-from admin_ui import api, shapes
-from gateway.jobs.openapi import describe as describe_runs
-
-Shape = type[serializers.Serializer[Any]]
+from admin_ui.calls import CLUSTER, Call, ClusterView, Parameter
+from admin_ui.resources import RESOURCES
+from admin_ui.shapes import Reason
 
 
-def _text(name: str, description: str, enum: tuple[str, ...] | None = None) -> OpenApiParameter:
-    return OpenApiParameter(name, str, description=description, enum=enum)
-
-
-WINDOW = [
-    OpenApiParameter("offset", int, description="first row, from 0", default=0),
-    OpenApiParameter("limit", int, description="rows, 1 to 1000", default=100),
-]
-TOPIC_FILTERS = [
-    _text("q", "part of the full name, in any case"),
-    _text("tenant", "exact"),
-    _text("namespace", "name, or tenant/name"),
-    _text("domain", "persistent or non-persistent", shapes.DOMAINS),
-    _text("sort", "a field of the rows, '-' in front for descending; default -backlog"),
-    *WINDOW,
-]
-TOPIC_PATH = [
-    OpenApiParameter("domain", str, OpenApiParameter.PATH, enum=shapes.DOMAINS),
-    *(OpenApiParameter(name, str, OpenApiParameter.PATH) for name in ("tenant", "namespace")),
-    OpenApiParameter(
-        "topic", str, OpenApiParameter.PATH, description="local name, percent-encoded"
-    ),
-]
-SUBSCRIPTION_PATH = [*TOPIC_PATH, OpenApiParameter("subscription", str, OpenApiParameter.PATH)]
-
-
-def _answers(shape: Shape | None, *, success: int = 200, errors: tuple[int, ...] = ()) -> Any:
-    return {success: shape, **dict.fromkeys((*errors, 503), shapes.Reason)}
-
-
-def _reads(operation: str, shape: Shape, parameters: Any = (), errors: tuple[int, ...] = ()) -> Any:
-    return extend_schema(
-        operation_id=operation,
-        parameters=list(parameters),
-        responses=_answers(shape, errors=errors),
+def _parameter(parameter: Parameter) -> OpenApiParameter:
+    return OpenApiParameter(
+        parameter.name,
+        parameter.kind,
+        parameter.place,
+        description=parameter.description,
+        enum=parameter.enum,
+        default=parameter.default,
     )
 
 
-def _changes(operation: str, body: Shape) -> Any:
+def _described(call: Call, *, of_cluster: bool) -> Any:
+    found: Any = (call.success, call.file) if call.file else call.success
+    errors = {*call.errors, 503, *((404,) if of_cluster else ())}
+    parameters = (CLUSTER, *call.parameters) if of_cluster else call.parameters
     return extend_schema(
-        operation_id=operation,
-        parameters=SUBSCRIPTION_PATH,
-        request=body,
-        responses=_answers(shapes.CursorChange, errors=(400, 404, 405, 412)),
+        operation_id=call.operation,
+        parameters=[_parameter(parameter) for parameter in parameters],
+        request=call.body,
+        responses={
+            found: bytes if call.file else call.answer,
+            **dict.fromkeys(sorted(errors), Reason),
+        },
     )
 
 
 @cache
 def describe() -> None:
     """Attach the descriptions to the views, once."""
-    views: list[tuple[type[Any], dict[str, Any]]] = [
-        (api.EnvironmentView, {"get": _reads("getEnvironment", shapes.EnvironmentAnswer)}),
-        (api.OverviewView, {"get": _reads("getOverview", shapes.OverviewAnswer)}),
-        (api.HistoryView, {"get": _reads("getHistory", shapes.HistoryAnswer)}),
-        (
-            api.TopicsView,
-            {"get": _reads("listTopics", shapes.TopicsAnswer, TOPIC_FILTERS, errors=(400,))},
-        ),
-        (
-            api.TopicView,
-            {"get": _reads("getTopic", shapes.TopicAnswer, TOPIC_PATH, errors=(400, 404, 412))},
-        ),
-        (api.SkipAllView, {"post": _changes("skipAll", shapes.SkipAllBody)}),
-        (api.SkipView, {"post": _changes("skip", shapes.SkipBody)}),
-        (api.ResetView, {"post": _changes("reset", shapes.ResetBody)}),
-        (
-            api.AuditView,
-            {
-                "get": _reads(
-                    "listAudit",
-                    shapes.AuditAnswer,
-                    [_text("q", "part of the target"), _text("actor", "exact"), *WINDOW],
-                    errors=(400,),
-                )
-            },
-        ),
-        (
-            api.ViewsView,
-            {
-                "get": _reads("listViews", shapes.ViewsAnswer, [_text("resource", "exact")]),
-                "post": extend_schema(
-                    operation_id="saveView",
-                    request=shapes.ViewBody,
-                    responses=_answers(shapes.ViewRow, success=201, errors=(400, 409, 422)),
-                ),
-            },
-        ),
-        (
-            api.SavedViewView,
-            {
-                "delete": extend_schema(
-                    operation_id="deleteView",
-                    parameters=[OpenApiParameter("view_id", int, OpenApiParameter.PATH)],
-                    responses=_answers(None, success=204, errors=(404,)),
-                )
-            },
-        ),
-    ]
-    for view, methods in views:
-        extend_schema_view(**methods)(view)
-    describe_runs()
+    for resource in RESOURCES:
+        for view in resource.routes.values():
+            of_cluster = issubclass(view, ClusterView)
+            methods = {
+                method: _described(call, of_cluster=of_cluster)
+                for method, call in view.calls.items()
+            }
+            extend_schema_view(**methods)(view)
 
 
 def console_endpoints_only(
@@ -125,11 +61,23 @@ def console_endpoints_only(
     return [item for item in endpoints if item[0].startswith("/api/v1/")]
 
 
+SPECTACULAR = {
+    "TITLE": "Magnetar console API",
+    "DESCRIPTION": "What the console uses. Times are integer milliseconds since the epoch, rates are per second,"
+    " 64-bit ids are strings.",
+    "VERSION": settings.VERSION,
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SCHEMA_PATH_PREFIX": r"/api/v1(/clusters/\{cluster\})?",
+    "PREPROCESSING_HOOKS": ["admin_ui.openapi.console_endpoints_only"],
+}
+
+
 def document() -> dict[str, Any]:
     """The OpenAPI document as a dictionary."""
-    generator = SchemaGenerator()  # type: ignore[no-untyped-call]
-    found: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
-    return found
+    with patched_settings(SPECTACULAR):
+        generator = SchemaGenerator()  # type: ignore[no-untyped-call]
+        found: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+        return found
 
 
 @cache

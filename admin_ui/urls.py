@@ -1,24 +1,24 @@
-"""The console's routes: its API, and the page for every route of the front end."""
+"""The console's routes: its API, its live feed, and the page for every route of the front end."""
+
+from typing import Any
 
 from django.urls import include, path, re_path
 
-from admin_ui import api, views
-
-TOPIC = "topics/<seg:domain>/<seg:tenant>/<seg:namespace>/<seg:topic>"
+from admin_ui import views
+from admin_ui.calls import ClusterView
+from admin_ui.live import LiveFeed
+from admin_ui.resources import RESOURCES
 
 api_patterns = [
     path("schema", views.schema),
-    path("environment", api.EnvironmentView.as_view()),
-    path("overview", api.OverviewView.as_view()),
-    path("overview/history", api.HistoryView.as_view()),
-    path("topics", api.TopicsView.as_view()),
-    path(TOPIC, api.TopicView.as_view()),
-    path(f"{TOPIC}/subscriptions/<seg:subscription>/skip-all", api.SkipAllView.as_view()),
-    path(f"{TOPIC}/subscriptions/<seg:subscription>/skip", api.SkipView.as_view()),
-    path(f"{TOPIC}/subscriptions/<seg:subscription>/reset", api.ResetView.as_view()),
-    path("audit", api.AuditView.as_view()),
-    path("views", api.ViewsView.as_view()),
-    path("views/<number:view_id>", api.SavedViewView.as_view()),
+    *(
+        path(
+            f"clusters/<seg:cluster>/{route}" if issubclass(view, ClusterView) else route,
+            view.as_view(),
+        )
+        for resource in RESOURCES
+        for route, view in resource.routes.items()
+    ),
 ]
 
 urlpatterns = [
@@ -26,3 +26,7 @@ urlpatterns = [
     path("", views.page),
     re_path(r"^(?:c|analyses|changes|audit|alerts|views|settings)(?:/.*)?$", views.page),
 ]
+
+# Channels' router takes Django's patterns with ASGI callables, which Django's types know nothing of
+_live: Any = LiveFeed.as_asgi()
+websocket_urlpatterns = [path("api/v1/live", _live)]

@@ -48,7 +48,7 @@ MIDDLEWARE = [
     "gateway.http.front_end.static_files",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "admin_ui.audit.record_changes",
+    "gateway.http.installed.middleware",
 ]
 ROOT_URLCONF = "gateway.urls"
 ASGI_APPLICATION = "gateway.asgi.application"
@@ -91,18 +91,6 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "gateway.rest.errors.handle",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
-SPECTACULAR_SETTINGS = {
-    "TITLE": "Magnetar console API",
-    "DESCRIPTION": "What the console uses. Times are integer milliseconds since the epoch, rates are per second,"
-    " 64-bit ids are strings.",
-    "VERSION": VERSION,
-    "SERVE_INCLUDE_SCHEMA": False,
-    "COMPONENT_SPLIT_REQUEST": True,
-    "SCHEMA_PATH_PREFIX": r"/api/v1",
-    "PREPROCESSING_HOOKS": ["admin_ui.openapi.console_endpoints_only"],
-    "ENUM_NAME_OVERRIDES": {},
-}
-
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Strict"
 CSRF_COOKIE_SAMESITE = "Strict"

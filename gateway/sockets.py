@@ -1,4 +1,4 @@
-"""WebSocket routes: the console's live feed, and Pulsar's data-plane endpoints."""
+"""WebSocket routes: those of installed apps, and Pulsar's data-plane endpoints."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -7,10 +7,8 @@ from channels.routing import URLRouter
 from django.urls import re_path
 from django.utils.module_loading import import_string
 
+from gateway.http.installed import brought
 from gateway.ws.routing import websocket_urlpatterns
-
-CONSOLE = "admin_ui.routing.websocket_urlpatterns"
-"""By name, as ``gateway.urls`` includes the console's HTTP routes: the gateway does not know what the console is."""
 
 
 async def unknown(
@@ -26,4 +24,5 @@ async def unknown(
 def router() -> URLRouter:
     """All WebSocket routes, the most specific first."""
     rest: Any = unknown
-    return URLRouter([*import_string(CONSOLE), *websocket_urlpatterns, re_path("^.*$", rest)])
+    installed = [route for name in brought("websocket_routes") for route in import_string(name)]
+    return URLRouter([*installed, *websocket_urlpatterns, re_path("^.*$", rest)])

@@ -4,6 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import include, path, re_path
 
 from gateway.http import paths as _converters  # noqa: F401 - registers the path converters
+from gateway.http.installed import brought
 from gateway.rest import container, errors
 
 
@@ -14,9 +15,8 @@ def _only_websockets(request: HttpRequest) -> HttpResponse:
 
 urlpatterns = [
     path("", include("gateway.rest.urls")),
-    path("api/v1/", include("gateway.jobs.urls")),
     re_path(r"^ws/(?:(?:v2/)?(?:producer|consumer|reader)|v3/consumer)/", _only_websockets),
-    path("", include("admin_ui.urls")),
+    *(path("", include(routes)) for routes in brought("http_routes")),
 ]
 
 handler404 = errors.not_found

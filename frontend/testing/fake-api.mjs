@@ -75,7 +75,8 @@ function read(channel, params) {
 }
 
 function answer(method, url, body) {
-  const parts = url.pathname.slice("/api/v1/".length).split("/").map(decodeURIComponent);
+  const path = url.pathname.replace(/^\/api\/v1\/(clusters\/standalone\/)?/, "");
+  const parts = path.split("/").map(decodeURIComponent);
   const query = Object.fromEntries(url.searchParams);
   const [head, ...rest] = parts;
   const now = Date.now();

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -9,8 +10,9 @@ from django.db import transaction
 from django.db.models import Case, F, QuerySet, Value, When
 from kombu.exceptions import OperationalError
 
+from gateway.jobs import outputs
 from gateway.jobs.models import JobRun, RunState
-from spark_jobs.catalogue import ANALYSES
+from spark_jobs.catalogue import ANALYSES, Analysis
 
 log = logging.getLogger(__name__)
 LEASE_MS = 15_000
@@ -129,6 +131,22 @@ def get(*, run_id: str) -> JobRun:
     if run is None:
         raise RunError(f"there is no run {run_id!r}", status=404)
     return run
+
+
+def analyses() -> list[Analysis]:
+    """The analyses that can be launched."""
+    return list(ANALYSES.values())
+
+
+def file_of(*, run_id: str, name: str) -> Path:
+    """A file of a finished run, which nobody changes any more. Raises RunError with status 404."""
+    run = get(run_id=run_id)
+    if name not in [item["name"] for item in run.downloads]:
+        raise RunError(f"run {run_id} has no file {name!r}", status=404)
+    path = outputs.file_of(run, name)
+    if not path.is_file():
+        raise RunError(f"the file {name!r} of run {run_id} was removed", status=404)
+    return path
 
 
 def history(*, topic: str = "", analysis: str = "") -> QuerySet[JobRun]:

@@ -18,7 +18,7 @@ from engine.base.errors import MagnetarError
 from gateway.services import catalog
 from gateway.services.bookies import Bookies
 from gateway.services.engine_link import Engine, EngineLink, link
-from gateway.services.rows import Row, merge
+from gateway.services.rows import Row, merge, select
 from gateway.services.rows import totals as sum_rows
 
 log = logging.getLogger(__name__)
@@ -29,6 +29,8 @@ CATALOG_INTERVAL_S = 10.0
 NEVER = float("-inf")
 STALE_MS_MAX = 30_000
 """Rows of a broker that stopped answering are shown, with their age, for this long."""
+SELECTIONS_MAX = 64
+"""Sorted and filtered lists kept with a snapshot."""
 HISTORY_POINTS = 900
 """Totals kept, one per second: 15 minutes."""
 HISTORY_COLUMNS = (
@@ -43,15 +45,34 @@ HISTORY_COLUMNS = (
 
 @dataclass(slots=True)
 class Snapshot:
-    """What one round found. ``rows`` are sorted by name. Immutable once published; ``selections`` caches sorted and
-    filtered lists for as long as the snapshot is current."""
+    """What one round found. ``rows`` are sorted by name. Immutable once published."""
 
     at: int
     rows: list[Row]
     brokers: list[dict[str, Any]]
     bookies: list[dict[str, Any]]
     totals: dict[str, float]
-    selections: dict[tuple[str, ...], list[Row]] = field(default_factory=dict)
+    _selections: dict[tuple[str, ...], list[Row]] = field(default_factory=dict)
+
+    def select(
+        self,
+        *,
+        q: str = "",
+        tenant: str = "",
+        namespace: str = "",
+        domain: str = "",
+        sort: str = "name",
+    ) -> list[Row]:
+        """As ``rows.select``; the answers are kept for as long as the snapshot is current."""
+        key = (q, tenant, namespace, domain, sort)
+        chosen = self._selections.get(key)
+        if chosen is None:
+            chosen = select(
+                self.rows, q=q, tenant=tenant, namespace=namespace, domain=domain, sort=sort
+            )
+            if len(self._selections) < SELECTIONS_MAX:
+                self._selections[key] = chosen
+        return chosen
 
 
 def now_ms() -> int:

@@ -62,7 +62,7 @@ def publish_until_refused(producer: pulsar.Producer, timeout_s: float) -> tuple[
 
 
 def bookies(instance: Instance) -> dict[str, str]:
-    status, answer = instance.rest("GET", "/api/v1/overview")
+    status, answer = instance.rest("GET", "/api/v1/clusters/standalone/overview")
     assert status == 200, answer
     return {bookie["id"]: bookie["state"] for bookie in answer["bookies"]}
 

@@ -179,7 +179,7 @@ def wait_for_row(instance: Instance, topic: str, **wanted: Any) -> dict[str, Any
     row: dict[str, Any] = {}
     until = time.monotonic() + 10
     while time.monotonic() < until:
-        rows = instance.rest("GET", f"/api/v1/topics?q={topic}")[1]["rows"]
+        rows = instance.rest("GET", f"/api/v1/clusters/standalone/topics?q={topic}")[1]["rows"]
         row = rows[0] if rows else {}
         if all(row.get(name) == value for name, value in wanted.items()):
             return row
@@ -189,26 +189,32 @@ def wait_for_row(instance: Instance, topic: str, **wanted: Any) -> dict[str, Any
 
 def test_the_console_sees_producers_consumers_and_backlog(instance: Instance, busy: str) -> None:
     wait_for_row(instance, busy, backlog=15, producers=1, consumers=1, subscriptions=1)
-    body = instance.rest("GET", "/api/v1/topics/persistent/public/default/busy")[1]
+    body = instance.rest(
+        "GET", "/api/v1/clusters/standalone/topics/persistent/public/default/busy"
+    )[1]
     assert body["owner"]
     assert [item["backlog"] for item in body["subscriptions"]] == [15]
     assert sum(ledger["entries"] for ledger in body["ledgers"]) == 20
     assert len(body["producers"]) == 1
-    overview = instance.rest("GET", "/api/v1/overview")[1]
+    overview = instance.rest("GET", "/api/v1/clusters/standalone/overview")[1]
     assert [broker["state"] for broker in overview["brokers"]] == ["up"]
     assert [bookie["state"] for bookie in overview["bookies"]] == ["writable"]
 
 
 def test_a_previewed_change_does_what_it_said(instance: Instance, busy: str) -> None:
-    where = "/api/v1/topics/persistent/public/default/busy/subscriptions/s"
+    where = "/api/v1/clusters/standalone/topics/persistent/public/default/busy/subscriptions/s"
     preview = instance.rest("POST", f"{where}/skip", {"preview": True, "count": 4})[1]
     assert preview["affected"] == 4
-    before = instance.rest("GET", "/api/v1/topics/persistent/public/default/busy")[1]
+    before = instance.rest(
+        "GET", "/api/v1/clusters/standalone/topics/persistent/public/default/busy"
+    )[1]
     done = instance.rest("POST", f"{where}/skip", {"count": 4})[1]
     assert done["done"] is True
     url = f"{instance.http}/admin/v2/persistent/public/default/busy/subscription/s/skip/4"
     assert done["commands"]["curl"] == f"curl -X POST {url}"
-    after = instance.rest("GET", "/api/v1/topics/persistent/public/default/busy")[1]
+    after = instance.rest(
+        "GET", "/api/v1/clusters/standalone/topics/persistent/public/default/busy"
+    )[1]
     backlogs = [body["subscriptions"][0]["backlog"] for body in (before, after)]
     assert backlogs[0] - backlogs[1] == 4
     audit = instance.rest("GET", "/api/v1/audit?q=busy&limit=1")[1]["rows"][0]
@@ -217,14 +223,17 @@ def test_a_previewed_change_does_what_it_said(instance: Instance, busy: str) -> 
 
 def test_the_live_feed_pushes_what_the_get_says(instance: Instance, busy: str) -> None:
     url = f"ws://127.0.0.1:{instance.ports['HTTP']}/api/v1/live"
-    topic = {"domain": "persistent", "tenant": "public", "namespace": "default", "topic": "busy"}
+    place = {"cluster": "standalone", "domain": "persistent", "tenant": "public"}
+    topic = {**place, "namespace": "default", "topic": "busy"}
     with connect(url) as feed:
         command = {"op": "subscribe", "id": "t", "channel": "topic", "params": topic}
         feed.send(json.dumps(command))
         first = json.loads(feed.recv(10))
         assert first["data"]["row"]["name"] == busy
         instance.rest(
-            "POST", "/api/v1/topics/persistent/public/default/busy/subscriptions/s/skip-all", {}
+            "POST",
+            "/api/v1/clusters/standalone/topics/persistent/public/default/busy/subscriptions/s/skip-all",
+            {},
         )
         backlog = first["data"]["row"]["backlog"]
         while backlog:
@@ -246,7 +255,8 @@ def test_a_reader_that_does_not_read_is_cut_off(instance: Instance) -> None:
             while time.monotonic() < until:
                 for number in range(32):
                     command = {"op": "subscribe", "id": str(number), "channel": "topics"}
-                    feed.send(json.dumps({**command, "params": {"limit": 200, "q": "many"}}))
+                    params = {"cluster": "standalone", "limit": 200, "q": "many"}
+                    feed.send(json.dumps({**command, "params": params}))
                 time.sleep(0.05)
 
         with pytest.raises(ConnectionClosed):

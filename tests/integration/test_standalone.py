@@ -273,7 +273,7 @@ def test_ctrl_c_ends_everything_in_seconds_without_a_complaint(
     try:
         instance.wait_running("worker")
         publish_and_consume(instance, "normal")
-        assert json.dumps(instance.rest("GET", "/api/v1/overview"))
+        assert json.dumps(instance.rest("GET", "/api/v1/clusters/standalone/overview"))
         assert instance.process is not None
         began = time.monotonic()
         instance.process.send_signal(signal.SIGINT)

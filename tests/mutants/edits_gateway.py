@@ -159,7 +159,7 @@ EDITS = (
     ),
     Edit(
         "audit-after-the-change",
-        "admin_ui/audit.py::_Recorder.__call__",
+        "admin_ui/audit/recording.py::_Recorder.__call__",
         """
         try:
             await entry.asave(force_insert=True)
@@ -178,7 +178,7 @@ EDITS = (
     ),
     Edit(
         "page-begins-at-the-first-row",
-        "admin_ui/selectors.py::topics",
+        "admin_ui/topics/selectors.py::topics",
         "chosen[offset : offset + limit]",
         "chosen[:limit]",
         (
@@ -187,7 +187,7 @@ EDITS = (
     ),
     Edit(
         "page-of-any-size",
-        "admin_ui/selectors.py::window",
+        "admin_ui/params.py::window",
         "1, limit_max)",
         "1, 1 << 60)",
         ("unit/gateway/test_console_api.py::test_a_wrong_parameter_is_400_and_named",),

@@ -11,14 +11,19 @@ FILES_MAX = 16
 
 SAME_FILE_NAME = {
     "__main__": "what `python -m` runs",
+    "api": "what the package answers when it is called: by RPC, or REST of a resource of the console",
     "client": "how others use the package",
     "errors": "what the package raises",
+    "live": "what is told without being asked for again: the console's socket, a resource's channels",
     "metrics": "what the package counts; in engine.base, how counting is done",
     "ports": "the protocols that the package asks of others",
     "records": "the layouts of what the package stores",
+    "selectors": "what a resource of the console reads",
+    "services": "what a resource of the console changes",
     "settings": "what the package can be told",
+    "shapes": "serializers of a resource's bodies and answers",
 }
-"""File names that engine and bookie may have several times, and what each of them means."""
+"""File names that engine, bookie and the console may have several times, and what each of them means."""
 
 SAME_CLASS_NAME: dict[str, str] = {}
 """Names that several public classes of engine and bookie may have, and why."""
@@ -65,9 +70,9 @@ def test_no_folder_has_more_files_than_can_be_overlooked() -> None:
     assert {folder: count for folder, count in counts.items() if count > FILES_MAX} == {}
 
 
-def shipped() -> Iterator[tuple[str, ast.Module]]:
+def shipped(*roots: str) -> Iterator[tuple[str, ast.Module]]:
     for module, tree in sources().items():
-        if module.startswith(("engine.", "bookie.")):
+        if module.partition(".")[0] in roots:
             yield module, tree
 
 
@@ -81,7 +86,7 @@ def twice(names: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
 def test_one_class_name_means_one_thing() -> None:
     found = twice(
         (node.name, module)
-        for module, tree in shipped()
+        for module, tree in shipped("engine", "bookie")
         for node in tree.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
@@ -89,7 +94,8 @@ def test_one_class_name_means_one_thing() -> None:
 
 
 def test_one_file_name_means_one_thing() -> None:
-    files = ((module.rpartition(".")[2], module) for module, _ in shipped() if not package(module))
+    ours = shipped("engine", "bookie", "admin_ui")
+    files = ((module.rpartition(".")[2], module) for module, _ in ours if not package(module))
     found = twice(files)
     assert found.keys() == SAME_FILE_NAME.keys(), found
 

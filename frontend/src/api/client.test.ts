@@ -20,12 +20,13 @@ async function failureOf(call: Promise<unknown>): Promise<ApiError> {
   return error;
 }
 
-const overview = () => answerOf(api.GET("/api/v1/overview"));
+const overview = () =>
+  answerOf(api.GET("/api/v1/clusters/{cluster}/overview", { params: { path: { cluster: "c" } } }));
 
 test("a query holds what is set", async () => {
   const fetch = answer(200, "{}");
   const query = given({ q: "a&b", tenant: undefined, offset: 0 });
-  await api.GET("/api/v1/topics", { params: { query } });
+  await api.GET("/api/v1/clusters/{cluster}/topics", { params: { path: { cluster: "c" }, query } });
   expect(new URL(fetch.mock.calls[0]?.[0].url ?? "").search).toBe("?q=a%26b&offset=0");
 });
 
@@ -38,7 +39,7 @@ test("a refusal carries hop, request id, field and a next step", async () => {
     status: 503,
     requestId: "r-9",
     field: "topic",
-    call: "GET /api/v1/overview",
+    call: "GET /api/v1/clusters/c/overview",
   });
   expect(error.nextStep).toMatch(/brokers/);
 });

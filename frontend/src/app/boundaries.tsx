@@ -46,17 +46,16 @@ export function RouteError({ error }: ErrorComponentProps) {
   );
 }
 
-/** Pages of a cluster this gateway doesn't serve would only show errors: say so once instead. */
+/** Pages of a cluster this gateway doesn't serve would only show its refusals: say so once instead. */
 export function ClusterGate() {
   const { cluster } = useParams({ from: "/c/$cluster" });
   const environment = useQuery(environmentQuery).data;
-  if (!environment || environment.clusters.includes(cluster) || environment.cluster === cluster)
-    return <Outlet />;
+  if (!environment || environment.cluster === cluster) return <Outlet />;
   return (
     <Page>
-      <PageHead title={`No cluster named ${cluster}`} />
-      <Panel title="Clusters of this gateway">
-        <Empty title={`This gateway serves ${environment.clusters.join(", ") || environment.cluster}`}>
+      <PageHead title={`No cluster ${cluster} here`} />
+      <Panel title="Cluster of this gateway">
+        <Empty title={`This gateway serves the cluster ${environment.cluster}`}>
           <Link to="/c/$cluster/topics" params={{ cluster: environment.cluster }}>
             Topics of {environment.cluster}
           </Link>

@@ -23,7 +23,7 @@ export function Palette() {
   const cluster = useCluster();
   const text = query.trim();
   const topics = useQuery({
-    ...topicsQuery({ q: text, sort: "-backlog" }, 0, SHOWN),
+    ...topicsQuery({ cluster, q: text, sort: "-backlog" }, 0, SHOWN),
     enabled: text !== "",
     placeholderData: keepPreviousData,
   });

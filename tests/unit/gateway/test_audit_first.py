@@ -8,7 +8,7 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
-from admin_ui import audit
+from admin_ui.audit import recording
 from admin_ui.models import AuditEntry
 
 
@@ -52,8 +52,8 @@ def test_what_cannot_be_recorded_is_not_done(
     monkeypatch.setattr(AuditEntry, "save", fails)
     monkeypatch.setattr(AuditEntry, "asave", afails)
     if asynchronous:
-        answer = asyncio.run(audit.record_changes(ahandle)(change()))
+        answer = asyncio.run(recording.record_changes(ahandle)(change()))
     else:
-        answer = audit.record_changes(handle)(change())
+        answer = recording.record_changes(handle)(change())
     assert answer.status_code == 503
     assert done == []

@@ -46,7 +46,10 @@ def test_the_committed_document_is_what_the_code_describes() -> None:
 
 
 def test_the_document_is_valid_and_complete() -> None:
-    call_command("spectacular", "--validate", "--fail-on-warn", "--file", "/dev/null")
+    call_command(
+        *("spectacular", "--validate", "--fail-on-warn", "--file", "/dev/null"),
+        *("--custom-settings", "admin_ui.openapi.SPECTACULAR"),
+    )
 
 
 def test_environment_says_where_we_are(call: Call, document: dict[str, Any]) -> None:
@@ -60,8 +63,8 @@ def test_environment_says_where_we_are(call: Call, document: dict[str, Any]) -> 
 
 
 def test_overview_without_brokers_says_so(call: Call, document: dict[str, Any]) -> None:
-    body = call("GET", "/api/v1/overview").json
-    conform(document, body, "/api/v1/overview")
+    body = call("GET", "/api/v1/clusters/standalone/overview").json
+    conform(document, body, "/api/v1/clusters/{cluster}/overview")
     assert [item["title"] for item in body["attention"]] == [
         "No broker is registered",
         "No bookie is writable",
@@ -73,13 +76,17 @@ def test_topics_are_filtered_sorted_and_windowed_on_the_server(
 ) -> None:
     for name, count in (("orders", 3), ("Order-items", 2), ("other", 1)):
         assert call("PUT", f"{TOPICS}/{name}/partitions", count).status == 204
-    body = call("GET", "/api/v1/topics?q=ORDER&sort=-partitions&limit=1").json
-    conform(document, body, "/api/v1/topics")
+    body = call("GET", "/api/v1/clusters/standalone/topics?q=ORDER&sort=-partitions&limit=1").json
+    conform(document, body, "/api/v1/clusters/{cluster}/topics")
     assert body["total"] == 2
     assert [row["topic"] for row in body["rows"]] == ["orders"]
-    second = call("GET", "/api/v1/topics?q=order&sort=-partitions&limit=1&offset=1").json
+    second = call(
+        "GET", "/api/v1/clusters/standalone/topics?q=order&sort=-partitions&limit=1&offset=1"
+    ).json
     assert [row["topic"] for row in second["rows"]] == ["Order-items"]
-    everything = call("GET", "/api/v1/topics?sort=name&namespace=public/default").json
+    everything = call(
+        "GET", "/api/v1/clusters/standalone/topics?sort=name&namespace=public/default"
+    ).json
     names = [row["name"] for row in everything["rows"]]
     assert names == sorted(names)
     assert everything["total"] == 3
@@ -97,14 +104,14 @@ def test_topics_are_filtered_sorted_and_windowed_on_the_server(
     ],
 )
 def test_a_wrong_parameter_is_400_and_named(call: Call, query: str, field: str) -> None:
-    answer = call("GET", f"/api/v1/topics?{query}")
+    answer = call("GET", f"/api/v1/clusters/standalone/topics?{query}")
     assert answer.status == 400
     assert answer.json["field"] == field
 
 
 def test_history_has_a_point_per_round(call: Call, document: dict[str, Any]) -> None:
-    body = call("GET", "/api/v1/overview/history").json
-    conform(document, body, "/api/v1/overview/history")
+    body = call("GET", "/api/v1/clusters/standalone/overview/history").json
+    conform(document, body, "/api/v1/clusters/{cluster}/overview/history")
     assert len(body["points"][0]) == len(body["columns"])
 
 
@@ -122,7 +129,9 @@ def test_history_has_a_point_per_round(call: Call, document: dict[str, Any]) -> 
 def test_a_cursor_change_needs_its_amount(
     call: Call, action: str, body: dict[str, Any], field: str
 ) -> None:
-    where = f"/api/v1/topics/persistent/public/default/x/subscriptions/s/{action}"
+    where = (
+        f"/api/v1/clusters/standalone/topics/persistent/public/default/x/subscriptions/s/{action}"
+    )
     answer = call("POST", where, body)
     assert answer.status == 400
     assert answer.json["field"] == field
@@ -146,7 +155,9 @@ def test_every_change_is_in_the_audit_log_with_its_outcome(
 
 
 def test_a_preview_is_no_change(call: Call) -> None:
-    where = "/api/v1/topics/persistent/public/default/x/subscriptions/s/skip-all"
+    where = (
+        "/api/v1/clusters/standalone/topics/persistent/public/default/x/subscriptions/s/skip-all"
+    )
     call("POST", where, {"preview": True})
     assert not AuditEntry.objects.exists()
     call("POST", where, {"preview": False})
@@ -166,6 +177,13 @@ def test_views_are_saved_listed_and_deleted(call: Call, document: dict[str, Any]
     assert call("POST", "/api/v1/views", {**view, "resource": "x"}).json["field"] == "resource"
 
 
+@pytest.mark.parametrize("path", ["overview", "overview/history", "topics", "topics/x/a/b/c"])
+def test_a_cluster_that_is_not_served_is_404_and_named(call: Call, path: str) -> None:
+    answer = call("GET", f"/api/v1/clusters/moon%2F1/{path}")
+    assert answer.status == 404
+    assert answer.json["reason"] == "This gateway serves the cluster standalone, not moon/1"
+
+
 def test_unknown_api_paths_are_404_with_a_reason(call: Call) -> None:
     answer = call("GET", "/api/v1/nothing")
     assert answer.status == 404
@@ -173,9 +191,16 @@ def test_unknown_api_paths_are_404_with_a_reason(call: Call) -> None:
 
 
 def test_a_topic_without_a_broker_is_503_and_an_invalid_name_412(call: Call) -> None:
-    assert call("GET", "/api/v1/topics/persistent/public/default/x").status == 503
-    assert call("GET", "/api/v1/topics/persistent/public/bad%20ns/x").status == 412
-    assert call("GET", "/api/v1/topics/bogus/public/default/x").json["field"] == "domain"
+    assert (
+        call("GET", "/api/v1/clusters/standalone/topics/persistent/public/default/x").status == 503
+    )
+    assert (
+        call("GET", "/api/v1/clusters/standalone/topics/persistent/public/bad%20ns/x").status == 412
+    )
+    assert (
+        call("GET", "/api/v1/clusters/standalone/topics/bogus/public/default/x").json["field"]
+        == "domain"
+    )
 
 
 def test_the_page_answers_console_routes_and_nothing_else(call: Call) -> None:

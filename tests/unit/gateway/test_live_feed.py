@@ -1,5 +1,6 @@
 """The live feed: bodies as the GETs, pushed on change; wrong commands harm nobody."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,6 +13,7 @@ from gateway.asgi import application
 from gateway.services.collector import collector
 from gateway.services.engine_link import EngineLink
 
+CLUSTER = {"cluster": "standalone"}
 HOST = [(b"host", b"127.0.0.1:8080")]
 TIMEOUT_S = 5.0
 
@@ -43,7 +45,9 @@ async def feed(engine: EngineLink) -> AsyncIterator[Feed]:
 
 
 async def test_a_subscription_gets_its_body_at_once(feed: Feed) -> None:
-    await feed.say(op="subscribe", id="a", channel="topics", params={"limit": 5, "sort": "name"})
+    await feed.say(
+        op="subscribe", id="a", channel="topics", params={**CLUSTER, "limit": 5, "sort": "name"}
+    )
     message = await feed.hear()
     assert (message["id"], message["channel"]) == ("a", "topics")
     assert message["data"]["rows"] == []
@@ -55,7 +59,7 @@ async def test_a_change_is_pushed_and_silence_is_not(feed: Feed, engine: EngineL
     from engine.base.names import TopicName
     from engine.tenancy import topics as metadata
 
-    await feed.say(op="subscribe", id="a", channel="topics", params={})
+    await feed.say(op="subscribe", id="a", channel="topics", params=CLUSTER)
     assert (await feed.hear())["data"]["total"] == 0
     name = TopicName.parse("persistent://public/default/new")
     await engine.arun(lambda it: metadata.create_partitioned(it.store, name, 2))
@@ -74,6 +78,11 @@ async def test_a_change_is_pushed_and_silence_is_not(feed: Feed, engine: EngineL
         ('{"op": "subscribe", "channel": "overview"}', "id"),
         ('{"op": "subscribe", "id": "a", "channel": "topics", "params": [1]}', "params"),
         ('{"op": "subscribe", "id": "a", "channel": "run", "params": {"id": "../x"}}', "params"),
+        (
+            '{"op": "subscribe", "id": "a", "channel": "run", "params": {"id": "x", "q": 1}}',
+            "params",
+        ),
+        ('{"op": "subscribe", "id": "a", "channel": "overview"}', "params"),
     ],
 )
 async def test_a_wrong_command_is_answered_and_the_socket_lives_on(
@@ -86,7 +95,7 @@ async def test_a_wrong_command_is_answered_and_the_socket_lives_on(
 
 
 async def test_a_wrong_parameter_is_told_once_under_its_id(feed: Feed) -> None:
-    await feed.say(op="subscribe", id="a", channel="topics", params={"sort": "nonsense"})
+    await feed.say(op="subscribe", id="a", channel="topics", params={**CLUSTER, "sort": "nonsense"})
     message = await feed.hear()
     assert message["id"] == "a"
     assert message["error"]["reason"].startswith("sort")
@@ -94,10 +103,37 @@ async def test_a_wrong_parameter_is_told_once_under_its_id(feed: Feed) -> None:
     assert await feed.hear() == {"op": "pong"}
 
 
+async def test_a_cluster_that_is_not_served_is_refused_by_name(feed: Feed) -> None:
+    await feed.say(op="subscribe", id="a", channel="overview", params={"cluster": "moon"})
+    reason = "This gateway serves the cluster standalone, not moon"
+    assert await feed.hear() == {"id": "a", "error": {"reason": reason}}
+
+
+async def test_a_socket_that_takes_nothing_holds_no_other(feed: Feed) -> None:
+    incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    subscribe = {"op": "subscribe", "id": "a", "channel": "topics", "params": CLUSTER}
+    incoming.put_nowait({"type": "websocket.connect"})
+    incoming.put_nowait({"type": "websocket.receive", "text": json.dumps(subscribe)})
+    stuck = asyncio.Event()
+
+    async def send(message: dict[str, Any]) -> None:
+        if message["type"] == "websocket.send":
+            stuck.set()
+            await asyncio.Event().wait()
+
+    scope = {"type": "websocket", "path": "/api/v1/live", "headers": HOST, "query_string": b""}
+    slow = asyncio.create_task(application(scope, incoming.get, send))
+    await asyncio.wait_for(stuck.wait(), TIMEOUT_S)
+    await feed.say(**subscribe)
+    assert (await feed.hear())["data"]["total"] == 0
+    slow.cancel()
+    await asyncio.wait([slow])
+
+
 async def test_subscriptions_per_socket_are_bounded(feed: Feed) -> None:
     for number in range(live.SUBSCRIPTIONS_MAX):
-        await feed.say(op="subscribe", id=str(number), channel="overview", params={})
-    await feed.say(op="subscribe", id="one too many", channel="overview", params={})
+        await feed.say(op="subscribe", id=str(number), channel="overview", params=CLUSTER)
+    await feed.say(op="subscribe", id="one too many", channel="overview", params=CLUSTER)
     refused = None
     while refused is None:
         refused = (await feed.hear()).get("error")

@@ -4,7 +4,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from admin_ui.selectors import attention
+from admin_ui.overview.selectors import attention
 from engine.base.names import TopicName
 from gateway.services import drain, metrics, partitioned, rows
 from gateway.services.collector import Snapshot

@@ -1,4 +1,6 @@
+import type { QueryClient } from "@tanstack/react-query";
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { environmentQuery } from "../../api/environment";
 import type { Place } from "../../shared/place";
 import { root } from "../../shared/roots";
 import { OverviewIcon } from "../../ui/icons";
@@ -8,7 +10,7 @@ import { overviewQuery } from "./queries";
 export const overviewRoute = createRoute({
   getParentRoute: () => root,
   path: "/",
-  loader: ({ context }) => void context.queries.prefetchQuery(overviewQuery),
+  loader: ({ context }) => void prefetch(context.queries),
   component: lazyRouteComponent(() => import("./overview-page"), "OverviewPage"),
 });
 
@@ -18,3 +20,9 @@ export const overview: Place = {
   path: () => "/",
   holds: (pathname) => pathname === "/",
 };
+
+async function prefetch(queries: QueryClient): Promise<void> {
+  await queries.prefetchQuery(environmentQuery);
+  const cluster = queries.getQueryData(environmentQuery.queryKey)?.cluster;
+  if (cluster !== undefined) await queries.prefetchQuery(overviewQuery(cluster));
+}

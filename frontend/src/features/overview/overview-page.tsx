@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo } from "react";
+import { environmentQuery } from "../../api/environment";
 import { useLive, usePolling } from "../../api/live";
 import type { Attention, Overview, TopicRow } from "../../api/types";
 import { byteRate, bytes, count, plural, rate, short, time } from "../../lib/format";
@@ -25,8 +26,10 @@ const Chart = lazy(() => import("../../ui/charts/chart").then((module) => ({ def
 
 export function OverviewPage() {
   useTitle("Overview");
-  useLive("overview", {}, overviewQuery.queryKey);
-  const overview = useQuery({ ...overviewQuery, refetchInterval: usePolling() });
+  const cluster = useQuery(environmentQuery).data?.cluster;
+  const query = overviewQuery(cluster);
+  useLive("overview", { cluster }, query.queryKey, { enabled: cluster !== undefined });
+  const overview = useQuery({ ...query, refetchInterval: usePolling() });
   return (
     <Page>
       <PageHead title="Overview" freshness={overview.data && <Freshness at={overview.data.at} />} />
@@ -55,7 +58,7 @@ function Content({ overview }: { overview: Overview }) {
     overview.at,
     TRENDS.map((name) => totals[name]),
   );
-  const recorded = useQuery(overviewHistoryQuery).data;
+  const recorded = useQuery(overviewHistoryQuery(overview.cluster)).data;
   const history = useMemo(() => withEarlier(live, recorded, TRENDS), [live, recorded]);
   return (
     <>

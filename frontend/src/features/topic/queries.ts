@@ -3,6 +3,7 @@ import { answerOf, api } from "../../api/client";
 import type { CursorAction, CursorPreview, CursorReceipt } from "../../api/types";
 
 export interface TopicId {
+  cluster: string;
   domain: "persistent" | "non-persistent";
   tenant: string;
   namespace: string;
@@ -11,10 +12,10 @@ export interface TopicId {
 
 export function topicQuery(id: TopicId) {
   return queryOptions({
-    queryKey: ["topic", id.domain, id.tenant, id.namespace, id.topic],
+    queryKey: ["topic", id.cluster, id.domain, id.tenant, id.namespace, id.topic],
     queryFn: ({ signal }) =>
       answerOf(
-        api.GET("/api/v1/topics/{domain}/{tenant}/{namespace}/{topic}", {
+        api.GET("/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}", {
           params: { path: { ...id } },
           signal,
         }),
@@ -27,7 +28,8 @@ export type CursorChange = { timestamp?: number; count?: number };
 
 type Reset = { preview: boolean; timestamp: number };
 type Skip = { preview: boolean; count: number };
-const CURSOR = "/api/v1/topics/{domain}/{tenant}/{namespace}/{topic}/subscriptions/{subscription}";
+const CURSOR =
+  "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/subscriptions/{subscription}";
 
 function changeCursor(
   id: TopicId,

@@ -9,11 +9,11 @@ const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic");
 
 /** The topic in the address. */
 export function useTopicId(): TopicId {
-  const { tenant, namespace, topic } = route.useParams();
+  const { cluster, tenant, namespace, topic } = route.useParams();
   const { domain } = route.useSearch();
   return useMemo(
-    () => ({ domain: domain ?? "persistent", tenant, namespace, topic }),
-    [domain, tenant, namespace, topic],
+    () => ({ cluster, domain: domain ?? "persistent", tenant, namespace, topic }),
+    [cluster, domain, tenant, namespace, topic],
   );
 }
 

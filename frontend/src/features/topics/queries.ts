@@ -5,6 +5,7 @@ import type { TopicPage } from "../../api/types";
 export const PAGE_ROWS = 100;
 
 export interface TopicFilter {
+  cluster: string;
   q?: string | undefined;
   tenant?: string | undefined;
   namespace?: string | undefined;
@@ -17,10 +18,16 @@ export function topicsKey(filter: TopicFilter, offset: number) {
 }
 
 export function topicsQuery(filter: TopicFilter, offset: number, limit = PAGE_ROWS) {
+  const { cluster, ...rest } = filter;
   return queryOptions({
     queryKey: limit === PAGE_ROWS ? topicsKey(filter, offset) : [...topicsKey(filter, offset), limit],
     queryFn: ({ signal }) =>
-      answerOf(api.GET("/api/v1/topics", { params: { query: given({ ...filter, offset, limit }) }, signal })),
+      answerOf(
+        api.GET("/api/v1/clusters/{cluster}/topics", {
+          params: { path: { cluster }, query: given({ ...rest, offset, limit }) },
+          signal,
+        }),
+      ),
     gcTime: 30_000,
   });
 }

@@ -27,8 +27,8 @@ export function TopicsPage() {
   const sort = search.sort ?? DEFAULT_SORT;
   const { q, tenant, namespace, domain } = search;
   const filter = useMemo(
-    () => ({ q, tenant, namespace, domain, sort }),
-    [q, tenant, namespace, domain, sort],
+    () => ({ cluster, q, tenant, namespace, domain, sort }),
+    [cluster, q, tenant, namespace, domain, sort],
   );
   const list = useTopicWindow(filter);
   const resetKey = JSON.stringify(filter);

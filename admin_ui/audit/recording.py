@@ -17,13 +17,14 @@ from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
+from admin_ui.calls import actor_of
 from admin_ui.models import AuditEntry
 
 log = logging.getLogger(__name__)
 
 CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 AUDITED = ("/admin/", "/api/", "/topics/")
-_PREVIEWABLE = re.compile(r"/api/v1/topics/.+/(skip-all|skip|reset)")
+_PREVIEWABLE = re.compile(r"/api/v1/clusters/[^/]+/topics/.+/(skip-all|skip|reset)")
 _REFUSAL = "The audit log cannot be written, so the change was not made; see the gateway's log"
 
 
@@ -38,12 +39,6 @@ def is_change(request: HttpRequest) -> bool:
     except (ValueError, RecursionError):
         return True
     return not (isinstance(body, dict) and body.get("preview") is True)
-
-
-def actor_of(request: HttpRequest) -> str:
-    """The signed-in user's name, or ``anonymous``."""
-    user = getattr(request, "user", None)
-    return user.get_username() if user is not None and user.is_authenticated else "anonymous"
 
 
 def entry_for(request: HttpRequest, actor: str) -> AuditEntry:

@@ -1,50 +1,22 @@
-"""What the console reads, in the shapes of the contract. GETs and the live feed share these."""
+"""The list of topics, and one topic in full, in the shapes of the contract."""
 
 import asyncio
 from typing import Any
-from urllib.parse import quote
 
-from django.conf import settings
-
+from admin_ui.params import LIMIT_MAX, Params, window
 from engine.admin import api
 from engine.base.errors import AdminError
-from engine.base.names import TopicName
+from engine.base.names import DOMAINS, TopicName
 from gateway.rest.errors import BadInputError
-from gateway.services import brokers, catalog, rows
-from gateway.services.collector import HISTORY_COLUMNS, INTERVAL_S, Snapshot, collector, now_ms
-from gateway.services.drain import STILL, Backlogs, forecast
+from gateway.services import catalog, rows
+from gateway.services.collector import collector, now_ms
+from gateway.services.drain import Backlogs, forecast
 from gateway.services.engine_link import Engine
 
-LIMIT_DEFAULT = 100
-LIMIT_MAX = 1_000
-OFFSET_MAX = 1 << 31
-TOP_BACKLOGS = 10
-ATTENTION_MAX = 20
 Body = dict[str, Any]
 
 
-def window(params: dict[str, str], limit_max: int = LIMIT_MAX) -> tuple[int, int]:
-    """``offset`` and ``limit`` of a list request. Raises BadInputError."""
-    return (
-        _number(params, "offset", 0, 0, OFFSET_MAX),
-        _number(params, "limit", min(LIMIT_DEFAULT, limit_max), 1, limit_max),
-    )
-
-
-def _number(params: dict[str, str], name: str, default: int, low: int, high: int) -> int:
-    text = params.get(name, "")
-    if text == "":
-        return default
-    try:
-        value = int(text)
-    except ValueError:
-        value = low - 1
-    if not low <= value <= high:
-        raise BadInputError(name, f"must be a whole number from {low} to {high}")
-    return value
-
-
-async def topics(params: dict[str, str], *, limit_max: int = LIMIT_MAX) -> Body:
+async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Body:
     """A window of the topics list. ``params`` as in the contract. Raises BadInputError."""
     offset, limit = window(params, limit_max)
     sort = params.get("sort") or "-backlog"
@@ -53,103 +25,22 @@ async def topics(params: dict[str, str], *, limit_max: int = LIMIT_MAX) -> Body:
             "sort", f"must be one of {', '.join(rows.FIELDS)}, '-' in front to turn round"
         )
     domain = params.get("domain", "")
-    if domain not in ("", "persistent", "non-persistent"):
+    if domain not in ("", *DOMAINS):
         raise BadInputError("domain", "must be persistent or non-persistent")
     snapshot = await collector().snapshot()
-    key = (params.get("q", ""), params.get("tenant", ""), params.get("namespace", ""), domain, sort)
-    chosen = snapshot.selections.get(key)
-    if chosen is None:
-        chosen = rows.select(
-            snapshot.rows, q=key[0], tenant=key[1], namespace=key[2], domain=domain, sort=sort
-        )
-        if len(snapshot.selections) < 64:
-            snapshot.selections[key] = chosen
+    chosen = snapshot.select(
+        q=params.get("q", ""),
+        tenant=params.get("tenant", ""),
+        namespace=params.get("namespace", ""),
+        domain=domain,
+        sort=sort,
+    )
     return {
         "at": snapshot.at,
         "total": len(chosen),
         "offset": offset,
         "limit": limit,
         "rows": chosen[offset : offset + limit],
-    }
-
-
-async def overview(params: dict[str, str]) -> Body:
-    """The first page: what needs attention, totals, the biggest backlogs, brokers and bookies."""
-    snapshot = await collector().snapshot()
-    by_backlog = (await topics({"sort": "-backlog", "limit": str(TOP_BACKLOGS)}))["rows"]
-    return {
-        "at": snapshot.at,
-        "cluster": settings.ENVIRONMENT.cluster_name,
-        "totals": snapshot.totals,
-        "attention": attention(snapshot),
-        "top_backlogs": [row for row in by_backlog if row["backlog"] > 0],
-        "brokers": snapshot.brokers,
-        "bookies": snapshot.bookies,
-    }
-
-
-def attention(snapshot: Snapshot) -> list[Body]:
-    """What somebody should look at, errors first."""
-    found: list[Body] = []
-
-    def add(severity: str, title: str, detail: str, link: str) -> None:
-        found.append({"severity": severity, "title": title, "detail": detail, "link": link})
-
-    cluster = f"/c/{settings.ENVIRONMENT.cluster_name}"
-    if not snapshot.brokers:
-        add("error", "No broker is registered", "Clients cannot connect; start a broker", "/")
-    for broker in snapshot.brokers:
-        if broker["state"] != "up":
-            add(
-                "error",
-                f"Broker {broker['id']} does not answer",
-                "Its topics' numbers are stale",
-                "/",
-            )
-    writable = [bookie for bookie in snapshot.bookies if bookie["state"] == "writable"]
-    if not writable:
-        add("error", "No bookie is writable", "Publishing to persistent topics fails", "/")
-    for bookie in snapshot.bookies:
-        if bookie["state"] == "down":
-            add(
-                "error",
-                f"Bookie {bookie['id']} is down",
-                "It registered before and is gone now",
-                "/",
-            )
-        elif bookie["state"] == "read-only":
-            add("warning", f"Bookie {bookie['id']} is read-only", "Its disk may be full", "/")
-    for row in snapshot.rows:
-        if len(found) >= ATTENTION_MAX:
-            break
-        if row["backlog"] == 0 or row["msg_rate_out"] >= STILL:
-            continue
-        name = quote(row["topic"], safe="")
-        link = f"{cluster}/t/{row['tenant']}/{row['namespace']}/{name}/subscriptions"
-        what = "stands still" if row["consumers"] else "has no consumer"
-        add("warning", f"{row['name']} {what}", f"{row['backlog']} entries wait", link)
-    return found
-
-
-async def history(params: dict[str, str]) -> Body:
-    """The last quarter of an hour of the cluster's totals, one point a second."""
-    keeper = collector()
-    snapshot = await keeper.snapshot()
-    points = [list(point) for point in keeper.history]
-    step_ms = int(INTERVAL_S * 1000)
-    return {"at": snapshot.at, "step_ms": step_ms, "columns": HISTORY_COLUMNS, "points": points}
-
-
-async def environment(engine: Engine) -> Body:
-    """Where we are; without the user and our own address, which only the request knows."""
-    known = settings.ENVIRONMENT
-    clusters = await catalog.children(engine.store, "/admin/clusters")
-    return {
-        "cluster": known.cluster_name,
-        "clusters": [name for name in clusters if name != "global"] or [known.cluster_name],
-        "version": settings.VERSION,
-        "broker_url": brokers.service_url(await brokers.advertised(engine)),
-        "now": now_ms(),
     }
 
 

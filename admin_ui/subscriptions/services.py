@@ -1,12 +1,9 @@
-"""What the console changes: positions of subscriptions, and saved views."""
+"""Changes of a subscription's position."""
 
 import shlex
 from typing import Any, Literal
 from urllib.parse import quote
 
-from django.db import IntegrityError, transaction
-
-from admin_ui.models import SavedView
 from engine.admin import api
 from engine.admin.fan_out import on_each
 from engine.base.errors import AdminError
@@ -16,7 +13,6 @@ from gateway.services.collector import now_ms
 from gateway.services.engine_link import Engine
 
 Change = Literal["skip-all", "skip", "reset"]
-VIEWS_PER_OWNER_MAX = 500
 
 
 async def preview(
@@ -105,23 +101,3 @@ def commands(
         "curl": shlex.join(["curl", "-X", "POST", url]),
         "pulsar_admin": shlex.join([*words, str(topic)]),
     }
-
-
-def save_view(*, owner: str, name: str, resource: str, query: dict[str, str]) -> SavedView:
-    """Keep a list's search parameters under a name. Raises AdminError 409 for a name taken, 422 for too many."""
-    with transaction.atomic():
-        if SavedView.objects.filter(owner=owner).count() >= VIEWS_PER_OWNER_MAX:
-            raise AdminError(422, f"At most {VIEWS_PER_OWNER_MAX} views can be saved")
-        try:
-            return SavedView.objects.create(
-                owner=owner, name=name, resource=resource, query=query, created_at_ms=now_ms()
-            )
-        except IntegrityError:
-            raise AdminError(409, f"A view named {name} exists already") from None
-
-
-def delete_view(*, owner: str, view_id: int) -> None:
-    """Forget a saved view of this owner. Raises AdminError 404."""
-    deleted, _ = SavedView.objects.filter(owner=owner, pk=view_id).delete()
-    if not deleted:
-        raise AdminError(404, "No such view")

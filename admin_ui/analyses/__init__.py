@@ -1,0 +1,17 @@
+"""The analyses that can be launched, and their runs; ``gateway.jobs`` does the work."""
+
+from admin_ui.analyses.api import AnalysesView, CancelRunView, DownloadView, RunsView, RunView
+from admin_ui.analyses.live import RUN_CHANNEL, warm_spark
+from admin_ui.resource import Resource
+
+ANALYSES = Resource(
+    routes={
+        "analyses": AnalysesView,
+        "runs": RunsView,
+        "runs/<str:run_id>": RunView,
+        "runs/<str:run_id>/cancel": CancelRunView,
+        "runs/<str:run_id>/downloads/<str:name>": DownloadView,
+    },
+    channels=(RUN_CHANNEL,),
+    opened=warm_spark,
+)

@@ -1,0 +1,43 @@
+"""Analyses and runs in the shapes of the contract."""
+
+from typing import Any
+
+from gateway.jobs import services
+from gateway.jobs.models import JobRun
+
+Body = dict[str, Any]
+
+
+def analyses() -> list[Body]:
+    """The analyses that can be launched."""
+    fields = ("id", "title", "description", "parameters_schema")
+    return [{name: getattr(analysis, name) for name in fields} for analysis in services.analyses()]
+
+
+def run(run_id: str) -> Body:
+    """One run. Raises RunError with status 404."""
+    return row(services.get(run_id=run_id))
+
+
+def row(run: JobRun, *, with_result: bool = True) -> Body:
+    """A run as JSON; lists leave the result out."""
+    downloads = [
+        {**item, "href": f"/api/v1/runs/{run.id}/downloads/{item['name']}"}
+        for item in run.downloads
+    ]
+    return {
+        "id": run.id,
+        "analysis": run.analysis,
+        "title": run.title,
+        "parameters": run.parameters,
+        "state": run.state,
+        "stage": run.stage,
+        "progress": {"done": run.done, "total": run.total},
+        "attempt": run.attempt,
+        "created_at": run.created_at,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "error": run.error or None,
+        "result": run.result if with_result else None,
+        "downloads": downloads,
+    }

@@ -1,0 +1,52 @@
+"""Shapes of analyses and runs."""
+
+from rest_framework import serializers as s
+
+from gateway.jobs.models import RunState
+
+
+class AnalysisShape(s.Serializer[object]):
+    id = s.CharField()
+    title = s.CharField()
+    description = s.CharField()
+    parameters_schema = s.DictField(help_text="JSON Schema of the parameters")
+
+
+class ProgressShape(s.Serializer[object]):
+    done = s.IntegerField()
+    total = s.IntegerField(help_text="0 while it is not known")
+
+
+class DownloadShape(s.Serializer[object]):
+    name = s.CharField()
+    bytes = s.IntegerField()
+    href = s.CharField()
+
+
+class RunShape(s.Serializer[object]):
+    id = s.CharField()
+    analysis = s.CharField()
+    title = s.CharField()
+    parameters = s.DictField()
+    state = s.ChoiceField(choices=RunState.values)
+    stage = s.CharField()
+    progress = ProgressShape()
+    attempt = s.IntegerField()
+    created_at = s.IntegerField()
+    started_at = s.IntegerField(allow_null=True)
+    finished_at = s.IntegerField(allow_null=True)
+    error = s.CharField(allow_null=True)
+    result = s.DictField(
+        allow_null=True, help_text="docs/formats/analysis-result.md; null in lists"
+    )
+    downloads = DownloadShape(many=True)
+
+
+class RunPage(s.Serializer[object]):
+    total = s.IntegerField()
+    rows = RunShape(many=True)
+
+
+class RunRequest(s.Serializer[object]):
+    analysis = s.CharField()
+    parameters = s.DictField()

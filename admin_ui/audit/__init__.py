@@ -1,0 +1,6 @@
+"""Who changed what: recorded by the middleware ``recording.record_changes``, and shown."""
+
+from admin_ui.audit.api import AuditView
+from admin_ui.resource import Resource
+
+AUDIT = Resource(routes={"audit": AuditView})

@@ -1,0 +1,44 @@
+"""REST of the audit log."""
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from admin_ui.audit import shapes
+from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, query
+from admin_ui.models import AuditEntry
+from admin_ui.params import window
+
+
+class AuditView(ConsoleView):
+    """Who changed what, newest first."""
+
+    calls = {
+        "get": Call(
+            "listAudit",
+            shapes.AuditAnswer,
+            (Parameter("q", "part of the target"), Parameter("actor", "exact"), *WINDOW),
+            errors=(400,),
+        )
+    }
+
+    def get(self, request: Request) -> Response:
+        params = query(request)
+        offset, limit = window(params)
+        entries = AuditEntry.objects.all()
+        if params.get("q"):
+            entries = entries.filter(target__icontains=params["q"])
+        if params.get("actor"):
+            entries = entries.filter(actor=params["actor"])
+        found = [
+            {
+                "id": str(entry.pk),
+                "at": entry.at_ms,
+                "actor": entry.actor,
+                "address": entry.address,
+                "method": entry.method,
+                "target": entry.target,
+                "status": entry.status,
+            }
+            for entry in entries[offset : offset + limit]
+        ]
+        return Response({"total": entries.count(), "offset": offset, "limit": limit, "rows": found})

@@ -1,0 +1,126 @@
+"""What the console's REST views share: who may call, how a call is described, and the checks of its body."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, cast
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from admin_ui.params import Params, require_served
+from engine.base.names import DOMAINS
+from gateway.rest.base import object_body
+from gateway.rest.errors import BadInputError
+from gateway.services.engine_link import link
+
+Body = dict[str, Any]
+Shape = type[serializers.Serializer[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a call, for the OpenAPI document."""
+
+    name: str
+    description: str = ""
+    kind: type[str] | type[int] = str
+    place: Literal["query", "path"] = "query"
+    enum: tuple[str, ...] | None = None
+    default: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One method of a view, for the OpenAPI document: its id, the shapes of body and answer, and which errors it has
+    beside 503. ``file`` is the media type of an answer that is a file."""
+
+    operation: str
+    answer: Shape | serializers.BaseSerializer[Any] | None = None
+    parameters: tuple[Parameter, ...] = ()
+    body: Shape | None = None
+    success: int = 200
+    errors: tuple[int, ...] = ()
+    file: str = ""
+
+
+WINDOW = (
+    Parameter("offset", "first row, from 0", int, default=0),
+    Parameter("limit", "rows, 1 to 1000", int, default=100),
+)
+CLUSTER = Parameter("cluster", "the cluster that this gateway serves", place="path")
+TOPIC = "topics/<seg:domain>/<seg:tenant>/<seg:namespace>/<seg:topic>"
+TOPIC_PATH = (
+    Parameter("domain", place="path", enum=DOMAINS),
+    Parameter("tenant", place="path"),
+    Parameter("namespace", place="path"),
+    Parameter("topic", "local name, percent-encoded", place="path"),
+)
+
+
+class ConsoleView(APIView):
+    """Base: reading and changing are open to whoever may use the console."""
+
+    permission = "console"
+    write_permission = "console"
+    calls: ClassVar[dict[str, Call]]
+    """By method, in small letters."""
+
+
+class ClusterView(ConsoleView):
+    """Base of what belongs to a cluster: served below ``clusters/<cluster>/``, 404 for one that is not ours."""
+
+    def dispatch(
+        self, request: HttpRequest, *args: Any, cluster: str, **kwargs: Any
+    ) -> HttpResponseBase:
+        self.cluster = cluster
+        return super().dispatch(request, *args, **kwargs)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        require_served(self.cluster)
+
+
+class SnapshotView(ClusterView):
+    """A reading view over the collector's last snapshot."""
+
+    selector: ClassVar[Callable[[Params], Awaitable[Body]]]
+
+    def get(self, request: Request) -> Response:
+        params = query(request)
+        return Response(link().run(lambda engine: type(self).selector(params)))
+
+
+def checked(shape: Shape, request: Request) -> Body:
+    """The request's JSON body, held against its shape. Raises BadInputError naming the first wrong field."""
+    serializer = shape(data=object_body(request) or {})
+    if not serializer.is_valid():
+        errors = cast(dict[str, Any], serializer.errors)
+        field, problems = next(iter(errors.items()))
+        raise BadInputError(field, _first(problems))
+    return dict(serializer.validated_data)
+
+
+def _first(problems: Any) -> str:
+    while isinstance(problems, list | dict):
+        problems = next(iter(problems.values())) if isinstance(problems, dict) else problems[0]
+    return str(problems)
+
+
+def query(request: Request) -> Params:
+    """Query parameters, the last of each."""
+    return {name: str(value) for name, value in request.query_params.items()}
+
+
+def http_url(request: Request) -> str:
+    """Where the gateway is reached, by the name it was called."""
+    return f"{request.scheme}://{request.get_host()}"
+
+
+def actor_of(request: HttpRequest) -> str:
+    """The signed-in user's name, or ``anonymous``."""
+    user = getattr(request, "user", None)
+    return user.get_username() if user is not None and user.is_authenticated else "anonymous"

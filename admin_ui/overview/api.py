@@ -1,0 +1,18 @@
+"""REST of the first page."""
+
+from admin_ui.calls import Call, SnapshotView
+from admin_ui.overview import selectors, shapes
+
+
+class OverviewView(SnapshotView):
+    """What needs attention, totals, the biggest backlogs, brokers and bookies."""
+
+    calls = {"get": Call("getOverview", shapes.OverviewAnswer)}
+    selector = selectors.overview
+
+
+class HistoryView(SnapshotView):
+    """The last quarter of an hour of the cluster's totals."""
+
+    calls = {"get": Call("getHistory", shapes.HistoryAnswer)}
+    selector = selectors.history

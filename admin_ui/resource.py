@@ -1,0 +1,17 @@
+"""What a resource of the console brings along. ``admin_ui.resources`` lists them all; nothing else names them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from admin_ui.calls import ConsoleView
+from admin_ui.feeds import Channel
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """``routes``: views by path below ``/api/v1/``, or below ``/api/v1/clusters/<cluster>/`` for a ``ClusterView``.
+    ``opened`` runs in a thread whenever a page of the console connects."""
+
+    routes: dict[str, type[ConsoleView]]
+    channels: tuple[Channel, ...] = ()
+    opened: Callable[[], None] | None = None

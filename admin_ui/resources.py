@@ -1,0 +1,11 @@
+"""All resources of the console: a page is a folder here and a line in this list."""
+
+from admin_ui.analyses import ANALYSES
+from admin_ui.audit import AUDIT
+from admin_ui.environment import ENVIRONMENT
+from admin_ui.overview import OVERVIEW
+from admin_ui.saved_views import SAVED_VIEWS
+from admin_ui.subscriptions import SUBSCRIPTIONS
+from admin_ui.topics import TOPICS
+
+RESOURCES = (ENVIRONMENT, OVERVIEW, TOPICS, SUBSCRIPTIONS, AUDIT, SAVED_VIEWS, ANALYSES)

@@ -1,0 +1,15 @@
+"""Changes of a subscription's position; what it looks like stands with its topic."""
+
+from admin_ui.calls import TOPIC
+from admin_ui.resource import Resource
+from admin_ui.subscriptions.api import ResetView, SkipAllView, SkipView
+
+_PATH = f"{TOPIC}/subscriptions/<seg:subscription>"
+
+SUBSCRIPTIONS = Resource(
+    routes={
+        f"{_PATH}/skip-all": SkipAllView,
+        f"{_PATH}/skip": SkipView,
+        f"{_PATH}/reset": ResetView,
+    }
+)

@@ -1,0 +1,30 @@
+"""Topics, live: the window of the list that is on screen, and one topic in full."""
+
+from typing import Any
+
+from admin_ui.feeds import Channel, of_snapshot, snapshot_time
+from admin_ui.params import Params, topic_name
+from admin_ui.topics import selectors
+from gateway.services.engine_link import link
+
+ROWS_MAX = 200
+PLACE = ("domain", "tenant", "namespace", "topic")
+
+
+async def _window(params: Params) -> dict[str, Any]:
+    return await selectors.topics(params, limit_max=ROWS_MAX)
+
+
+async def _topic(params: Params) -> dict[str, Any]:
+    name = topic_name(**{part: params[part] for part in PLACE})
+    return await link().arun(lambda engine: selectors.topic(engine, name))
+
+
+TOPICS_CHANNEL = Channel(
+    "topics",
+    of_snapshot(_window),
+    required=("cluster",),
+    optional=("q", "tenant", "namespace", "domain", "sort", "offset", "limit"),
+    basis=snapshot_time,
+)
+TOPIC_CHANNEL = Channel("topic", _topic, required=("cluster", *PLACE))

@@ -1,0 +1,156 @@
+"""Feeds: one producer for all who watch the same, whatever its body or its watchers do."""
+
+import asyncio
+import json
+from typing import Any
+
+from channels.layers import get_channel_layer
+
+from admin_ui import feeds
+from admin_ui.feeds import Channel, Watch
+from admin_ui.params import Params
+from engine.base.errors import AdminError
+
+INTERVAL_S = 0.01
+TIMEOUT_S = 5.0
+
+
+class Source:
+    """A body that the test sets, and how often it was asked for."""
+
+    def __init__(self) -> None:
+        self.value: Any = 0
+        self.error: Exception | None = None
+        self.asked: list[Params] = []
+
+    async def body(self, params: Params) -> dict[str, Any]:
+        self.asked.append(params)
+        if self.error is not None:
+            raise self.error
+        return {"at": len(self.asked), "value": self.value}
+
+    def channel(self, **options: Any) -> Channel:
+        return Channel("test", self.body, optional=("q",), **{"interval_s": INTERVAL_S, **options})
+
+
+class Watcher:
+    """Somebody who watches a channel."""
+
+    def __init__(self, channel: Channel, params: Params | None = None) -> None:
+        self._wake = asyncio.Event()
+        self.watch: Watch = feeds.watch(channel, params or {}, self._wake)
+
+    async def hear(self) -> dict[str, Any]:
+        async with asyncio.timeout(TIMEOUT_S):
+            while (text := self.watch.take()) is None:
+                self._wake.clear()
+                await self._wake.wait()
+        message: dict[str, Any] = json.loads(f"{{{text}}}")
+        return message
+
+    async def value(self) -> Any:
+        return (await self.hear())["data"]["value"]
+
+
+async def until_asked(source: Source, times: int) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while len(source.asked) < times:
+            await asyncio.sleep(INTERVAL_S)
+
+
+async def test_all_who_watch_the_same_share_one_producer() -> None:
+    source = Source()
+    channel = source.channel(interval_s=60.0)
+    watchers = [Watcher(channel, {"q": "a"}) for _ in range(3)]
+    assert [await one.value() for one in watchers] == [0, 0, 0]
+    late = Watcher(channel, {"q": "a"})
+    assert await late.value() == 0, "who comes later gets the newest at once"
+    assert source.asked == [{"q": "a"}]
+    other = Watcher(channel, {"q": "b"})
+    await other.value()
+    assert source.asked == [{"q": "a"}, {"q": "b"}]
+    for one in (*watchers, late, other):
+        await one.watch.end()
+
+
+async def test_it_goes_on_until_the_last_watcher_leaves_and_begins_anew() -> None:
+    source = Source()
+    channel = source.channel()
+    first, last = Watcher(channel), Watcher(channel)
+    await first.value()
+    await first.watch.end()
+    await until_asked(source, len(source.asked) + 2)
+    await last.watch.end()
+    asked = len(source.asked)
+    await asyncio.sleep(5 * INTERVAL_S)
+    assert len(source.asked) == asked
+    source.value = 1
+    again = Watcher(channel)
+    assert await again.value() == 1
+    await again.watch.end()
+
+
+async def test_only_news_is_told() -> None:
+    source = Source()
+    watcher = Watcher(source.channel())
+    await watcher.value()
+    await until_asked(source, 4)
+    assert watcher.watch.take() is None, "the same numbers at another time are no news"
+    source.value = 1
+    assert await watcher.value() == 1
+    await watcher.watch.end()
+
+
+async def test_a_body_that_fails_is_told_once_and_tried_again() -> None:
+    source = Source()
+    source.error = AdminError(404, "No such topic")
+    watcher = Watcher(source.channel())
+    assert await watcher.hear() == {"error": {"reason": "No such topic"}}
+    await until_asked(source, 4)
+    assert watcher.watch.take() is None
+    source.error = ValueError("a bug with a secret in it")
+    reason = "An unexpected error occurred in the gateway"
+    assert await watcher.hear() == {"error": {"reason": reason}}
+    source.error = None
+    assert await watcher.value() == 0
+    await watcher.watch.end()
+
+
+async def test_a_watcher_that_does_not_take_holds_nobody_and_misses_what_was_between() -> None:
+    source = Source()
+    channel = source.channel()
+    slow, quick = Watcher(channel), Watcher(channel)
+    for value in range(3):
+        source.value = value
+        assert await quick.value() == value
+    assert await slow.value() == 2
+    assert slow.watch.take() is None
+    await slow.watch.end()
+    await quick.watch.end()
+
+
+async def test_without_a_new_basis_no_body_is_made() -> None:
+    source = Source()
+    basis = ["first"]
+    watcher = Watcher(source.channel(basis=lambda: basis[0]))
+    await watcher.value()
+    source.value = 1
+    await asyncio.sleep(2 * feeds.LOOK_INTERVAL_S)
+    assert len(source.asked) == 1
+    basis[0] = "second"
+    assert await watcher.value() == 1
+    await watcher.watch.end()
+
+
+async def test_a_message_to_its_group_wakes_a_resting_feed() -> None:
+    source = Source()
+    channel = source.channel(group=lambda params: f"run.{params['q']}", interval_s=2.0)
+    watcher = Watcher(channel, {"q": "1"})
+    await watcher.value()
+    await until_asked(source, 2)  # it looked in vain, and rests
+    source.value = 1
+    started = asyncio.get_running_loop().time()
+    await get_channel_layer().group_send("run.1", {"type": "run.changed", "id": "1"})
+    assert await watcher.value() == 1
+    assert asyncio.get_running_loop().time() - started < 1.0
+    await watcher.watch.end()
