@@ -28,6 +28,8 @@ COUNT_MAX = (1 << 31) - 1
 PORT_MAX = 65535
 PRIVATE: Mapping[str, bool] = {"private": True}
 """Metadata of a program's private group."""
+PRIVATE_VARIABLES = ("MAGNETAR_BOOKIE_",)
+"""Variables of a program of which the others know nothing."""
 
 _NO_VALUES: Mapping[str, Any] = {}
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -261,6 +263,7 @@ class _Source:
         names = {setting.name for setting in settings}
         shared = {setting.name for setting in settings if not setting.private} | {OFFSET}
         variables = {setting.variable for setting in settings}
+        own = f"{PREFIX}{self._program.upper()}_"
         for key in self._table.keys() - names:
             self._refuse(f"{key} in [{self._program}] of {self._path}", _nearest(key, names))
         for key in self._top.keys() - shared - (elsewhere or frozenset()):
@@ -268,6 +271,8 @@ class _Source:
                 self._refuse(f"{key} in {self._path}", near)
         for key in self._environ.keys() - variables:
             known = elsewhere is not None and key.removeprefix(PREFIX).lower() in elsewhere
+            if key.startswith(PRIVATE_VARIABLES) and not key.startswith(own):
+                continue
             if key.startswith(PREFIX) and not known and (near := _nearest(key, variables)):
                 self._refuse(key, near)
 

@@ -54,3 +54,7 @@ def test_nonsense_is_named(environ: dict[str, str], file: str, words: str, tmp_p
 def test_an_address_that_others_reach_is_refused(host: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="only loopback is served"):
         prepare(host)
+
+
+def test_variables_of_a_bookie_are_none_of_the_gateways(tmp_path: Path) -> None:
+    assert load({"MAGNETAR_BOOKIE_PORT": "1"}, tmp_path).environment.http_port == 8080
