@@ -270,9 +270,10 @@ class _Source:
             if (near := _nearest(key, shared)) or elsewhere is not None:
                 self._refuse(f"{key} in {self._path}", near)
         for key in self._environ.keys() - variables:
+            theirs = key.startswith(PRIVATE_VARIABLES) or elsewhere is None
+            if not key.startswith(own) and theirs:
+                continue  # who does not know the others' variables cannot tell a slip from one of them
             known = elsewhere is not None and key.removeprefix(PREFIX).lower() in elsewhere
-            if key.startswith(PRIVATE_VARIABLES) and not key.startswith(own):
-                continue
             if key.startswith(PREFIX) and not known and (near := _nearest(key, variables)):
                 self._refuse(key, near)
 

@@ -56,5 +56,6 @@ def test_an_address_that_others_reach_is_refused(host: str) -> None:
         prepare(host)
 
 
-def test_variables_of_a_bookie_are_none_of_the_gateways(tmp_path: Path) -> None:
-    assert load({"MAGNETAR_BOOKIE_PORT": "1"}, tmp_path).environment.http_port == 8080
+@pytest.mark.parametrize("name", ["BOOKIE_PORT", "BROKER_HTTP_PORT"])
+def test_variables_of_other_programs_are_no_slips(tmp_path: Path, name: str) -> None:
+    assert load({f"MAGNETAR_{name}": "1"}, tmp_path).environment.http_port == 8080
