@@ -85,6 +85,7 @@ def test_bad_arguments_are_refused_by_field(
         api.CreateTopic(NAME, {"k": "v"}),
         api.ResetCursor(NAME, "s", position=api.MessagePosition(3, 4, excluded=True)),
         api.PreviewChange(NAME, "s", "reset", timestamp_ms=5),
+        api.SetTopicPolicy(NAME, "retention", {"retentionSizeInMB": 5}, True, [1]),
         api.LoadedTopics(),
         api.LoadedTopics(NAME.namespace),
         api.NoArguments(),
