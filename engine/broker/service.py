@@ -21,7 +21,8 @@ from engine.broker.connection.session import Session
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
 from engine.broker.control.assignment import BundleAssignment
-from engine.broker.control.catalog import Catalog, DisabledOwnPolicies
+from engine.broker.control.catalog import Catalog
+from engine.broker.control.topic_policies import PolicyLog
 from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
 from engine.broker.settings import DataPathSettings, NodeSettings
 from engine.broker.topics.registry import TopicRegistry
@@ -84,7 +85,16 @@ class Running:
     ) -> None:
         owner = OwnerRecord(record.service_url, record.web_url)
         self.ownership = BundleOwnership(base.store, owner, on_lost)
-        self.catalog = Catalog(base.store, base.policies, DisabledOwnPolicies())
+        self.policy_log = PolicyLog(
+            store=base.store,
+            network=base.network,
+            clock=base.clock,
+            entropy=base.entropy,
+            cluster=base.node.cluster_name,
+            service_url=record.service_url,
+            loaded=lambda: [topic.name for topic in self.registry],
+        )
+        self.catalog = Catalog(base.store, base.policies, self.policy_log)
         self.assignment = BundleAssignment(base.store, self.ownership, record)
         owned: Ownership = self.assignment
         namespaces: Namespaces = self.catalog
@@ -100,6 +110,7 @@ class Running:
         self.sessions = Sessions(context, self.registry, owned, namespaces)
         self.upkeep = Upkeep(self.registry, namespaces, base.ledger_config, base.data_path)
         self.catalog.on_change = self.upkeep.policies_changed
+        self.policy_log.on_change = lambda topic: self.upkeep.policies_changed(topic.namespace)
         self.operations = BrokerOperations(
             Collaborators(
                 store=base.store,
@@ -116,6 +127,7 @@ class Running:
     async def close(self) -> None:
         """Stop everything without handing over."""
         await self.upkeep.close()
+        await self.policy_log.close()
         await self.registry.close(deadline_s=1.0)
         await self.sessions.close()
         await self.ownership.close()
@@ -289,6 +301,7 @@ class BrokerService:
         await self._close()
 
     async def _hand_over(self, running: Running) -> None:
+        await running.policy_log.close()  # or it would look up again what is handed over
         await running.registration.withdraw()
         await asyncio.gather(
             *(

@@ -1,0 +1,264 @@
+"""The changes of one namespace's topic policies: its system topic, read from the start and followed, and written to."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from engine.base.backoff import Backoff
+from engine.base.clock import Clock
+from engine.base.entropy import Entropy
+from engine.base.errors import MagnetarError
+from engine.base.ids import Position
+from engine.base.log import bound
+from engine.base.names import TopicName
+from engine.base.tasks import TaskScope
+from engine.client.broker_link import BrokerLink
+from engine.client.lookup import Links
+from engine.client.raw_consumer import FROM_EARLIEST, SHARED, RawConsumer
+from engine.client.raw_producer import RawProducer
+from engine.client.raw_reader import RawReader
+from engine.metadata.records import Document
+from engine.metadata.store import MetadataStore
+from engine.tenancy import topics
+from engine.tenancy.avro import AvroError
+from engine.tenancy.change_events import SCHEMA
+from engine.wire.batches import BatchFormatError, Message, pack_entry, unpack_entry
+from engine.wire.events import Delivered
+
+RETRY_S_MAX = 1.0
+"""Longest pause before the topic is looked up again: its next owner should be found within a second or so."""
+FIRST_VERSION = bytes(8)
+"""Of the topic's schema, as producers put it into a message's metadata."""
+
+COMPACTION = "__compaction"
+
+Origin = tuple[str, int]
+"""Producer name and sequence id of a message: told apart from all others of a log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The last event of a key. ``unread`` says why, when it cannot be read; then ``event`` is empty."""
+
+    position: Position
+    event: Document
+    unread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """One event taken in: the last one of its key ``before`` and ``after`` it, None when there is none."""
+
+    key: str
+    origin: Origin
+    before: Latest | None
+    after: Latest | None
+
+
+class Events:
+    """The last event of each key, from a log's entries in their order. Pure."""
+
+    def __init__(self) -> None:
+        self.latest: dict[str, Latest] = {}
+
+    def take(self, entries: Iterable[Delivered]) -> list[Applied]:
+        return [applied for one in entries for applied in self._take(one)]
+
+    def _take(self, one: Delivered) -> list[Applied]:
+        try:
+            opened = unpack_entry(one.entry)
+        except BatchFormatError as error:
+            bound(__name__).error("entry %s of a change log is damaged: %s", one.position, error)
+            return []
+        return [
+            self._put(one.position, (opened.producer_name, message.sequence_id), message)
+            for message in opened.messages
+            if message.key is not None
+        ]
+
+    def _put(self, position: Position, origin: Origin, message: Message) -> Applied:
+        assert message.key is not None
+        before = self.latest.pop(message.key, None)
+        if message.value:
+            self.latest[message.key] = _latest(position, message.value)
+        return Applied(message.key, origin, before, self.latest.get(message.key))
+
+
+def _latest(position: Position, payload: bytes) -> Latest:
+    try:
+        return Latest(position, SCHEMA.decode(payload))
+    except AvroError as error:
+        return Latest(position, {}, unread=str(error))
+
+
+class ChangeLog:
+    """Follows the log while it is open, however often its owner changes. Made inside a running loop.
+
+    ``on_change`` is told the key of what changed since the log was first read.
+    """
+
+    def __init__(
+        self,
+        topic: TopicName,
+        *,
+        store: MetadataStore,
+        links: Links[BrokerLink],
+        service_url: str,
+        clock: Clock,
+        entropy: Entropy,
+        on_change: Callable[[str], None],
+    ) -> None:
+        self.topic = topic
+        self.changing = asyncio.Lock()
+        """Held from a change's reading to its end: changes made here do not cross each other."""
+        self._store = store
+        self._links = links
+        self._service_url = service_url
+        self._clock = clock
+        self._entropy = entropy
+        self._on_change = on_change
+        self._events = Events()
+        self._known = asyncio.Event()
+        self._current = asyncio.Event()
+        self._touched = asyncio.Event()
+        self._awaited: dict[Origin, asyncio.Future[Applied]] = {}
+        self._producer: RawProducer | None = None
+        self._sequence = 0
+        self._log = bound(__name__, topic=topic)
+        self._tasks = TaskScope(f"changes {topic.namespace}")
+        self._tasks.spawn("follow", self._follow())
+
+    async def known(self) -> None:
+        """Return once the log was read to its end: from then on ``latest`` answers. Cancel-safe."""
+        await self._known.wait()
+
+    async def current(self) -> None:
+        """Return while the log is being followed, so that ``latest`` is not older than a moment. Cancel-safe."""
+        await self._current.wait()
+
+    def latest(self, key: str) -> Latest | None:
+        """The last event of ``key``, None when there is none; as it was when the log could last be read."""
+        return self._events.latest.get(key)
+
+    async def append(self, key: str, payload: bytes | None, *, local: str | None) -> Applied:
+        """Write an event (None: the key is gone), and return when it is stored and ``latest`` has it or a later one.
+        ``local``: the one cluster it is for.
+
+        Raises ClientError, RefusedError, the store's errors; then, and when cancelled, it may have been stored.
+        """
+        producer = await self._attached()
+        self._sequence += 1
+        origin = (producer.name, self._sequence)
+        entry = pack_entry(
+            [Message(payload, key, sequence_id=self._sequence)],
+            producer_name=producer.name,
+            publish_ms=self._clock.wall_ms(),
+            extra={
+                "schema_version": FIRST_VERSION,
+                "uncompressed_size": len(payload or b""),
+                "replicate_to": [local] if local is not None else [],
+            },
+        )
+        seen: asyncio.Future[Applied] = asyncio.get_running_loop().create_future()
+        self._awaited[origin] = seen
+        try:
+            producer.send([self._sequence], [entry])
+            await producer.drained()
+            return await seen
+        finally:
+            del self._awaited[origin]
+
+    async def _attached(self) -> RawProducer:
+        if self._producer is None or self._producer.error is not None:
+            if not await topics.topic_exists(self._store, self.topic):
+                await topics.require_namespace(self._store, self.topic)
+                await topics.create_missing(self._store, self.topic)
+            link = await self._links.owner(self.topic.full, self._service_url)
+            await self._hold(link)
+            self._producer = await RawProducer.open(link, self.topic.full)
+        return self._producer
+
+    async def _hold(self, link: BrokerLink) -> None:
+        """Nothing is dropped that no compaction has seen: Apache's own subscription for it keeps the log whole."""
+        keeper = await RawConsumer.open(
+            link,
+            self.topic.full,
+            COMPACTION,
+            SHARED,
+            on_messages=lambda messages: None,
+            initial=FROM_EARLIEST,
+        )
+        await keeper.close()
+
+    # --- following -------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        backoff = Backoff(max_s=RETRY_S_MAX)
+        told = False
+        stop = self._store.watch(topics.ledger_path(self.topic), lambda _: self._touched.set())
+        try:
+            while True:
+                self._touched.clear()
+                try:
+                    if await topics.topic_exists(self._store, self.topic):
+                        await self._read(backoff)
+                    else:
+                        self._restart(Events(), [])
+                        await self._touched.wait()
+                except MagnetarError as error:
+                    if self._current.is_set():
+                        told = False
+                    if not told:
+                        self._log.warning("topic policies cannot be followed now: %s", error)
+                        told = True
+                    self._current.clear()
+                    await asyncio.sleep(backoff.next_s(self._entropy.random()))
+        finally:
+            stop()
+
+    async def _read(self, backoff: Backoff) -> None:
+        """From the start for as long as it goes, which raises ClientError or RefusedError at its end."""
+        link = await self._links.owner(self.topic.full, self._service_url)
+        name = f"reader-{self._entropy.hex(5)}"
+        reader = await RawReader.open(link, self.topic.full, name=name)
+        try:
+            events = Events()
+            self._restart(events, events.take(await reader.rest()))
+            backoff.reset()
+            while True:
+                for applied in events.take(await reader.next()):
+                    self._tell(applied)
+        finally:
+            if reader.consumer.error is None:
+                with suppress(MagnetarError):
+                    await reader.consumer.close()
+
+    def _restart(self, events: Events, applied: list[Applied]) -> None:
+        """Go on with what was read anew."""
+        before, self._events = self._events.latest, events
+        if self._known.is_set():
+            for key in before.keys() | events.latest.keys():
+                if before.get(key) != events.latest.get(key):
+                    self._on_change(key)
+        self._known.set()
+        self._current.set()
+        for one in applied:
+            self._answer(one)
+
+    def _tell(self, applied: Applied) -> None:
+        self._on_change(applied.key)
+        self._answer(applied)
+
+    def _answer(self, applied: Applied) -> None:
+        waiting = self._awaited.get(applied.origin)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(applied)
+
+    async def close(self) -> None:
+        """Stop following; what is waited for here ends with its own time limit."""
+        await self._tasks.close()
+        producer, self._producer = self._producer, None
+        if producer is not None and producer.error is None:
+            with suppress(MagnetarError):
+                await producer.close()

@@ -1,0 +1,77 @@
+"""For tests: brokers of one cluster in this process, over one bookie, on sockets; each can be killed."""
+
+from pathlib import Path
+
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.base.names import TopicName
+from engine.broker.control.topic_policies import PolicyLog
+from engine.broker.service import BrokerService
+from engine.metadata.store import MetadataStore
+from engine.net.network import LoopNetwork
+from engine.settings import load
+from engine.wiring import build_broker
+from tests.support.ledger_cluster import Cluster
+
+ENVIRON = {
+    "MAGNETAR_BROKER_PORT": "0",
+    "MAGNETAR_BROKER_HTTP_PORT": "0",
+    "MAGNETAR_INTERNAL_TOKEN": "tests-only-tests-only",
+}
+
+
+class SeveralBrokers:
+    """``brokers`` run; ``store`` is a session of the test's own."""
+
+    def __init__(self, directory: Path, **settings: str) -> None:
+        self.cluster = Cluster(directory)
+        self.store = self.cluster.store
+        self.brokers: list[BrokerService] = []
+        self._stores: dict[BrokerService, MetadataStore] = {}
+        self._directory = directory
+        self._environ = ENVIRON | {f"MAGNETAR_{key.upper()}": settings[key] for key in settings}
+
+    async def start(self, count: int) -> None:
+        await self.cluster.start("b0")
+        for _ in range(count):
+            await self.add()
+
+    async def add(self) -> BrokerService:
+        store = self.cluster.server.session(10.0)
+        broker = build_broker(
+            load(self._environ, self._directory),
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            network=LoopNetwork(),
+            store=store,
+        )
+        await broker.start()
+        self.brokers.append(broker)
+        self._stores[broker] = store
+        return broker
+
+    def owner(self, topic: TopicName) -> BrokerService | None:
+        """The broker that has ``topic`` loaded."""
+        for broker in self.brokers:
+            if broker.running.registry.loaded(topic) is not None:
+                return broker
+        return None
+
+    async def kill(self, broker: BrokerService) -> None:
+        """Nothing of its topics is written any more, its session ends, its connections break."""
+        self.brokers.remove(broker)
+        for topic in broker.running.registry.topics():
+            topic.log.abandon()
+        broker._serving = False  # so that it hands nothing over
+        await self._stores.pop(broker).close()
+        await broker.drain()
+
+    async def close(self) -> None:
+        for broker in self.brokers:
+            await broker.drain()
+            await self._stores[broker].close()
+        await self.cluster.close()
+
+
+def policies(broker: BrokerService) -> PolicyLog:
+    return broker.running.policy_log

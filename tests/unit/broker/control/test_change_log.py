@@ -1,0 +1,66 @@
+"""What a log's entries say of each key: the last event counts, and what cannot be read is not taken for nothing."""
+
+import pytest
+
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.broker.control.change_log import Events
+from engine.tenancy.change_events import SCHEMA, new_event, policies_of, with_policies
+from engine.wire.batches import Message, pack_entry
+from engine.wire.events import Delivered
+
+EMPTY = new_event(TopicName.parse("a"), "c")
+ONE, TWO = (SCHEMA.encode(with_policies(EMPTY, {"maxMessageSize": n})) for n in (1, 2))
+
+
+def entry(at: int, *messages: tuple[str | None, bytes | None], compression: int = 0) -> Delivered:
+    packed = pack_entry(
+        [Message(value, key, sequence_id=at) for key, value in messages],
+        producer_name="p",
+        publish_ms=1,
+        compression=compression,
+    )
+    return Delivered(1, Position(3, at), 0, [], packed)
+
+
+def sizes(events: Events) -> dict[str, int]:
+    return {key: policies_of(found.event)["maxMessageSize"] for key, found in events.latest.items()}
+
+
+def test_the_last_event_of_each_key_counts() -> None:
+    events = Events()
+    applied = events.take(
+        [entry(0, ("a", ONE)), entry(1, ("b", ONE), ("a", TWO)), entry(2, ("b", None))]
+    )
+    assert sizes(events) == {"a": 2}
+    assert [one.key for one in applied] == ["a", "b", "a", "b"]
+    assert [one.origin for one in applied] == [("p", 0), ("p", 1), ("p", 1), ("p", 2)]
+    first, _, second, gone = applied
+    assert (first.before, second.before, second.after) == (None, first.after, events.latest["a"])
+    assert second.after is not None
+    assert second.after.position == Position(3, 1)
+    assert gone.after is None
+
+
+@pytest.mark.parametrize("compression", range(5))
+def test_packed_entries_are_read(compression: int) -> None:
+    events = Events()
+    events.take([entry(0, ("a", ONE), compression=compression)])
+    assert sizes(events) == {"a": 1}
+
+
+def test_an_event_that_cannot_be_read_says_so_until_the_next_one() -> None:
+    events = Events()
+    events.take([entry(0, ("a", ONE)), entry(1, ("a", ONE[:-1]))])
+    assert events.latest["a"].unread
+    events.take([entry(2, ("a", TWO))])
+    assert sizes(events) == {"a": 2}
+
+
+def test_a_damaged_entry_and_messages_without_key_are_passed_over() -> None:
+    events = Events()
+    damaged = entry(0, ("a", ONE))
+    assert events.take([damaged._replace(entry=damaged.entry[:-1] + b"?")]) == []
+    assert events.take([entry(1, (None, ONE))]) == []
+    events.take([entry(2, ("a", TWO))])
+    assert sizes(events) == {"a": 2}

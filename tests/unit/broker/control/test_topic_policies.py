@@ -1,0 +1,314 @@
+"""Topics' own policies: kept in their namespace's log, the same at all brokers, whoever changes them or dies."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.errors import AdminError
+from engine.base.names import NamespaceName, TopicName
+from engine.broker.control import topic_policies
+from engine.broker.control.topic_policies import PolicyLog
+from engine.broker.errors import ServiceNotReady
+from engine.metadata.records import Document
+from engine.tenancy import topics
+from engine.tenancy.change_events import log_topic
+from tests.support.admin.several_brokers import SeveralBrokers, policies
+from tests.support.broker_bench import until
+
+NAMESPACE = NamespaceName.parse("public/default")
+TOPIC = NAMESPACE.topic("t")
+SOON_S = 1.0
+"""A change is seen everywhere within this time."""
+
+
+@pytest.fixture
+async def two(tmp_path: Path) -> AsyncIterator[SeveralBrokers]:
+    made = SeveralBrokers(tmp_path)
+    await made.start(2)
+    yield made
+    await made.close()
+
+
+def put(**values: Any) -> Any:
+    def change(document: Document) -> None:
+        document.update(values)
+
+    return change
+
+
+async def settled(log: PolicyLog, topic: TopicName, expected: Document, within_s: float) -> None:
+    async with asyncio.timeout(within_s):
+        while await log.get(topic) != expected:
+            await asyncio.sleep(0.005)
+
+
+async def test_a_namespace_without_a_log_has_no_policies_and_gets_none_by_asking(
+    two: SeveralBrokers,
+) -> None:
+    log = policies(two.brokers[0])
+    assert await log.get(TOPIC) == {}
+    await log.forget(TOPIC)
+    assert not await topics.topic_exists(two.store, log_topic(NAMESPACE))
+
+
+async def test_a_change_is_seen_here_at_once_and_at_the_other_broker_soon(
+    two: SeveralBrokers,
+) -> None:
+    here, there = map(policies, two.brokers)
+    told: list[TopicName] = []
+    there.on_change = told.append
+    assert await there.get(TOPIC) == {}
+    await here.change(TOPIC, put(messageTTLInSeconds=60))
+    assert await here.get(TOPIC) == {"messageTTLInSeconds": 60}
+    await settled(there, TOPIC, {"messageTTLInSeconds": 60}, SOON_S)
+    assert TOPIC in told
+    told.clear()
+    await here.change(TOPIC, put(messageTTLInSeconds=None, maxConsumerPerTopic=5))
+    await settled(there, TOPIC, {"maxConsumerPerTopic": 5}, SOON_S)
+    assert told == [TOPIC]
+    await there.change(
+        TOPIC, put(retentionPolicies={"retentionSizeInMB": 1, "retentionTimeInMinutes": 2})
+    )
+    assert len(await there.get(TOPIC)) == 2
+    await settled(here, TOPIC, await there.get(TOPIC), SOON_S)
+
+
+async def test_partitions_have_their_parents_policies_and_other_topics_their_own(
+    two: SeveralBrokers,
+) -> None:
+    log = policies(two.brokers[0])
+    await log.change(TOPIC.partition_at(3), put(maxMessageSize=9))
+    assert await log.get(TOPIC) == await log.get(TOPIC.partition_at(0)) == {"maxMessageSize": 9}
+    assert await log.get(NAMESPACE.topic("t2")) == {}
+    assert await log.get(NAMESPACE.topic("t", "non-persistent")) == {}
+    await log.forget(TOPIC.partition_at(3))
+    assert await log.get(TOPIC) == {"maxMessageSize": 9}
+
+
+async def test_policies_for_all_clusters_stand_beside_the_topics_own(two: SeveralBrokers) -> None:
+    here, there = map(policies, two.brokers)
+    await here.change(TOPIC, put(maxMessageSize=1))
+    await here.change(TOPIC, put(maxMessageSize=2), everywhere=True)
+    assert await here.get(TOPIC) == {"maxMessageSize": 1}
+    assert await here.get(TOPIC, everywhere=True) == {"maxMessageSize": 2}
+    await settled(there, TOPIC, {"maxMessageSize": 1}, SOON_S)
+    await here.forget(TOPIC)
+    assert await here.get(TOPIC) == await here.get(TOPIC, everywhere=True) == {}
+
+
+async def test_what_is_forgotten_is_gone_everywhere(two: SeveralBrokers) -> None:
+    here, there = map(policies, two.brokers)
+    await here.change(TOPIC, put(maxMessageSize=1))
+    await settled(there, TOPIC, {"maxMessageSize": 1}, SOON_S)
+    await there.forget(TOPIC)
+    assert await there.get(TOPIC) == {}
+    await settled(here, TOPIC, {}, SOON_S)
+    late = await two.add()
+    assert await policies(late).get(TOPIC) == {}
+
+
+async def test_changes_at_the_same_time_are_all_kept_wherever_they_are_made(
+    two: SeveralBrokers,
+) -> None:
+    names = ["maxConsumerPerTopic", "maxProducerPerTopic", "maxSubscriptionsPerTopic"]
+    names += ["maxConsumersPerSubscription", "maxMessageSize", "messageTTLInSeconds"]
+    logs = [policies(broker) for broker in two.brokers]
+    for turn in range(5):
+        await asyncio.gather(
+            *(logs[i % 2].change(TOPIC, put(**{name: turn})) for i, name in enumerate(names))
+        )
+        for log in logs:
+            await settled(log, TOPIC, dict.fromkeys(names, turn), SOON_S)
+
+
+async def test_a_change_that_changes_nothing_writes_nothing(two: SeveralBrokers) -> None:
+    log = policies(two.brokers[0])
+    await log.change(TOPIC, lambda document: None)
+    assert not await topics.topic_exists(two.store, log_topic(NAMESPACE))
+    await log.change(TOPIC, put(maxMessageSize=1))
+    told: list[TopicName] = []
+    log.on_change = told.append
+    await log.change(TOPIC, put(maxMessageSize=1))
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"maxMessageSize": "much"}, "maxMessageSize: 'much' is none of null, int"),
+        ({"maxMessageSize": 1 << 31}, "maxMessageSize: 2147483648 does not fit into 32 bits"),
+        ({"unheardOf": 1}, "TopicPolicies has no field unheardOf"),
+        ({"retentionPolicies": {}}, "retentionPolicies.retentionSizeInMB: None is no long"),
+    ],
+)
+async def test_values_that_do_not_fit_are_refused_by_name(
+    two: SeveralBrokers, values: Document, reason: str
+) -> None:
+    with pytest.raises(AdminError, match=reason) as refused:
+        await policies(two.brokers[0]).change(TOPIC, put(**values))
+    assert refused.value.status == 412
+    assert await policies(two.brokers[0]).get(TOPIC) == {}
+
+
+async def test_what_the_change_raises_is_raised_and_nothing_is_written(two: SeveralBrokers) -> None:
+    def refuse(document: Document) -> None:
+        raise AdminError(409, "not that")
+
+    with pytest.raises(AdminError, match="not that"):
+        await policies(two.brokers[0]).change(TOPIC, refuse)
+    assert not await topics.topic_exists(two.store, log_topic(NAMESPACE))
+
+
+async def test_without_its_namespace_a_topic_gets_no_policies(two: SeveralBrokers) -> None:
+    with pytest.raises(AdminError, match="Namespace not found") as refused:
+        await policies(two.brokers[0]).change(
+            TopicName.parse("public/none/t"), put(maxMessageSize=1)
+        )
+    assert refused.value.status == 404
+    assert await two.store.exists("/managed-ledgers/public/none") is None
+
+
+async def test_system_topics_have_none(two: SeveralBrokers) -> None:
+    log = policies(two.brokers[0])
+    assert await log.get(log_topic(NAMESPACE)) == {}
+    await log.forget(log_topic(NAMESPACE))
+    with pytest.raises(AdminError, match="system topic"):
+        await log.change(log_topic(NAMESPACE), put(maxMessageSize=1))
+
+
+async def test_the_logs_owner_is_killed_what_was_known_is_served_and_changes_go_on(
+    two: SeveralBrokers,
+) -> None:
+    await two.add()
+    first = policies(two.brokers[0])
+    await first.change(TOPIC, put(maxMessageSize=1))
+    for broker in two.brokers:
+        await settled(policies(broker), TOPIC, {"maxMessageSize": 1}, SOON_S)
+    owner = two.owner(log_topic(NAMESPACE))
+    assert owner is not None
+    left = [broker for broker in two.brokers if broker is not owner]
+    dying = asyncio.ensure_future(two.kill(owner))
+    while not dying.done():
+        assert await policies(left[0]).get(TOPIC) == {"maxMessageSize": 1}
+        await asyncio.sleep(0.001)
+    await dying
+    await policies(left[0]).change(TOPIC, put(messageTTLInSeconds=2))
+    expected = {"maxMessageSize": 1, "messageTTLInSeconds": 2}
+    for broker in left:
+        await settled(policies(broker), TOPIC, expected, 10 * SOON_S)
+
+
+async def test_the_logs_owner_leaves_while_it_is_changed_and_no_confirmed_change_is_lost(
+    two: SeveralBrokers,
+) -> None:
+    writer, reader = map(policies, two.brokers)
+    await writer.change(TOPIC, put(maxMessageSize=0))
+    owner = two.owner(log_topic(NAMESPACE))
+    assert owner is not None
+    done = 0
+    moving = asyncio.ensure_future(moved(two, 5))
+    while not moving.done():
+        done += 1
+        await writer.change(TOPIC, put(maxMessageSize=done))
+        assert await writer.get(TOPIC) == {"maxMessageSize": done}
+    await moving
+    await settled(reader, TOPIC, {"maxMessageSize": done}, 10 * SOON_S)
+
+
+async def moved(two: SeveralBrokers, times: int) -> None:
+    """The log is unloaded that often while it is written to."""
+    for _ in range(times):
+        await asyncio.sleep(0.05)
+        owner = two.owner(log_topic(NAMESPACE))
+        if owner is not None:
+            running = owner.running
+            bundle = next(
+                b for b in running.ownership.owned() if b.holds(log_topic(NAMESPACE).bundle_hash)
+            )
+            await running.ownership.release(bundle, running.operations.unload_topics)
+
+
+async def test_unknown_is_not_none(two: SeveralBrokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_policies, "LOAD_WAIT_S", 0.05)
+    monkeypatch.setattr(topic_policies, "CHANGE_WAIT_S", 0.05)
+    await policies(two.brokers[0]).change(TOPIC, put(maxMessageSize=1))
+    await two.cluster.stop("b0")
+    for broker in list(two.brokers):
+        await two.kill(broker)
+    late = policies(await two.add())
+    with pytest.raises(ServiceNotReady, match="not known yet"):
+        await late.get(TOPIC)
+    with pytest.raises(ServiceNotReady, match="may or may not be changed"):
+        await late.change(TOPIC, put(maxMessageSize=2))
+    await two.cluster.start("b0")
+    monkeypatch.undo()
+    await settled(late, TOPIC, {"maxMessageSize": 1}, 10 * SOON_S)
+
+
+async def test_a_log_is_followed_no_longer_than_it_is_used(
+    two: SeveralBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_policies, "UNUSED_S", 0.6)
+    late = await two.add()
+    log = policies(late)
+    await log.change(TOPIC, put(maxMessageSize=1))
+    await until(lambda: not log._logs)
+    assert await log.get(TOPIC) == {"maxMessageSize": 1}
+    loaded = [NAMESPACE.topic("another")]
+    log._loaded = lambda: loaded
+    assert await log.get(TOPIC) == {"maxMessageSize": 1}
+    await asyncio.sleep(1.0)
+    assert list(log._logs) == [NAMESPACE]
+    loaded[:] = [log_topic(NAMESPACE)]
+    await until(lambda: not log._logs)
+
+
+async def test_many_topics_and_a_restart(two: SeveralBrokers) -> None:
+    log = policies(two.brokers[0])
+    names = [NAMESPACE.topic(f"many-{i}") for i in range(300)]
+    for index, name in enumerate(names):
+        await log.change(name, put(maxMessageSize=index))
+    for broker in list(two.brokers):
+        await two.kill(broker)
+    late = policies(await two.add())
+    for index, name in enumerate(names):
+        await settled(late, name, {"maxMessageSize": index}, 10 * SOON_S)
+
+
+async def test_the_log_is_kept_whole_though_nothing_is_retained(tmp_path: Path) -> None:
+    one = SeveralBrokers(
+        tmp_path,
+        managed_ledger_max_entries_per_ledger="2",
+        managed_ledger_min_ledger_rollover_time_minutes="0",
+    )
+    await one.start(1)
+    log = policies(one.brokers[0])
+    names = [NAMESPACE.topic(f"kept-{i}") for i in range(7)]
+    for index, name in enumerate(names):
+        await log.change(name, put(maxMessageSize=index))
+    topic = one.brokers[0].running.registry.loaded(log_topic(NAMESPACE))
+    assert topic is not None
+    await topic.log.trim()
+    assert len(topic.log.stats().ledgers) >= 3
+    await one.kill(one.brokers[0])
+    late = policies(await one.add())
+    for index, name in enumerate(names):
+        assert await late.get(name) == {"maxMessageSize": index}
+    await one.close()
+
+
+async def test_what_cannot_be_read_is_neither_given_nor_changed(two: SeveralBrokers) -> None:
+    log = policies(two.brokers[0])
+    await log.change(TOPIC, put(maxMessageSize=1))
+    changes = log._logs[NAMESPACE]
+    await changes.append(str(TOPIC), b"\x02\x04", local=None)
+    with pytest.raises(ServiceNotReady, match="cannot be read"):
+        await log.get(TOPIC)
+    with pytest.raises(AdminError, match="cannot be read") as refused:
+        await log.change(TOPIC, put(maxMessageSize=2))
+    assert refused.value.status == 409
+    await log.forget(TOPIC)
+    assert await log.get(TOPIC) == {}
