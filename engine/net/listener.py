@@ -1,6 +1,7 @@
 """Incoming connections: accepted up to a cap, counted, and drained at the end."""
 
 import asyncio
+import ssl
 from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
@@ -62,10 +63,13 @@ class Listener:
         """Those accepted and not gone yet, oldest first."""
         return list(self._connections)
 
-    async def start(self, host: str, port: int) -> None:
-        """Bind and accept. Raises OSError when the address is taken."""
+    async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
+        """Bind and accept. Raises OSError when the address is taken. With ``tls`` a connection counts from the end of
+        its handshake."""
         assert self._server is None, "a listener starts once"
-        self._server = await self._network.listen(host, port, lambda: _Newcomer(self._arrived))
+        self._server = await self._network.listen(
+            host, port, lambda: _Newcomer(self._arrived), tls=tls
+        )
 
     def _arrived(self, transport: asyncio.Transport) -> None:
         peer = transport.get_extra_info("peername")

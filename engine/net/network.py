@@ -2,12 +2,15 @@
 
 import asyncio
 import os
+import ssl
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 PARTS_MAX = 1024
 """One vectored write takes at most this many parts on Linux."""
+TLS_HANDSHAKE_TIMEOUT_S = 10.0
+"""Time the other side has for its part of a TLS handshake."""
 
 
 class Server(Protocol):
@@ -26,15 +29,32 @@ class Server(Protocol):
 
 
 class Network(Protocol):
-    """The one way to reach another process. Hosts are names or addresses, ports 0..65535."""
+    """The one way to reach another process. Hosts are names or addresses, ports 0..65535.
+
+    With ``tls`` (a context of ``engine.net.tls``) a protocol's connection is made once the handshake is over. One that
+    fails, or takes longer than TLS_HANDSHAKE_TIMEOUT_S, ends the connection.
+    """
 
     async def connect(
-        self, host: str, port: int, factory: ProtocolFactory
+        self,
+        host: str,
+        port: int,
+        factory: ProtocolFactory,
+        *,
+        tls: ssl.SSLContext | None = None,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        """Open a connection. Raises OSError when refused or unreachable; cancel-safe."""
+        """Open a connection. Raises OSError when refused or unreachable, ssl.SSLError (an OSError too) when the
+        handshake fails or the other side's certificate is not good for ``host``; cancel-safe."""
         ...
 
-    async def listen(self, host: str, port: int, factory: ProtocolFactory) -> Server:
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        factory: ProtocolFactory,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> Server:
         """Accept connections. Raises OSError when the port is taken."""
         ...
 
@@ -59,12 +79,30 @@ class LoopNetwork:
     """Real sockets of the running event loop."""
 
     async def connect(
-        self, host: str, port: int, factory: ProtocolFactory
+        self,
+        host: str,
+        port: int,
+        factory: ProtocolFactory,
+        *,
+        tls: ssl.SSLContext | None = None,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        return await asyncio.get_running_loop().create_connection(factory, host, port)
+        limit_s = None if tls is None else TLS_HANDSHAKE_TIMEOUT_S
+        return await asyncio.get_running_loop().create_connection(
+            factory, host, port, ssl=tls, ssl_handshake_timeout=limit_s
+        )
 
-    async def listen(self, host: str, port: int, factory: ProtocolFactory) -> Server:
-        server = await asyncio.get_running_loop().create_server(factory, host, port, backlog=128)
+    async def listen(
+        self,
+        host: str,
+        port: int,
+        factory: ProtocolFactory,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> Server:
+        limit_s = None if tls is None else TLS_HANDSHAKE_TIMEOUT_S
+        server = await asyncio.get_running_loop().create_server(
+            factory, host, port, backlog=128, ssl=tls, ssl_handshake_timeout=limit_s
+        )
         return _LoopServer(server)
 
 

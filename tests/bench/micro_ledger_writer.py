@@ -4,6 +4,7 @@ Run: python -m tests.bench.micro_ledger_writer
 """
 
 import asyncio
+import ssl
 import time
 from struct import Struct
 
@@ -48,7 +49,7 @@ class EchoNetwork(LoopNetwork):
     """Connections that lead nowhere."""
 
     async def connect(
-        self, host: str, port: int, factory: ProtocolFactory
+        self, host: str, port: int, factory: ProtocolFactory, *, tls: ssl.SSLContext | None = None
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         protocol, transport = factory(), EchoTransport()
         protocol.connection_made(transport)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import ssl
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
@@ -98,13 +99,22 @@ class SimServer:
         pass
 
 
+def _refuse(tls: ssl.SSLContext | None) -> None:
+    if tls is not None:
+        raise NotImplementedError("the simulated network has no TLS: leave tls=None")
+
+
 class SimNetwork:
-    """The Network seam of one node. The host part of ``listen`` is ignored: a node has one address, its name."""
+    """The Network seam of one node, without TLS. The host part of ``listen`` is ignored: a node has one address, its
+    name."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
-    async def listen(self, host: str, port: int, factory: ProtocolFactory) -> SimServer:
+    async def listen(
+        self, host: str, port: int, factory: ProtocolFactory, *, tls: ssl.SSLContext | None = None
+    ) -> SimServer:
+        _refuse(tls)
         node = NODE.get()
         key = (node.name, port)
         if key in self._world.listeners:
@@ -113,8 +123,9 @@ class SimNetwork:
         return SimServer(self._world, key)
 
     async def connect(
-        self, host: str, port: int, factory: ProtocolFactory
+        self, host: str, port: int, factory: ProtocolFactory, *, tls: ssl.SSLContext | None = None
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        _refuse(tls)
         world, me = self._world, NODE.get()
         await asyncio.sleep(world.latency(me.name, host))
         if (me.name, host) in world.cuts or (host, me.name) in world.cuts:
