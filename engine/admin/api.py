@@ -248,6 +248,8 @@ INTERNAL_STATS = Operation(
     "internal_stats", InternalStats, JsonObject, AdminAccess.LOOKUP, reads=True
 )
 """Pulsar's PersistentTopicInternalStats."""
+INTERNAL_INFO = Operation("internal_info", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""Pulsar's ManagedLedgerInfo: ledgers and cursors as stored. The topic is not loaded, and any broker answers."""
 LAST_MESSAGE_ID = Operation("last_message_id", OnTopic, JsonObject, AdminAccess.CONSUME, reads=True)
 """MessageId; entryId -1 of the open ledger when the topic is empty."""
 MESSAGE_ID_BY_TIME = Operation(

@@ -5,7 +5,6 @@ from functools import partial
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.base.names import decode_name
 from engine.base.tasks import TaskScope
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchLedgerError
@@ -22,8 +21,9 @@ from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.shared import Shared
 from engine.managed.stats import CursorInfo, LedgerInfo, ManagedLedgerInfo
 from engine.managed.stored.node import StoredNode, read_or_create
-from engine.managed.stored.records import CursorRecord, LogRecord
+from engine.managed.stored.records import LogRecord
 from engine.managed.stored.removal import discard_cursor, mark_deleted
+from engine.managed.stored.survey import survey
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
 
@@ -165,16 +165,9 @@ class ManagedLedgerFactory:
         The open ledger's ``entries`` and ``size`` are those its bookies report as confirmed; nobody is fenced. A size
         that nobody knows yet is 0.
         """
-        path = paths.managed_ledger(name)
-        try:
-            record = LogRecord.decode((await self._store.get(path))[0])
-            children = await self._store.children(path)
-        except NoNodeError:
-            raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
-        if record.deleted:
-            raise ManagedLedgerNotFoundError(f"the managed ledger {name} is being deleted")
+        stored = await survey(self._store, name)
         ledgers = []
-        for one in record.ledgers:
+        for one in stored.record.ledgers:
             if one.timestamp_ms:
                 info = LedgerInfo(one.ledger_id, one.entries, one.size, one.timestamp_ms, True)
                 ledgers.append(info)
@@ -185,20 +178,19 @@ class ManagedLedgerFactory:
                 continue
             entries = reader.last_confirmed + 1
             ledgers.append(LedgerInfo(one.ledger_id, entries, reader.length, 0, reader.closed))
-        cursors = []
-        for child in children:
-            stored = CursorRecord.decode((await self._store.get(f"{path}/{child}"))[0])
-            cursors.append(
-                CursorInfo(
-                    decode_name(child),
-                    stored.ledger_id,
-                    stored.state.mark_delete,
-                    stored.last_active_ms,
-                    stored.cursor_properties,
-                )
+        cursors = tuple(
+            CursorInfo(
+                title,
+                cursor.ledger_id,
+                cursor.state.mark_delete,
+                cursor.last_active_ms,
+                cursor.cursor_properties,
             )
+            for title, (cursor, _) in stored.cursors.items()
+        )
+        record = stored.record
         return ManagedLedgerInfo(
-            name, tuple(ledgers), tuple(cursors), record.properties, record.terminated
+            name, tuple(ledgers), cursors, record.properties, record.terminated
         )
 
     async def close(self) -> None:

@@ -185,6 +185,14 @@ class PartitionedInternalStats(TopicView):
         return Response(self.run(lambda engine: topics.partitioned_internal_stats(engine, name)))
 
 
+class InternalInfo(TopicView):
+    """Ledgers and cursors as they are stored."""
+
+    def get(self, request: Request, **where: str) -> Response:
+        name = self.name(**where)
+        return Response(self.run(lambda engine: topics.internal_info(engine, name)))
+
+
 class LastMessageId(TopicView):
     """Id of the newest message."""
 
@@ -273,6 +281,7 @@ ROUTES: list[tuple[str, type[AdminView]]] = [
     (f"{_ONE}/partitioned-stats", PartitionedStats),
     (f"{_ONE}/internalStats", InternalStats),
     (f"{_ONE}/partitioned-internalStats", PartitionedInternalStats),
+    (f"{_ONE}/internal-info", InternalInfo),
     (f"{_ONE}/lastMessageId", LastMessageId),
     (f"{_ONE}/messageid/{{timestamp}}", MessageIdByTime),
     (f"{_ONE}/terminate", Terminate),

@@ -251,6 +251,18 @@ async def partitioned_internal_stats(engine: Engine, name: TopicName) -> Json:
     return {"metadata": record, "partitions": named}
 
 
+async def internal_info(engine: Engine, name: TopicName) -> Json:
+    """PartitionedManagedLedgerInfo of a partitioned topic, else ManagedLedgerInfo."""
+    if not name.persistent:
+        raise AdminError(405, "Internal info of a non-persistent topic is not kept")
+    parts = await members(engine, name)
+    found = await on_each(parts, lambda part: engine.call(api.INTERNAL_INFO, api.OnTopic(part)))
+    if parts == [name]:
+        return found[0]
+    named = {str(part): info for part, info in zip(parts, found, strict=True)}
+    return {"version": 0, "partitions": named}
+
+
 async def last_message_id(engine: Engine, name: TopicName) -> Json:
     """MessageId of the newest message; entry -1 of the open ledger when there is none."""
     await require(engine, name)

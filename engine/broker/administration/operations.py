@@ -17,15 +17,21 @@ from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.names import BundleName, TopicName
 from engine.broker.administration import reports
 from engine.broker.administration.admin_http import MovedError
+from engine.broker.administration.internal_info import internal_info
 from engine.broker.administration.policy_operations import PolicyOperations
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
-from engine.managed.errors import InvalidPositionError
+from engine.managed.errors import (
+    InvalidPositionError,
+    ManagedLedgerNotFoundError,
+    StoredRecordError,
+)
 from engine.managed.ledger import InitialPosition
 from engine.managed.stored.records import OWN_PREFIX, LogRecord
+from engine.managed.stored.survey import survey
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
@@ -69,6 +75,7 @@ class BrokerOperations:
                 bind(api.DELETE_TOPIC, self.delete_topic),
                 bind(api.TOPIC_STATS, self.topic_stats),
                 bind(api.INTERNAL_STATS, self.internal_stats),
+                bind(api.INTERNAL_INFO, self.internal_info),
                 bind(api.LAST_MESSAGE_ID, self.last_message_id),
                 bind(api.MESSAGE_ID_BY_TIME, self.message_id_by_time),
                 bind(api.TERMINATE, self.terminate),
@@ -207,6 +214,16 @@ class BrokerOperations:
                 value, stat = await self._parts.store.get(paths.ledger(ledger["ledgerId"]))
                 ledger["metadata"] = f"version {stat.version}, {len(value)} bytes: {value.hex()}"
         return out
+
+    async def internal_info(self, args: api.OnTopic) -> JsonObject:
+        name = args.topic
+        try:
+            stored = await survey(self._parts.store, name.managed_ledger_name)
+        except ManagedLedgerNotFoundError as error:
+            raise AdminError(404, f"Topic {name} not found") from error
+        except StoredRecordError as error:
+            raise AdminError(500, str(error)) from error
+        return internal_info(stored, self._parts.clock.wall_ms())
 
     async def broker_topics_stats(self, args: api.LoadedTopics) -> JsonObject:
         rows = [reports.topic_row(topic) for topic in self._registry.topics(args.namespace)]

@@ -7,6 +7,7 @@ later brokers may write is read. Fields that we do not know are written back as 
 
 import re
 import struct
+import uuid
 from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError, Message
@@ -188,6 +189,16 @@ class CursorRecord:
         ]
         deleted = ledger_id >= 0 and own.get(DELETED) == ledger_id
         return cls(*known, _rest(info, *CURSOR_FIELDS), doomed, deleted)
+
+
+def offload_of(ledger: LedgerSpan) -> tuple[bool, uuid.UUID | None]:
+    """Whether another broker moved the ledger to cheaper storage, and the id of its last attempt to."""
+    one = pb.ManagedLedgerInfo.LedgerInfo(ledgerId=ledger.ledger_id)
+    one.MergeFromString(ledger.extra)
+    if not one.HasField("offloadContext"):
+        return False, None
+    halves = one.offloadContext.uidMsb, one.offloadContext.uidLsb
+    return one.offloadContext.complete, uuid.UUID(bytes=struct.pack(">qq", *halves))
 
 
 def _rest(message: Message, *known: str) -> bytes:

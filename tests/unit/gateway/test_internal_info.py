@@ -1,0 +1,74 @@
+"""What is stored of topics, as the REST interface tells it."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.base.errors import AdminError
+from engine.base.names import TopicName
+from gateway.services import topics
+from tests.support.admin.bench import AdminBench
+
+PLAIN = TopicName.parse("persistent://public/default/t")
+PARENT = TopicName.parse("persistent://public/default/pt")
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    yield made
+    await made.close()
+
+
+async def test_a_topic_is_told_as_stored_and_not_loaded_for_it(bench: AdminBench) -> None:
+    await topics.create(bench.engine, PLAIN, {"p": "v"})
+    args = api.CreateSubscription(PLAIN, "s", api.EARLIEST_MESSAGE)
+    await bench.admin.call(api.CREATE_SUBSCRIPTION, args)
+    await bench.publish(PLAIN, 6)
+    await topics.unload(bench.engine, PLAIN)
+    found = await topics.internal_info(bench.engine, PLAIN)
+    assert bench.broker.running.registry.loaded(PLAIN) is None
+    (ledger,) = found["ledgers"]
+    cursor = found["cursors"]["s"]
+    assert found["properties"] == {"p": "v"}
+    assert cursor["cursorsLedgerId"] == -1
+    assert cursor["markDelete"] == {"ledgerId": ledger["ledgerId"], "entryId": -1}
+    await bench.loaded(PLAIN)
+    found = await topics.internal_info(bench.engine, PLAIN)
+    assert [each.get("entries") for each in found["ledgers"]] == [6, None]
+
+
+async def test_of_a_partitioned_topic_each_partition_that_exists_is_told(bench: AdminBench) -> None:
+    await topics.create_partitioned(bench.engine, PARENT, 2, {})
+    await topics.delete(bench.engine, PARENT.partition_at(1), force=True)
+    found = await topics.internal_info(bench.engine, PARENT)
+    assert found["version"] == 0
+    assert list(found["partitions"]) == [str(PARENT.partition_at(0))]
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "reason"),
+    [
+        ("persistent://public/default/nope", 404, "Topic persistent://public/default/nope not found"),
+        ("persistent://public/none/t", 404, "Namespace not found"),
+        ("non-persistent://public/default/np", 405, "Internal info of a non-persistent topic is not kept"),
+    ],
+)  # fmt: skip
+async def test_what_is_not_stored_is_refused(
+    bench: AdminBench, name: str, status: int, reason: str
+) -> None:
+    with pytest.raises(AdminError) as caught:
+        await topics.internal_info(bench.engine, TopicName.parse(name))
+    assert (caught.value.status, caught.value.reason) == (status, reason)
+
+
+def test_the_route_is_served(call: Callable[..., Any]) -> None:
+    answer = call("GET", "/admin/v2/persistent/public/default/nope/internal-info")
+    assert (answer.status, answer.json) == (
+        404,
+        {"reason": "Topic persistent://public/default/nope not found"},
+    )
