@@ -124,6 +124,13 @@ class CreateSubscription(OnSubscription):
 
 
 @dataclass(frozen=True, slots=True)
+class SubscriptionProperties(OnSubscription):
+    """All that the subscription has then."""
+
+    properties: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteSubscription(OnSubscription):
     """``force`` disconnects its consumers."""
 
@@ -295,6 +302,13 @@ DELETE_SUBSCRIPTION = Operation(
     "delete_subscription", DeleteSubscription, NoneType, AdminAccess.CONSUME
 )
 """404 when missing, 412 with consumers connected and not forced."""
+SUBSCRIPTION_PROPERTIES = Operation(
+    "subscription_properties", OnSubscription, dict[str, str], AdminAccess.CONSUME, reads=True
+)
+SET_SUBSCRIPTION_PROPERTIES = Operation(
+    "set_subscription_properties", SubscriptionProperties, NoneType, AdminAccess.CONSUME
+)
+"""Replaces them; those of a subscription that is not durable last as long as it does."""
 SKIP_MESSAGES = Operation("skip_messages", Skip, NoneType, AdminAccess.CONSUME)
 CLEAR_BACKLOG = Operation("clear_backlog", OnSubscription, NoneType, AdminAccess.CONSUME)
 RESET_CURSOR = Operation("reset_cursor", ResetCursor, NoneType, AdminAccess.CONSUME)

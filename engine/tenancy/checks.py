@@ -1,9 +1,13 @@
 """Checks of what callers give, one value at a time: each raises AdminError 400 naming the field. Pure."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from engine.base.errors import AdminError, InvalidNameError
 from engine.base.names import check_entity
+
+PROPERTIES_BYTES_MAX = 64 << 10
+"""Of a topic's or a subscription's properties: they share a node of at most 1 MiB with what must not be lost."""
 
 
 def texts(key: str, value: Any) -> list[str]:
@@ -25,6 +29,15 @@ def typed(key: str, value: Any, kind: type[Any], named: str) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise AdminError(400, f"{key}: must be {named}")
     return value
+
+
+def check_properties_size(properties: Mapping[str, str]) -> None:
+    """Refuses with 412 when names and values together take more than PROPERTIES_BYTES_MAX."""
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in properties.items())
+    if size > PROPERTIES_BYTES_MAX:
+        raise AdminError(
+            412, f"properties: {size} bytes, at most {PROPERTIES_BYTES_MAX} are stored"
+        )
 
 
 def entity(what: str, name: str) -> str:

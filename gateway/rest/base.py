@@ -141,6 +141,10 @@ def string_map(value: Any, field: str) -> dict[str, str]:
         return {}
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
         raise BadInputError(field, f"expected an object of strings, got {kind_of(value)}")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise BadInputError(field, "has half of a character (a lone surrogate)") from None
     return value
 
 

@@ -5,7 +5,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from engine.admin import api
-from gateway.rest.base import AdminView, flag, json_body, no_content, string_map
+from gateway.rest.base import AdminView, flag, json_body, no_content, object_body, string_map
 from gateway.rest.errors import BadInputError
 from gateway.rest.messages import message_answer, message_position
 from gateway.rest.topics import TopicView
@@ -51,6 +51,22 @@ class Subscription(TopicView):
         force = flag(request, "force")
         args = api.DeleteSubscription(name, title, force)
         self.run(lambda engine: topics.on_subscription(engine, api.DELETE_SUBSCRIPTION, args))
+        return no_content()
+
+
+class Properties(TopicView):
+    """What users noted about the subscription."""
+
+    def get(self, request: Request, subName: str, **where: str) -> Response:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        return Response(
+            self.run(lambda engine: topics.subscription_properties(engine, name, title))
+        )
+
+    def put(self, request: Request, subName: str, **where: str) -> HttpResponse:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        properties = string_map(object_body(request), "properties")
+        self.run(lambda engine: topics.set_subscription_properties(engine, name, title, properties))
         return no_content()
 
 
@@ -127,6 +143,7 @@ _ONE = f"{_TOPIC}/subscription/{{subName}}"
 ROUTES: list[tuple[str, type[AdminView]]] = [
     (f"{_TOPIC}/subscriptions", Subscriptions),
     (_ONE, Subscription),
+    (f"{_ONE}/properties", Properties),
     (f"{_ONE}/skip/{{numMessages}}", Skip),
     (f"{_ONE}/skip_all", SkipAll),
     (f"{_ONE}/resetcursor/{{timestamp}}", ResetToTime),

@@ -19,6 +19,7 @@ from gateway.services.engine_link import Engine
 from gateway.services.partitioned import sum_stats
 
 Json = dict[str, Any]
+R = TypeVar("R")
 S = TypeVar("S", bound=api.OnSubscription)
 
 
@@ -415,6 +416,37 @@ async def on_subscription(engine: Engine, operation: Operation[S, None], args: S
 
     if not any(await on_each(parts, one)):
         raise AdminError(404, "Subscription not found")
+
+
+async def subscription_properties(
+    engine: Engine, name: TopicName, subscription: str
+) -> dict[str, str]:
+    """Of a partitioned topic those of all partitions, a later partition's over an earlier one's."""
+    args = api.OnSubscription(name, subscription)
+    found = await _on_every(engine, api.SUBSCRIPTION_PROPERTIES, args)
+    return {key: value for properties in found for key, value in properties.items()}
+
+
+async def set_subscription_properties(
+    engine: Engine, name: TopicName, subscription: str, properties: dict[str, str]
+) -> None:
+    """Replace them, on every partition; 404 when one lacks the subscription, the others have them then."""
+    args = api.SubscriptionProperties(name, subscription, properties)
+    await _on_every(engine, api.SET_SUBSCRIPTION_PROPERTIES, args)
+
+
+async def _on_every(engine: Engine, operation: Operation[S, R], args: S) -> list[R]:
+    """``operation`` on the topic or on each partition; 404 when one lacks the subscription, or there is none."""
+    parts = await members(engine, args.topic)
+    missing = f"Subscription {args.subscription} not found for topic {args.topic}"
+    if not parts:
+        raise AdminError(404, missing)
+    try:
+        return await on_each(parts, lambda part: engine.call(operation, replace(args, topic=part)))
+    except AdminError as error:
+        if error.status == 404 and parts != [args.topic]:
+            raise AdminError(404, missing) from error
+        raise
 
 
 async def skip(engine: Engine, name: TopicName, subscription: str, count: int) -> None:

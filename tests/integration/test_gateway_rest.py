@@ -30,6 +30,11 @@ FOR_SUBSCRIPTIONS: list[tuple[str, str, str | None]] = [
     ("PUT", f"{TOPICS}/t1/ns1/pt3/subscription/pnew", None),
     ("PUT", f"{TOPICS}/t1/ns1/tp/subscription/sub1", None),
     ("PUT", f"{TOPICS}/t1/ns1/tp/subscription/s-strl", None),
+    (
+        "PUT",
+        f"{TOPICS}/t1/ns1/tp/subscription/s-props",
+        '{"ledgerId": -1, "entryId": -1, "properties": {"sp": "v"}}',
+    ),
     ("PUT", f"{TOPICS}/t1/ns1/tp/subscription/a%252Fb", None),
 ]
 # The recorded server had messages, clients or topics there that this replay does not make.
@@ -47,7 +52,7 @@ OTHER_STATE_AT = {
 }
 # Pulsar creates a subscription when one peeks it, accepts skipping -2 messages, and fails with 500 over what is stored
 # of a topic that is missing; we do none of these.
-OURS = {"missing sub (gets created)": 404, "negative": 400, "missing topic": 404}
+OURS = {"missing sub (gets created)": 404, "negative": 400, "missing topic (fails)": 404}
 
 
 @pytest.fixture(scope="module")

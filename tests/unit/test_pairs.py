@@ -36,7 +36,6 @@ THROUGH = {
     "engine/managed/reading/search.py": "unit/managed/cursors/test_cursor.py",
     "engine/managed/shared.py": "unit/managed/test_loading.py",
     "engine/metadata/tree.py": "contract/test_metadata_store.py",
-    "engine/tenancy/checks.py": "unit/tenancy/test_namespaces.py",
     "engine/tenancy/forms.py": "unit/tenancy/test_policies.py",
     "engine/wire/bookie_kernels.py": "unit/wire/test_kernels.py",
 }

@@ -30,13 +30,14 @@ from engine.managed.errors import (
     StoredRecordError,
 )
 from engine.managed.ledger import InitialPosition
-from engine.managed.stored.records import OWN_PREFIX, LogRecord
+from engine.managed.stored.records import INTERNAL_PREFIX, OWN_PREFIX, LogRecord
 from engine.managed.stored.survey import survey
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import BrokerRecord
 from engine.tenancy import topics
+from engine.tenancy.checks import check_properties_size
 
 CAUGHT_UP = (
     "due to ongoing message expiration not finished or subscription almost catch  up. "
@@ -86,6 +87,8 @@ class BrokerOperations:
                 bind(api.DURABLE_SUBSCRIPTIONS, self.durable_subscriptions),
                 bind(api.CREATE_SUBSCRIPTION, self.create_subscription),
                 bind(api.DELETE_SUBSCRIPTION, self.delete_subscription),
+                bind(api.SUBSCRIPTION_PROPERTIES, self.subscription_properties),
+                bind(api.SET_SUBSCRIPTION_PROPERTIES, self.set_subscription_properties),
                 bind(api.SKIP_MESSAGES, self.skip_messages),
                 bind(api.CLEAR_BACKLOG, self.clear_backlog),
                 bind(api.RESET_CURSOR, self.reset_cursor),
@@ -151,8 +154,7 @@ class BrokerOperations:
 
     async def create_topic(self, args: api.CreateTopic) -> None:
         name, store = args.topic, self._parts.store
-        if any(key.startswith(OWN_PREFIX) for key in args.properties):
-            raise AdminError(412, f"Property names with {OWN_PREFIX} are reserved")
+        _check_properties(args.properties, OWN_PREFIX)
         await topics.check_new_topic(store, name)
         await self._here(name)
         if self._registry.loaded(name) is not None:
@@ -278,6 +280,7 @@ class BrokerOperations:
                 400, "Create subscription on non-persistent topic can only be done through client"
             )
         await self._here(name)
+        _check_properties(args.properties, INTERNAL_PREFIX)
         if args.replicated:
             raise AdminError(405, "Replicated subscriptions are not supported yet")
         topic = await self._registry.get(name, create=True)
@@ -295,6 +298,15 @@ class BrokerOperations:
         if args.subscription not in topic.unread:
             await self._with_subscription(topic, args)  # the refusal with Pulsar's text
         await topic.delete_subscription(args.subscription, force=args.force)
+
+    async def subscription_properties(self, args: api.OnSubscription) -> dict[str, str]:
+        _, subscription = await self._with_subscription(await self._topic(args.topic), args)
+        return subscription.cursor.cursor_properties
+
+    async def set_subscription_properties(self, args: api.SubscriptionProperties) -> None:
+        _check_properties(args.properties, INTERNAL_PREFIX)
+        topic, _ = await self._with_subscription(await self._topic(args.topic), args)
+        await topic.set_subscription_properties(args.subscription, args.properties)
 
     async def skip_messages(self, args: api.Skip) -> None:
         await (await self._found(args, "Skip messages"))[1].skip(args.count)
@@ -403,6 +415,13 @@ class BrokerOperations:
         if record is None or record.ephemeral_owner != self._parts.store.session_id:
             raise AdminError(503, "This broker is not registered")
         return "ok"
+
+
+def _check_properties(properties: dict[str, str], reserved: str) -> None:
+    """412 for names that are the brokers' own, and for more than a node may hold."""
+    if any(key.startswith(reserved) for key in properties):
+        raise AdminError(412, f"Property names with {reserved} are reserved")
+    check_properties_size(properties)
 
 
 def _nth(topic: Topic, subscription: Subscription, nth: int) -> Position | None:

@@ -77,6 +77,9 @@ class EphemeralCursor:
     async def persisted(self) -> None:
         pass
 
+    async def update_cursor_properties(self, properties: dict[str, str]) -> None:
+        self.cursor_properties = dict(properties)
+
     def backlog_entries(self) -> int:
         return 0
 

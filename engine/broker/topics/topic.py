@@ -26,6 +26,7 @@ from engine.broker.topics.ephemeral import EphemeralSubscription
 from engine.broker.topics.ports import Log, SubscriptionCursor
 from engine.broker.topics.publish import Producer, Publish, Stage
 from engine.broker.topics.subscription import Subscription
+from engine.ledger.errors import LedgerError
 from engine.managed.errors import (
     AppendFailedError,
     CursorNotFoundError,
@@ -261,6 +262,20 @@ class Topic:
                 return None
             cursor = await self._open_cursor(name, True, initial, properties)
             return None if name in self.subscriptions else self._add_subscription(cursor)
+
+    async def set_subscription_properties(self, name: str, properties: dict[str, str]) -> None:
+        """Replace them; durable, if the subscription is, before it returns. Raises SubscriptionNotFound, and
+        ServiceNotReady when they may or may not be stored."""
+        # A write to the node of a subscription that was deleted meanwhile would look like another owner.
+        async with self._changing(name):
+            self._check_open()
+            subscription = self.subscriptions.get(name)
+            if subscription is None:
+                raise SubscriptionNotFound("Subscription not found")
+            try:
+                await subscription.cursor.update_cursor_properties(properties)
+            except (LedgerError, WorldError, ManagedLedgerError) as error:
+                raise ServiceNotReady(f"Properties of {name} may not be stored: {error}") from error
 
     async def _make_subscription(
         self,

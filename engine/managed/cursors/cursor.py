@@ -10,7 +10,6 @@ from engine.managed.ack_state import AckState, bits_of, words_of
 from engine.managed.cursors.cursor_reader import CursorReader
 from engine.managed.cursors.persister import Persister
 from engine.managed.errors import (
-    CursorMisuseError,
     InvalidPositionError,
     ManagedLedgerClosedError,
     ManagedLedgerError,
@@ -43,6 +42,7 @@ class Cursor(CursorReader):
         self.durable = persister is not None
         self._store = None if persister is None else persister.store
         self._properties = properties
+        self._volatile: dict[str, str] = {}
 
     @property
     def mark_delete(self) -> Position:
@@ -69,7 +69,7 @@ class Cursor(CursorReader):
     @property
     def cursor_properties(self) -> dict[str, str]:
         """The subscription's properties."""
-        return dict(self._store.cursor_properties) if self._store is not None else {}
+        return dict(self._volatile if self._store is None else self._store.cursor_properties)
 
     @property
     def trim_limit(self) -> int:
@@ -188,11 +188,15 @@ class Cursor(CursorReader):
         self._changed()
 
     async def update_cursor_properties(self, properties: dict[str, str]) -> None:
-        """Replace the subscription's properties; durable before it returns."""
+        """Replace the subscription's properties; durable, if the cursor is, before it returns.
+
+        Raises LedgerError and the store's errors when they may or may not be stored.
+        """
         self._check()
         if self._persister is None:
-            raise CursorMisuseError(f"cursor {self.name} is not durable")
-        await self._persister.store.write_properties(self._persister.snapshot(), properties)
+            self._volatile = dict(properties)
+        else:
+            await self._persister.write_properties(properties)
 
     def backlog_entries(self) -> int:
         """Unacknowledged entries."""

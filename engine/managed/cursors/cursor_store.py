@@ -25,7 +25,7 @@ from engine.managed.cursors.cursor_ledger import CursorLedger
 from engine.managed.errors import ManagedLedgerFencedError, StoredRecordError
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.stored.node import StoredNode
-from engine.managed.stored.records import CursorRecord, CursorState
+from engine.managed.stored.records import INTERNAL_PREFIX, CursorRecord, CursorState
 from engine.managed.stored.removal import remove_cursor
 from engine.metadata.store import NoNodeError
 
@@ -217,10 +217,11 @@ class CursorStore:
         return [one for one in known if one not in (ledger_id, -1)]
 
     async def write_properties(self, state: AckSnapshot, properties: dict[str, str]) -> None:
-        """Replace the subscription's properties in the node."""
+        """Replace the subscription's properties in the node; those that are another broker's own stay."""
         async with self._lock:
             before = self.cursor_properties
-            self.cursor_properties = dict(properties)
+            internal = {key: before[key] for key in before if key.startswith(INTERNAL_PREFIX)}
+            self.cursor_properties = {**properties, **internal}
             snapshot = CursorState(state.mark_delete, properties=state.properties)
             try:
                 if self.ledger_id >= 0:

@@ -102,6 +102,12 @@ class Persister:
         if not self._tenure.proven():
             check()
 
+    async def write_properties(self, properties: dict[str, str]) -> None:
+        """Replace the subscription's properties; durable before it returns. Raises LedgerError and the store's errors
+        when they may or may not be stored, ManagedLedgerFencedError when another owner took over."""
+        with self._tenure.owned():
+            await self.store.write_properties(self.snapshot(), properties)
+
     async def close(self) -> None:
         """Write the last state where it stays. Raises what forbids it, stopped all the same."""
         await self.stop()

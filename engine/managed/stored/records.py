@@ -25,6 +25,8 @@ RECORD_BYTES_MAX = 64 << 20
 _LEDGER_ID = re.compile(r"[0-9]{1,18}\Z")
 OWN_PREFIX = "magnetar."
 """Properties with such names are ours: other brokers keep them and do not know what they mean."""
+INTERNAL_PREFIX = "#pulsar.internal."
+"""Properties of a subscription with such names are kept by Apache's brokers for themselves."""
 DELETED = OWN_PREFIX + "deleted"
 DOOMED = OWN_PREFIX + "doomed-ledgers"
 DOOMED_ONE = OWN_PREFIX + "doomed-ledger."

@@ -230,7 +230,7 @@ def test_everything_documented_and_not_built_is_501_with_a_reason(call: Call) ->
             assert answer.status == 501, (method, route.template)
             assert answer.json["reason"].startswith(f"{method} ")
             checked += 1
-    assert checked > 600
+    assert checked > 100
 
 
 def test_every_route_declares_its_permissions() -> None:

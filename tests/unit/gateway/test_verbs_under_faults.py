@@ -320,6 +320,21 @@ async def reset_to_third(bench: AdminBench, name: str) -> None:
     )
 
 
+async def note(bench: AdminBench, name: str) -> None:
+    await topics.set_subscription_properties(bench.engine, _topic(name), "s", {"new": "1"})
+
+
+async def noted(bench: AdminBench, name: str) -> object:
+    """The properties of the subscription, and that its acknowledgements are as they were."""
+    properties = await topics.subscription_properties(bench.engine, _topic(name), "s")
+    return [properties, await backlog(bench, name)]
+
+
+async def noted_parts(bench: AdminBench, name: str) -> object:
+    parts = [_topic(name).partition_at(index) for index in range(2)]
+    return [await topics.subscription_properties(bench.engine, part, "s") for part in parts]
+
+
 OPEN = [{"p": "v"}, "LedgerOpened"]
 SEALED = [{"p": "v"}, "Terminated"]
 PART = {"s": {"k": "v"}}
@@ -354,6 +369,8 @@ VERBS = [
     Verb("expire", filled_topic, expire, backlog, (0,), (409,), drop_topic),
     Verb("reset to a position", filled_topic, reset_to_third, backlog, (HALF,), (), drop_topic),
     Verb("reset to a time", filled_topic, rewind, backlog, (HALF,), (), drop_topic),
+    Verb("note on a subscription", filled_topic, note, noted, ([{"new": "1"}, ENTRIES],), (), drop_topic),
+    Verb("note on partitions' subscriptions", used_parts, note, noted_parts, ([{"new": "1"}] * 2,), (), drop_parts),
     Verb("unsubscribe partitions", filled_parts, leave, backlogs, ([-1, -1],), (404,), drop_parts),
 ]  # fmt: skip
 KINDS = [(lost, calls) for lost in (False, True) for calls in (1, OUTAGE)]
