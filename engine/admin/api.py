@@ -64,6 +64,19 @@ class CreateTopic(OnTopic):
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeProperties(OnTopic):
+    """Set ``properties`` beside those that the topic has, or remove the one called ``remove``."""
+
+    properties: dict[str, str] = field(default_factory=dict)
+    remove: str | None = None
+
+    @property
+    def changes(self) -> dict[str, str | None]:
+        """New values by name; None for the one to be removed."""
+        return {**self.properties, **({} if self.remove is None else {self.remove: None})}
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteTopic(OnTopic):
     """``force`` disconnects producers and consumers and deletes subscriptions."""
 
@@ -249,6 +262,11 @@ CREATE_TOPIC = Operation("create_topic", CreateTopic, NoneType, AdminAccess.TENA
 """409 when it exists, 404 without its namespace."""
 DELETE_TOPIC = Operation("delete_topic", DeleteTopic, NoneType, AdminAccess.TENANT)
 """404 when missing, 412 when in use and not forced."""
+TOPIC_PROPERTIES = Operation(
+    "topic_properties", OnTopic, dict[str, str], AdminAccess.LOOKUP, reads=True
+)
+CHANGE_PROPERTIES = Operation("change_properties", ChangeProperties, NoneType, AdminAccess.TENANT)
+"""412 for a name that is reserved, or when all together are too many bytes."""
 TOPIC_STATS = Operation("topic_stats", TopicStats, JsonObject, AdminAccess.LOOKUP, reads=True)
 """Pulsar's TopicStats."""
 INTERNAL_STATS = Operation(

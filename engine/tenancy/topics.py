@@ -18,10 +18,11 @@ from engine.base.names import (
     decode_name,
 )
 from engine.metadata import paths
-from engine.metadata.records import Document, encode_json
+from engine.metadata.records import Document, decode_json, encode_json
 from engine.metadata.store import MetadataStore, NodeExistsError
+from engine.tenancy.checks import check_properties_size
 from engine.tenancy.namespaces import get_policies
-from engine.tenancy.nodes import children, create_node, find_node
+from engine.tenancy.nodes import change_node, children, create_node, find_node
 
 SYSTEM_PREFIX = "__"
 PARTITIONS_MAX = 10_000
@@ -114,11 +115,31 @@ async def create_partitioned(
         raise AdminError(409, "This topic already exists")
     record: Document = {"partitions": partitions, "deleted": False}
     if properties:
+        check_properties_size(properties)
         record["properties"] = dict(properties)
     if create_partitions:
         await create_missing_partitions(store, topic, 0, partitions)
     value = encode_json(record)
     await create_node(store, partitioned_path(topic), value, "This topic already exists")
+
+
+async def change_properties(
+    store: MetadataStore, topic: TopicName, changes: Mapping[str, str | None]
+) -> None:
+    """Set properties of a partitioned topic, or remove those given None. 404 without its record, 409 while it is being
+    deleted, 412 when all together are too many bytes."""
+
+    def change(value: bytes) -> bytes:
+        record = decode_json(value, "partitioned topic")
+        if record.get("deleted"):
+            raise AdminError(409, f"Topic {topic} is being deleted")
+        merged = {**(record.get("properties") or {}), **changes}
+        record["properties"] = {key: text for key, text in merged.items() if text is not None}
+        if any(changes.values()):
+            check_properties_size(record["properties"])
+        return encode_json(record)
+
+    await change_node(store, partitioned_path(topic), change, f"Topic {topic} not found")
 
 
 async def create_missing_partitions(

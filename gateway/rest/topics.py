@@ -148,6 +148,28 @@ class MissedPartitions(TopicView):
         return no_content()
 
 
+class Properties(TopicView):
+    """What users noted about the topic."""
+
+    write_permission = "namespace"
+
+    def get(self, request: Request, **where: str) -> Response:
+        name = self.name(**where)
+        return Response(self.run(lambda engine: topics.properties(engine, name)))
+
+    def put(self, request: Request, **where: str) -> HttpResponse:
+        name, given = self.name(**where), string_map(object_body(request), "properties")
+        self.run(lambda engine: topics.set_properties(engine, name, given))
+        return no_content()
+
+    def delete(self, request: Request, **where: str) -> HttpResponse:
+        name, key = self.name(**where), request.query_params.get("key")
+        if key is None:
+            raise BadInputError("key", "is missing")
+        self.run(lambda engine: topics.remove_property(engine, name, key))
+        return no_content()
+
+
 class Stats(TopicView):
     """Live numbers."""
 
@@ -277,6 +299,7 @@ ROUTES: list[tuple[str, type[AdminView]]] = [
     (_ONE, Topic),
     (f"{_ONE}/partitions", Partitions),
     (f"{_ONE}/createMissedPartitions", MissedPartitions),
+    (f"{_ONE}/properties", Properties),
     (f"{_ONE}/stats", Stats),
     (f"{_ONE}/partitioned-stats", PartitionedStats),
     (f"{_ONE}/internalStats", InternalStats),

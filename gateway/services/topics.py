@@ -204,6 +204,40 @@ async def partitions(engine: Engine, name: TopicName, *, allow_missing: bool) ->
         raise
 
 
+def _require_persistent(name: TopicName) -> None:
+    if not name.persistent:
+        raise AdminError(406, "Need to provide a persistent topic name")
+
+
+async def properties(engine: Engine, name: TopicName) -> dict[str, str]:
+    """Of a plain topic, a partition, or a partitioned topic: each has its own."""
+    _require_persistent(name)
+    record = await metadata.find_partitions(engine.store, name)
+    if record is not None:
+        return record.get("properties") or {}
+    await require(engine, name)
+    return await engine.call(api.TOPIC_PROPERTIES, api.OnTopic(name))
+
+
+async def set_properties(engine: Engine, name: TopicName, properties: dict[str, str]) -> None:
+    """Set these beside those that there are."""
+    await _change_properties(engine, api.ChangeProperties(name, properties))
+
+
+async def remove_property(engine: Engine, name: TopicName, key: str) -> None:
+    """Remove one; that there is none is fine."""
+    await _change_properties(engine, api.ChangeProperties(name, remove=key))
+
+
+async def _change_properties(engine: Engine, args: api.ChangeProperties) -> None:
+    _require_persistent(args.topic)
+    if await partitions_of(engine, args.topic):
+        await metadata.change_properties(engine.store, args.topic, args.changes)
+        return
+    await require(engine, args.topic)
+    await engine.call(api.CHANGE_PROPERTIES, args)
+
+
 async def stats(engine: Engine, name: TopicName, flags: dict[str, bool]) -> Json:
     """TopicStats of one concrete topic."""
     await require(engine, name)
@@ -290,8 +324,7 @@ async def message_id_by_time(engine: Engine, name: TopicName, timestamp_ms: int)
 
 async def terminate(engine: Engine, name: TopicName) -> Json:
     """Seal the topic; its last MessageId."""
-    if not name.persistent:
-        raise AdminError(406, "Need to provide a persistent topic name")
+    _require_persistent(name)
     await refuse_parent(engine, name, "Termination of a partitioned topic is not allowed")
     return message_id(await engine.call(api.TERMINATE, api.OnTopic(name)))
 

@@ -74,6 +74,8 @@ class BrokerOperations:
             [
                 bind(api.CREATE_TOPIC, self.create_topic),
                 bind(api.DELETE_TOPIC, self.delete_topic),
+                bind(api.TOPIC_PROPERTIES, self.topic_properties),
+                bind(api.CHANGE_PROPERTIES, self.change_properties),
                 bind(api.TOPIC_STATS, self.topic_stats),
                 bind(api.INTERNAL_STATS, self.internal_stats),
                 bind(api.INTERNAL_INFO, self.internal_info),
@@ -184,6 +186,15 @@ class BrokerOperations:
         if users and not args.force:
             raise AdminError(412, f"Topic has {users} connected producers/consumers")
         await self._registry.delete(name, force=True)
+
+    async def topic_properties(self, args: api.OnTopic) -> dict[str, str]:
+        return dict((await self._kept(args.topic, "Properties")).log.properties)
+
+    async def change_properties(self, args: api.ChangeProperties) -> None:
+        topic = await self._kept(args.topic, "Properties")
+        if args.properties:
+            _check_properties({**topic.log.properties, **args.properties}, OWN_PREFIX)
+        await topic.change_properties(args.changes)
 
     async def topic_stats(self, args: api.TopicStats) -> JsonObject:
         topic = await self._topic(args.topic)

@@ -200,6 +200,9 @@ class EphemeralLog:
     async def read_entry(self, position: Position, /) -> Slice:
         raise _refused("Reading a message")
 
+    async def update_properties(self, changes: dict[str, str | None], /) -> None:
+        raise _refused("Properties")
+
     def stats(self) -> ManagedLedgerStats:
         return ManagedLedgerStats(
             name=self._name,

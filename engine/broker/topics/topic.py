@@ -460,6 +460,16 @@ class Topic:
             subscription.tell_end()
         return position
 
+    async def change_properties(self, changes: dict[str, str | None]) -> None:
+        """Set properties, or remove those given None; durable before it returns. Raises ServiceNotReady when they may
+        or may not be stored."""
+        try:
+            await self.log.update_properties(changes)
+        except (WorldError, ManagedLedgerError) as error:
+            raise ServiceNotReady(
+                f"Properties of {self.name} may not be stored: {error}"
+            ) from error
+
     def tick(self, elapsed_s: float) -> None:
         """Once a second: rates from counters."""
         self.published.tick(elapsed_s)

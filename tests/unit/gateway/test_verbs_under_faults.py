@@ -335,6 +335,21 @@ async def noted_parts(bench: AdminBench, name: str) -> object:
     return [await topics.subscription_properties(bench.engine, part, "s") for part in parts]
 
 
+async def describe(bench: AdminBench, name: str) -> None:
+    await topics.set_properties(bench.engine, _topic(name), {"new": "1"})
+
+
+async def forget(bench: AdminBench, name: str) -> None:
+    await topics.remove_property(bench.engine, _topic(name), "p")
+
+
+async def described(bench: AdminBench, name: str) -> object:
+    """The properties, and that the entries are as they were; -1 of a partitioned topic."""
+    properties = await topics.properties(bench.engine, _topic(name))
+    plain = await metadata.find_partitions(bench.store, _topic(name)) is None
+    return [properties, await backlog(bench, name) if plain else -1]
+
+
 OPEN = [{"p": "v"}, "LedgerOpened"]
 SEALED = [{"p": "v"}, "Terminated"]
 PART = {"s": {"k": "v"}}
@@ -369,6 +384,10 @@ VERBS = [
     Verb("expire", filled_topic, expire, backlog, (0,), (409,), drop_topic),
     Verb("reset to a position", filled_topic, reset_to_third, backlog, (HALF,), (), drop_topic),
     Verb("reset to a time", filled_topic, rewind, backlog, (HALF,), (), drop_topic),
+    Verb("describe topic", filled_topic, describe, described, ([{"p": "v", "new": "1"}, ENTRIES],), (), drop_topic),
+    Verb("forget a property", filled_topic, forget, described, ([{}, ENTRIES],), (), drop_topic),
+    Verb("describe partitioned", used_parts, describe, described, ([{"p": "v", "new": "1"}, -1],), (), drop_parts),
+    Verb("forget one of partitioned", used_parts, forget, described, ([{}, -1],), (), drop_parts),
     Verb("note on a subscription", filled_topic, note, noted, ([{"new": "1"}, ENTRIES],), (), drop_topic),
     Verb("note on partitions' subscriptions", used_parts, note, noted_parts, ([{"new": "1"}] * 2,), (), drop_parts),
     Verb("unsubscribe partitions", filled_parts, leave, backlogs, ([-1, -1],), (404,), drop_parts),

@@ -1,0 +1,155 @@
+"""What users note about topics, through the REST interface's services. Recorded on Apache Pulsar 4.0.8: values are
+merged, a partitioned topic and each of its partitions have their own, removing what is not there is fine."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.errors import AdminError
+from engine.base.names import TopicName
+from engine.managed.stored.records import LogRecord
+from engine.metadata import paths
+from engine.tenancy import topics as metadata
+from engine.tenancy.checks import PROPERTIES_BYTES_MAX
+from gateway.services import topics
+from tests.support.admin.bench import AdminBench
+
+PLAIN = TopicName.parse("persistent://public/default/t")
+PARENT = TopicName.parse("persistent://public/default/pt")
+PART = PARENT.partition_at(0)
+HALF = "x" * (PROPERTIES_BYTES_MAX // 2)
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    await topics.create(made.engine, PLAIN, {"old": "1"})
+    await topics.create_partitioned(made.engine, PARENT, 2, {"old": "1"})
+    yield made
+    await made.close()
+
+
+async def put(bench: AdminBench, name: TopicName, **properties: str) -> None:
+    await topics.set_properties(bench.engine, name, properties)
+
+
+async def remove(bench: AdminBench, name: TopicName, key: str) -> None:
+    await topics.remove_property(bench.engine, name, key)
+
+
+async def got(bench: AdminBench, name: TopicName) -> dict[str, str]:
+    return await topics.properties(bench.engine, name)
+
+
+async def refusal(work: Awaitable[Any]) -> tuple[int, str]:
+    with pytest.raises(AdminError) as caught:
+        await work
+    return caught.value.status, caught.value.reason
+
+
+@pytest.mark.parametrize("name", [PLAIN, PARENT])
+async def test_they_are_merged_removed_one_by_one_and_outlive_the_broker(
+    bench: AdminBench, name: TopicName
+) -> None:
+    await put(bench, name, a="1", b="2")
+    await put(bench, name, b="3", c="4")
+    assert await got(bench, name) == {"old": "1", "a": "1", "b": "3", "c": "4"}
+    await remove(bench, name, "a")
+    await remove(bench, name, "nothing of this name")
+    await put(bench, name)
+    await bench.restart()
+    assert await got(bench, name) == {"old": "1", "b": "3", "c": "4"}
+
+
+async def test_they_are_in_the_topics_node_and_ledgers_beside_them_stay(bench: AdminBench) -> None:
+    await bench.publish(PLAIN, 4)
+    await put(bench, PLAIN, a="1")
+    value, _ = await bench.store.get(paths.managed_ledger(PLAIN.managed_ledger_name))
+    record = LogRecord.decode(value)
+    assert record.properties == {"old": "1", "a": "1"}
+    assert len(record.ledgers) == 1
+    await bench.restart()
+    stats = await topics.internal_stats(bench.engine, PLAIN, with_metadata=False)
+    assert (stats["numberOfEntries"], stats["properties"]) == (4, {"old": "1", "a": "1"})
+
+
+async def test_those_of_a_partitioned_topic_are_in_its_record_and_not_its_partitions(
+    bench: AdminBench,
+) -> None:
+    await put(bench, PARENT, a="1")
+    await put(bench, PART, z="1")
+    record = await metadata.find_partitions(bench.store, PARENT)
+    assert record == {"partitions": 2, "deleted": False, "properties": {"old": "1", "a": "1"}}
+    assert await got(bench, PART) == {"z": "1"}
+    await topics.grow(bench.engine, PARENT, 3)
+    assert await got(bench, PARENT) == {"old": "1", "a": "1"}
+
+
+@pytest.mark.parametrize("name", [PLAIN, PARENT])
+async def test_all_together_are_bounded_and_what_is_too_much_can_be_removed(
+    bench: AdminBench, name: TopicName
+) -> None:
+    await put(bench, name, a=HALF)
+    status, reason = await refusal(put(bench, name, b=HALF))
+    assert status == 412
+    assert f"at most {PROPERTIES_BYTES_MAX} are stored" in reason
+    assert await got(bench, name) == {"old": "1", "a": HALF}
+    await remove(bench, name, "a")
+    await put(bench, name, b=HALF)
+
+
+async def test_names_that_are_ours_are_refused(bench: AdminBench) -> None:
+    text = "Property names with magnetar. are reserved"
+    assert await refusal(topics.set_properties(bench.engine, PLAIN, {"magnetar.deleted": ""})) == (
+        412,
+        text,
+    )
+    assert await got(bench, PLAIN) == {"old": "1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "reason"),
+    [
+        ("persistent://public/default/nope", 404, "Topic persistent://public/default/nope not found"),
+        ("persistent://public/none/t", 404, "Namespace not found"),
+        ("non-persistent://public/default/np", 406, "Need to provide a persistent topic name"),
+    ],
+)  # fmt: skip
+async def test_what_has_none_is_refused_by_each_call(
+    bench: AdminBench, name: str, status: int, reason: str
+) -> None:
+    topic = TopicName.parse(name)
+    for work in (got(bench, topic), put(bench, topic, a="1"), remove(bench, topic, "a")):
+        assert await refusal(work) == (status, reason)
+
+
+async def test_a_partitioned_topic_that_is_being_deleted_is_not_changed(bench: AdminBench) -> None:
+    path = metadata.partitioned_path(PARENT)
+    await bench.store.put(path, b'{"partitions":2,"deleted":true}')
+    assert await refusal(put(bench, PARENT, a="1")) == (409, f"Topic {PARENT} is being deleted")
+
+
+BASE = "/admin/v2/persistent/public/default/t/properties"
+JSON = "application/json"
+
+
+@pytest.mark.parametrize("body", [b"5", b"[]", b"{bad", b'{"a": null}', b'{"a": {}}'])
+def test_a_body_that_is_no_object_of_texts_is_refused(
+    call: Callable[..., Any], body: bytes
+) -> None:
+    assert call("PUT", BASE, body, content_type=JSON).status == 400
+
+
+def test_which_one_to_remove_must_be_said(call: Callable[..., Any]) -> None:
+    answer = call("DELETE", BASE)
+    assert (answer.status, answer.json) == (400, {"reason": "key: is missing", "field": "key"})
+
+
+def test_a_partitioned_topics_properties_need_no_broker(call: Callable[..., Any]) -> None:
+    call("PUT", "/admin/v2/persistent/public/default/t/partitions", 2)
+    assert call("PUT", BASE, {"a": "1", "b": "2"}).status == 204
+    assert call("DELETE", f"{BASE}?key=a").status == 204
+    assert call("GET", BASE).json == {"b": "2"}
