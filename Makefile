@@ -27,6 +27,7 @@ check:
 	$(VENV)/lint-imports
 	$(VENV)/python manage.py makemigrations --check --dry-run
 	$(VENV)/python manage.py export_openapi --check
+	$(VENV)/python manage.py settings_reference --check
 
 unit:
 	PYTHONASYNCIODEBUG=1 $(VENV)/pytest -q -n $(JOBS) tests/unit tests/golden tests/contract tests/fuzz

@@ -1,13 +1,48 @@
-"""Entry: ``python manage.py <command>``. ``standalone`` runs an instance; every other command is Django's."""
+"""Entry: ``python manage.py <command>``. ``standalone`` runs an instance, ``settings_reference`` writes the page of all
+settings; every other command is Django's."""
 
 import os
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.base.settings import Program
+
+PAGE = Path(__file__).resolve().parent / "docs" / "settings.md"
+
+
+def programs() -> "list[Program[Any]]":
+    """All that read settings; no package knows all of them."""
+    from bookie.settings import PROGRAM as BOOKIE
+    from engine.settings import PROGRAM as BROKER
+    from gateway.environment import PROGRAM as GATEWAY
+    from gateway.standalone.settings import PROGRAM as STANDALONE
+
+    return [STANDALONE, BROKER, BOOKIE, GATEWAY]
+
+
+def settings_reference(arguments: list[str]) -> int:
+    """Write ``docs/settings.md``; with ``--check`` only say whether it is up to date."""
+    from engine.base.settings import page
+
+    text = page(programs())
+    if arguments == ["--check"]:
+        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
+            sys.exit(f"{PAGE} is out of date: run manage.py settings_reference")
+        return 0
+    if arguments:
+        sys.exit("usage: manage.py settings_reference [--check]")
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
 
 
 def main() -> None:
     """Run the command named on the command line."""
+    # Before Django: neither needs any of it, and an instance should start fast.
+    if sys.argv[1:2] == ["settings_reference"]:
+        sys.exit(settings_reference(sys.argv[2:]))
     if sys.argv[1:2] == ["standalone"]:
-        # Before Django: the supervisor needs none of it, and an instance should start fast.
         from gateway.standalone.cli import main as standalone
 
         try:

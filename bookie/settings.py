@@ -14,17 +14,17 @@ from engine.base.settings import (
     flag,
     maybe_port,
     number,
+    size,
     text,
 )
 from engine.metadata.settings import MetadataSettings
 
 MIB = 1 << 20
-SIZE_MAX = 1 << 50
 
 
 @dataclass(frozen=True, slots=True)
 class BookieSettings:
-    """Sizes in bytes, times in seconds."""
+    """Of one bookie. Sizes in bytes, times in seconds."""
 
     data_dir: str = text("", "holds journal and ledgers, unless those are given")
     bookie_port: int = count(
@@ -73,23 +73,21 @@ class BookieSettings:
         "make the cluster's root nodes when they are missing and our disks are new; "
         "BookKeeper: a shell command",
     )
-    journal_file_bytes: int = count(
+    journal_file_bytes: int = size(
         64 * MIB,
         "bytes of one zero-filled journal file (journalMaxSizeMB)",
         low=16 << 10,
-        high=SIZE_MAX,
     )
     journal_max_backups: int = count(
         4,
         "journal files kept beyond the mark to be used again, which spares zeroing "
         "(journalMaxBackups)",
     )
-    journal_buffered_writes_threshold: int = count(
+    journal_buffered_writes_threshold: int = size(
         16 * MIB,
         "bytes of records in one group; nothing waits for a group, it is what came during the "
         "last sync (journalBufferedWritesThreshold)",
         low=4096,
-        high=SIZE_MAX,
     )
     journal_buffered_entries_threshold: int = count(
         0,
@@ -99,31 +97,28 @@ class BookieSettings:
     journal_direct: bool = flag(
         True, "write the journal past the page cache, where the file system can"
     )
-    write_cache_bytes: int = count(
+    write_cache_bytes: int = size(
         64 * MIB,
         "bytes of both generations together (dbStorage_writeCacheMaxSizeMb)",
         low=64 << 10,
-        high=SIZE_MAX,
     )
-    read_cache_bytes: int = count(
+    read_cache_bytes: int = size(
         16 * MIB,
         "bytes of verified blocks kept in memory (dbStorage_readAheadCacheMaxSizeMb)",
-        high=SIZE_MAX,
     )
-    read_ahead_cache_batch_bytes_size: int = count(
+    read_ahead_cache_batch_bytes_size: int = size(
         1 * MIB,
         "bytes read in one operation for a ledger read in order, at most "
         "(dbStorage_readAheadCacheBatchBytesSize)",
         low=4096,
-        high=SIZE_MAX,
     )
-    entry_log_bytes_max: int = count(
+    entry_log_bytes_max: int = size(
         1024 * MIB, "bytes of one entry log (logSizeLimit)", low=64 << 10, high=(1 << 32) - 1
     )
     entry_log_direct: bool = flag(
         True, "write entry logs past the page cache, where the file system can"
     )
-    entry_log_block_bytes_max: int = count(
+    entry_log_block_bytes_max: int = size(
         128 << 10, "bytes of one block of an entry log: what one read verifies", low=4096
     )
     flush_interval_s: float = number(
@@ -131,20 +126,19 @@ class BookieSettings:
         "seconds between checkpoints while there is something to flush (flushInterval)",
         low=0.001,
     )
-    netty_max_frame_size_bytes: int = count(
+    netty_max_frame_size_bytes: int = size(
         5 * MIB + 10 * 1024,
         "bytes; a longer frame closes its connection (nettyMaxFrameSizeBytes)",
         low=4096,
     )
     max_connections: int = count(4096, "further ones are closed at once", low=1)
-    max_batch_read_bytes: int = count(
+    max_batch_read_bytes: int = size(
         5 * MIB, "bytes of the answer to a batch read (maxBatchReadSize)", low=4096
     )
-    max_pending_add_bytes: int = count(
+    max_pending_add_bytes: int = size(
         32 * MIB,
         "bytes not yet durable; beyond it connections that send adds are not read from",
         low=4096,
-        high=SIZE_MAX,
     )
     max_pending_read_requests: int = count(
         10_000,
@@ -163,24 +157,21 @@ class BookieSettings:
         "read-only as soon as one of several ledger directories is full "
         "(readOnlyModeOnAnyDiskFullEnabled)",
     )
-    min_usable_size_for_entry_log_creation: int = count(
+    min_usable_size_for_entry_log_creation: int = size(
         0,
         "free bytes below which a ledger directory takes no normal adds, the reserve for "
         "compaction and replay; 0: 1.2 times entry_log_bytes_max, but at most a tenth of the "
         "disk (minUsableSizeForEntryLogCreation)",
-        high=SIZE_MAX,
     )
-    min_usable_size_for_index_file_creation: int = count(
+    min_usable_size_for_index_file_creation: int = size(
         100 * MIB,
         "free bytes that the first ledger directory's disk must have for normal adds, at most "
         "a twentieth of it (minUsableSizeForIndexFileCreation)",
-        high=SIZE_MAX,
     )
-    min_usable_size_for_high_priority_writes: int = count(
+    min_usable_size_for_high_priority_writes: int = size(
         64 * MIB,
         "free bytes that recovery adds on a read-only bookie need "
         "(minUsableSizeForHighPriorityWrites)",
-        high=SIZE_MAX,
     )
     gc_wait_time_s: float = number(
         900.0, "seconds between looks for ledgers deleted in metadata (gcWaitTime)", low=0.001
@@ -199,9 +190,7 @@ class BookieSettings:
     is_throttle_by_bytes: bool = flag(
         True, "else by entries, BookKeeper's default; ours copies blocks (isThrottleByBytes)"
     )
-    compaction_rate_by_bytes: int = count(
-        16 * MIB, "bytes a second (compactionRateByBytes)", low=1, high=SIZE_MAX
-    )
+    compaction_rate_by_bytes: int = size(16 * MIB, "bytes a second (compactionRateByBytes)", low=1)
     compaction_rate_by_entries: int = count(
         10_000, "entries a second (compactionRateByEntries)", low=1
     )

@@ -15,7 +15,7 @@ LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True, slots=True)
-class Environment(MetadataSettings):
+class Environment:
     """Of the gateway itself and its worker, which share ``data_dir``."""
 
     data_dir: Path = folder("data", "holds the console's database, keys and results of analyses")
@@ -33,7 +33,6 @@ class Environment(MetadataSettings):
 
     def __post_init__(self) -> None:
         """Raises SettingsError."""
-        MetadataSettings.__post_init__(self)
         if self.authentication_enabled:
             # Nobody could sign in, and the WebSocket endpoints would not ask.
             raise SettingsError("authentication_enabled must be false: not supported yet")
@@ -48,6 +47,7 @@ class Settings:
     """Everything that is not Django's."""
 
     environment: Environment
+    metadata: MetadataSettings
     log: LogSettings
 
 

@@ -24,6 +24,7 @@ SECRET_KEY = cast(
         lambda: ENVIRONMENT.secret_key or secret_key.read_or_create(ENVIRONMENT.data_dir)
     ),
 )
+METADATA_URL = _LOADED.metadata.store_url
 ALLOWED_HOSTS = ENVIRONMENT.hosts
 AUTHENTICATION_ENABLED = ENVIRONMENT.authentication_enabled
 

@@ -1,11 +1,12 @@
 """The one loader of settings, for every program: defaults, ``magnetar.toml``, ``MAGNETAR_*`` variables, command line.
 
-A program is told a dataclass of groups; a group is a frozen dataclass beside the code that reads it, and its fields are
-made by ``count``, ``number``, ``port``, ``flag``, ``text`` and ``folder``, which hold range and meaning. Fields made
-otherwise are no settings. A setting ``broker_port`` of the program ``broker`` is the variable ``MAGNETAR_BROKER_PORT``,
-else a key of ``[broker]``, else one at the top of the file, which all programs share. Settings of a *private* group
-are of one program alone: ``MAGNETAR_<PROGRAM>_<NAME>``, else a key of its table. Whatever is unreadable, unknown or out
-of range raises SettingsError. ``docs/settings.md`` is written from the same declarations (``page``).
+A program is told a dataclass of groups; a group is a frozen dataclass beside the code that reads it, its fields are
+made by ``count``, ``size``, ``number``, ``port``, ``flag``, ``text`` and ``folder``, which hold range and meaning, or
+by ``internal`` where they are no settings. ``docs/settings.md`` is written from these declarations (``page``).
+
+A setting ``http_port`` of the program ``gateway`` is the variable ``MAGNETAR_HTTP_PORT``, else a key of ``[gateway]``,
+else one at the top of the file, which all programs share. Settings of a *private* group are of one program alone:
+``MAGNETAR_<PROGRAM>_<NAME>``, else a key of its table. What is unreadable, unknown or out of range is a SettingsError.
 """
 
 import difflib
@@ -25,6 +26,7 @@ CONFIG = "MAGNETAR_CONFIG"
 DEFAULT_FILE = "magnetar.toml"
 OFFSET = "port_offset"
 COUNT_MAX = (1 << 31) - 1
+SIZE_MAX = 1 << 50
 PORT_MAX = 65535
 PRIVATE: Mapping[str, bool] = {"private": True}
 """Metadata of a program's private group."""
@@ -47,6 +49,11 @@ class SettingsError(MagnetarError, ValueError):
 def count(default: int, help: str, *, low: int = 0, high: int = COUNT_MAX, name: str = "") -> int:
     """A whole number. ``name``: the setting's, where it is not the field's."""
     return _setting(default, help, low=low, high=high, name=name)
+
+
+def size(default: int, help: str, *, low: int = 0, high: int = SIZE_MAX) -> int:
+    """A number of bytes."""
+    return _setting(default, help, low=low, high=high, bytes=True)
 
 
 def number(default: float, help: str, *, low: float = 0.0, high: float = 1e9) -> float:
@@ -79,6 +86,11 @@ def maybe_port(help: str, *, low: int = 1, shown: str = "none") -> int | None:
     return _setting(None, help, low=low, high=PORT_MAX, shown=shown)
 
 
+def internal(default: T) -> T:
+    """A field that is no setting: others decide it."""
+    return field(default=default, metadata={"internal": True})
+
+
 def _setting(default: T, help: str, **metadata: Any) -> T:
     return field(default=default, metadata={"help": help, **metadata})
 
@@ -104,14 +116,35 @@ class Setting(NamedTuple):
     @property
     def allowed(self) -> str:
         """What it may be, in words that follow "must be"."""
-        low, high = self.item.metadata.get("low"), self.item.metadata.get("high")
-        if self.kind is bool:
-            return "true or false"
+        if self.kind is Path:
+            return "the name of a folder"
+        if self.kind in (int, float):
+            return f"a {'whole ' if self.kind is int else ''}number from {self.range}"
+        return f"one of {self.range}" if self.item.metadata.get("choices") else self.range
+
+    @property
+    def range(self) -> str:
+        """The same in as few words as the page has room for."""
+        if self.kind in (int, float):
+            return f"{_plain(self.item.metadata['low'])} to {_plain(self.item.metadata['high'])}"
         if choices := self.item.metadata.get("choices"):
-            return f"one of {', '.join(choices)}"
-        if low is not None and high is not None:
-            return f"a {'whole ' if self.kind is int else ''}number from {_plain(low)} to {_plain(high)}"
-        return "the name of a folder" if self.kind is Path else "text"
+            return ", ".join(choices)
+        return {bool: "true or false", Path: "a folder", str: "text"}[self.kind]
+
+    @property
+    def default(self) -> str:
+        """As the page shows it."""
+        default: Any = self.item.default
+        if self.item.metadata.get("port"):
+            return f"{default} + {OFFSET}"
+        if isinstance(default, bool):
+            return str(default).lower()
+        if default is None or default == "":
+            return str(self.item.metadata.get("shown", "empty"))
+        units = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+        if self.item.metadata.get("bytes") and default > 0:
+            return next((f"{default // u} {unit}" for u, unit in units if not default % u), default)
+        return _plain(default) if isinstance(default, int | float) else f"`{default}`"
 
     def read(self, raw: Any) -> Any:
         """Its value from what stands in the environment, the file or on the command line. Raises SettingsError."""
@@ -140,13 +173,17 @@ def check_ranges(group: Any) -> None:
 
 
 def settings_of(group: type, program: str, private: bool) -> Iterator[Setting]:
+    """Raises MisuseError for a field that was not declared by one of the functions above."""
     hints = typing.get_type_hints(group)
     for item in fields(group):
-        if "help" in item.metadata:
-            kind = hints[item.name]
-            if isinstance(kind, types.UnionType):
-                kind = next(one for one in kind.__args__ if one is not types.NoneType)
-            yield Setting(program, private, item, kind)
+        if item.metadata.get("internal"):
+            continue
+        if "help" not in item.metadata:
+            raise MisuseError(f"{group.__name__}.{item.name} is neither a setting nor internal")
+        kind = hints[item.name]
+        if isinstance(kind, types.UnionType):
+            kind = next(one for one in kind.__args__ if one is not types.NoneType)
+        yield Setting(program, private, item, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +231,47 @@ class Program(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class PortOffset:
-    """What moves an instance's ports; every program reads it, so that a second instance needs one variable."""
+    """What moves the ports of an instance, so that a second one needs one variable."""
 
     port_offset: int = count(0, "added to every port that is not given", high=PORT_MAX)
+
+
+_PAGE = """# Settings
+
+Written by `manage.py settings_reference` from the declarations beside the code that reads them; do not edit.
+
+A setting `broker_port` is the variable `MAGNETAR_BROKER_PORT`, else a key of the program's table in `magnetar.toml`
+(`MAGNETAR_CONFIG` may name another file), else a key at the top of that file, which all programs share. What stands on
+a command line goes before all of them. A setting that has its program's name in its variable is not taken from the top
+of the file. What is unreadable, unknown or out of range stops the process with one line that names it (status 78).
+Pulsar's or BookKeeper's name of a setting stands in brackets.
+"""
+_HEAD = "| setting | default | may be | meaning | variable |\n|---|---|---|---|---|"
+
+
+def page(programs: Iterable[Program[Any]]) -> str:
+    """``docs/settings.md``: first what several programs are told, then what each of them is told alone."""
+    readers: dict[type, list[str]] = {}
+    tables: dict[type, list[Setting]] = {}
+    for program in programs:
+        for _, group, private in (("", PortOffset, False), *program.groups()):
+            if program.name not in readers.setdefault(group, []):
+                readers[group].append(program.name)
+            tables[group] = list(settings_of(group, program.name, private))
+    parts, title = [_PAGE], ""
+    for group, names in sorted(readers.items(), key=lambda item: len(item[1]) == 1):
+        heading = names[0] if len(names) == 1 else "several programs"
+        if heading != title:
+            title = heading
+            parts.append(f"## {title}\n")
+        about = " ".join((group.__doc__ or "").split()).replace("``", "`")
+        parts.append(f"{about} Read by {', '.join(names)}.\n" if len(names) > 1 else f"{about}\n")
+        rows = [
+            f"| `{one.name}` | {one.default} | {one.range} | {one.item.metadata['help']} | `{one.variable}` |"
+            for one in tables[group]
+        ]
+        parts.append("\n".join([_HEAD, *rows, ""]))
+    return "\n".join(parts)
 
 
 class _Source:
@@ -258,24 +333,30 @@ class _Source:
         except (ValueError, MisuseError) as error:
             raise SettingsError(f"setting {error}") from error
 
-    def refuse_unknown(self, settings: Iterable[Setting], elsewhere: frozenset[str] | None) -> None:
-        """A key of our table must be ours; one at the top, which others share, and a variable must not nearly be."""
-        names = {setting.name for setting in settings}
+    def refuse_unknown(self, settings: list[Setting], elsewhere: frozenset[str] | None) -> None:
+        """A key of our table must be ours, one at the top that or one of ``elsewhere``; a variable must not nearly be
+        ours. Who does not know the others' settings cannot tell a slip from one of them."""
+        private = {setting.name for setting in settings if setting.private}
         shared = {setting.name for setting in settings if not setting.private} | {OFFSET}
-        variables = {setting.variable for setting in settings}
-        own = f"{PREFIX}{self._program.upper()}_"
-        for key in self._table.keys() - names:
-            self._refuse(f"{key} in [{self._program}] of {self._path}", _nearest(key, names))
-        for key in self._top.keys() - shared - (elsewhere or frozenset()):
+        for key in sorted(self._table.keys() - private - shared):
+            near = _nearest(key, private | shared)
+            self._refuse(f"{key} in [{self._program}] of {self._path}", near)
+        for key in sorted(self._top.keys() - shared - (elsewhere or frozenset())):
             if (near := _nearest(key, shared)) or elsewhere is not None:
                 self._refuse(f"{key} in {self._path}", near)
-        for key in self._environ.keys() - variables:
-            theirs = key.startswith(PRIVATE_VARIABLES) or elsewhere is None
-            if not key.startswith(own) and theirs:
-                continue  # who does not know the others' variables cannot tell a slip from one of them
-            known = elsewhere is not None and key.removeprefix(PREFIX).lower() in elsewhere
-            if key.startswith(PREFIX) and not known and (near := _nearest(key, variables)):
-                self._refuse(key, near)
+        own = f"{PREFIX}{self._program}_".upper()
+        self._refuse_slips(own, private, ())
+        if elsewhere is not None:
+            self._refuse_slips(PREFIX, shared | elsewhere, PRIVATE_VARIABLES)
+
+    def _refuse_slips(self, prefix: str, names: set[str], passed: tuple[str, ...]) -> None:
+        """Variables that begin with ``prefix``, but not with one of ``passed``, and nearly name one of ``names``."""
+        for key in sorted(self._environ):
+            name = key.removeprefix(prefix).lower()
+            if not key.startswith(prefix) or key.startswith(passed) or name in names:
+                continue
+            if near := _nearest(name, names):
+                self._refuse(key, f"{prefix}{near}".upper())
 
     def _refuse(self, what: str, near: str) -> None:
         raise SettingsError(f"unknown setting {what}{near and f', did you mean {near}?'}")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.base.addresses import is_loopback
-from engine.base.settings import count, flag, folder, port, text
+from engine.base.settings import count, flag, folder, port, size, text
 from engine.broker.ports import TopicPolicies
 from engine.managed.settings import LedgerConfig
 
@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """Of a broker as a member of its cluster: where it listens, how it is named, where metadata lives."""
+    """Of a broker as a member of its cluster: where it listens, how it is named."""
 
     bind_address: str = text(
         "127.0.0.1", "address to listen on; only loopback without authentication (bindAddress)"
@@ -68,7 +68,7 @@ class NodeSettings:
 class DataPathSettings:
     """Of the data path: bounds of connections, publishing and dispatching. Pulsar's defaults unless said otherwise."""
 
-    max_message_size: int = count(
+    max_message_size: int = size(
         5 * MIB, "bytes of a message or batch (maxMessageSize)", low=1024, high=64 * MIB
     )
     keep_alive_interval_seconds: int = count(
@@ -85,10 +85,10 @@ class DataPathSettings:
     max_pending_requests_per_connection: int = count(
         1000, "requests being answered; then reading stops", low=1, high=100_000
     )
-    max_pending_publish_bytes_per_connection: int = count(
+    max_pending_publish_bytes_per_connection: int = size(
         32 * MIB, "bytes not yet confirmed; then reading stops", low=1 << 16, high=1 << 34
     )
-    max_message_publish_buffer_size: int = count(
+    max_message_publish_buffer_size: int = size(
         256 * MIB,
         "the same of all connections, bytes (maxMessagePublishBufferSizeInMB)",
         low=MIB,
@@ -103,7 +103,7 @@ class DataPathSettings:
     dispatcher_max_read_batch_size: int = count(
         1000, "entries of one read; Pulsar 100 (dispatcherMaxReadBatchSize)", low=1, high=100_000
     )
-    dispatcher_max_read_size_bytes: int = count(
+    dispatcher_max_read_size_bytes: int = size(
         MIB, "bytes of one read; Pulsar 5 MiB (dispatcherMaxReadSizeBytes)", low=1, high=64 * MIB
     )
     subscription_key_shared_consistent_hashing_replica_points: int = count(

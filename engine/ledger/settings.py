@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from engine.base.errors import MisuseError
-from engine.base.settings import count, flag, number, text
+from engine.base.settings import count, flag, number, size, text
 
 POLICY_NAMES = ("rack-aware", "spread")
 """Placement policies that come with it."""
@@ -13,7 +13,7 @@ _UNBUILT = "must be empty: this client speaks to bookies in clear and without au
 
 @dataclass(frozen=True, slots=True)
 class LedgerSettings:
-    """Times in seconds, sizes in bytes."""
+    """Of the ledger client. Times in seconds, sizes in bytes."""
 
     add_entry_timeout_s: float = number(
         5.0,
@@ -51,7 +51,7 @@ class LedgerSettings:
         low=0.1,
         high=3600,
     )
-    unsent_bytes_max: int = count(
+    unsent_bytes_max: int = size(
         64 * 1024 * 1024,
         "bytes kept for one bookie that does not read; beyond it its connection is cut, as if "
         "it had failed",

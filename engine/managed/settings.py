@@ -3,25 +3,25 @@
 from dataclasses import dataclass
 
 from engine.base.errors import MisuseError
-from engine.base.settings import SettingsError, check_ranges, count, number
+from engine.base.settings import SettingsError, check_ranges, count, internal, number, size
 
 MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ManagedSettings:
-    """Per broker. Times in seconds, sizes in bytes."""
+    """Of managed ledgers, a broker's. Times in seconds, sizes in bytes."""
 
-    cache_bytes_max: int = 64 * MIB
+    cache_bytes_max: int = internal(64 * MIB)
     """Tail cache of all topics together, in whole received buffers; a broker's managed_ledger_cache_size_mb."""
 
-    read_ahead_bytes: int = count(
+    read_ahead_bytes: int = size(
         MIB,
         "bytes that one read of a backlog asks the bookies for, at least; cursors of a topic "
         "share it",
         low=1,
     )
-    read_ahead_total_bytes_max: int = count(
+    read_ahead_total_bytes_max: int = size(
         64 * MIB,
         "bytes read of backlogs and held for all cursors; beyond it the least recently used "
         "goes and nothing is read ahead",
@@ -32,7 +32,7 @@ class ManagedSettings:
         "entries per topic that may wait while a new ledger is opened; more are refused",
         low=1,
     )
-    append_queue_bytes_max: int = count(32 * MIB, "the same in bytes", low=1)
+    append_queue_bytes_max: int = size(32 * MIB, "the same in bytes", low=1)
     cursor_persist_interval_s: float = number(
         1.0,
         "seconds between two lazy writes of a cursor's state, at least "
@@ -53,7 +53,7 @@ class ManagedSettings:
         "into the metadata store (managedLedgerMaxUnackedRangesToPersistInMetadataStore)",
         low=1,
     )
-    cursor_state_bytes_max: int = count(
+    cursor_state_bytes_max: int = size(
         4 * MIB, "bytes of the largest state a cursor can persist; near it dispatch pauses", low=1
     )
     open_timeout_s: float = number(

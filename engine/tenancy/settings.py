@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from engine.base.settings import count, flag, text
+from engine.base.settings import count, flag, size, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class PolicySettings:
         "MiB of consumed messages that are kept; -1: without limit (defaultRetentionSizeInMB)",
         low=-1,
     )
-    backlog_quota_default_limit_bytes: int = count(
+    backlog_quota_default_limit_bytes: int = size(
         -1,
         "bytes not yet consumed; -1: no limit (backlogQuotaDefaultLimitBytes)",
         low=-1,

@@ -97,7 +97,7 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
         spark.interruptTag(f"run-{run.id}-{earlier}")  # what a lost worker left running
     spark.addTag(tag(run))
     try:
-        context = {"metadata.url": settings.ENVIRONMENT.store_url}
+        context = {"metadata.url": settings.METADATA_URL}
         result: dict[str, Any] = JOBS[run.analysis](
             spark, run.parameters, context, progress=progress, output_dir=staged
         )

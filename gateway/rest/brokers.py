@@ -68,7 +68,7 @@ class InternalConfiguration(AdminView):
     """Where the metadata lives, for tools that read it themselves."""
 
     def get(self, request: Request) -> Response:
-        url = settings.ENVIRONMENT.store_url
+        url = settings.METADATA_URL
         return Response(
             {
                 "zookeeperServers": url,
@@ -88,8 +88,8 @@ class RuntimeConfiguration(AdminView):
         return Response(
             {
                 "clusterName": known.cluster_name,
-                "metadataStoreUrl": known.store_url,
-                "configurationMetadataStoreUrl": known.store_url,
+                "metadataStoreUrl": settings.METADATA_URL,
+                "configurationMetadataStoreUrl": settings.METADATA_URL,
                 "brokerServicePort": str(known.broker_port),
                 "webServicePort": str(known.http_port),
                 "webSocketServiceEnabled": "true",

@@ -115,7 +115,7 @@ async def connect_as_configured() -> Engine:
     environment = settings.ENVIRONMENT
     token = load_token(environment.data_dir, environment.internal_token, RandomEntropy())
     store = await connect(
-        environment.store_url,
+        settings.METADATA_URL,
         session_timeout_s=SESSION_TIMEOUT_S,
         connect_timeout_s=CONNECT_TIMEOUT_S,
     )

@@ -1,11 +1,13 @@
 """Settings: where they come from, and that nonsense stops the process with one line naming the setting and range."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from engine.base.settings import SettingsError
-from engine.settings import load
+import manage
+from engine.base.settings import OFFSET, Program, Setting, SettingsError
+from engine.settings import ELSEWHERE, PROGRAM, load
 
 
 def test_defaults_hold_without_file_and_environment(tmp_path: Path) -> None:
@@ -88,3 +90,54 @@ def test_a_bad_file_is_refused(text: str, words: list[str], tmp_path: Path) -> N
         load({}, tmp_path)
     for word in words:
         assert word in str(refused.value)
+
+
+def test_the_page_of_all_settings_is_fresh() -> None:
+    assert manage.settings_reference(["--check"]) == 0
+
+
+def test_a_stale_page_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(manage, "PAGE", tmp_path / "settings.md")
+    with pytest.raises(SystemExit, match="out of date: run manage"):
+        manage.settings_reference(["--check"])
+    assert manage.settings_reference([]) == 0
+    assert manage.settings_reference(["--check"]) == 0
+
+
+def test_every_setting_says_what_it_means() -> None:
+    everything = [setting for program in manage.programs() for setting in program.settings()]
+    assert [one.name for one in everything if len(one.item.metadata["help"]) < 4] == []
+
+
+def test_the_broker_knows_which_keys_at_the_top_of_the_file_are_others() -> None:
+    shared = {
+        setting.name
+        for program in manage.programs()
+        for setting in program.settings()
+        if not setting.private
+    }
+    own = {setting.name for setting in PROGRAM.settings()}
+    assert shared - own - {OFFSET} == ELSEWHERE
+
+
+def as_given(setting: Setting) -> str:
+    default = setting.item.default
+    return str(default).lower() if isinstance(default, bool) else str(default)
+
+
+@pytest.mark.parametrize("program", manage.programs(), ids=lambda program: program.name)
+def test_with_every_default_said_aloud_a_program_is_told_the_same(
+    program: Program[Any], tmp_path: Path
+) -> None:
+    """Each default is in its own range, and the variables of the others are not taken for slips of ours."""
+    environ = {
+        setting.variable: as_given(setting)
+        for one in manage.programs()
+        for setting in one.settings()
+        if setting.item.default is not None
+    }
+    given = {"data_dir": "/d"} if program.name == "bookie" else {}
+    told, untold = program.load(environ, tmp_path, given), program.load({}, tmp_path, given)
+    if program.name == "standalone":  # it asks which ports were given, too
+        told, untold = told.log, untold.log
+    assert told == untold

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from engine.base.errors import MisuseError
 from engine.base.settings import (
     PRIVATE,
     Program,
@@ -14,25 +15,32 @@ from engine.base.settings import (
     count,
     flag,
     folder,
+    internal,
     maybe_port,
     number,
+    page,
     port,
+    settings_of,
+    size,
     text,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
+    """What several programs are told."""
+
     level: str = text("low", "how much", choices=("low", "high"))
     main_port: int = port(7000, "the port")
+    room_bytes: int = size(4 << 20, "how large (roomSizeInMB)", low=1024)
     data_dir: Path = folder("data", "where")
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """``made`` is no setting."""
+    """What one program is told."""
 
-    made: int = 5
+    made: int = internal(5)
     files_max: int = count(10, "how many", low=1, high=20)
     wait_s: float = number(0.5, "how long", low=0.1, high=5)
     eager: bool = flag(False, "whether")
@@ -133,3 +141,36 @@ def test_groups_made_in_code_have_the_same_ranges() -> None:
     check_ranges(Own())
     with pytest.raises(SettingsError, match="files_max must be a whole number from 1 to 20, not 0"):
         check_ranges(Own(files_max=0))
+
+
+def test_a_field_that_is_not_declared_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Sloppy:
+        plain: int = 5
+
+    with pytest.raises(MisuseError, match=r"Sloppy\.plain is neither a setting nor internal"):
+        list(settings_of(Sloppy, "worker", False))
+
+
+def test_the_page_has_what_several_programs_read_once_and_the_rest_by_program() -> None:
+    @dataclass(frozen=True)
+    class Other:
+        shared: Shared
+
+    said = page([WORKER, Program("other", Other)])
+    shared, _, worker = said.partition("## worker")
+    assert "Read by worker, other." in shared
+    assert "| `level` | `low` | low, high | how much | `MAGNETAR_LEVEL` |" in shared
+    assert (
+        "| `main_port` | 7000 + port_offset | 1 to 65535 | the port | `MAGNETAR_MAIN_PORT` |"
+        in shared
+    )
+    assert (
+        "| `room_bytes` | 4 MiB | 1024 to 1125899906842624 | how large (roomSizeInMB) |" in shared
+    )
+    assert "What one program is told." in worker
+    assert "| `wait_s` | 0.5 | 0.1 to 5 | how long | `MAGNETAR_WORKER_WAIT_S` |" in worker
+    assert "| `side_port` | none | 1 to 65535 | another | `MAGNETAR_WORKER_SIDE_PORT` |" in worker
+    assert "| `org_name` | empty | text |" in worker
+    assert "made" not in worker
+    assert "## other" not in said

@@ -14,12 +14,11 @@ def test_environment_goes_before_table_before_top_level_before_default(tmp_path:
         'cluster_name = "a"\nbroker_port = 7000\nhttp_port = 7001\n[gateway]\nhttp_port = 7002\n'
         'redis_url = "redis://r"\n[broker]\nanything = 1\n'
     )
-    found = load(
-        {"MAGNETAR_PORT_OFFSET": "100", "MAGNETAR_REDIS_URL": "redis://s"}, tmp_path
-    ).environment
+    loaded = load({"MAGNETAR_PORT_OFFSET": "100", "MAGNETAR_REDIS_URL": "redis://s"}, tmp_path)
+    found = loaded.environment
     assert (found.cluster_name, found.broker_port, found.http_port) == ("a", 7000, 7002)
     assert found.redis_url == "redis://s"
-    assert found.store_url == "zk:127.0.0.1:2281"
+    assert loaded.metadata.store_url == "zk:127.0.0.1:2281"
     assert found.data_dir == Path("data")
 
 
