@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 
 from engine.base.errors import WorldError
-from engine.base.ids import Position
+from engine.base.ids import EARLIEST, Position
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.ledger.errors import LedgerError
@@ -141,6 +141,14 @@ class ManagedLedger:
         """Number of entries at or behind ``first`` and before ``stop``; 0 when reversed."""
         return max(self.line.ordinal(stop) - self.line.ordinal(first), 0)
 
+    def bytes_behind(self, position: Position) -> int:
+        """Stored bytes of the entries behind ``position``; a ledger's entries count as equally large."""
+        return self.line.bytes_behind(position)
+
+    def last_before(self, size: int) -> Position:
+        """Last entry with at most ``size`` bytes behind it, counted likewise."""
+        return self.line.last_before(size)
+
     def stats(self) -> ManagedLedgerStats:
         """Facts now; cheap."""
         ledgers, appender = self.line.ledgers, self._appender
@@ -232,13 +240,14 @@ class ManagedLedger:
             raise InvalidPositionError(f"{self.name} has no entry {position}")
         return await self.entries.one(ordinal)
 
-    async def find_by_time(self, publish_ms: int) -> Position:
+    async def find_by_time(self, publish_ms: int, after: Position = EARLIEST) -> Position:
         """Last entry published before ``publish_ms`` (by the metadata's publish time; entries are taken as ordered).
 
         ``(first ledger, -1)`` when there is none. The next one is ``next_position`` of it: what ``Cursor.reset`` takes.
+        Nothing up to ``after`` is read: when nothing behind it is older, it is the answer.
         """
         self._state.check()
-        return await search.find_by_time(self.entries, publish_ms)
+        return await search.find_by_time(self.entries, publish_ms, after)
 
     # Changes
 

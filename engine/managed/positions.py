@@ -137,6 +137,27 @@ class LedgerLine:
         ledger, base = self.find(min(max(ordinal, self.base), self.end))
         return Position(ledger.ledger_id, min(max(ordinal, base), self.end) - base)
 
+    def bytes_behind(self, position: Position) -> int:
+        """Stored bytes of the entries behind ``position``; a ledger's entries count as equally large."""
+        total = 0
+        for ledger in reversed(self.ledgers):
+            if ledger.ledger_id > position[0]:
+                total += ledger.size
+                continue
+            if ledger.ledger_id == position[0] and ledger.entries:
+                left = max(ledger.entries - 1 - position[1], 0)
+                total += ledger.size * left // ledger.entries
+            break
+        return total
+
+    def last_before(self, size: int) -> Position:
+        """Last entry with at most ``size`` bytes behind it; ``(first ledger, -1)`` when all have no more together."""
+        for ledger, base in zip(reversed(self.ledgers), reversed(self._bases), strict=True):
+            if ledger.size > size:
+                return self.before(base + ledger.entries - size * ledger.entries // ledger.size)
+            size -= ledger.size
+        return self.before(self.base)
+
     def before(self, ordinal: int) -> Position:
         """Position of the entry before an ordinal: the mark-delete position when it is the first unacknowledged.
 

@@ -194,7 +194,13 @@ class EphemeralLog:
     def entries_between(self, first: Position, stop: Position, /) -> int:
         return 0
 
-    async def find_by_time(self, publish_ms: int, /) -> Position:
+    def bytes_behind(self, position: Position, /) -> int:
+        return 0
+
+    def last_before(self, size: int, /) -> Position:
+        return EARLIEST
+
+    async def find_by_time(self, publish_ms: int, after: Position = EARLIEST, /) -> Position:
         raise _refused("Get message ID by timestamp")
 
     async def read_entry(self, position: Position, /) -> Slice:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from engine.base.ids import Position
+from engine.base.ids import EARLIEST, Position
 from engine.base.slices import Slice
 from engine.broker.dispatch.ports import DispatchCursor
 from engine.managed.ledger import InitialPosition
@@ -107,7 +107,11 @@ class Log(Protocol):
 
     def entries_between(self, first: Position, stop: Position, /) -> int: ...
 
-    async def find_by_time(self, publish_ms: int, /) -> Position: ...
+    def bytes_behind(self, position: Position, /) -> int: ...
+
+    def last_before(self, size: int, /) -> Position: ...
+
+    async def find_by_time(self, publish_ms: int, after: Position = EARLIEST, /) -> Position: ...
 
     async def read_entry(self, position: Position, /) -> Slice: ...
 

@@ -52,3 +52,38 @@ def test_an_empty_last_ledger_can_go_and_ids_must_rise() -> None:
     with pytest.raises(MisuseError):
         one.push(LedgerSpan(8))
     assert LedgerLine().position(0) == Position(-1, -1)
+
+
+SIZED = LedgerLine([LedgerSpan(5, 3, 30), LedgerSpan(7), LedgerSpan(8, 2, 100), LedgerSpan(11)])
+
+
+@pytest.mark.parametrize(
+    ("position", "size"),
+    [
+        (EARLIEST, 130), (Position(5, -1), 130), (Position(5, 0), 120), (Position(5, 2), 100),
+        (Position(6, 4), 100), (Position(7, -1), 100), (Position(8, 0), 50), (Position(8, 1), 0),
+        (Position(11, -1), 0), (LATEST, 0),
+    ],
+)  # fmt: skip
+def test_bytes_behind_a_position_are_those_of_whole_ledgers_and_a_share(
+    position: Position, size: int
+) -> None:
+    assert SIZED.bytes_behind(position) == size
+
+
+@pytest.mark.parametrize(
+    ("size", "position"),
+    [
+        (130, (5, -1)), (129, (5, 0)), (120, (5, 0)), (119, (5, 1)), (100, (5, 2)), (99, (8, 0)),
+        (50, (8, 0)), (49, (8, 1)), (0, (8, 1)),
+    ],
+)  # fmt: skip
+def test_the_last_entry_before_so_many_bytes(size: int, position: tuple[int, int]) -> None:
+    assert SIZED.last_before(size) == position
+    assert SIZED.bytes_behind(SIZED.last_before(size)) <= size
+
+
+def test_without_entries_nothing_is_behind() -> None:
+    for empty in (LedgerLine(), LedgerLine([LedgerSpan(3)])):
+        assert empty.bytes_behind(EARLIEST) == 0
+        assert empty.last_before(0) == empty.before(0)

@@ -388,3 +388,5 @@ async def test_find_by_time_gives_the_last_entry_published_before(
     assert found == expected
     if index < 9:
         assert ledger.next_position(found) == sink.positions[index + 1]
+    known = Position(*sink.positions[3])
+    assert await ledger.find_by_time(publish_ms, known) == max(found, known)
