@@ -29,7 +29,7 @@ class ChecksumError(BrokerError):
 
 
 class ConsumerBusy(BrokerError):
-    """The subscription is taken, of another type, or at its limit of consumers."""
+    """The subscription is taken, of another type, or it or its topic at the limit of consumers."""
 
     code = ServerError.ConsumerBusy
     retriable = True
@@ -42,9 +42,23 @@ class ConsumerAssignError(BrokerError):
 
 
 class ProducerBusy(BrokerError):
-    """The producer name is taken, or a name is not allowed (Pulsar maps naming errors here)."""
+    """The producer name is taken, the topic at its limit of producers, or a name not allowed (as Pulsar has it)."""
 
     code = ServerError.ProducerBusy
+
+
+class BacklogHeld(BrokerError):
+    """The backlog is beyond its quota: producers wait until it is not."""
+
+    code = ServerError.ProducerBlockedQuotaExceededError
+    retriable = True
+
+
+class BacklogExceeded(BrokerError):
+    """The backlog is beyond its quota: producers are told so."""
+
+    code = ServerError.ProducerBlockedQuotaExceededException
+    retriable = True
 
 
 class ServiceNotReady(BrokerError):

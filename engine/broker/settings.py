@@ -135,6 +135,18 @@ class DataPathSettings:
         low=1,
         high=86_400,
     )
+    message_expiry_check_interval_in_minutes: int = count(
+        5,
+        "minutes between looks for messages older than the TTL (messageExpiryCheckIntervalInMinutes)",
+        low=1,
+        high=1440,
+    )
+    backlog_quota_check_interval_in_seconds: int = count(
+        60,
+        "seconds between looks at backlogs beyond a quota (backlogQuotaCheckIntervalInSeconds)",
+        low=1,
+        high=86_400,
+    )
     active_consumer_failover_delay_time_millis: int = count(
         1000, "milliseconds (activeConsumerFailoverDelayTimeMillis)", high=60_000
     )

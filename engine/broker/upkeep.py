@@ -1,8 +1,8 @@
-"""What a broker does for its topics by the clock: rates from counters, policies that changed, data that grew old."""
+"""What a broker does for its topics by the clock: rates, policies that changed, messages and backlogs that grew old."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
@@ -21,6 +21,8 @@ RATES_INTERVAL_S = 1.0
 CHANGES_RETRY_S = 1.0
 IDLE_INTERVAL_S = 60.0
 """How long a non-persistent topic that nobody uses stays, at least."""
+PARALLEL = 16
+"""Topics whose storage is asked at the same time: one that is silent holds up few others."""
 
 
 class Job(NamedTuple):
@@ -52,6 +54,8 @@ class Upkeep:
             Job("rates", RATES_INTERVAL_S, self._count_rates),
             Job("idle", IDLE_INTERVAL_S, self._unload_idle),
             Job("policies", settings.retention_check_interval_in_seconds, self._apply_policies),
+            Job("expiry", settings.message_expiry_check_interval_in_minutes * 60.0, self._expire),
+            Job("quotas", settings.backlog_quota_check_interval_in_seconds, self._check_quotas),
         )
 
     def start(self) -> None:
@@ -116,3 +120,42 @@ class Upkeep:
             log.debug("policies not looked at topic=%s: %s", topic.name, error)
             return False
         return True
+
+    async def _expire(self, elapsed_s: float) -> None:
+        """What outlived its topic's TTL counts as acknowledged."""
+        await self._on_each(
+            "expiry",
+            (
+                (topic, topic.expire(topic.context.clock.wall_ms() - ttl_s * 1000))
+                for topic in self._registry
+                if (ttl_s := topic.policies.message_ttl_s) and not topic.closing
+            ),
+        )
+
+    async def _check_quotas(self, elapsed_s: float) -> None:
+        await self._on_each(
+            "quotas",
+            ((topic, topic.quotas.check()) for topic in self._registry if not topic.closing),
+        )
+
+    async def _on_each(
+        self, job: str, work: Iterable[tuple[Topic, Coroutine[object, object, None]]]
+    ) -> None:
+        """Do it for all topics, some at a time. What fails is told once and done in the next round."""
+        left = iter(work)
+        failures: list[str] = []
+
+        async def worker() -> None:
+            for topic, one in left:
+                try:
+                    await one
+                except MagnetarError as error:
+                    failures.append(f"{topic.name}: {error}")
+                await asyncio.sleep(0)  # thousands of topics in one go would hold up their traffic
+
+        await asyncio.gather(*(worker() for _ in range(PARALLEL)))
+        if failures:
+            log.warning(
+                "%s not done, tried again in the next round topics=%d first=%s",
+                *(job, len(failures), failures[0]),
+            )

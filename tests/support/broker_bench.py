@@ -19,6 +19,7 @@ from engine.broker.topics.publish import Producer, Publish
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
+from engine.broker.upkeep import Upkeep
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition
@@ -153,9 +154,13 @@ class Bench:
         self.producer = Producer(self.publisher, 1, "p", topic, now_ms=0)
         self._sent = 0
 
-    def send(self, count: int, deliver_at_ms: int | None = None, **fields: int) -> None:
+    def send(
+        self, count: int, deliver_at_ms: int | None = None, *, publish_ms: int = 1, **fields: int
+    ) -> None:
         """``count`` entries on their way."""
-        at = {} if deliver_at_ms is None else {"deliver_at_time": deliver_at_ms}
+        at = {"publish_time": publish_ms}
+        if deliver_at_ms is not None:
+            at["deliver_at_time"] = deliver_at_ms
         data = b"".join(
             frames.payload_frame(
                 command_bytes("send", {"producer_id": 1, "sequence_id": self._sent + i, **fields}),
@@ -168,9 +173,11 @@ class Bench:
         Publish(run, self.producer).start()
         self._sent += count
 
-    async def publish(self, count: int, deliver_at_ms: int | None = None, **fields: int) -> None:
+    async def publish(
+        self, count: int, deliver_at_ms: int | None = None, *, publish_ms: int = 1, **fields: int
+    ) -> None:
         """``count`` entries, stored when it returns."""
-        self.send(count, deliver_at_ms, **fields)
+        self.send(count, deliver_at_ms, publish_ms=publish_ms, **fields)
         async with asyncio.timeout(120):
             while self.publisher.receipts < self._sent:
                 await asyncio.sleep(0.001)
@@ -277,6 +284,14 @@ async def served(directory: Path) -> AsyncIterator[tuple[Bench, Sessions, str]]:
 async def link_to(url: str) -> BrokerLink:
     port = int(url.rpartition(":")[2])
     return await BrokerLink.open(LoopNetwork(), "127.0.0.1", port, PATIENT)
+
+
+async def round_of(bench: Bench, name: str) -> None:
+    """One round of a job of the broker's upkeep."""
+    everything, settings = bench.everything, bench.context.settings
+    upkeep = Upkeep(bench.registry, everything, everything.ledger_config, settings)
+    (job,) = (job for job in upkeep.jobs if job.name == name)
+    await job.work(0.0)
 
 
 async def until(condition: Callable[[], object], timeout_s: float = 120.0) -> None:

@@ -175,7 +175,7 @@ class SharedModel:
 
     async def expire(self, position: Position) -> None:
         self._administer([p for p in self.due if p <= position])
-        await self.subscription.acknowledge_before(position)
+        self.subscription.pass_over(position)
 
     def _administer(self, positions: list[Position]) -> None:
         for position in positions:

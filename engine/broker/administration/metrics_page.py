@@ -6,8 +6,8 @@ Written straight from live objects when asked for: nothing is counted twice and 
 from collections.abc import Callable, Iterable, Mapping
 
 from engine.broker.administration.reports import (
+    backlog_bytes,
     backlog_without_delayed,
-    bytes_behind,
     last_consumed_ms,
     rate_out,
     total_out,
@@ -121,13 +121,9 @@ def _topics(page: _Page, registry: TopicRegistry, cluster: str) -> None:
     gauge("pulsar_in_messages_total", (topic.published.messages.total for topic in topics))
     gauge("pulsar_in_bytes_total", (topic.published.bytes.total for topic in topics))
     gauge("pulsar_average_msg_size", (topic.published.average_size for topic in topics))
-    gauge(
-        "pulsar_storage_backlog_size",
-        (
-            max((bytes_behind(ledger.ledgers, c.mark_delete) for c in ledger.cursors), default=0)
-            for ledger in ledgers
-        ),
-    )
+    gauge("pulsar_storage_backlog_size", map(backlog_bytes, topics))
+    gauge("pulsar_storage_backlog_quota_limit", (t.policies.size_quota.limit for t in topics))
+    gauge("pulsar_storage_backlog_quota_limit_time", (t.policies.age_quota.limit for t in topics))
     broker = _labels(cluster=cluster)
     page.add("pulsar_broker_topics_count", [(broker, len(topics))])
     for family, values in totals.items():
@@ -176,6 +172,8 @@ def _subscriptions(page: _Page, registry: TopicRegistry, cluster: str) -> None:
         "pulsar_subscription_msg_ack_rate",
         lambda s: sum((c.acked.per_second for c in s.consumers), 0.0),
     )
+    gauge("pulsar_subscription_msg_rate_expired", lambda s: s.expired.per_second)
+    gauge("pulsar_subscription_total_msg_expired", lambda s: s.expired.total)
     gauge("pulsar_subscription_msg_drop_rate", lambda s: s.dropped.per_second)
     gauge("pulsar_subscription_last_consumed_flow_timestamp", lambda s: s.flow_ms)
     gauge("pulsar_subscription_last_consumed_timestamp", last_consumed_ms)

@@ -21,6 +21,7 @@ from engine.broker.administration.internal_info import internal_info
 from engine.broker.administration.policy_operations import PolicyOperations
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
+from engine.broker.errors import NotAllowed
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
@@ -300,7 +301,10 @@ class BrokerOperations:
         initial: Position | InitialPosition = InitialPosition.LATEST
         if args.position is not None:
             initial = _start(topic, args.position)
-        made = await topic.create_subscription(args.subscription, initial, dict(args.properties))
+        try:
+            made = await topic.create_subscription(args.subscription, initial, args.properties)
+        except NotAllowed as error:
+            raise AdminError(409, str(error)) from error
         if made is None:
             raise AdminError(409, "Subscription already exists for topic")
 
@@ -330,16 +334,15 @@ class BrokerOperations:
         await subscription.reset(await _target(topic, args.timestamp_ms, args.position))
 
     async def expire_messages(self, args: api.ExpireMessages) -> None:
-        topic, subscription = await self._found(args, "Expire messages")
+        _, subscription = await self._found(args, "Expire messages")
         since_ms = max(self._parts.clock.wall_ms() - args.seconds * 1000, 0)
-        last = await topic.log.find_by_time(since_ms)
-        if last <= subscription.cursor.mark_delete or not subscription.cursor.backlog_entries():
+        if not await subscription.expire(since_ms):
             raise AdminError(
                 409,
                 f"Expire message by timestamp not issued on topic {args.topic} for subscription "
                 f"{args.subscription} {CAUGHT_UP}",
             )
-        await subscription.acknowledge_before(last)
+        await subscription.cursor.persisted()
 
     # Messages
 

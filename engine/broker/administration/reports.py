@@ -4,7 +4,6 @@ Shapes: TopicStats and PersistentTopicInternalStats of Pulsar's Admin REST API. 
 with their neutral values, because clients read them.
 """
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,10 +15,7 @@ from engine.broker.dispatch.consumer import Consumer
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
-from engine.managed.stats import CursorStats, LedgerInfo, ManagedLedgerStats
-
-BACKLOG_LIMIT_BYTES = 10 << 30
-"""Pulsar's default backlog quota, reported where no quota is set."""
+from engine.managed.stats import CursorStats
 
 
 def iso(ms: int) -> str:
@@ -39,16 +35,10 @@ def message_id(position: Position, partition: int) -> JsonObject:
     }
 
 
-def bytes_behind(ledgers: Iterable[LedgerInfo], position: Position) -> int:
-    """Stored bytes of entries behind ``position``; a ledger's entries count as equally large."""
-    total = 0
-    for ledger in ledgers:
-        if ledger.ledger_id > position.ledger_id:
-            total += ledger.size
-        elif ledger.ledger_id == position.ledger_id and ledger.entries:
-            left = max(ledger.entries - 1 - position.entry_id, 0)
-            total += ledger.size * left // ledger.entries
-    return total
+def backlog_bytes(topic: Topic) -> int:
+    """Stored bytes of the largest backlog."""
+    cursors = topic.log.cursors.values()
+    return max((topic.log.bytes_behind(each.mark_delete) for each in cursors), default=0)
 
 
 def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
@@ -56,7 +46,7 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
     ledger = topic.log.stats()
     cursors = {cursor.name: cursor for cursor in ledger.cursors}
     subscriptions = {
-        name: _subscription(subscription, cursors.get(name), ledger, flags)
+        name: _subscription(topic, subscription, cursors.get(name), flags)
         for name, subscription in sorted(topic.subscriptions.items())
     }
     subscriptions |= {name: _unread(why, ledger.entries) for name, why in topic.unread.items()}
@@ -75,10 +65,8 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         "averageMsgSize": published.average_size,
         "msgChunkPublished": topic.chunks_published,
         "storageSize": ledger.size,
-        "backlogSize": max((_backlog_bytes(each, ledger) for each in cursors.values()), default=0),
-        "backlogQuotaLimitSize": BACKLOG_LIMIT_BYTES,
-        "backlogQuotaLimitTime": -1,
-        "oldestBacklogMessageAgeSeconds": -1,
+        "backlogSize": backlog_bytes(topic),
+        **_quotas(topic),
         "publishRateLimitedTimes": 0,
         "earliestMsgPublishTimeInBacklogs": 0,
         "offloadedStorageSize": 0,
@@ -130,6 +118,21 @@ def _non_persistent(topic: Topic, out: JsonObject) -> JsonObject:
     }
 
 
+def _quotas(topic: Topic) -> JsonObject:
+    """The oldest message is the one last found by the check."""
+    out: JsonObject = {
+        "backlogQuotaLimitSize": topic.policies.size_quota.limit,
+        "backlogQuotaLimitTime": topic.policies.age_quota.limit,
+        "oldestBacklogMessageAgeSeconds": -1,
+    }
+    oldest = topic.quotas.oldest
+    if oldest is not None:
+        age_ms = topic.context.clock.wall_ms() - oldest.publish_ms
+        out["oldestBacklogMessageAgeSeconds"] = max(age_ms // 1000, 0)
+        out["oldestBacklogMessageSubscriptionName"] = oldest.subscription
+    return out
+
+
 def _publisher(producer: Producer) -> JsonObject:
     return {
         "accessMode": "Shared",
@@ -149,10 +152,6 @@ def _publisher(producer: Producer) -> JsonObject:
 
 def _address(text: str) -> str:
     return text if text.startswith("/") else f"/{text}"
-
-
-def _backlog_bytes(cursor: CursorStats, ledger: ManagedLedgerStats) -> int:
-    return bytes_behind(ledger.ledgers, cursor.mark_delete)
 
 
 def rate_out(subscription: Subscription) -> tuple[float, float]:
@@ -184,9 +183,9 @@ def last_consumed_ms(subscription: Subscription) -> int:
 
 
 def _subscription(
+    topic: Topic,
     subscription: Subscription,
     cursor: CursorStats | None,
-    ledger: ManagedLedgerStats,
     flags: TopicStats,
 ) -> JsonObject:
     rate, throughput = rate_out(subscription)
@@ -195,7 +194,7 @@ def _subscription(
     backlog = subscription.cursor.backlog_entries()
     backlog_size = -1
     if flags.subscription_backlog_size and cursor is not None:
-        backlog_size = _backlog_bytes(cursor, ledger)
+        backlog_size = topic.log.bytes_behind(cursor.mark_delete)
     kind = subscription.kind
     state, keys = subscription.state, subscription.key_stats
     active = state.active
@@ -213,6 +212,9 @@ def _subscription(
         "msgDelayed": state.delayed,
         "msgInReplay": state.replaying,
         "unackedMessages": sum(each.unacked for each in consumers),
+        "msgRateExpired": subscription.expired.per_second,
+        "totalMsgExpired": subscription.expired.total,
+        "lastExpireTimestamp": subscription.expired_ms,
         "type": kind.title if kind is not None else "None",
         **({"activeConsumerName": active.name} if active is not None else {}),
         "lastConsumedFlowTimestamp": subscription.flow_ms,
@@ -242,9 +244,13 @@ def _unread(why: str, entries: int) -> JsonObject:
     zeros = (
         *("bytesOutCounter", "msgOutCounter", "msgDelayed", "msgInReplay", "unackedMessages"),
         *("lastConsumedFlowTimestamp", "lastConsumedTimestamp", "lastAckedTimestamp"),
+        *("totalMsgExpired", "lastExpireTimestamp"),
         *("lastMarkDeleteAdvancedTimestamp", "nonContiguousDeletedMessagesRanges"),
     )
-    rates = ("msgRateOut", "msgThroughputOut", "msgRateRedeliver", "messageAckRate")
+    rates = (
+        *("msgRateOut", "msgThroughputOut", "msgRateRedeliver", "messageAckRate"),
+        "msgRateExpired",
+    )
     return {
         **dict.fromkeys(rates, 0.0),
         **dict.fromkeys(zeros, 0),
@@ -268,9 +274,6 @@ def _unread(why: str, entries: int) -> JsonObject:
 _SAME_FOR_ALL: JsonObject = {
     "chunkedMessageRate": 0.0,
     "earliestMsgPublishTimeInBacklog": 0,
-    "msgRateExpired": 0.0,
-    "totalMsgExpired": 0,
-    "lastExpireTimestamp": 0,
     "isReplicated": False,
     "allowOutOfOrderDelivery": False,
     "consumersAfterMarkDeletePosition": {},

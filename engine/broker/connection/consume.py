@@ -306,7 +306,7 @@ class ConsumeCommands:
                 "address": f"/{self._connection.address}",
                 "connectedSince": since.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
                 "type": consumer.kind.title,
-                "msgRateExpired": 0.0,
+                "msgRateExpired": found.subscription.expired.per_second,
                 "msgBacklog": found.subscription.cursor.backlog_entries(),
                 "messageAckRate": consumer.acked.per_second,
             },

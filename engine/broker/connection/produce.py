@@ -73,6 +73,7 @@ class ProduceCommands:
             raise NotAllowed("Transactions are not enabled.")
         metadata = check_metadata(body.metadata)
         topic = await self._registry.get(name, create=True)
+        await topic.quotas.admit()
         if body.initial_subscription_name and name.persistent:
             if not topic.policies.auto_subscription:
                 raise NotAllowed("Could not create the initial subscription: not allowed by policy")

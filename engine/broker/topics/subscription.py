@@ -21,7 +21,7 @@ from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.errors import BrokerError, ConsumerAssignError, ConsumerBusy, ServiceNotReady
-from engine.broker.topics.ports import SubscriptionCursor
+from engine.broker.topics.ports import Log, SubscriptionCursor
 
 
 class SubscriptionHost(Protocol):
@@ -38,6 +38,13 @@ class SubscriptionHost(Protocol):
     @property
     def terminated(self) -> bool:
         """Nothing more will be appended."""
+        ...
+
+    @property
+    def log(self) -> Log: ...
+
+    def check_room(self, subscription: "Subscription") -> None:
+        """Raises ConsumerBusy where one more consumer would be too many."""
         ...
 
     def abandoned(self, subscription: "Subscription") -> None:
@@ -64,6 +71,10 @@ class Subscription:
         self._counts = RedeliveryCounts()
         self.dropped = Rate()
         """Messages that nobody could take when they came, where none are kept for later."""
+        self.expired = Rate()
+        """Entries that grew too old before they were acknowledged."""
+        self.expired_ms = 0
+        """When they were last looked for."""
         self._source = EntrySource(cursor, self._scope, context, self.wake)
         self._dispatcher: Dispatcher | None = None
         self.kind: SubscriptionType | None = None
@@ -126,8 +137,10 @@ class Subscription:
     async def attach(self, consumer: Consumer) -> bool:
         """Let ``consumer`` receive. False: this subscription was deleted meanwhile, make a new one.
 
-        Raises ConsumerBusy. A holder of an Exclusive subscription on another connection is asked for a sign of life.
-        Waits while the cursor is being moved; cancel-safe.
+        Raises ConsumerBusy, also at a limit of consumers.
+
+        A holder of an Exclusive subscription on another connection is asked for a sign of life. Waits while the cursor
+        is being moved; cancel-safe.
         """
         while True:
             async with self._moving:
@@ -137,6 +150,7 @@ class Subscription:
                     raise ServiceNotReady(f"Topic {self._host.name} is being unloaded")
                 holder = self._obstacle(consumer)
                 if holder is None:
+                    self._host.check_room(self)
                     self._attach(consumer)
                     return True
             if holder.outlet is not consumer.outlet and not await holder.outlet.is_alive():
@@ -317,12 +331,29 @@ class Subscription:
         finally:
             self._moved()  # acknowledged they are, whoever stopped waiting for it to be durable
 
-    async def acknowledge_before(self, position: Position) -> None:
-        """Acknowledge everything up to ``position`` for an administrator; durable before it returns."""
-        if position > self.cursor.mark_delete:
-            self.cursor.acknowledge_cumulative(position)
-            self._moved()
-        await self.cursor.persisted()
+    async def expire(self, before_ms: int) -> int:
+        """Acknowledge everything up to the last entry published before ``before_ms``; how many entries that were.
+
+        Publish times are taken as ordered. Raises the log's errors; cancel-safe.
+        """
+        if self._closed or not self.cursor.backlog_entries():
+            return 0
+        self.expired_ms = self._context.clock.wall_ms()
+        last = await self._host.log.find_by_time(before_ms, self.cursor.mark_delete)
+        count = self.pass_over(last)
+        self.expired.total += count
+        return count
+
+    def pass_over(self, position: Position) -> int:
+        """Acknowledge everything up to ``position`` for nobody; how many entries that were. Durable in time, or when
+        somebody waits for the cursor to be ``persisted``."""
+        gone = self._closed or self._host.closing
+        if gone or position <= self.cursor.mark_delete:
+            return 0
+        before = self.cursor.backlog_entries()
+        self.cursor.acknowledge_cumulative(position)
+        self._moved()
+        return before - self.cursor.backlog_entries()
 
     def _look_before_sending(self) -> None:
         """What was read may be acknowledged from now on, before that is durable: also the batch of which a part is
@@ -334,6 +365,7 @@ class Subscription:
         if self._dispatcher is not None:
             self._dispatcher.acknowledged_up_to(self.cursor.mark_delete)
         self.wake()
+        self.tell_end()
 
     def _forget(self) -> None:
         self._counts = RedeliveryCounts()
@@ -362,5 +394,6 @@ class Subscription:
 
     def tick(self, elapsed_s: float) -> None:
         self.dropped.tick(elapsed_s)
+        self.expired.tick(elapsed_s)
         for consumer in self.consumers:
             consumer.tick(elapsed_s)

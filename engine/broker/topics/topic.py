@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from weakref import WeakValueDictionary
 
-from engine.base.errors import WorldError
+from engine.base.errors import MagnetarError, WorldError
 from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
@@ -14,6 +14,7 @@ from engine.broker.control.counters import Traffic
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.errors import (
     BrokerError,
+    ConsumerBusy,
     NotAllowed,
     PersistenceError,
     ProducerBusy,
@@ -23,8 +24,10 @@ from engine.broker.errors import (
 )
 from engine.broker.ports import TopicPolicies
 from engine.broker.topics.ephemeral import EphemeralSubscription
+from engine.broker.topics.limits import binding, reached
 from engine.broker.topics.ports import Log, SubscriptionCursor
 from engine.broker.topics.publish import Producer, Publish, Stage
+from engine.broker.topics.quotas import BacklogQuotas
 from engine.broker.topics.subscription import Subscription
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import (
@@ -64,7 +67,7 @@ class Topic:
         """``reload`` is called once when the log can no longer be written: it closes the topic."""
         self.name = name
         self.log = log
-        self.policies = policies
+        self.policies = binding(name, policies)
         self.context = context
         self.scope = TaskScope(f"topic {name}")
         self.producers: dict[str, Producer] = {}
@@ -73,9 +76,12 @@ class Topic:
         self.closing = False
         self.published = Traffic()
         self.chunks_published = False
+        self.quotas = BacklogQuotas(self, context.clock)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._leaving: dict[str, asyncio.Task[None]] = {}
         """Cursors being deleted, by name: who subscribes under the name must not get the old one."""
+        self._coming = 0
+        """Subscriptions being made."""
         self._last_message = (EARLIEST, -1)
         for cursor_name in sorted(log.cursors):
             if not cursor_name.startswith(RESERVED_CURSORS):
@@ -140,7 +146,8 @@ class Topic:
     async def add_producer(self, producer: Producer) -> None:
         """Let ``producer`` publish.
 
-        Raises ServiceNotReady, TopicTerminated, ProducerBusy (name taken), PersistenceError (nothing can be stored).
+        Raises ServiceNotReady, TopicTerminated, ProducerBusy (name taken, limit reached), PersistenceError (nothing can
+        be stored). The backlog's quotas are asked by ``quotas.admit``, before anything is made for the producer.
 
         A holder of the name on another connection is asked for a sign of life; a newer epoch of the same connection and
         id replaces the older one. Cancel-safe.
@@ -152,6 +159,8 @@ class Topic:
             await self._check_writable()
             holder = self.producers.get(producer.name)
             if holder is None:
+                if reached(self.policies.max_producers, len(self.producers)):
+                    raise ProducerBusy(f"Topic '{self.name}' reached max producers limit")
                 self.producers[producer.name] = producer
                 return
             if holder.outlet is producer.outlet:
@@ -199,8 +208,8 @@ class Topic:
     ) -> Subscription:
         """Attach ``consumer`` to the subscription ``name``, made if missing. ``initial`` counts only then.
 
-        Raises ConsumerBusy, NotAllowed (durable onto non-durable or reverse), SubscriptionNotFound (may not be made),
-        ServiceNotReady. Cancel-safe: the subscription may remain, without the consumer.
+        Raises ConsumerBusy, NotAllowed (durable onto non-durable or reverse, too many), SubscriptionNotFound (may not
+        be made), ServiceNotReady. Cancel-safe: the subscription may remain, without the consumer.
         """
         durable = durable and self.name.persistent
         while True:
@@ -214,6 +223,15 @@ class Topic:
             finally:
                 if not subscription.consumers:
                     self.abandoned(subscription)  # made for this consumer, which did not come
+
+    def check_room(self, subscription: Subscription | None = None) -> None:
+        """Whether one more consumer may come, to ``subscription`` or a new one. Raises ConsumerBusy."""
+        policies, attached = self.policies, self.subscriptions.values()
+        if reached(policies.max_consumers, sum(len(each.consumers) for each in attached)):
+            raise ConsumerBusy("Topic reached max consumers limit")
+        own = 0 if subscription is None else len(subscription.consumers)
+        if reached(policies.max_consumers_per_subscription, own):
+            raise ConsumerBusy("Subscription reached max consumers limit")
 
     def _changing(self, name: str) -> asyncio.Lock:
         """Held while a subscription of this name is made or deleted: another's storage may be silent for long."""
@@ -246,6 +264,7 @@ class Topic:
                     continue
                 if durable and not self.policies.auto_subscription:
                     raise SubscriptionNotFound("Subscription does not exist")
+                self.check_room()
                 return await self._make_subscription(name, durable, initial, properties)
 
     async def create_subscription(
@@ -253,7 +272,7 @@ class Topic:
     ) -> Subscription | None:
         """A new durable subscription for an administrator; None when it exists.
 
-        Raises ServiceNotReady when it is not known whether it exists now; try again.
+        Raises NotAllowed at the limit, ServiceNotReady when it is not known whether it exists now; try again.
         """
         self._check_open()
         async with self._changing(name):
@@ -295,12 +314,20 @@ class Topic:
         properties: dict[str, str],
     ) -> SubscriptionCursor:
         """A new one; or one that could not be read until now, its subscription with it (``_came_back``)."""
+        present = len(self.subscription_names) + self._coming
+        if name not in self.unread and reached(self.policies.max_subscriptions, present):
+            raise NotAllowed(
+                f"Exceed the maximum number of subscriptions of the topic: {self.name}"
+            )
+        self._coming += 1
         try:
             return await self.log.open_cursor(
                 name, initial, durable=durable, cursor_properties=properties
             )
         except (WorldError, ManagedLedgerError) as error:
             raise ServiceNotReady(f"Subscription {name} cannot be used now: {error}") from error
+        finally:
+            self._coming -= 1
 
     def _came_back(self, cursor: SubscriptionCursor) -> None:
         if not cursor.name.startswith(RESERVED_CURSORS) and not self.closing:
@@ -416,11 +443,27 @@ class Topic:
 
     async def apply(self, policies: TopicPolicies, config: LedgerConfig) -> None:
         """These policies are in force now, the log's part of them is ``config``. Raises the log's errors."""
+        policies = binding(self.name, policies)
         if policies == self.policies:
             self.log.trim_soon()
         else:
             self.policies = policies
             await self.log.update_config(config)
+
+    async def expire(self, before_ms: int) -> None:
+        """What was published before ``before_ms`` counts as acknowledged by every durable subscription.
+
+        Raises the first of the log's errors, with the other subscriptions done. Cancel-safe.
+        """
+        failed: MagnetarError | None = None
+        for subscription in list(self.subscriptions.values()):
+            try:
+                if subscription.durable:
+                    await subscription.expire(before_ms)
+            except MagnetarError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     # --- life -----------------------------------------------------------------------------------
 

@@ -106,7 +106,8 @@ async def pass_over(o: Observer, topic: Topic, subscription: Subscription, way: 
         if not entries:  # who skips nothing is promised nothing
             return
     else:
-        await subscription.acknowledge_before(last)
+        subscription.pass_over(last)
+        await subscription.cursor.persisted()
     cleared[at] = cleared[at]._replace(done_at=loop.now)
     o.cluster.count("backlogs passed over")
 

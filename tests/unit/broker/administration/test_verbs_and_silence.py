@@ -69,7 +69,8 @@ async def unload(bench: Bench) -> None:
 
 async def expire(bench: Bench) -> None:
     ledger = bench.topic.log
-    await bench.subscription.acknowledge_before(ledger.previous_position(ledger.last_confirmed))
+    bench.subscription.pass_over(ledger.previous_position(ledger.last_confirmed))
+    await bench.subscription.cursor.persisted()
 
 
 VERBS = {

@@ -147,7 +147,7 @@ async def test_clearing_and_skipping_take_entries_out() -> None:
 async def test_expiry_takes_out_what_is_before_it_and_the_rest_comes() -> None:
     reading, _, client = await _joined()
     reading.publish(40, delay_ms=1000)
-    await reading.subscription.acknowledge_before(reading.shelf.places[33])
+    reading.subscription.pass_over(reading.shelf.places[33])
     await asyncio.sleep(2)
     assert client.received == reading.shelf.places[34:]
 

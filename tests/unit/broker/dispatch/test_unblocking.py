@@ -121,7 +121,7 @@ async def test_by_clearing(settings: DataPathSettings) -> None:
 @simulated
 async def test_by_expiry(settings: DataPathSettings) -> None:
     reading, _, client = await _stopped(settings, entries=10)
-    await reading.subscription.acknowledge_before(client.received[4])
+    reading.subscription.pass_over(client.received[4])
     assert client.received == reading.shelf.places
 
 

@@ -1,0 +1,152 @@
+"""A topic's backlog against its quotas: producers are refused and sent away, or subscriptions moved on, beyond them.
+
+Looked at by the clock and when a producer comes, never when a message does. What cannot be known now, because a
+subscription cannot be read or storage is silent, changes nothing: what was last found stands.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from engine.base.clock import Clock
+from engine.base.errors import MagnetarError
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.broker.errors import BacklogExceeded, BacklogHeld, BrokerError
+from engine.broker.ports import QuotaAction, TopicPolicies
+from engine.broker.topics.ports import Log
+from engine.broker.topics.publish import Producer
+from engine.broker.topics.subscription import Subscription
+from engine.managed.reading.publish_times import publish_time
+
+log = logging.getLogger(__name__)
+
+EVICTED_TO = 0.9
+"""Share of a size quota that eviction leaves, so that it is not needed again at once (Pulsar's)."""
+
+
+class QuotaHost(Protocol):
+    """What the quotas need of their topic."""
+
+    name: TopicName
+    log: Log
+    policies: TopicPolicies
+    producers: dict[str, Producer]
+    subscriptions: dict[str, Subscription]
+
+    @property
+    def unread(self) -> Mapping[str, str]: ...
+
+    async def expire(self, before_ms: int) -> None: ...
+
+
+class Oldest(NamedTuple):
+    """The first entry that the slowest subscription has not acknowledged. ``publish_ms``: epoch milliseconds."""
+
+    subscription: str
+    position: Position
+    publish_ms: int
+
+
+class BacklogQuotas:
+    """Of one topic. ``oldest``: as last found; None while no durable subscription has a backlog."""
+
+    def __init__(self, host: QuotaHost, clock: Clock) -> None:
+        self._host = host
+        self._clock = clock
+        self._too_much = False
+        self._too_old = False
+        self.oldest: Oldest | None = None
+
+    async def admit(self) -> None:
+        """Refuse a producer while the backlog is beyond a quota that says so. Cancel-safe.
+
+        Raises BacklogHeld, BacklogExceeded.
+        """
+        policies = self._host.policies
+        if policies.size_quota.action is not QuotaAction.EVICT and self._look_at_size():
+            raise _refusal(policies.size_quota.action)
+        if policies.age_quota.action is not QuotaAction.EVICT and policies.age_quota.limit > 0:
+            try:
+                await self._look_at_oldest()
+            except MagnetarError as error:
+                log.info("age of the backlog not known topic=%s: %s", self._host.name, error)
+            if self._too_old:
+                raise _refusal(policies.age_quota.action)
+
+    async def check(self) -> None:
+        """By the clock: send producers away, or move subscriptions on. Raises the log's errors, with the size done."""
+        quota = self._host.policies.size_quota
+        if self._look_at_size():
+            if quota.action is QuotaAction.EVICT:
+                self._evict(int(quota.limit * EVICTED_TO))
+            else:
+                self._send_away("large")
+        await self._look_at_oldest()
+        quota = self._host.policies.age_quota
+        if self._too_old:
+            if quota.action is QuotaAction.EVICT:
+                await self._host.expire(self._clock.wall_ms() - quota.limit * 1000)
+            else:
+                self._send_away("old")
+
+    def _look_at_size(self) -> bool:
+        """Whether the largest backlog has reached the quota."""
+        limit = self._host.policies.size_quota.limit
+        if limit < 0:
+            self._too_much = False
+        elif not self._host.unread:
+            slowest = self._slowest()
+            mark_delete = None if slowest is None else slowest.cursor.mark_delete
+            size = 0 if mark_delete is None else self._host.log.bytes_behind(mark_delete)
+            self._too_much = size >= limit
+        return self._too_much
+
+    async def _look_at_oldest(self) -> None:
+        """Find the oldest message and judge its age. Raises the log's errors; then nothing has changed."""
+        if self._host.unread:
+            return
+        slowest = self._slowest()
+        if slowest is None:
+            self.oldest, self._too_old = None, False
+            return
+        position = self._host.log.next_position(slowest.cursor.mark_delete)
+        oldest = self.oldest
+        if oldest is None or oldest.position != position:
+            entry = await self._host.log.read_entry(position)
+            oldest = Oldest(slowest.name, position, publish_time(entry.entry(0)))
+        self.oldest = oldest._replace(subscription=slowest.name)
+        limit = self._host.policies.age_quota.limit
+        self._too_old = 0 < limit * 1000 < self._clock.wall_ms() - oldest.publish_ms
+
+    def _slowest(self) -> Subscription | None:
+        """The durable subscription with the largest backlog; None when there is no backlog."""
+        durable = [each for each in self._host.subscriptions.values() if each.durable]
+        slowest = min(durable, key=lambda each: each.cursor.mark, default=None)
+        return slowest if slowest is not None and slowest.cursor.backlog_entries() else None
+
+    def _evict(self, size: int) -> None:
+        """Leave at most ``size`` bytes to every durable subscription."""
+        last = self._host.log.last_before(size)
+        for subscription in list(self._host.subscriptions.values()):
+            evicted = subscription.pass_over(last) if subscription.durable else 0
+            if evicted:
+                log.info(
+                    "backlog evicted topic=%s subscription=%s entries=%d",
+                    *(self._host.name, subscription.name, evicted),
+                )
+
+    def _send_away(self, why: str) -> None:
+        producers = list(self._host.producers.values())
+        if producers:
+            log.info(
+                "backlog too %s, producers sent away topic=%s count=%d",
+                *(why, self._host.name, len(producers)),
+            )
+        for producer in producers:
+            producer.disconnect()
+
+
+def _refusal(action: QuotaAction) -> BrokerError:
+    kind = BacklogHeld if action is QuotaAction.HOLD else BacklogExceeded
+    return kind("Cannot create producer on topic with backlog quota exceeded")

@@ -1,0 +1,149 @@
+"""Messages that outlive their topic's TTL count as acknowledged; nothing younger does."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.admin.api import TopicStats
+from engine.broker.administration import reports
+from engine.broker.dispatch.consumer import SubscriptionType
+from engine.broker.ports import TopicPolicies
+from engine.managed.ledger import InitialPosition
+from engine.managed.settings import ManagedSettings
+from tests.support.broker_bench import Bench, opened, round_of, until
+from tests.support.ledger_cluster import run_of
+from tests.support.managed_cluster import Sink
+
+FIRST = InitialPosition.EARLIEST
+SHARED = SubscriptionType.SHARED
+OWNER = "b"
+TTL = TopicPolicies(message_ttl_s=100)
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    settings = ManagedSettings(cache_bytes_max=1)  # entries come from the bookie
+    async with opened(tmp_path, settings=settings) as made:
+        made.topic.policies = TTL
+        yield made
+
+
+async def subscribe(bench: Bench, *names: str) -> None:
+    for name in names:
+        await bench.topic.create_subscription(name, FIRST, {})
+
+
+def backlogs(bench: Bench) -> dict[str, int]:
+    found = bench.topic.subscriptions.values()
+    return {each.name: each.cursor.backlog_entries() for each in found}
+
+
+async def publish(bench: Bench, *ages_s: int) -> None:
+    now_ms = bench.context.clock.wall_ms()
+    for age_s in ages_s:
+        await bench.publish(1, publish_ms=now_ms - age_s * 1000)
+
+
+async def test_what_is_older_goes_from_every_subscription_and_is_counted(bench: Bench) -> None:
+    await subscribe(bench, "s", "t")
+    await publish(bench, 500, 400, 300, 50, 40)
+    await bench.topic.subscriptions["t"].skip(2)
+    before_ms = bench.context.clock.wall_ms()
+    await round_of(bench, "expiry")
+    assert backlogs(bench) == {"s": 2, "t": 2}
+    found = bench.topic.subscriptions
+    assert (found["s"].expired.total, found["t"].expired.total) == (3, 1)
+    bench.topic.tick(1.0)
+    stats = reports.topic_stats(bench.topic, TopicStats(bench.topic.name), OWNER)
+    shown = stats["subscriptions"]["s"]
+    assert shown["totalMsgExpired"] == 3
+    assert shown["msgRateExpired"] > 0
+    assert shown["lastExpireTimestamp"] >= before_ms
+    for subscription in found.values():
+        await subscription.cursor.persisted()
+    await bench.kill()
+    await bench.load()
+    assert backlogs(bench) == {"s": 2, "t": 2}
+
+
+@pytest.mark.parametrize(
+    ("ages_s", "left"), [((), 0), ((90, 10), 2), ((200, 101), 0), ((110, 90), 1)]
+)
+async def test_nothing_younger_is_acknowledged(
+    bench: Bench, ages_s: tuple[int, ...], left: int
+) -> None:
+    await subscribe(bench, "s")
+    await publish(bench, *ages_s)
+    await round_of(bench, "expiry")
+    assert backlogs(bench) == {"s": left}
+
+
+async def test_without_a_ttl_everything_stays(bench: Bench) -> None:
+    await subscribe(bench, "s")
+    await publish(bench, 10_000)
+    bench.topic.policies = TopicPolicies()
+    await round_of(bench, "expiry")
+    assert backlogs(bench) == {"s": 1}
+
+
+async def test_a_consumer_that_waits_for_expired_ones_is_free_for_the_next(bench: Bench) -> None:
+    consumer, client = await bench.join(SHARED, permits=100)
+    await publish(bench, 200, 200, 50)
+    await until(lambda: len(client.received) == 3)
+    assert consumer.unacked == 3
+    await round_of(bench, "expiry")
+    assert consumer.unacked == 1
+    assert backlogs(bench) == {"s": 1}
+
+
+async def test_a_reader_may_read_what_is_too_old_for_others(bench: Bench) -> None:
+    consumer, _ = await bench.join(SHARED, permits=0)
+    del consumer
+    await publish(bench, 200)
+    cursor = await bench.topic.log.open_cursor("r", FIRST, durable=False, cursor_properties={})
+    await round_of(bench, "expiry")
+    assert (cursor.backlog_entries(), backlogs(bench)) == (1, {"s": 0})
+
+
+async def test_the_end_of_a_sealed_topic_is_told_when_the_rest_expired(bench: Bench) -> None:
+    _, client = await bench.join(SHARED, permits=0)
+    client.client_version = "Pulsar-Java-v4.0.8"  # others are not told
+    await publish(bench, 200)
+    await bench.topic.terminate()
+    assert "REACHED_END_OF_TOPIC" not in client.kinds
+    await round_of(bench, "expiry")
+    assert client.kinds.count("REACHED_END_OF_TOPIC") == 1
+
+
+async def test_where_storage_is_silent_nothing_goes_until_it_answers(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    await subscribe(bench, "s", "t")
+    await publish(bench, 300, 200)
+    caplog.set_level(logging.WARNING, "engine.broker.upkeep")
+    await bench.cluster.stop("b0")
+    await round_of(bench, "expiry")
+    assert backlogs(bench) == {"s": 2, "t": 2}
+    (told,) = [each for each in caplog.messages if "expiry" in each]
+    assert f"topics=1 first={bench.topic.name}: " in told
+    await bench.cluster.start("b0")
+    async with asyncio.timeout(60):
+        while any(backlogs(bench).values()):
+            await round_of(bench, "expiry")
+
+
+async def test_a_subscription_that_cannot_be_judged_does_not_stop_the_others(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    await subscribe(bench, "bad", "good")
+    sink = Sink()
+    bench.topic.log.append(run_of(b"no message"), sink)
+    await sink.settle(1)
+    await publish(bench, 300, 200)
+    await bench.topic.subscriptions["good"].skip(1)
+    await round_of(bench, "expiry")
+    assert backlogs(bench) == {"bad": 3, "good": 0}
+    assert "no message metadata" in caplog.text

@@ -1,0 +1,161 @@
+"""How many producers, consumers and subscriptions a topic takes, and what whoever comes too late is told."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.base.names import TopicName
+from engine.broker.dispatch.consumer import Consumer, SubscriptionType
+from engine.broker.errors import BrokerError, ConsumerBusy, NotAllowed, ProducerBusy
+from engine.broker.ports import BacklogQuota, TopicPolicies
+from engine.broker.topics.limits import binding
+from engine.broker.topics.publish import Producer
+from engine.managed.ledger import InitialPosition
+from tests.support.broker_bench import NAME, Bench, Client, opened
+
+SHARED, EXCLUSIVE = SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE
+FIRST = InitialPosition.EARLIEST
+PASSING = TopicName.parse("non-persistent://public/default/d")
+EVERYTHING = TopicPolicies(
+    message_ttl_s=1,
+    max_producers=1,
+    max_subscriptions=1,
+    max_consumers=1,
+    max_consumers_per_subscription=1,
+    size_quota=BacklogQuota(0),
+    age_quota=BacklogQuota(1),
+)
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+async def produce(bench: Bench, name: str, client: Client | None = None) -> Producer:
+    producer = Producer(client or Client(), 1, name, bench.topic, now_ms=0)
+    await bench.topic.add_producer(producer)
+    return producer
+
+
+async def consume(
+    bench: Bench, subscription: str, kind: SubscriptionType = SHARED, *, durable: bool = True
+) -> Consumer:
+    consumer = Consumer(
+        Client(), 1, "c", kind, settings=bench.context.settings, partition=-1, now_ms=0
+    )
+    await bench.topic.subscribe(
+        consumer, subscription, durable=durable, initial=FIRST, properties={}
+    )
+    return consumer
+
+
+def refused(kind: type[BrokerError], text: str) -> "pytest.RaisesContext[BrokerError]":
+    return pytest.raises(kind, match=f"^{text}$")
+
+
+async def test_one_producer_too_many_is_refused_until_another_leaves(bench: Bench) -> None:
+    bench.topic.policies = TopicPolicies(max_producers=2)
+    first = await produce(bench, "a")
+    await produce(bench, "b")
+    with refused(ProducerBusy, f"Topic '{NAME}' reached max producers limit"):
+        await produce(bench, "c")
+    first.leave()
+    await produce(bench, "c")
+
+
+async def test_a_producer_that_comes_again_takes_its_own_place(bench: Bench) -> None:
+    bench.topic.policies = TopicPolicies(max_producers=1)
+    first = await produce(bench, "a")
+    outlet = first.outlet
+    assert isinstance(outlet, Client)
+    outlet.alive = False
+    again = await produce(bench, "a")
+    assert bench.topic.producers == {"a": again}
+
+
+@pytest.mark.parametrize("name", [NAME, PASSING])
+async def test_consumers_are_counted_in_the_topic_and_in_the_subscription(
+    bench: Bench, name: TopicName
+) -> None:
+    await bench.load(name)
+    bench.topic.policies = TopicPolicies(max_consumers=3, max_consumers_per_subscription=2)
+    first = await consume(bench, "s")
+    await consume(bench, "s")
+    with refused(ConsumerBusy, "Subscription reached max consumers limit"):
+        await consume(bench, "s")
+    await consume(bench, "t")
+    for subscription in ("t", "u"):
+        with refused(ConsumerBusy, "Topic reached max consumers limit"):
+            await consume(bench, subscription)
+    assert sorted(bench.topic.subscriptions) == ["s", "t"]  # none was made for who did not come
+    bench.topic.subscriptions["s"].detach(first)
+    await consume(bench, "u")
+
+
+async def test_a_dead_holder_of_an_exclusive_subscription_makes_room(bench: Bench) -> None:
+    bench.topic.policies = TopicPolicies(max_consumers=1, max_consumers_per_subscription=1)
+    holder = await consume(bench, "s", EXCLUSIVE)
+    with refused(ConsumerBusy, "Exclusive consumer is already connected"):
+        await consume(bench, "s", EXCLUSIVE)
+    assert isinstance(holder.outlet, Client)
+    holder.outlet.alive = False
+    await consume(bench, "s", EXCLUSIVE)
+    assert not holder.attached
+
+
+async def test_readers_count_as_subscriptions_and_administrators_are_bound_as_well(
+    bench: Bench,
+) -> None:
+    bench.topic.policies = TopicPolicies(max_subscriptions=2)
+    reader = await consume(bench, "r", EXCLUSIVE, durable=False)
+    await consume(bench, "s")
+    text = f"Exceed the maximum number of subscriptions of the topic: {NAME}"
+    for durable in (True, False):
+        with refused(NotAllowed, text):
+            await consume(bench, "t", durable=durable)
+    with refused(NotAllowed, text):
+        await bench.topic.create_subscription("t", FIRST, {})
+    await consume(bench, "s")
+    bench.topic.subscriptions["r"].detach(reader)
+    assert await bench.topic.create_subscription("t", FIRST, {})
+
+
+async def test_subscriptions_made_at_the_same_time_do_not_exceed_the_limit(bench: Bench) -> None:
+    bench.topic.policies = TopicPolicies(max_subscriptions=3)
+    made = await asyncio.gather(
+        *(bench.topic.create_subscription(f"s{i}", FIRST, {}) for i in range(6)),
+        return_exceptions=True,
+    )
+    assert len(bench.topic.subscriptions) == 3
+    assert sum(isinstance(each, NotAllowed) for each in made) == 3
+
+
+async def test_a_limit_that_falls_throws_nobody_out(bench: Bench) -> None:
+    consumers = [await consume(bench, "s") for _ in range(3)]
+    producers = [await produce(bench, name) for name in "abc"]
+    policies = TopicPolicies(max_producers=1, max_consumers=1, max_consumers_per_subscription=1)
+    await bench.topic.apply(policies, bench.everything.ledger_config(policies))
+    assert bench.topic.policies == policies
+    assert all(consumer.attached for consumer in consumers)
+    assert not any(producer.closed for producer in producers)
+    with pytest.raises(ConsumerBusy):
+        await consume(bench, "s")
+    with pytest.raises(ProducerBusy):
+        await produce(bench, "d")
+
+
+def test_the_clusters_own_topics_are_bound_by_nothing() -> None:
+    own = TopicName.parse("persistent://public/default/__change_events-partition-0")
+    assert binding(own, replace(EVERYTHING, retention_mb=7)) == TopicPolicies(retention_mb=7)
+    assert binding(NAME, EVERYTHING) == EVERYTHING
+
+
+def test_where_nothing_is_kept_only_those_connected_are_counted() -> None:
+    assert binding(PASSING, EVERYTHING) == TopicPolicies(
+        max_producers=1, max_consumers=1, max_consumers_per_subscription=1
+    )
