@@ -1,0 +1,178 @@
+"""What the official client meets where a topic has limits, a lifetime of messages, or a quota of backlog."""
+
+import time
+from collections.abc import Callable
+
+import pulsar
+import pytest
+from pulsar import ConsumerType, InitialPosition
+
+from engine.base.names import TopicName
+from engine.broker.ports import BacklogQuota, QuotaAction, TopicPolicies
+from engine.broker.topics.topic import Topic
+from tests.support.standalone import Standalone
+
+RECEIVE_MS = 5000
+SIZE = 10_000
+
+
+class Policies:
+    """The broker of the tests, as administrators and the clock work on it."""
+
+    def __init__(self, standalone: Standalone, topic: str) -> None:
+        self._standalone = standalone
+        self._name = TopicName.parse(topic)
+
+    @property
+    def topic(self) -> Topic:
+        assert self._standalone.broker is not None
+        topic = self._standalone.broker.running.registry.loaded(self._name)
+        assert topic is not None
+        return topic
+
+    def set(self, policies: TopicPolicies) -> None:
+        """Of a topic in use: they hold until the broker looks at the metadata again, in minutes."""
+
+        async def change() -> None:
+            self.topic.policies = policies
+
+        self._standalone.run(change())
+
+    def look(self, job: str) -> None:
+        """Let the broker do a job of the clock now."""
+        assert self._standalone.broker is not None
+        upkeep = self._standalone.broker.running.upkeep
+        (found,) = (each for each in upkeep.jobs if each.name == job)
+
+        async def work() -> None:
+            await found.work(0.0)
+
+        self._standalone.run(work())
+
+
+@pytest.fixture
+def policies(standalone: Standalone, topic: str) -> Policies:
+    return Policies(standalone, topic)
+
+
+def eventually(condition: Callable[[], object], wait_s: float = 10.0) -> None:
+    until = time.monotonic() + wait_s
+    while not condition():
+        assert time.monotonic() < until, "not within the time"
+        time.sleep(0.02)
+
+
+def publish(producer: pulsar.Producer, count: int, start: int = 0) -> None:
+    for i in range(start, start + count):
+        producer.send(b"%d" % i + bytes(SIZE))
+
+
+def drain(consumer: pulsar.Consumer, wait_ms: int = 500) -> list[int]:
+    """Numbers of the messages received, all acknowledged."""
+    out = []
+    while True:
+        try:
+            message = consumer.receive(wait_ms)
+        except pulsar.Timeout:
+            return out
+        consumer.acknowledge(message)
+        out.append(int(message.data().rstrip(b"\0")))
+
+
+def test_a_consumer_too_many_is_refused_and_comes_when_another_left(
+    client: pulsar.Client, topic: str, policies: Policies
+) -> None:
+    shared = ConsumerType.Shared
+    first = client.subscribe(topic, "s", consumer_type=shared)
+    policies.set(TopicPolicies(max_consumers_per_subscription=2, max_consumers=3))
+    client.subscribe(topic, "s", consumer_type=shared)
+    with pytest.raises(pulsar.ConsumerBusy):
+        client.subscribe(topic, "s", consumer_type=shared)
+    client.subscribe(topic, "t", consumer_type=shared)
+    with pytest.raises(pulsar.ConsumerBusy):
+        client.subscribe(topic, "t", consumer_type=shared)
+    first.close()
+    client.subscribe(topic, "s", consumer_type=shared)
+
+
+def test_producers_and_subscriptions_too_many_are_refused(
+    client: pulsar.Client, topic: str, policies: Policies
+) -> None:
+    first = client.create_producer(topic)
+    client.subscribe(topic, "s")
+    policies.set(TopicPolicies(max_producers=1, max_subscriptions=2))
+    with pytest.raises(pulsar.ProducerBusy):
+        client.create_producer(topic)
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    with pytest.raises(pulsar.NotAllowedError):
+        client.subscribe(topic, "t")
+    reader.close()
+    client.subscribe(topic, "t")
+    first.close()
+    client.create_producer(topic)
+
+
+def test_messages_older_than_the_ttl_do_not_come_any_more(
+    client: pulsar.Client, topic: str, policies: Policies
+) -> None:
+    client.subscribe(topic, "s", initial_position=InitialPosition.Earliest).close()
+    producer = client.create_producer(topic)
+    publish(producer, 3)
+    time.sleep(1.5)
+    publish(producer, 2, start=3)
+    policies.set(TopicPolicies(message_ttl_s=1))
+    policies.look("expiry")
+    assert policies.topic.subscriptions["s"].expired.total == 3
+    assert drain(client.subscribe(topic, "s")) == [3, 4]
+
+
+def test_a_producer_is_refused_while_the_backlog_is_beyond_its_quota(
+    client: pulsar.Client, topic: str, policies: Policies
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    publish(producer, 5)
+    for action, refusal in (
+        (QuotaAction.HOLD, pulsar.ProducerBlockedQuotaExceededError),
+        (QuotaAction.REFUSE, pulsar.ProducerBlockedQuotaExceededException),
+    ):
+        policies.set(TopicPolicies(size_quota=BacklogQuota(4 * SIZE, action)))
+        with pytest.raises(refusal):
+            client.create_producer(topic)
+    assert len(drain(consumer)) == 5
+    eventually(lambda: not policies.topic.subscriptions["s"].cursor.backlog_entries())
+    client.create_producer(topic)
+
+
+def test_who_is_held_goes_on_by_itself_when_the_consumer_caught_up(
+    client: pulsar.Client, topic: str, policies: Policies
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic, send_timeout_millis=0)
+    publish(producer, 5)
+    policies.set(TopicPolicies(size_quota=BacklogQuota(4 * SIZE, QuotaAction.HOLD)))
+    policies.look("quotas")
+    assert policies.topic.producers == {}
+    confirmed: list[pulsar.MessageId] = []
+    producer.send_async(b"5", lambda result, message_id: confirmed.append(message_id))
+    time.sleep(0.5)
+    assert (confirmed, policies.topic.producers) == ([], {})
+    assert drain(consumer) == [0, 1, 2, 3, 4]
+    eventually(lambda: confirmed, 30.0)
+    assert drain(consumer) == [5]
+
+
+def test_eviction_costs_the_slowest_their_oldest_messages_and_no_producer(
+    client: pulsar.Client, topic: str, policies: Policies
+) -> None:
+    client.subscribe(topic, "slow", initial_position=InitialPosition.Earliest).close()
+    quick = client.subscribe(topic, "quick", initial_position=InitialPosition.Earliest)
+    producer = client.create_producer(topic)
+    publish(producer, 20)
+    assert drain(quick) == list(range(20))
+    entry = policies.topic.log.stats().size // 20
+    policies.set(TopicPolicies(size_quota=BacklogQuota(10 * entry + 100, QuotaAction.EVICT)))
+    policies.look("quotas")
+    publish(producer, 1, start=20)
+    assert drain(client.subscribe(topic, "slow")) == list(range(11, 21))
+    assert drain(quick) == [20]
