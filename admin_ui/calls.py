@@ -12,9 +12,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from admin_ui.params import Params, require_served
+from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS
 from gateway.rest.base import object_body
-from gateway.rest.errors import BadInputError
 from gateway.services.engine_link import link
 
 Body = dict[str, Any]
@@ -95,12 +95,12 @@ class SnapshotView(ClusterView):
 
 
 def checked(shape: Shape, request: Request) -> Body:
-    """The request's JSON body, held against its shape. Raises BadInputError naming the first wrong field."""
+    """The request's JSON body, held against its shape. Raises InvalidField naming the first wrong field."""
     serializer = shape(data=object_body(request) or {})
     if not serializer.is_valid():
         errors = cast(dict[str, Any], serializer.errors)
         field, problems = next(iter(errors.items()))
-        raise BadInputError(field, _first(problems))
+        raise InvalidField(field, _first(problems))
     return dict(serializer.validated_data)
 
 

@@ -17,8 +17,9 @@ from weakref import WeakKeyDictionary
 from channels.layers import get_channel_layer
 
 from admin_ui.params import Params, require_served
+from engine.base.errors import InvalidField
 from engine.base.tasks import TaskScope
-from gateway.rest.errors import BadInputError, describe
+from gateway.rest.errors import describe
 from gateway.services.collector import collector, now_ms
 from gateway.services.engine_link import link
 
@@ -49,18 +50,18 @@ class Channel:
     group: Callable[[Params], str] | None = None
 
     def checked(self, given: Any) -> Params:
-        """Parameters as they came from a client. Raises BadInputError, and AdminError for another's cluster."""
+        """Parameters as they came from a client. Raises InvalidField, and NotFound for another's cluster."""
         if not isinstance(given, dict) or not all(isinstance(v, str | int) for v in given.values()):
-            raise BadInputError("params", "must be an object of strings and numbers")
+            raise InvalidField("params", "must be an object of strings and numbers")
         params = {name: str(value) for name, value in given.items() if value != ""}
         known = (*self.required, *self.optional)
         if unknown := sorted(params.keys() - set(known)):
-            raise BadInputError(
+            raise InvalidField(
                 "params",
                 f"{unknown[0]} is none of channel {self.name}, which takes {', '.join(known)}",
             )
         if missing := [name for name in self.required if name not in params]:
-            raise BadInputError("params", f"{missing[0]} is missing")
+            raise InvalidField("params", f"{missing[0]} is missing")
         if "cluster" in params:
             require_served(params["cluster"])
         if self.group is not None:

@@ -15,11 +15,10 @@ from django.conf import settings
 
 from admin_ui import feeds
 from admin_ui.resources import RESOURCES
-from engine.base.errors import AdminError
+from engine.base.errors import InvalidField, Refusal
 from engine.base.tasks import TaskScope
 from gateway.http.backpressure import buffered_bytes
 from gateway.http.security import SERVER_SEND
-from gateway.rest.errors import BadInputError
 
 log = logging.getLogger(__name__)
 
@@ -64,17 +63,17 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         request: Any = None
         try:
             if text_data is None or len(text_data) > MESSAGE_CHARS_MAX:
-                raise BadInputError(
+                raise InvalidField(
                     "message", f"must be text of at most {MESSAGE_CHARS_MAX} characters"
                 )
             try:
                 request = json.loads(text_data)
             except (ValueError, RecursionError):
-                raise BadInputError("message", "is not valid JSON") from None
+                raise InvalidField("message", "is not valid JSON") from None
             if not isinstance(request, dict):
-                raise BadInputError("message", "must be a JSON object")
+                raise InvalidField("message", "must be a JSON object")
             await self._obey(request)
-        except (BadInputError, AdminError) as error:
+        except Refusal as error:
             given = request.get("id") if isinstance(request, dict) else None
             await self._refuse(given if isinstance(given, str) else None, error)
 
@@ -89,16 +88,16 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
                 if gone is not None:
                     await gone.end()
             case _:
-                raise BadInputError("op", "must be subscribe, unsubscribe or ping")
+                raise InvalidField("op", "must be subscribe, unsubscribe or ping")
 
     async def _subscribe(self, request: Body) -> None:
         key, name = _id(request), request.get("channel")
         channel = CHANNELS.get(name) if isinstance(name, str) else None
         if channel is None:
-            raise BadInputError("channel", f"must be one of {', '.join(CHANNELS)}")
+            raise InvalidField("channel", f"must be one of {', '.join(CHANNELS)}")
         params = channel.checked(request.get("params") or {})
         if key not in self.watches and len(self.watches) >= SUBSCRIPTIONS_MAX:
-            raise BadInputError("id", f"at most {SUBSCRIPTIONS_MAX} subscriptions per socket")
+            raise InvalidField("id", f"at most {SUBSCRIPTIONS_MAX} subscriptions per socket")
         replaced = self.watches.get(key)
         # the new one first: a feed that is asked for again goes on
         self.watches[key] = feeds.watch(channel, params, self.wake)
@@ -115,9 +114,9 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
                 if told is not None and self.watches.get(key) is watch:
                     await self._send(f'"id":{json.dumps(key)},{told}')
 
-    async def _refuse(self, key: str | None, error: BadInputError | AdminError) -> None:
+    async def _refuse(self, key: str | None, error: Refusal) -> None:
         body = {"reason": error.reason}
-        if isinstance(error, BadInputError):
+        if isinstance(error, InvalidField):
             body["field"] = error.field
         under = "" if key is None else f'"id":{json.dumps(key)},'
         await self._send(f'{under}"error":{json.dumps(body)}')
@@ -137,5 +136,5 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
 def _id(request: Body) -> str:
     key = request.get("id")
     if not isinstance(key, str) or not 0 < len(key) <= ID_CHARS_MAX:
-        raise BadInputError("id", f"must be a string of 1 to {ID_CHARS_MAX} characters")
+        raise InvalidField("id", f"must be a string of 1 to {ID_CHARS_MAX} characters")
     return key

@@ -2,9 +2,8 @@
 
 from django.conf import settings
 
-from engine.base.errors import AdminError
+from engine.base.errors import InvalidField, NotFound
 from engine.base.names import DOMAINS, NamespaceName, TopicName
-from gateway.rest.errors import BadInputError
 
 LIMIT_DEFAULT = 100
 LIMIT_MAX = 1_000
@@ -14,14 +13,14 @@ Params = dict[str, str]
 
 
 def require_served(cluster: str) -> None:
-    """Raises AdminError 404 for a cluster that this gateway does not serve."""
+    """Raises NotFound for a cluster that this gateway does not serve."""
     served = settings.ENVIRONMENT.cluster_name
     if cluster != served:
-        raise AdminError(404, f"This gateway serves the cluster {served}, not {cluster}")
+        raise NotFound(f"This gateway serves the cluster {served}, not {cluster}")
 
 
 def window(params: Params, limit_max: int = LIMIT_MAX) -> tuple[int, int]:
-    """``offset`` and ``limit`` of a list request. Raises BadInputError."""
+    """``offset`` and ``limit`` of a list request. Raises InvalidField."""
     return (
         _number(params, "offset", 0, 0, OFFSET_MAX),
         _number(params, "limit", min(LIMIT_DEFAULT, limit_max), 1, limit_max),
@@ -37,12 +36,12 @@ def _number(params: Params, name: str, default: int, low: int, high: int) -> int
     except ValueError:
         value = low - 1
     if not low <= value <= high:
-        raise BadInputError(name, f"must be a whole number from {low} to {high}")
+        raise InvalidField(name, f"must be a whole number from {low} to {high}")
     return value
 
 
 def topic_name(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
-    """The topic of a path. Raises BadInputError for an unknown domain, InvalidNameError for a name."""
+    """The topic of a path. Raises InvalidField for an unknown domain, InvalidNameError for a name."""
     if domain not in DOMAINS:
-        raise BadInputError("domain", "must be persistent or non-persistent")
+        raise InvalidField("domain", "must be persistent or non-persistent")
     return NamespaceName.of(tenant, namespace).topic(topic, domain)

@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-from django.http import JsonResponse, StreamingHttpResponse
+from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,18 +21,9 @@ RUN_PATH = (Parameter("run_id", place="path"),)
 
 
 class JobsView(ConsoleView):
-    """Base: starting and cancelling is for who may change the cluster; a refusal names its field."""
+    """Base: starting and cancelling is for who may change the cluster."""
 
     write_permission = "cluster"
-
-    def handle_exception(self, error: Exception) -> Any:
-        """RunError as ``{"reason", "field"}``; everything else by the common table."""
-        if isinstance(error, services.RunError):
-            body = {"reason": error.reason}
-            if error.field is not None:
-                body["field"] = error.field
-            return JsonResponse(body, status=error.status)
-        return super().handle_exception(error)
 
 
 class AnalysesView(JobsView):

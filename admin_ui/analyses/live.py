@@ -8,17 +8,17 @@ from channels.db import database_sync_to_async
 from admin_ui.analyses import selectors
 from admin_ui.feeds import Channel
 from admin_ui.params import Params
+from engine.base.errors import InvalidField
 from gateway.jobs import services
-from gateway.rest.errors import BadInputError
 
 log = logging.getLogger(__name__)
 
 
 def _group(params: Params) -> str:
-    """The channel-layer group to which whoever changes the run sends ``run.changed``. Raises BadInputError."""
+    """The channel-layer group to which whoever changes the run sends ``run.changed``. Raises InvalidField."""
     run_id = params["id"]
     if not run_id.isalnum() or not run_id.isascii() or len(run_id) > 64:
-        raise BadInputError("params", "id must be a run's id")
+        raise InvalidField("params", "id must be a run's id")
     return f"run.{run_id}"
 
 

@@ -15,7 +15,7 @@ def analyses() -> list[Body]:
 
 
 def run(run_id: str) -> Body:
-    """One run. Raises RunError with status 404."""
+    """One run. Raises NotFound."""
     return row(services.get(run_id=run_id))
 
 

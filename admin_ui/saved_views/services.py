@@ -3,27 +3,28 @@
 from django.db import IntegrityError, transaction
 
 from admin_ui.models import SavedView
-from engine.base.errors import AdminError
+from engine.base.errors import AlreadyExists, NotFound, Unprocessable
 from gateway.services.collector import now_ms
 
 VIEWS_PER_OWNER_MAX = 500
 
 
 def save_view(*, owner: str, name: str, resource: str, query: dict[str, str]) -> SavedView:
-    """Keep a list's search parameters under a name. Raises AdminError 409 for a name taken, 422 for too many."""
+    """Keep a list's search parameters under a name. Raises AlreadyExists for a name taken, Unprocessable for too
+    many."""
     with transaction.atomic():
         if SavedView.objects.filter(owner=owner).count() >= VIEWS_PER_OWNER_MAX:
-            raise AdminError(422, f"At most {VIEWS_PER_OWNER_MAX} views can be saved")
+            raise Unprocessable(f"At most {VIEWS_PER_OWNER_MAX} views can be saved")
         try:
             return SavedView.objects.create(
                 owner=owner, name=name, resource=resource, query=query, created_at_ms=now_ms()
             )
         except IntegrityError:
-            raise AdminError(409, f"A view named {name} exists already") from None
+            raise AlreadyExists(f"A view named {name} exists already") from None
 
 
 def delete_view(*, owner: str, view_id: int) -> None:
-    """Forget a saved view of this owner. Raises AdminError 404."""
+    """Forget a saved view of this owner. Raises NotFound."""
     deleted, _ = SavedView.objects.filter(owner=owner, pk=view_id).delete()
     if not deleted:
-        raise AdminError(404, "No such view")
+        raise NotFound("No such view")

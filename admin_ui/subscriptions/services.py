@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from engine.admin import api
 from engine.admin.fan_out import on_each
-from engine.base.errors import AdminError
+from engine.base.errors import Unsupported
 from engine.base.names import TopicName
 from gateway.services import catalog
 from gateway.services.collector import now_ms
@@ -45,7 +45,7 @@ async def apply(
     count: int | None = None,
     timestamp: int | None = None,
 ) -> None:
-    """Move the subscription's position, on every partition. Raises AdminError."""
+    """Move the subscription's position, on every partition. Raises Refusal."""
 
     async def one(member: TopicName) -> None:
         if change == "skip-all":
@@ -66,7 +66,7 @@ async def _members(engine: Engine, topic: TopicName, change: Change) -> list[Top
         return [topic]
     if change == "skip":
         # As Pulsar: which messages "the next n" are is only defined within one partition.
-        raise AdminError(405, "Skip messages on a partitioned topic is not allowed")
+        raise Unsupported("Skip messages on a partitioned topic is not allowed")
     return [topic.partition_at(index) for index in range(partitions)]
 
 

@@ -5,9 +5,8 @@ from typing import Any
 
 from admin_ui.params import LIMIT_MAX, Params, window
 from engine.admin import api
-from engine.base.errors import AdminError
+from engine.base.errors import InvalidField, NotFound
 from engine.base.names import DOMAINS, TopicName
-from gateway.rest.errors import BadInputError
 from gateway.services import catalog, rows
 from gateway.services.collector import collector, now_ms
 from gateway.services.drain import Backlogs, forecast
@@ -17,16 +16,16 @@ Body = dict[str, Any]
 
 
 async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Body:
-    """A window of the topics list. ``params`` as in the contract. Raises BadInputError."""
+    """A window of the topics list. ``params`` as in the contract. Raises InvalidField."""
     offset, limit = window(params, limit_max)
     sort = params.get("sort") or "-backlog"
     if sort.removeprefix("-") not in rows.FIELDS:
-        raise BadInputError(
+        raise InvalidField(
             "sort", f"must be one of {', '.join(rows.FIELDS)}, '-' in front to turn round"
         )
     domain = params.get("domain", "")
     if domain not in ("", *DOMAINS):
-        raise BadInputError("domain", "must be persistent or non-persistent")
+        raise InvalidField("domain", "must be persistent or non-persistent")
     snapshot = await collector().snapshot()
     chosen = snapshot.select(
         q=params.get("q", ""),
@@ -48,7 +47,7 @@ _backlogs = Backlogs()
 
 
 async def topic(engine: Engine, name: TopicName) -> Body:
-    """One topic with its producers, subscriptions and ledgers; partitions are summed. Raises AdminError 404."""
+    """One topic with its producers, subscriptions and ledgers; partitions are summed. Raises NotFound."""
     partitions = await catalog.partition_count(engine.store, name)
     members = [name.partition_at(i) for i in range(partitions)] if partitions else [name]
     found = await catalog.each(members, lambda member: _member(engine, member, partitions > 0))
@@ -94,8 +93,8 @@ async def _member(engine: Engine, name: TopicName, is_partition: bool) -> tuple[
             engine.call(api.TOPIC_STATS, api.TopicStats(name, earliest_time_in_backlog=True)),
             engine.call(api.INTERNAL_STATS, api.InternalStats(name)),
         )
-    except AdminError as error:
-        if is_partition and error.status == 404:
+    except NotFound:
+        if is_partition:
             return None, {}
         raise
     return stats, internal

@@ -1,8 +1,8 @@
 """Administrative operations that a broker runs on the topics it owns, each declared once. Pure.
 
 Answers are JSON values in the shapes of Pulsar's Admin REST API unless said otherwise; 64-bit ids are JSON numbers.
-Refusals raise AdminError with Pulsar's HTTP status and text. A call that was cancelled or had no answer may or may not
-have happened.
+What is refused raises a Refusal with Pulsar's text. A call that was cancelled or had no answer may or may not have
+happened.
 """
 
 from dataclasses import dataclass, field
@@ -259,14 +259,14 @@ class OnBundle:
 # Topics
 
 CREATE_TOPIC = Operation("create_topic", CreateTopic, NoneType, AdminAccess.TENANT)
-"""409 when it exists, 404 without its namespace."""
+"""AlreadyExists, or NotFound without its namespace."""
 DELETE_TOPIC = Operation("delete_topic", DeleteTopic, NoneType, AdminAccess.TENANT)
-"""404 when missing, 412 when in use and not forced."""
+"""NotFound when missing, PreconditionFailed when in use and not forced."""
 TOPIC_PROPERTIES = Operation(
     "topic_properties", OnTopic, dict[str, str], AdminAccess.LOOKUP, reads=True
 )
 CHANGE_PROPERTIES = Operation("change_properties", ChangeProperties, NoneType, AdminAccess.TENANT)
-"""412 for a name that is reserved, or when all together are too many bytes."""
+"""PreconditionFailed for a name that is reserved, or when all together are too many bytes."""
 TOPIC_STATS = Operation("topic_stats", TopicStats, JsonObject, AdminAccess.LOOKUP, reads=True)
 """Pulsar's TopicStats."""
 INTERNAL_STATS = Operation(
@@ -294,8 +294,8 @@ TOPIC_POLICIES = Operation("topic_policies", OnTopic, JsonObject, AdminAccess.LO
 """By name of each policy that topics have: ``{"value": in force, "level": which says so, "own": the topic's or null}``.
 ``topic`` is no partition; it need not exist."""
 SET_TOPIC_POLICY = Operation("set_topic_policy", SetTopicPolicy, NoneType, AdminAccess.TENANT)
-"""Durable before it answers. 409 when another value than expected is stored, 412 for a retention that the size quota
-does not leave room for, and the reverse."""
+"""Durable before it answers. Conflict when another value than expected is stored, PreconditionFailed for a retention
+that the size quota does not leave room for, and the reverse."""
 
 # Namespaces
 
@@ -311,15 +311,15 @@ SUBSCRIPTIONS = Operation("subscriptions", OnTopic, list[str], AdminAccess.CONSU
 DURABLE_SUBSCRIPTIONS = Operation(
     "durable_subscriptions", OnTopic, dict[str, dict[str, str]], AdminAccess.CONSUME, reads=True
 )
-"""Properties by name of all that outlive the broker; 503 while one of them cannot be read."""
+"""Properties by name of all that outlive the broker; NotReady while one of them cannot be read."""
 CREATE_SUBSCRIPTION = Operation(
     "create_subscription", CreateSubscription, NoneType, AdminAccess.CONSUME
 )
-"""409 when it exists; creates the topic where auto-creation is allowed, else 404."""
+"""AlreadyExists; creates the topic where auto-creation is allowed, else NotFound."""
 DELETE_SUBSCRIPTION = Operation(
     "delete_subscription", DeleteSubscription, NoneType, AdminAccess.CONSUME
 )
-"""404 when missing, 412 with consumers connected and not forced."""
+"""NotFound when missing, PreconditionFailed with consumers connected and not forced."""
 SUBSCRIPTION_PROPERTIES = Operation(
     "subscription_properties", OnSubscription, dict[str, str], AdminAccess.CONSUME, reads=True
 )
@@ -359,4 +359,4 @@ OWNED_BUNDLES = Operation(
 UNLOAD_BUNDLE = Operation("unload_bundle", OnBundle, NoneType, AdminAccess.SUPERUSER)
 """Close the topics of the bundle and give up its ownership."""
 HEALTH = Operation("health", NoArguments, str, AdminAccess.SUPERUSER, reads=True)
-"""``ok`` when the broker holds its session and could reach the store just now; else 503."""
+"""``ok`` when the broker holds its session and could reach the store just now; else NotReady."""

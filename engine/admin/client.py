@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from engine.admin.operation import A, Operation, R, encode_call
 from engine.auth.internal import TOKEN_HEADER
-from engine.base.errors import AdminError
+from engine.base.errors import Failed, NotReady, refusal
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
 
@@ -32,8 +32,8 @@ class BrokerAddress(NamedTuple):
 class AdminClient:
     """Calls administrative operations on the broker that owns their topic.
 
-    Every call raises AdminError with the status and reason the broker gave, 503 when no broker answers within
-    ``timeout_s``. Not cancel-safe for changes: a cancelled or timed-out change may or may not have happened.
+    Every call raises Refusal with the kind and reason that the broker gave, NotReady when no broker answers
+    within ``timeout_s``. Not cancel-safe for changes: a cancelled or timed-out change may or may not have happened.
     """
 
     def __init__(self, store: MetadataStore, token: str, *, timeout_s: float = 30.0) -> None:
@@ -80,7 +80,7 @@ class AdminClient:
                 return cast(R, await self._follow(url, key, operation, body))
             except _NotReachedError:
                 self._owners.pop(key, None)
-        raise AdminError(503, UNREACHABLE_REASON)
+        raise NotReady(UNREACHABLE_REASON)
 
     async def call_on(
         self, broker: BrokerAddress, operation: Operation[A, R], args: A, *, principal: str = ""
@@ -91,7 +91,7 @@ class AdminClient:
                 broker.rpc_url, operation, encode_call(args, principal)
             )
         except _NotReachedError as error:
-            raise AdminError(503, f"Broker {broker.id} does not answer") from error
+            raise NotReady(f"Broker {broker.id} does not answer") from error
         return cast(R, _result(status, answer))
 
     async def _follow(self, url: str, key: str, operation: Operation[Any, Any], body: bytes) -> Any:
@@ -101,7 +101,7 @@ class AdminClient:
                 self._remember(key, url)
                 return _result(status, answer)
             url = str(answer["location"])
-        raise AdminError(503, f"Ownership of {key} keeps moving")
+        raise NotReady(f"Ownership of {key} keeps moving")
 
     async def _ask(
         self, url: str, operation: Operation[Any, Any], body: bytes
@@ -113,11 +113,9 @@ class AdminClient:
         except _AnswerLostError as error:
             if operation.reads:
                 raise _NotReachedError(url) from error
-            raise AdminError(
-                503, f"Broker at {url} went away, the change may have happened"
-            ) from error
+            raise NotReady(f"Broker at {url} went away, the change may have happened") from error
         except ValueError as error:
-            raise AdminError(503, f"Broker at {url} gave no usable answer") from error
+            raise NotReady(f"Broker at {url} gave no usable answer") from error
 
     def _remember(self, key: str, url: str) -> None:
         self._owners[key] = url
@@ -174,4 +172,5 @@ def _owner_key(args: Any) -> str:
 def _result(status: int, answer: dict[str, Any]) -> Any:
     if status == 200:
         return answer.get("result")
-    raise AdminError(status, str(answer.get("reason", f"status {status}")))
+    reason = str(answer.get("reason", f"status {status}"))
+    raise refusal(str(answer["code"]), reason) if "code" in answer else Failed(reason)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from engine.base.errors import AdminError, WorldError
+from engine.base.errors import NotReady, Refusal, WorldError, refusal
 from engine.base.names import TopicName
 
 IN_FLIGHT_MAX = 64
@@ -18,8 +18,8 @@ async def on_each(
     """``work`` on every topic, at most ``IN_FLIGHT_MAX`` at a time; results in order.
 
     Waits for all of them, also when one fails: nothing goes on behind the caller's back while he tries again. Raises
-    what a single topic raised; of several AdminError with the first failure's status, whose reason names the topic and
-    says how many succeeded. Cancelled: some may have happened.
+    what a single topic raised; of several a Refusal of the first failure's kind, whose reason names the topic and says
+    how many succeeded. Cancelled: some may have happened.
     """
     gate = asyncio.Semaphore(IN_FLIGHT_MAX)
     results: dict[int, R] = {}
@@ -43,10 +43,9 @@ async def on_each(
 
 
 def _naming(topic: TopicName, error: Exception, succeeded: int, total: int) -> Exception:
-    if isinstance(error, AdminError):
-        status, reason = error.status, error.reason
-    elif isinstance(error, WorldError):
-        status, reason = 503, str(error)
-    else:
+    if isinstance(error, WorldError):
+        error = NotReady(str(error))
+    if not isinstance(error, Refusal):
         return error
-    return AdminError(status, f"{reason} ({topic}; {succeeded} of {total} partitions succeeded)")
+    reason = f"{error.reason} ({topic}; {succeeded} of {total} partitions succeeded)"
+    return refusal(error.code, reason)

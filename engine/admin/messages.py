@@ -11,7 +11,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from engine.base.errors import AdminError
+from engine.base.errors import Failed
 from engine.base.ids import Position
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.texts import readable
@@ -21,12 +21,12 @@ _BROKER_METADATA = b"\x0e\x02"
 
 
 def message_answer(position: Position, entry: bytes) -> dict[str, Any]:
-    """``{"headers": {name: text}, "body": base64}``; AdminError 500 when the entry is no message."""
+    """``{"headers": {name: text}, "body": base64}``; Failed when the entry is no message."""
     metadata, payload = _cut(entry)
     try:
         body = _uncompressed(metadata, payload)
     except ValueError as error:
-        raise AdminError(500, f"Message {position} cannot be decompressed: {error}") from error
+        raise Failed(f"Message {position} cannot be decompressed: {error}") from error
     headers = _headers(position, metadata, len(payload))
     return {"headers": headers, "body": base64.b64encode(body).decode()}
 
@@ -49,7 +49,7 @@ def _cut(entry: bytes) -> tuple[pb.MessageMetadata, bytes]:
             raise DecodeError("metadata is longer than the entry")
         return pb.MessageMetadata.FromString(entry[start + 4 : stop]), entry[stop:]
     except DecodeError as error:
-        raise AdminError(500, f"Stored entry is no message: {error}") from error
+        raise Failed(f"Stored entry is no message: {error}") from error
 
 
 def _uncompressed(metadata: pb.MessageMetadata, payload: bytes) -> bytes:

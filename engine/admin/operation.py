@@ -13,7 +13,7 @@ from enum import Enum
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from engine.base.errors import AdminError, InvalidNameError
+from engine.base.errors import InvalidNameError, InvalidRequest, PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
 
 A = TypeVar("A")
@@ -89,13 +89,13 @@ def _plain(value: Any) -> Any:
 
 
 def parse_arguments(kind: type[A], given: object) -> A:
-    """Arguments from a JSON value. Raises AdminError 400 naming the field, or 412 for an invalid name."""
+    """Arguments from a JSON value. Raises InvalidRequest naming the field, PreconditionFailed for an invalid name."""
     try:
         return _build(kind, given, "arguments")
     except InvalidNameError as error:
-        raise AdminError(412, str(error)) from error
+        raise PreconditionFailed(str(error)) from error
     except ValueError as error:
-        raise AdminError(400, str(error)) from error
+        raise InvalidRequest(str(error)) from error
 
 
 def _build(kind: type[A], given: object, where: str) -> A:

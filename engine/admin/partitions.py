@@ -2,8 +2,8 @@
 
 A partition is only promised to clients (by the count in the partitioned topic's record) when it has the durable
 subscriptions of the others, at its earliest message: a producer may find it long before the consumers do, and what it
-publishes there belongs to them. Every change can be repeated after it failed half-way. Raises AdminError with Pulsar's
-statuses and texts, and the store's own errors. Cancelled: a change may or may not have happened, in parts.
+publishes there belongs to them. Every change can be repeated after it failed half-way. Raises Refusal with Pulsar's
+texts, and the store's own errors. Cancelled: a change may or may not have happened, in parts.
 """
 
 import logging
@@ -12,7 +12,15 @@ from collections.abc import Sequence
 from engine.admin import api
 from engine.admin.fan_out import on_each
 from engine.admin.operation import Caller
-from engine.base.errors import AdminError, WorldError
+from engine.base.errors import (
+    AlreadyExists,
+    Conflict,
+    NotFound,
+    PreconditionFailed,
+    Refusal,
+    Unprocessable,
+    WorldError,
+)
 from engine.base.names import TopicName, decode_name
 from engine.metadata import paths
 from engine.metadata.records import Document, decode_json, encode_json
@@ -41,7 +49,7 @@ Properties = dict[str, str]
 async def grow(store: MetadataStore, brokers: Caller, topic: TopicName, partitions: int) -> None:
     """Raise the number of partitions; the number there is makes up for what a growth that failed left undone.
 
-    409 when not partitioned or being deleted, 422 for fewer than now, 406 above the limit.
+    Conflict when not partitioned or being deleted, Unprocessable for fewer than now, NotAcceptable above the limit.
     """
     check_parent(topic)
     await require_namespace(store, topic)
@@ -50,8 +58,7 @@ async def grow(store: MetadataStore, brokers: Caller, topic: TopicName, partitio
         record, version = await _record(store, topic)
         before = int(record["partitions"])
         if partitions < before:
-            raise AdminError(
-                422,
+            raise Unprocessable(
                 f"Desired partitions {partitions} can't be less than the current partitions {before}.",
             )
         present = _range(topic, 0, before)
@@ -67,16 +74,16 @@ async def grow(store: MetadataStore, brokers: Caller, topic: TopicName, partitio
         # Subscriptions that consumers made meanwhile, who were told of the old number.
         await _complete(store, brokers, present, new)
         return
-    raise AdminError(409, "Concurrent modification")
+    raise Conflict("Concurrent modification")
 
 
 async def create_missed(store: MetadataStore, brokers: Caller, topic: TopicName) -> None:
     """Make the partitions that the record promises and nobody made, and on each the durable subscriptions of the
-    others. 404 when not partitioned."""
+    others. NotFound when not partitioned."""
     try:
         record, _ = await _record(store, topic)
-    except AdminError as error:
-        raise AdminError(404, f"Topic {topic} does not exist") from error
+    except Conflict as error:
+        raise NotFound(f"Topic {topic} does not exist") from error
     parts = _range(topic, 0, int(record["partitions"]))
     await _complete(store, brokers, parts, parts)
 
@@ -86,8 +93,9 @@ async def delete(
 ) -> None:
     """Delete all partitions, also those a failed growth left behind the count, then the record.
 
-    404 when nothing of that name exists, 409 for a plain topic, 412 when a partition is in use and not ``force``:
-    then nothing was deleted. The record is marked as deleted meanwhile, so that no client makes a partition anew.
+    NotFound when nothing of that name exists, Conflict for a plain topic, PreconditionFailed when a partition is in
+    use and not ``force``: then nothing was deleted. The record is marked as deleted meanwhile, so that no client makes
+    a partition anew.
     """
     check_parent(topic)
     await require_partitioned(store, topic)
@@ -102,9 +110,9 @@ async def delete(
     try:
         await store.delete(partitioned_path(topic), version)
     except NoNodeError as error:
-        raise AdminError(404, f"Partitioned Topic {topic} not found") from error
+        raise NotFound(f"Partitioned Topic {topic} not found") from error
     except BadVersionError as error:
-        raise AdminError(409, "Concurrent modification") from error
+        raise Conflict("Concurrent modification") from error
 
 
 async def existing_partitions(store: MetadataStore, topic: TopicName) -> list[TopicName]:
@@ -126,14 +134,14 @@ def _range(topic: TopicName, first: int, stop: int) -> list[TopicName]:
 
 
 async def _record(store: MetadataStore, topic: TopicName) -> tuple[Document, int]:
-    """The record and its version; 409 without one, or when it is being deleted."""
+    """The record and its version; Conflict without one, or when it is being deleted."""
     try:
         value, stat = await store.get(partitioned_path(topic))
     except NoNodeError as error:
-        raise AdminError(409, f"Topic {topic} is not the partitioned topic.") from error
+        raise Conflict(f"Topic {topic} is not the partitioned topic.") from error
     record = decode_json(value, "partitioned topic")
     if record.get("deleted"):
-        raise AdminError(409, f"Topic {topic} is being deleted")
+        raise Conflict(f"Topic {topic} is being deleted")
     return record, stat.version
 
 
@@ -154,9 +162,8 @@ async def _complete(
             try:
                 args = api.CreateSubscription(target, name, api.EARLIEST_MESSAGE, properties)
                 await brokers.call(api.CREATE_SUBSCRIPTION, args)
-            except AdminError as error:
-                if error.status != 409:  # it is there already
-                    raise
+            except AlreadyExists:
+                continue
 
     await on_each(targets, one)
 
@@ -184,12 +191,10 @@ async def _refuse_use(brokers: Caller, parts: Sequence[TopicName]) -> None:
         try:
             args = api.TopicStats(part, subscription_backlog_size=False)
             stats = await brokers.call(api.TOPIC_STATS, args)
-        except AdminError as error:
-            if error.status == 404:
-                return
-            raise
+        except NotFound:
+            return
         if stats["publishers"] or any(s["consumers"] for s in stats["subscriptions"].values()):
-            raise AdminError(412, IN_USE)
+            raise PreconditionFailed(IN_USE)
 
     await on_each(parts, one)
 
@@ -200,20 +205,19 @@ async def _delete_partitions(
     async def one(part: TopicName) -> None:
         try:
             await brokers.call(api.DELETE_TOPIC, api.DeleteTopic(part, force))
-        except AdminError as error:
-            if error.status == 412:
-                raise AdminError(412, IN_USE) from error
-            if error.status != 404:
-                raise
+        except PreconditionFailed as error:
+            raise PreconditionFailed(IN_USE) from error
+        except NotFound:
+            return
 
     await on_each(await existing_partitions(store, topic), one)
     left = await existing_partitions(store, topic)
     if left and topic.persistent:
-        raise AdminError(412, f"Topic partition {left[0]} still exists")
+        raise PreconditionFailed(f"Topic partition {left[0]} still exists")
 
 
 async def _mark(store: MetadataStore, topic: TopicName, *, deleted: bool) -> int:
-    """Set the record's mark, whatever else changes in it; its version then. 404 without a record."""
+    """Set the record's mark, whatever else changes in it; its version then. NotFound without a record."""
     path = partitioned_path(topic)
     for _ in range(RACES_MAX):
         try:
@@ -226,13 +230,13 @@ async def _mark(store: MetadataStore, topic: TopicName, *, deleted: bool) -> int
         except BadVersionError:
             continue
         except NoNodeError as error:
-            raise AdminError(404, f"Partitioned Topic {topic} not found") from error
-    raise AdminError(409, "Concurrent modification")
+            raise NotFound(f"Partitioned Topic {topic} not found") from error
+    raise Conflict("Concurrent modification")
 
 
 async def _unmark(store: MetadataStore, topic: TopicName) -> None:
     """After a deletion that failed. When this fails, too, the topic stays marked, and its deletion can be repeated."""
     try:
         await _mark(store, topic, deleted=False)
-    except (AdminError, WorldError) as error:
+    except (Refusal, WorldError) as error:
         log.warning("still marked as deleted topic=%s: %s", topic, error)

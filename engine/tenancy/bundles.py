@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from engine.base.errors import AdminError
+from engine.base.errors import InvalidRequest
 from engine.base.names import HASH_TOP, BundleName, NamespaceName, TopicName
 from engine.metadata.records import Document, decode_json
 from engine.tenancy.checks import texts, typed
@@ -76,10 +76,9 @@ def encode_local_policies(bundles: Bundles) -> bytes:
 
 
 def even_bundles(count: int) -> Document:
-    """``count`` bundles of equal size. Raises AdminError 400 outside 1..BUNDLES_MAX."""
+    """``count`` bundles of equal size. Raises InvalidRequest outside 1..BUNDLES_MAX."""
     if not 1 <= count <= BUNDLES_MAX:
-        raise AdminError(
-            400,
+        raise InvalidRequest(
             f"Invalid number of bundles. Number of bundles has to be in the range of (0, {BUNDLES_MAX}].",
         )
     step = (HASH_TOP + 1) // count
@@ -100,16 +99,16 @@ def bundles(given: Any, default_count: int) -> Document:
 
 
 def checked_boundaries(given: Any) -> list[str]:
-    """``given`` as sorted unique ``0x%08x`` texts covering the whole hash range. Raises AdminError 400."""
+    """``given`` as sorted unique ``0x%08x`` texts covering the whole hash range. Raises InvalidRequest."""
     try:
         edges = sorted({int(text, 16) for text in texts("boundaries", given)})
     except ValueError as error:
-        raise AdminError(400, f"boundaries: not a hexadecimal number: {error}") from error
+        raise InvalidRequest(f"boundaries: not a hexadecimal number: {error}") from error
     if len(edges) < 2 or edges[0] != 0 or edges[-1] != HASH_TOP:
         first, last = (f"0x{edge:08x}" for edge in (edges[0], edges[-1]))
-        raise AdminError(
-            400, f"Input bundles do not cover the whole hash range. first:{first}, last:{last}"
+        raise InvalidRequest(
+            f"Input bundles do not cover the whole hash range. first:{first}, last:{last}"
         )
     if len(edges) - 1 > BUNDLES_MAX:
-        raise AdminError(400, f"boundaries: at most {BUNDLES_MAX} bundles")
+        raise InvalidRequest(f"boundaries: at most {BUNDLES_MAX} bundles")
     return [f"0x{edge:08x}" for edge in edges]

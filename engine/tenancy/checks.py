@@ -1,9 +1,9 @@
-"""Checks of what callers give, one value at a time: each raises AdminError 400 naming the field. Pure."""
+"""Checks of what callers give, one value at a time: each raises InvalidRequest naming the field. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from engine.base.errors import AdminError, InvalidNameError
+from engine.base.errors import InvalidNameError, InvalidRequest, PreconditionFailed
 from engine.base.names import check_entity
 
 PROPERTIES_BYTES_MAX = 64 << 10
@@ -13,36 +13,36 @@ PROPERTIES_BYTES_MAX = 64 << 10
 def texts(key: str, value: Any) -> list[str]:
     """A list of texts without its repetitions."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise AdminError(400, f"{key}: must be a list of texts")
+        raise InvalidRequest(f"{key}: must be a list of texts")
     return list(dict.fromkeys(value))
 
 
 def text_map(key: str, value: Any) -> dict[str, str]:
     """An object of texts."""
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-        raise AdminError(400, f"{key}: must be an object of texts")
+        raise InvalidRequest(f"{key}: must be an object of texts")
     return value
 
 
 def typed(key: str, value: Any, kind: type[Any], named: str) -> Any:
     """``value`` when it is of ``kind``, which callers know as ``named``; a boolean is no number."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise AdminError(400, f"{key}: must be {named}")
+        raise InvalidRequest(f"{key}: must be {named}")
     return value
 
 
 def check_properties_size(properties: Mapping[str, str]) -> None:
-    """Refuses with 412 when names and values together take more than PROPERTIES_BYTES_MAX."""
+    """Raises PreconditionFailed when names and values together take more than PROPERTIES_BYTES_MAX."""
     size = sum(len(key.encode()) + len(value.encode()) for key, value in properties.items())
     if size > PROPERTIES_BYTES_MAX:
-        raise AdminError(
-            412, f"properties: {size} bytes, at most {PROPERTIES_BYTES_MAX} are stored"
+        raise PreconditionFailed(
+            f"properties: {size} bytes, at most {PROPERTIES_BYTES_MAX} are stored"
         )
 
 
 def entity(what: str, name: str) -> str:
-    """``name`` when a cluster or tenant may be called so, else AdminError 412."""
+    """``name`` when a cluster or tenant may be called so, else PreconditionFailed."""
     try:
         return check_entity(what.lower(), name)
     except InvalidNameError as error:
-        raise AdminError(412, f"{what} name is not valid") from error
+        raise PreconditionFailed(f"{what} name is not valid") from error

@@ -1,13 +1,13 @@
 """Clusters: what is stored of them and how it changes, by compare-and-set, no broker needed.
 
-Raises AdminError with Pulsar's status and text, and the store's own errors. Cancelled: a change may or may not have
+Raises Refusal with Pulsar's text, and the store's own errors. Cancelled: a change may or may not have
 happened. Layout and defaults were read from Apache Pulsar 4.0.8.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from engine.base.errors import AdminError
+from engine.base.errors import InvalidRequest, PreconditionFailed
 from engine.metadata import paths
 from engine.metadata.records import Document, decode_json, encode_json
 from engine.metadata.store import MetadataStore
@@ -64,12 +64,12 @@ _CLUSTER_FLAGS = frozenset(
 
 
 def cluster_name(name: str) -> str:
-    """``name`` when valid, else AdminError 412."""
+    """``name`` when valid, else PreconditionFailed."""
     return entity("Cluster", name)
 
 
 def cluster_data(given: Mapping[str, Any]) -> Document:
-    """What is stored of a cluster's data: known keys, flags false unless given. Raises AdminError 400."""
+    """What is stored of a cluster's data: known keys, flags false unless given. Raises InvalidRequest."""
     out: Document = {}
     for key in _CLUSTER_KEYS:
         value = given.get(key)
@@ -105,7 +105,7 @@ def _check_url(url: str | None, schemes: tuple[str, ...], refusal: str) -> None:
         for index, part in enumerate(url.split(","))
         for scheme in schemes
     ):
-        raise AdminError(400, refusal)
+        raise InvalidRequest(refusal)
 
 
 def own_cluster(broker_url: str, web_url: str) -> Document:
@@ -119,22 +119,22 @@ async def list_clusters(store: MetadataStore) -> list[str]:
 
 
 async def get_cluster(store: MetadataStore, name: str) -> Document:
-    """ClusterData; 404 when missing."""
-    return await read_node(store, paths.cluster(cluster_name(name)), 404, "Cluster does not exist")
+    """ClusterData; NotFound when missing."""
+    return await read_node(store, paths.cluster(cluster_name(name)), "Cluster does not exist")
 
 
 async def create_cluster(store: MetadataStore, name: str, given: Mapping[str, Any] | None) -> None:
-    """409 when it exists, 400 for bad data."""
+    """AlreadyExists when it does, InvalidRequest for bad data."""
     if given is None:
-        raise AdminError(400, "cluster data is required")
+        raise InvalidRequest("cluster data is required")
     path, value = paths.cluster(cluster_name(name)), encode_json(cluster_data(given))
     await create_node(store, path, value, "Cluster already exists")
 
 
 async def update_cluster(store: MetadataStore, name: str, given: Mapping[str, Any] | None) -> None:
-    """Replaces all of its data; 404 when missing."""
+    """Replaces all of its data; NotFound when missing."""
     if given is None:
-        raise AdminError(400, "cluster data is required")
+        raise InvalidRequest("cluster data is required")
     value = encode_json(cluster_data(given))
     await change_node(
         store, paths.cluster(cluster_name(name)), lambda _: value, "Cluster does not exist"
@@ -142,14 +142,14 @@ async def update_cluster(store: MetadataStore, name: str, given: Mapping[str, An
 
 
 async def set_peer_clusters(store: MetadataStore, name: str, peers: list[str]) -> None:
-    """Replaces the peers; 412 for the cluster itself or an unknown one."""
+    """Replaces the peers; PreconditionFailed for the cluster itself or an unknown one."""
     known = set(await list_clusters(store))
     if name in known:
         for peer in peers:
             if peer == name:
-                raise AdminError(412, f"{name} itself can't be part of peer-list")
+                raise PreconditionFailed(f"{name} itself can't be part of peer-list")
             if peer not in known:
-                raise AdminError(412, f"Peer cluster {peer} does not exist")
+                raise PreconditionFailed(f"Peer cluster {peer} does not exist")
 
     def change(value: bytes) -> bytes:
         data = decode_json(value, "cluster")
@@ -160,11 +160,11 @@ async def set_peer_clusters(store: MetadataStore, name: str, peers: list[str]) -
 
 
 async def delete_cluster(store: MetadataStore, name: str) -> None:
-    """404 when missing, 412 while a namespace is placed on it."""
+    """NotFound when missing, PreconditionFailed while a namespace is placed on it."""
     await get_cluster(store, name)
     for tenant in await children(store, paths.POLICIES):
         for namespace in await children(store, paths.tenant(tenant)):
             policies = await find_node(store, paths.namespace_policies(f"{tenant}/{namespace}"))
             if policies is not None and name in policies.get("replication_clusters", []):
-                raise AdminError(412, "Cluster not empty")
+                raise PreconditionFailed("Cluster not empty")
     await delete_tree(store, paths.cluster(name))

@@ -6,7 +6,7 @@ Stored form: UTF-8, no blanks, keys in the order below, unset keys absent. Layou
 from collections.abc import Mapping
 from typing import Any
 
-from engine.base.errors import AdminError
+from engine.base.errors import NotBuilt, PreconditionFailed
 from engine.metadata.records import Document
 from engine.tenancy.bundles import bundles, even_bundles
 from engine.tenancy.checks import text_map, texts, typed
@@ -87,8 +87,8 @@ _AS_GOOD_AS_DEFAULT: dict[str, tuple[Any, ...]] = {
 def given_policies(given: Mapping[str, Any], *, own_cluster: str, default_bundles: int) -> Document:
     """Policies of a new namespace: what the caller gave over Pulsar's defaults.
 
-    Unknown keys, nulls and empty texts (a Go client sends them for unset enums) count as not given. Raises AdminError:
-    400 or 412 for what a policy may not be, 501 naming the field for one that nothing acts upon yet.
+    Unknown keys, nulls and empty texts (a Go client sends them for unset enums) count as not given. Raises Refusal:
+    InvalidRequest or PreconditionFailed for what a policy may not be, NotBuilt for one that nothing acts upon yet.
     """
     merged = new_policies([own_cluster], even_bundles(default_bundles), own_cluster)
     for key in _MAP_KEYS:
@@ -105,14 +105,16 @@ def given_policies(given: Mapping[str, Any], *, own_cluster: str, default_bundle
         default = merged.get(key)
         empty = (not default or isinstance(default, dict)) and _is_empty(value)
         if not empty and value not in _AS_GOOD_AS_DEFAULT.get(key, ()):
-            raise AdminError(501, f"{key}: nothing acts upon this policy yet")
+            raise NotBuilt(f"{key}: nothing acts upon this policy yet")
     merged["bundles"] = bundles(given.get("bundles"), default_bundles)
     merged["replication_clusters"] = texts(
         "replication_clusters", given.get("replication_clusters") or [own_cluster]
     )
     merged["properties"] = text_map("properties", given.get("properties") or {})
     if not fits(find(merged, SIZE_QUOTA.key), find(merged, RETENTION.key)):
-        raise AdminError(412, "Retention Quota must exceed configured backlog quota for namespace.")
+        raise PreconditionFailed(
+            "Retention Quota must exceed configured backlog quota for namespace."
+        )
     return ordered(merged)
 
 

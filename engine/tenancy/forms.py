@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from engine.base.errors import AdminError
+from engine.base.errors import InvalidField, InvalidRequest, PreconditionFailed, Refusal
 from engine.metadata.records import Document
 
 INT_MAX = (1 << 31) - 1
@@ -19,7 +19,7 @@ class Form(Protocol):
     """What a value may be."""
 
     def read(self, name: str, given: Any) -> Any:
-        """The value to be stored; AdminError naming ``name`` and what is expected."""
+        """The value to be stored; Refusal naming ``name`` and what is expected."""
         ...
 
     def schema(self) -> Document:
@@ -29,13 +29,13 @@ class Form(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number from ``low`` to ``high``. ``refusal``: Pulsar's words for one below, with its status 412."""
+    """A whole number from ``low`` to ``high``. ``refusal``: Pulsar's words for one below, of this ``kind``."""
 
     unit: str
     low: int = 0
     high: int = INT_MAX
     refusal: str = ""
-    status: int = 412
+    kind: type[Refusal] = PreconditionFailed
 
     def read(self, name: str, given: Any) -> int:
         try:
@@ -43,13 +43,11 @@ class Whole:
                 raise ValueError
             value = int(given)
         except (ValueError, OverflowError):
-            raise AdminError(
-                400, f"{name}: expected a whole number, got {kind_of(given)}"
-            ) from None
+            raise InvalidField(name, f"expected a whole number, got {kind_of(given)}") from None
         if value < self.low:
-            raise AdminError(self.status, self.refusal or f"{name} must be {self.low} or more")
+            raise self.kind(self.refusal or f"{name} must be {self.low} or more")
         if value > self.high:
-            raise AdminError(400, f"{name} must be at most {self.high}")
+            raise InvalidRequest(f"{name} must be at most {self.high}")
         return value
 
     def schema(self) -> Document:
@@ -64,7 +62,7 @@ class Decimal:
 
     def read(self, name: str, given: Any) -> float:
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1e9:
-            raise AdminError(400, f"{name}: expected a number from 0 to 1e9, got {kind_of(given)}")
+            raise InvalidField(name, f"expected a number from 0 to 1e9, got {kind_of(given)}")
         return float(given)
 
     def schema(self) -> Document:
@@ -80,7 +78,7 @@ class Flag:
             return bool(given)
         if isinstance(given, str) and given.lower() in ("true", "false"):
             return given.lower() == "true"
-        raise AdminError(400, f"{name}: expected true or false, got {kind_of(given)}")
+        raise InvalidField(name, f"expected true or false, got {kind_of(given)}")
 
     def schema(self) -> Document:
         return {"type": "boolean"}
@@ -94,7 +92,7 @@ class Choice:
 
     def read(self, name: str, given: Any) -> str:
         if given not in self.options:
-            raise AdminError(400, f"{name}: expected one of {', '.join(self.options)}")
+            raise InvalidField(name, f"expected one of {', '.join(self.options)}")
         return str(given)
 
     def schema(self) -> Document:
@@ -113,7 +111,7 @@ class Fields:
 
     def read(self, name: str, given: Any) -> Document:
         if not isinstance(given, dict):
-            raise AdminError(400, f"{name}: expected an object, got {kind_of(given)}")
+            raise InvalidField(name, f"expected an object, got {kind_of(given)}")
         found: Document = {}
         for field, form in self.fields.items():
             value = given.get(field)

@@ -1,13 +1,22 @@
 """Namespaces: which there are, their policies, and what a fresh instance starts with; no broker needed.
 
-Every change is a compare-and-set. Raises AdminError with Pulsar's status and text, and the store's own errors.
+Every change is a compare-and-set. Raises Refusal with Pulsar's text, and the store's own errors.
 Cancelled: a change may or may not have happened.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engine.base.errors import AdminError, InvalidNameError
+from engine.base.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    InvalidNameError,
+    NotBuilt,
+    NotFound,
+    PreconditionFailed,
+    Unsupported,
+)
 from engine.base.names import NamespaceName
 from engine.metadata import paths
 from engine.metadata.records import Document, decode_json, encode_json
@@ -24,28 +33,28 @@ ANYTHING = object()
 
 
 def namespace_name(tenant: str, local: str) -> NamespaceName:
-    """Namespace of two path segments, else AdminError 412."""
+    """Namespace of two path segments, else PreconditionFailed."""
     try:
         return NamespaceName.of(tenant, local)
     except InvalidNameError as error:
-        raise AdminError(412, "Namespace name is not valid") from error
+        raise PreconditionFailed("Namespace name is not valid") from error
 
 
 async def list_namespaces(store: MetadataStore, tenant: str) -> list[str]:
-    """``tenant/namespace``, sorted; 404 without the tenant."""
+    """``tenant/namespace``, sorted; NotFound without the tenant."""
     path = paths.tenant(tenant_name(tenant))
     if await store.exists(path) is None:
-        raise AdminError(404, "Tenant not found")
+        raise NotFound("Tenant not found")
     return [f"{tenant}/{local}" for local in await children(store, path)]
 
 
 async def get_policies(store: MetadataStore, name: NamespaceName) -> Document:
-    """Policies; 404 when missing or being deleted."""
+    """Policies; NotFound when missing or being deleted."""
     policies = await find_node(store, paths.namespace_policies(str(name)))
     if policies is None and name.cluster is not None and await _legacy(store, name):
         return {}
     if policies is None or policies.get("deleted"):
-        raise AdminError(404, "Namespace does not exist")
+        raise NotFound("Namespace does not exist")
     return policies
 
 
@@ -62,18 +71,19 @@ async def create_namespace(
     cluster: str,
     default_bundles: int = 4,
 ) -> None:
-    """``cluster`` is the one this instance serves. 404 without the tenant, 409 when it exists, 403 for clusters the
-    tenant may not use, 400 or 412 for bad policies."""
+    """``cluster`` is the one this instance serves. NotFound without the tenant, AlreadyExists, Forbidden for clusters
+    the tenant may not use, InvalidRequest or PreconditionFailed for bad policies, NotBuilt for those that nothing acts
+    upon yet."""
     tenant = await find_node(store, paths.tenant(name.tenant))
     if tenant is None:
-        raise AdminError(404, "Tenant does not exist")
+        raise NotFound("Tenant does not exist")
     policies = given_policies(given or {}, own_cluster=cluster, default_bundles=default_bundles)
     path = paths.namespace_policies(str(name))
     if await store.exists(path) is not None:
-        raise AdminError(409, "Namespace already exists")
+        raise AlreadyExists("Namespace already exists")
     _check_clusters(name, policies["replication_clusters"], tenant)
     if policies["replication_clusters"] != [cluster]:
-        raise AdminError(501, "replication_clusters: geo-replication is not built yet")
+        raise NotBuilt("replication_clusters: geo-replication is not built yet")
     await create_node(store, path, encode_json(policies), "Namespace already exists")
 
 
@@ -81,8 +91,7 @@ def _check_clusters(name: NamespaceName, clusters: list[str], tenant: Document) 
     allowed = tenant.get("allowedClusters", [])
     for cluster in clusters:
         if cluster not in allowed:
-            raise AdminError(
-                403,
+            raise Forbidden(
                 f"Cluster [{cluster}] is not in the list of allowed clusters list for tenant [{name.tenant}]",
             )
 
@@ -90,12 +99,13 @@ def _check_clusters(name: NamespaceName, clusters: list[str], tenant: Document) 
 async def update_policies(
     store: MetadataStore, name: NamespaceName, change: Callable[[Document], None]
 ) -> Document:
-    """Edit the policies in place (``change`` may run again on fresh ones); returns what is stored. 404 when missing."""
+    """Edit the policies in place (``change`` may run again on fresh ones); returns what is stored.
+    NotFound when missing."""
 
     def edit(value: bytes) -> bytes:
         policies = decode_json(value, "policies")
         if policies.get("deleted"):
-            raise AdminError(404, "Namespace does not exist")
+            raise NotFound("Namespace does not exist")
         change(policies)
         return encode_json(ordered(policies))
 
@@ -111,16 +121,16 @@ async def set_policy(
     *,
     expected: Any = ANYTHING,
 ) -> None:
-    """Store a value as ``policy.read`` gave it; None removes it. 404 without the namespace, 409 when what is stored
-    now is not ``expected``, 412 for a retention that the size quota does not leave room for, and the reverse."""
+    """Store a value as ``policy.read`` gave it; None removes it. NotFound without the namespace, Conflict when
+    what is stored now is not ``expected``, PreconditionFailed for a retention that the size quota does not leave room
+    for, and the reverse."""
 
     def change(policies: Document) -> None:
         if expected is not ANYTHING and find(policies, policy.key) != expected:
-            raise AdminError(409, f"{policy.name} was changed meanwhile; look at it again")
+            raise Conflict(f"{policy.name} was changed meanwhile; look at it again")
         put(policies, policy.key, value)
         if not fits(find(policies, SIZE_QUOTA.key), find(policies, RETENTION.key)):
-            raise AdminError(
-                412,
+            raise PreconditionFailed(
                 "Retention Quota must exceed configured backlog quota for namespace."
                 if policy is RETENTION
                 else "Backlog Quota exceeds configured retention quota for namespace. "
@@ -133,7 +143,7 @@ async def set_policy(
 async def delete_namespace(
     store: MetadataStore, name: NamespaceName, *, force: bool = False
 ) -> None:
-    """404 when missing, 409 while it has topics. Forcing is refused with 405, as Pulsar does by default.
+    """NotFound when missing, Conflict while it has topics. Forcing is Unsupported, as Pulsar does by default.
 
     The namespace is marked as deleted first, so that no broker creates a topic in it meanwhile; interrupted, a second
     call finishes.
@@ -141,22 +151,22 @@ async def delete_namespace(
     missing = f"Namespace {name} does not exist."
     path = paths.namespace_policies(str(name))
     if await store.exists(path) is None:
-        raise AdminError(404, missing)
+        raise NotFound(missing)
     if force:
-        raise AdminError(405, "Broker doesn't allow forced deletion of namespaces")
+        raise Unsupported("Broker doesn't allow forced deletion of namespaces")
     if not await _empty(store, name):
-        raise AdminError(409, "Cannot delete non empty namespace")
+        raise Conflict("Cannot delete non empty namespace")
     await change_node(store, path, _marked(True), missing)
     if not await _empty(store, name):  # a topic was created since we looked
         await change_node(store, path, _marked(False), missing)
-        raise AdminError(409, "Cannot delete non empty namespace")
+        raise Conflict("Cannot delete non empty namespace")
     try:
         for parent in (paths.MANAGED_LEDGERS, paths.PARTITIONED_TOPICS, paths.SCHEMAS):
             await delete_tree(store, f"{parent}/{name}")
         await delete_tree(store, paths.local_policies(str(name)))
         await delete_tree(store, path)
     except NotEmptyError as error:  # someone writes below it right now
-        raise AdminError(409, "Cannot delete non empty namespace") from error
+        raise Conflict("Cannot delete non empty namespace") from error
 
 
 def _marked(deleted: bool) -> Callable[[bytes], bytes]:

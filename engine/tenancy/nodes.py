@@ -1,8 +1,8 @@
-"""Steps shared by metadata changes: reads that tell "missing", writes that refuse with Pulsar's status and text."""
+"""Steps shared by metadata changes: reads that tell "missing", writes that refuse with Pulsar's text."""
 
 from collections.abc import Callable
 
-from engine.base.errors import AdminError
+from engine.base.errors import AlreadyExists, NotFound
 from engine.metadata.records import Document, decode_json
 from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
 from engine.metadata.update import update
@@ -25,30 +25,30 @@ async def find_node(store: MetadataStore, path: str) -> Document | None:
     return decode_json(value, path)
 
 
-async def read_node(store: MetadataStore, path: str, status: int, reason: str) -> Document:
-    """The stored document; AdminError of ``status`` when the node is missing."""
+async def read_node(store: MetadataStore, path: str, missing: str) -> Document:
+    """The stored document; NotFound when the node is missing."""
     found = await find_node(store, path)
     if found is None:
-        raise AdminError(status, reason)
+        raise NotFound(missing)
     return found
 
 
 async def create_node(store: MetadataStore, path: str, value: bytes, exists: str) -> None:
-    """Create with parents; AdminError 409 when it exists."""
+    """Create with parents; AlreadyExists when it exists."""
     try:
         await store.create(path, value, make_parents=True)
     except NodeExistsError as error:
-        raise AdminError(409, exists) from error
+        raise AlreadyExists(exists) from error
 
 
 async def change_node(
     store: MetadataStore, path: str, change: Callable[[bytes], bytes], missing: str
 ) -> bytes:
-    """Compare-and-set; AdminError 404 when the node is missing. Returns what is stored."""
+    """Compare-and-set; NotFound when the node is missing. Returns what is stored."""
     try:
         return await update(store, path, change)
     except NoNodeError as error:
-        raise AdminError(404, missing) from error
+        raise NotFound(missing) from error
 
 
 async def delete_tree(store: MetadataStore, path: str) -> None:

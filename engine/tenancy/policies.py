@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from engine.base.errors import AdminError
+from engine.base.errors import InvalidField, InvalidRequest, NotBuilt, PreconditionFailed
 from engine.metadata.records import Document
 from engine.tenancy.forms import LONG_MAX, Choice, Decimal, Fields, Flag, Form, Whole, kind_of
 from engine.tenancy.settings import PolicySettings
@@ -50,13 +50,13 @@ class Policy:
     unset: Any = None
 
     def read(self, given: Any) -> Any:
-        """What is stored of a caller's value. Raises AdminError: 400 or 412 for what it may not be, 501 for what is
-        not built."""
+        """What is stored of a caller's value. Raises InvalidRequest or PreconditionFailed for what it may not be,
+        NotBuilt for what is not built."""
         value = self.form.read(self.name, given)
         if self.check is not None:
             self.check(value)
         if self.only and value not in self.only:
-            raise AdminError(501, f"{self.name}: {json.dumps(value)} is not built yet")
+            raise NotBuilt(f"{self.name}: {json.dumps(value)} is not built yet")
         return value
 
     def stored_at(self, level: Level) -> tuple[str, ...]:
@@ -122,8 +122,7 @@ def fits(quota: Mapping[str, Any] | None, retention: Mapping[str, Any] | None) -
 def _check_retention(value: Document) -> None:
     minutes, megabytes = value["retentionTimeInMinutes"], value["retentionSizeInMB"]
     if (minutes == 0) != (megabytes == 0):
-        raise AdminError(
-            400,
+        raise InvalidRequest(
             "Invalid retention policy: a zero limit needs the other to be zero as well; -1 is no limit",
         )
 
@@ -133,8 +132,8 @@ def _check_persistence(value: Document) -> None:
         value[f"bookkeeper{name}"] for name in ("Ensemble", "WriteQuorum", "AckQuorum")
     )
     if not ensemble >= write >= ack:
-        raise AdminError(
-            400, f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuorum ({ack})"
+        raise InvalidRequest(
+            f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuorum ({ack})"
         )
 
 
@@ -143,14 +142,14 @@ def _check_creation(value: Document) -> None:
     partitions = value.get("defaultNumPartitions")
     kind = value["topicType"]
     if kind not in (PARTITIONED, PLAIN):
-        raise AdminError(412, f"{refusal}Unknown topic type [{kind}]")
+        raise PreconditionFailed(f"{refusal}Unknown topic type [{kind}]")
     if kind == PARTITIONED and not partitions:
-        raise AdminError(
-            412, f"{refusal}[defaultNumPartitions] must be 1 or more when the type is partitioned."
+        raise PreconditionFailed(
+            f"{refusal}[defaultNumPartitions] must be 1 or more when the type is partitioned."
         )
     if kind == PLAIN and partitions:
-        raise AdminError(
-            412, f"{refusal}[defaultNumPartitions] is not allowed when the type is non-partitioned."
+        raise PreconditionFailed(
+            f"{refusal}[defaultNumPartitions] is not allowed when the type is non-partitioned."
         )
 
 
@@ -159,7 +158,7 @@ class _Text:
 
     def read(self, name: str, given: Any) -> str:
         if not isinstance(given, str):
-            raise AdminError(400, f"{name}: expected a text, got {kind_of(given)}")
+            raise InvalidField(name, f"expected a text, got {kind_of(given)}")
         return given
 
     def schema(self) -> Document:
@@ -185,7 +184,7 @@ class _Quota:
             given = {**given, "limitSize": given["limit"]}
         value = self._form.read(name, given)
         if "policy" not in value:
-            raise AdminError(400, f"{name}: the attribute policy cannot be null")
+            raise InvalidField(name, "the attribute policy cannot be null")
         return {"limit": value["limitSize"], **value}
 
     def schema(self) -> Document:
@@ -243,13 +242,13 @@ POLICIES: tuple[Policy, ...] = (
                     "minutes",
                     -1,
                     refusal="Invalid retention policy: time limit must be >= -1",
-                    status=400,
+                    kind=InvalidRequest,
                 ),
                 "retentionSizeInMB": Whole(
                     "MiB",
                     -1,
                     refusal="Invalid retention policy: size limit must be >= -1",
-                    status=400,
+                    kind=InvalidRequest,
                 ),
             },
             {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0},
@@ -341,7 +340,7 @@ POLICIES: tuple[Policy, ...] = (
                     1,
                     QUORUM_MAX,
                     refusal=f"{name} must be from 1 to {QUORUM_MAX}",
-                    status=400,
+                    kind=InvalidRequest,
                 )
                 for name in ("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum")
             }

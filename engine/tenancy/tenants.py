@@ -1,13 +1,13 @@
 """Tenants: what is stored of them and how it changes, by compare-and-set, no broker needed.
 
-Raises AdminError with Pulsar's status and text, and the store's own errors. Cancelled: a change may or may not have
+Raises Refusal with Pulsar's text, and the store's own errors. Cancelled: a change may or may not have
 happened.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from engine.base.errors import AdminError
+from engine.base.errors import Conflict, NotFound, PreconditionFailed, Unsupported
 from engine.metadata import paths
 from engine.metadata.records import Document, encode_json
 from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
@@ -17,18 +17,18 @@ from engine.tenancy.nodes import change_node, children, create_node, delete_if_e
 
 
 def tenant_name(name: str) -> str:
-    """``name`` when valid, else AdminError 412."""
+    """``name`` when valid, else PreconditionFailed."""
     return entity("Tenant", name)
 
 
 def tenant_info(given: Mapping[str, Any]) -> Document:
-    """What is stored of a tenant. Raises AdminError 400 or 412 with Pulsar's texts."""
+    """What is stored of a tenant. Raises Refusal with Pulsar's texts."""
     roles = texts("adminRoles", given.get("adminRoles") or [])
     clusters = texts("allowedClusters", given.get("allowedClusters") or [])
     if any(role != role.strip() for role in roles):
-        raise AdminError(412, "AdminRoles contains whitespace in the beginning or end.")
+        raise PreconditionFailed("AdminRoles contains whitespace in the beginning or end.")
     if not clusters or any(not name.strip() for name in clusters):
-        raise AdminError(412, "Clusters cannot be empty or blank")
+        raise PreconditionFailed("Clusters cannot be empty or blank")
     return {"adminRoles": roles, "allowedClusters": clusters}
 
 
@@ -38,19 +38,19 @@ async def list_tenants(store: MetadataStore) -> list[str]:
 
 
 async def get_tenant(store: MetadataStore, name: str) -> Document:
-    """TenantInfo; 404 when missing."""
-    return await read_node(store, paths.tenant(tenant_name(name)), 404, "Tenant does not exist")
+    """TenantInfo; NotFound when missing."""
+    return await read_node(store, paths.tenant(tenant_name(name)), "Tenant does not exist")
 
 
 async def create_tenant(store: MetadataStore, name: str, given: Mapping[str, Any] | None) -> None:
-    """409 when it exists, 412 for unknown or no clusters."""
+    """AlreadyExists when it does, PreconditionFailed for unknown or no clusters."""
     tenant_name(name)
     info = await _checked_info(store, given)
     await create_node(store, paths.tenant(name), encode_json(info), "Tenant already exist")
 
 
 async def update_tenant(store: MetadataStore, name: str, given: Mapping[str, Any] | None) -> None:
-    """Replaces both lists; 404 when missing."""
+    """Replaces both lists; NotFound when missing."""
     info = await _checked_info(store, given)
     value = encode_json(info)
     await change_node(
@@ -60,26 +60,26 @@ async def update_tenant(store: MetadataStore, name: str, given: Mapping[str, Any
 
 async def _checked_info(store: MetadataStore, given: Mapping[str, Any] | None) -> Document:
     if given is None:
-        raise AdminError(412, "TenantInfo is null")
+        raise PreconditionFailed("TenantInfo is null")
     info = tenant_info(given)
     known = {*await list_clusters(store), GLOBAL_CLUSTER}
     if not known.issuperset(info["allowedClusters"]):
-        raise AdminError(412, "Clusters do not exist")
+        raise PreconditionFailed("Clusters do not exist")
     return info
 
 
 async def delete_tenant(store: MetadataStore, name: str, *, force: bool = False) -> None:
-    """404 when missing, 409 while it has namespaces. Forcing is refused with 405, as Pulsar does by default."""
+    """NotFound when missing, Conflict while it has namespaces. Forcing is Unsupported, as Pulsar does by default."""
     if force:
-        raise AdminError(405, "Broker doesn't allow forced deletion of tenants")
+        raise Unsupported("Broker doesn't allow forced deletion of tenants")
     path = paths.tenant(tenant_name(name))
     try:
         if await children(store, path):
-            raise AdminError(409, "The tenant still has active namespaces")
+            raise Conflict("The tenant still has active namespaces")
         await store.delete(path)
     except NoNodeError as error:
-        raise AdminError(404, "Tenant doesn't exist") from error
+        raise NotFound("Tenant doesn't exist") from error
     except NotEmptyError as error:
-        raise AdminError(409, "The tenant still has active namespaces") from error
+        raise Conflict("The tenant still has active namespaces") from error
     for parent in (paths.LOCAL_POLICIES, paths.PARTITIONED_TOPICS, paths.MANAGED_LEDGERS):
         await delete_if_empty(store, f"{parent}/{name}")

@@ -1,13 +1,20 @@
 """Topics as metadata: which exist, and how partitioned ones begin; no broker needed (``partitions`` has what does).
 
 A topic exists when its managed ledger's node does; a partitioned topic is a record of its own, whose partitions are
-topics. Raises AdminError with Pulsar's statuses and texts. Cancelled: a change may or may not have happened.
+topics. Raises Refusal with Pulsar's texts. Cancelled: a change may or may not have happened.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from engine.base.errors import AdminError, InvalidNameError
+from engine.base.errors import (
+    AlreadyExists,
+    Conflict,
+    InvalidNameError,
+    NotAcceptable,
+    NotFound,
+    PreconditionFailed,
+)
 from engine.base.names import (
     DOMAINS,
     PARTITION_SUFFIX,
@@ -46,8 +53,8 @@ async def list_topics(
     bundle: str | None = None,
     include_system: bool = False,
 ) -> list[TopicName]:
-    """Persistent topics and partitions of a namespace, sorted; 404 without it. ``bundle``: only those of this range
-    (none when no such range can be)."""
+    """Persistent topics and partitions of a namespace, sorted; NotFound without it. ``bundle``: only those of this
+    range (none when no such range can be)."""
     await get_policies(store, namespace)
     found = [
         namespace.topic(decode_name(part))
@@ -67,7 +74,7 @@ async def list_topics(
 async def list_partitioned(
     store: MetadataStore, namespace: NamespaceName, domain: str = PERSISTENT
 ) -> list[TopicName]:
-    """Partitioned topics of a namespace, sorted; 404 without it."""
+    """Partitioned topics of a namespace, sorted; NotFound without it."""
     await get_policies(store, namespace)
     parts = await children(store, paths.partitioned_topics(str(namespace), domain))
     topics = (namespace.topic(decode_name(part), domain) for part in parts)
@@ -85,14 +92,14 @@ async def topic_exists(store: MetadataStore, topic: TopicName) -> bool:
 
 
 async def get_partitions(store: MetadataStore, topic: TopicName) -> Document:
-    """As the REST route: metadata, 0 partitions for a plain topic, 404 for neither."""
+    """As the REST route: metadata, 0 partitions for a plain topic, NotFound for neither."""
     await require_namespace(store, topic)
     found = await find_partitions(store, topic)
     if found is not None:
         return found
     if await topic_exists(store, topic):
         return dict(NO_PARTITIONS)
-    raise AdminError(404, f"Topic {topic} not found")
+    raise NotFound(f"Topic {topic} not found")
 
 
 async def create_partitioned(
@@ -103,7 +110,8 @@ async def create_partitioned(
     *,
     create_partitions: bool = True,
 ) -> None:
-    """409 when a topic of that name exists, 406 for a count outside 1..PARTITIONS_MAX, 412 for a partition's name.
+    """AlreadyExists when a topic of that name does, NotAcceptable for a count outside 1..PARTITIONS_MAX,
+    PreconditionFailed for a partition's name.
 
     The partitions come first: what the record promises exists and is listed before first use. Without
     ``create_partitions`` each is made at its first use.
@@ -112,7 +120,7 @@ async def create_partitioned(
     await require_namespace(store, topic)
     check_count(partitions)
     if await topic_exists(store, topic) or await find_partitions(store, topic) is not None:
-        raise AdminError(409, "This topic already exists")
+        raise AlreadyExists("This topic already exists")
     record: Document = {"partitions": partitions, "deleted": False}
     if properties:
         check_properties_size(properties)
@@ -126,13 +134,13 @@ async def create_partitioned(
 async def change_properties(
     store: MetadataStore, topic: TopicName, changes: Mapping[str, str | None]
 ) -> None:
-    """Set properties of a partitioned topic, or remove those given None. 404 without its record, 409 while it is being
-    deleted, 412 when all together are too many bytes."""
+    """Set properties of a partitioned topic, or remove those given None. NotFound without its record,
+    Conflict while it is being deleted, PreconditionFailed when all together are too many bytes."""
 
     def change(value: bytes) -> bytes:
         record = decode_json(value, "partitioned topic")
         if record.get("deleted"):
-            raise AdminError(409, f"Topic {topic} is being deleted")
+            raise Conflict(f"Topic {topic} is being deleted")
         merged = {**(record.get("properties") or {}), **changes}
         record["properties"] = {key: text for key, text in merged.items() if text is not None}
         if any(changes.values()):
@@ -161,37 +169,34 @@ async def create_missing(store: MetadataStore, topic: TopicName, record: bytes =
 
 
 async def require_partitioned(store: MetadataStore, topic: TopicName) -> Document:
-    """Metadata of a partitioned topic to be deleted; 404 for nothing, 409 for a plain topic."""
+    """Metadata of a partitioned topic to be deleted; NotFound for nothing, Conflict for a plain topic."""
     await require_namespace(store, topic)
     record = await find_partitions(store, topic)
     if record is not None:
         return record
     if await topic_exists(store, topic):
-        raise AdminError(
-            409,
+        raise Conflict(
             f"{topic} is a non-partitioned topic. Instead of calling delete-partitioned-topic please call delete.",
         )
-    raise AdminError(404, f"Topic {topic} not found")
+    raise NotFound(f"Topic {topic} not found")
 
 
 async def check_new_topic(store: MetadataStore, topic: TopicName) -> None:
-    """Whether a plain topic may be created under this name: 404 without its namespace, 409 when it exists or is a
-    partitioned topic, 412 for a partition's name that fits no partitioned topic."""
+    """Whether a plain topic may be created under this name: NotFound without its namespace, AlreadyExists for a plain
+    or partitioned topic, PreconditionFailed for a partition's name that fits no partitioned topic."""
     await require_namespace(store, topic)
     if await topic_exists(store, topic) or await find_partitions(store, topic) is not None:
-        raise AdminError(409, "This topic already exists")
+        raise AlreadyExists("This topic already exists")
     if topic.partition >= 0:
         parent = topic.partitioned
         record = await find_partitions(store, parent)
         if record is None:
-            raise AdminError(
-                412,
+            raise PreconditionFailed(
                 f'Can\'t create topic {topic.local} with "{PARTITION_SUFFIX}" followed by numeric value '
                 f"if there isn't a partitioned topic {parent.local} created.",
             )
         if topic.partition >= int(record["partitions"]):
-            raise AdminError(
-                412,
+            raise PreconditionFailed(
                 f'Can\'t create topic {topic.local} with "{PARTITION_SUFFIX}" followed by a number '
                 f"smaller than number of partition of partitioned topic {parent.local}",
             )
@@ -206,24 +211,24 @@ async def count_topics(store: MetadataStore, namespace: NamespaceName) -> int:
 
 
 def check_count(partitions: Any) -> None:
-    """Raises AdminError 406 for a partition count outside 1..PARTITIONS_MAX."""
+    """Raises NotAcceptable for a partition count outside 1..PARTITIONS_MAX."""
     if partitions <= 0:
-        raise AdminError(406, "Number of partitions should be more than 0")
+        raise NotAcceptable("Number of partitions should be more than 0")
     if partitions > PARTITIONS_MAX:
-        raise AdminError(
-            406, f"Number of partitions should be less than or equal to {PARTITIONS_MAX}"
+        raise NotAcceptable(
+            f"Number of partitions should be less than or equal to {PARTITIONS_MAX}"
         )
 
 
 def check_parent(topic: TopicName) -> None:
-    """412 for a partition's name where a partitioned topic's is wanted."""
+    """PreconditionFailed for a partition's name where a partitioned topic's is wanted."""
     if PARTITION_SUFFIX in topic.local:
-        raise AdminError(412, "Partitioned Topic Name should not contain '-partition-'")
+        raise PreconditionFailed("Partitioned Topic Name should not contain '-partition-'")
 
 
 async def require_namespace(store: MetadataStore, topic: TopicName) -> None:
-    """404 unless the topic's namespace exists."""
+    """NotFound unless the topic's namespace exists."""
     try:
         await get_policies(store, topic.namespace)
-    except AdminError as error:
-        raise AdminError(404, "Namespace not found") from error
+    except NotFound as error:
+        raise NotFound("Namespace not found") from error

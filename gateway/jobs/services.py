@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Case, F, QuerySet, Value, When
 from kombu.exceptions import OperationalError
 
+from engine.base.errors import InvalidField, NotFound
 from gateway.jobs import outputs
 from gateway.jobs.models import JobRun, RunState
 from spark_jobs.catalogue import ANALYSES, Analysis
@@ -23,26 +24,16 @@ EXECUTE, WARM = "jobs.execute", "jobs.warm"  # names of the tasks in ``gateway.j
 ERROR_CHARACTERS_MAX = 2_000
 
 
-class RunError(Exception):
-    """A request about a run was refused; ``field`` names the parameter at fault, if one is."""
-
-    def __init__(self, reason: str, *, field: str | None = None, status: int = 400) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.field = field
-        self.status = status
-
-
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
 def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
-    """The parameters with defaults filled in. Raises RunError naming the field."""
+    """The parameters with defaults filled in. Raises InvalidField."""
     known = ANALYSES.get(analysis)
     if known is None:
-        raise RunError(
-            f"there is no analysis {analysis!r}; there are: {', '.join(ANALYSES)}", field="analysis"
+        raise InvalidField(
+            "analysis", f"there is no {analysis!r}; there are: {', '.join(ANALYSES)}"
         )
     schema = known.parameters_schema
     problems = sorted(
@@ -51,7 +42,7 @@ def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
     if problems:
         first = problems[0]
         field = ".".join(["parameters", *(str(part) for part in first.path)])
-        raise RunError(f"{field}: {first.message}", field=field)
+        raise InvalidField(field, first.message)
     defaults = {
         key: value["default"] for key, value in schema["properties"].items() if "default" in value
     }
@@ -61,7 +52,7 @@ def check_parameters(*, analysis: str, parameters: Any) -> dict[str, Any]:
 def create(*, analysis: str, parameters: Any, user: str = "") -> JobRun:
     """A queued run, handed to a worker after the transaction; by ``recover`` when Celery's broker is away just then.
 
-    Raises RunError.
+    Raises InvalidField.
     """
     checked = check_parameters(analysis=analysis, parameters=parameters)
     topic = str(checked.get("topic", ""))
@@ -107,7 +98,7 @@ def warm() -> None:
 
 
 def cancel(*, run_id: str) -> JobRun:
-    """Cancel at once what is queued; ask the worker to stop what runs; leave alone what is over. Raises RunError.
+    """Cancel at once what is queued; ask the worker to stop what runs; leave alone what is over. Raises NotFound.
 
     J3. One statement, so that a run which a worker takes or loses meanwhile does not slip through. It is final: from
     now on the run can only end as cancelled.
@@ -126,10 +117,10 @@ def cancel(*, run_id: str) -> JobRun:
 
 
 def get(*, run_id: str) -> JobRun:
-    """Raises RunError with status 404."""
+    """Raises NotFound."""
     run = JobRun.objects.filter(id=run_id).first()
     if run is None:
-        raise RunError(f"there is no run {run_id!r}", status=404)
+        raise NotFound(f"there is no run {run_id!r}")
     return run
 
 
@@ -139,13 +130,13 @@ def analyses() -> list[Analysis]:
 
 
 def file_of(*, run_id: str, name: str) -> Path:
-    """A file of a finished run, which nobody changes any more. Raises RunError with status 404."""
+    """A file of a finished run, which nobody changes any more. Raises NotFound."""
     run = get(run_id=run_id)
     if name not in [item["name"] for item in run.downloads]:
-        raise RunError(f"run {run_id} has no file {name!r}", status=404)
+        raise NotFound(f"run {run_id} has no file {name!r}")
     path = outputs.file_of(run, name)
     if not path.is_file():
-        raise RunError(f"the file {name!r} of run {run_id} was removed", status=404)
+        raise NotFound(f"the file {name!r} of run {run_id} was removed")
     return path
 
 

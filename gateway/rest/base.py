@@ -8,8 +8,8 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from engine.base.errors import InvalidField, NotBuilt
 from gateway.rest import container
-from gateway.rest.errors import BadInputError, UnbuiltError
 from gateway.rest.routes import Route
 from gateway.services.engine_link import Work, link
 
@@ -35,7 +35,7 @@ class AdminView(APIView):
     ) -> Any:
         """501 for a documented call that is not built, else 405."""
         if self.route is not None and request.method in self.route.methods:
-            raise UnbuiltError(f"{request.method} {self.route.template} is not built yet")
+            raise NotBuilt(f"{request.method} {self.route.template} is not built yet")
         raise exceptions.MethodNotAllowed(request.method or "")
 
     @property
@@ -82,7 +82,7 @@ def json_body(request: Request, *, also: tuple[str, ...] = ()) -> Any:
     """The request's JSON value, None when there is no body or it is ``null``.
 
     No Content-Type counts as JSON; a form (what ``curl -d`` sends by itself) is refused with 415, as Pulsar does.
-    ``also`` names further accepted types. Raises BadInputError, UnsupportedMediaType.
+    ``also`` names further accepted types. Raises InvalidField, UnsupportedMediaType.
     """
     http: HttpRequest = request._request
     body = http.body
@@ -95,9 +95,9 @@ def json_body(request: Request, *, also: tuple[str, ...] = ()) -> Any:
     try:
         return json.loads(body, parse_constant=_refuse_constant)
     except RecursionError:
-        raise BadInputError("body", "JSON nested too deeply") from None
+        raise InvalidField("body", "JSON nested too deeply") from None
     except ValueError as error:
-        raise BadInputError("body", f"not valid JSON: {error}") from None
+        raise InvalidField("body", f"not valid JSON: {error}") from None
 
 
 def _refuse_constant(name: str) -> None:
@@ -105,10 +105,10 @@ def _refuse_constant(name: str) -> None:
 
 
 def object_body(request: Request) -> dict[str, Any] | None:
-    """A JSON object or nothing. Raises BadInputError."""
+    """A JSON object or nothing. Raises InvalidField."""
     body = json_body(request)
     if body is not None and not isinstance(body, dict):
-        raise BadInputError("body", f"expected a JSON object, got {kind_of(body)}")
+        raise InvalidField("body", f"expected a JSON object, got {kind_of(body)}")
     return body
 
 
@@ -126,30 +126,30 @@ def kind_of(value: object) -> str:
 
 
 def string_list(body: dict[str, Any], field: str) -> list[str]:
-    """A list of strings under ``field``, empty when absent or null. Raises BadInputError."""
+    """A list of strings under ``field``, empty when absent or null. Raises InvalidField."""
     value = body.get(field)
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise BadInputError(field, f"expected an array of strings, got {kind_of(value)}")
+        raise InvalidField(field, f"expected an array of strings, got {kind_of(value)}")
     return value
 
 
 def string_map(value: Any, field: str) -> dict[str, str]:
-    """An object of strings. Raises BadInputError."""
+    """An object of strings. Raises InvalidField."""
     if value is None:
         return {}
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-        raise BadInputError(field, f"expected an object of strings, got {kind_of(value)}")
+        raise InvalidField(field, f"expected an object of strings, got {kind_of(value)}")
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise BadInputError(field, "has half of a character (a lone surrogate)") from None
+        raise InvalidField(field, "has half of a character (a lone surrogate)") from None
     return value
 
 
 def whole_number(value: Any, field: str) -> int:
-    """A whole number, also quoted or with a fraction that is cut off: some callers send those. Raises BadInputError."""
+    """A whole number, also quoted or with a fraction that is cut off: some callers send those. Raises InvalidField."""
     try:
         if isinstance(value, str):
             return int(value)
@@ -157,7 +157,7 @@ def whole_number(value: Any, field: str) -> int:
             return int(value)
     except (ValueError, OverflowError):
         pass
-    raise BadInputError(field, f"expected a whole number, got {kind_of(value)}")
+    raise InvalidField(field, f"expected a whole number, got {kind_of(value)}")
 
 
 def flag(request: Request, name: str, *, default: bool = False) -> bool:

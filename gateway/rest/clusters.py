@@ -4,6 +4,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from engine.base.errors import InvalidField
 from engine.tenancy.clusters import (
     create_cluster,
     delete_cluster,
@@ -13,7 +14,6 @@ from engine.tenancy.clusters import (
     update_cluster,
 )
 from gateway.rest.base import AdminView, json_body, kind_of, no_content, object_body
-from gateway.rest.errors import BadInputError
 
 
 class Clusters(AdminView):
@@ -55,7 +55,7 @@ class Peers(AdminView):
     def post(self, request: Request, cluster: str) -> HttpResponse:
         given = json_body(request)
         if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
-            raise BadInputError("body", f"expected an array of strings, got {kind_of(given)}")
+            raise InvalidField("body", f"expected an array of strings, got {kind_of(given)}")
         self.run(lambda engine: set_peer_clusters(engine.store, cluster, given))
         return no_content()
 

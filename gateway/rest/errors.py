@@ -13,7 +13,22 @@ from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from rest_framework import exceptions
 
-from engine.base.errors import AdminError, InvalidNameError, MagnetarError
+from engine.base.errors import (
+    Conflict,
+    Failed,
+    Forbidden,
+    InvalidField,
+    InvalidNameError,
+    InvalidRequest,
+    MagnetarError,
+    NotAcceptable,
+    NotBuilt,
+    NotFound,
+    NotReady,
+    PreconditionFailed,
+    Unprocessable,
+    Unsupported,
+)
 from engine.metadata.store import (
     BadVersionError,
     NodeExistsError,
@@ -26,25 +41,20 @@ from gateway.rest import container
 log = logging.getLogger(__name__)
 
 
-class BadInputError(Exception):
-    """A part of the request has the wrong form. ``field`` names it, ``reason`` says what is expected."""
-
-    status = 400
-
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field}: {reason}")
-        self.field = field
-        self.reason = f"{field}: {reason}"
-
-
-class UnbuiltError(Exception):
-    """A documented call that this version does not offer."""
-
-
 # First match wins. The reason None means: the exception's own text.
 TABLE: list[tuple[type[BaseException], int, str | None]] = [
+    (InvalidRequest, 400, None),
+    (Forbidden, 403, None),
+    (NotFound, 404, None),
+    (Unsupported, 405, None),
+    (NotAcceptable, 406, None),
+    (Conflict, 409, None),
+    (PreconditionFailed, 412, None),
     (InvalidNameError, 412, None),
-    (UnbuiltError, 501, None),
+    (Unprocessable, 422, None),
+    (Failed, 500, None),
+    (NotBuilt, 501, None),
+    (NotReady, 503, None),
     (NoNodeError, 404, "The object does not exist (any more)"),
     (NodeExistsError, 409, "The object exists already"),
     (BadVersionError, 409, "Concurrent modification; read again and retry"),
@@ -84,14 +94,9 @@ def handle(error: Exception, context: dict[str, Any]) -> HttpResponse:
 
 def describe(error: BaseException) -> tuple[int, str]:
     """HTTP status and reason of an exception; 500 without details for what nobody foresaw."""
-    if isinstance(error, AdminError):
-        return error.status, error.reason
-    status, reason = getattr(error, "status", None), getattr(error, "reason", None)
-    if isinstance(status, int) and isinstance(reason, str):  # the gateway's own refusals
-        return status, reason
-    for kind, its_status, its_reason in TABLE:
+    for kind, status, reason in TABLE:
         if isinstance(error, kind):
-            return its_status, its_reason or str(error)
+            return status, reason or str(error)
     if isinstance(error, MagnetarError) and error.retriable:
         return 503, str(error)
     return 500, "An unexpected error occurred in the gateway"
@@ -102,7 +107,7 @@ def answer_error(
 ) -> HttpResponse:
     """The JSON answer; what is our failure (5xx but 501) is logged once, under the id that the body carries."""
     body: dict[str, str] = {"reason": reason}
-    if isinstance(error, BadInputError):
+    if isinstance(error, InvalidField):
         body["field"] = error.field
     if status >= 500 and status != 501:
         request_id = uuid.uuid4().hex[:16]

@@ -7,8 +7,8 @@ from typing import Any
 from django.http import HttpResponse
 
 from engine.admin.api import EARLIEST_MESSAGE, LATEST_MESSAGE, LONG_MAX, MessagePosition
+from engine.base.errors import InvalidField
 from gateway.rest.base import kind_of, whole_number
-from gateway.rest.errors import BadInputError
 
 WORDS = {"earliest": EARLIEST_MESSAGE, "latest": LATEST_MESSAGE}
 
@@ -16,22 +16,22 @@ WORDS = {"earliest": EARLIEST_MESSAGE, "latest": LATEST_MESSAGE}
 def message_position(body: Any) -> MessagePosition | None:
     """A ResetCursorData, a MessageId, or the word ``"earliest"`` or ``"latest"``; None without a body.
 
-    Raises BadInputError naming the member.
+    Raises InvalidField naming the member.
     """
     if body is None:
         return None
     if isinstance(body, str):
         if body not in WORDS:
-            raise BadInputError("body", 'expected a message id, "earliest" or "latest"')
+            raise InvalidField("body", 'expected a message id, "earliest" or "latest"')
         return WORDS[body]
     if not isinstance(body, dict):
-        raise BadInputError("body", f"expected a message id, got {kind_of(body)}")
+        raise InvalidField("body", f"expected a message id, got {kind_of(body)}")
     for member in ("ledgerId", "entryId"):
         if member not in body:
-            raise BadInputError(member, "is missing")
+            raise InvalidField(member, "is missing")
     excluded = body.get("excluded", body.get("isExcluded", False))
     if not isinstance(excluded, bool):
-        raise BadInputError("excluded", f"expected a boolean, got {kind_of(excluded)}")
+        raise InvalidField("excluded", f"expected a boolean, got {kind_of(excluded)}")
     return MessagePosition(
         _within(body, "ledgerId", LONG_MAX),
         _within(body, "entryId", LONG_MAX),
@@ -43,7 +43,7 @@ def message_position(body: Any) -> MessagePosition | None:
 def _within(body: dict[str, Any], member: str, high: int) -> int:
     value = whole_number(body[member], member)
     if not -1 <= value <= high:
-        raise BadInputError(member, f"must be from -1 to {high}")
+        raise InvalidField(member, f"must be from -1 to {high}")
     return value
 
 

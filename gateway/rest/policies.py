@@ -7,11 +7,11 @@ from django.http import Http404, HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from engine.base.errors import NotBuilt
 from engine.tenancy.forms import Fields
 from engine.tenancy.namespaces import namespace_name
 from engine.tenancy.policies import AGE_QUOTA, POLICIES, SIZE_QUOTA, Policy
 from gateway.rest.base import AdminView, flag, json_body, no_content
-from gateway.rest.errors import UnbuiltError
 from gateway.rest.topics import TopicView
 from gateway.services import policies
 
@@ -38,7 +38,7 @@ def quota(request: Request) -> Policy:
 def refuse_global(request: Request) -> None:
     """501 for policies that replicated clusters share."""
     if flag(request, "isGlobal"):
-        raise UnbuiltError("isGlobal: policies shared by clusters are not built yet")
+        raise NotBuilt("isGlobal: policies shared by clusters are not built yet")
 
 
 class _OnNamespace(AdminView):

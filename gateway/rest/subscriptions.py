@@ -5,8 +5,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from engine.admin import api
+from engine.base.errors import InvalidField
 from gateway.rest.base import AdminView, flag, json_body, no_content, object_body, string_map
-from gateway.rest.errors import BadInputError
 from gateway.rest.messages import message_answer, message_position
 from gateway.rest.topics import TopicView
 from gateway.services import topics
@@ -15,9 +15,9 @@ COUNT_MAX = (1 << 31) - 1
 
 
 def counted(value: int, field: str, low: int = 1) -> int:
-    """``value`` when a count may be so. Raises BadInputError."""
+    """``value`` when a count may be so. Raises InvalidField."""
     if not low <= value <= COUNT_MAX:
-        raise BadInputError(field, f"must be from {low} to {COUNT_MAX}")
+        raise InvalidField(field, f"must be from {low} to {COUNT_MAX}")
     return value
 
 
@@ -96,7 +96,7 @@ class ResetToTime(TopicView):
     def post(self, request: Request, subName: str, timestamp: int, **where: str) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         if timestamp < 0:
-            raise BadInputError("timestamp", "must not be negative")
+            raise InvalidField("timestamp", "must not be negative")
         args = api.ResetCursor(name, title, timestamp)
         self.run(lambda engine: topics.on_subscription(engine, api.RESET_CURSOR, args))
         return no_content()
@@ -109,7 +109,7 @@ class ResetToPosition(TopicView):
         name, title = self.name(**where), topics.subscription_name(subName)
         position = message_position(json_body(request))
         if position is None:
-            raise BadInputError("body", 'expected a message id, "earliest" or "latest"')
+            raise InvalidField("body", 'expected a message id, "earliest" or "latest"')
         self.run(lambda engine: topics.reset_to_position(engine, name, title, position))
         return no_content()
 

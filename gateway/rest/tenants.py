@@ -15,7 +15,7 @@ from gateway.rest.base import AdminView, flag, no_content, object_body, string_l
 
 
 def tenant_info(request: Request) -> dict[str, list[str]] | None:
-    """The body as TenantInfo, None without one. Raises BadInputError."""
+    """The body as TenantInfo, None without one. Raises InvalidField."""
     given = object_body(request)
     if given is None:
         return None

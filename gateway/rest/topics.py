@@ -6,6 +6,7 @@ from django.http import Http404, HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from engine.base.errors import InvalidField
 from engine.base.names import TopicName
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import namespace_name
@@ -18,7 +19,6 @@ from gateway.rest.base import (
     string_map,
     whole_number,
 )
-from gateway.rest.errors import BadInputError
 from gateway.rest.messages import message_answer
 from gateway.services import topics
 
@@ -39,7 +39,7 @@ class TopicView(AdminView):
     domain = "persistent"
 
     def name(self, tenant: str, namespace: str, topic: str) -> TopicName:
-        """The topic the path names. Raises AdminError 412."""
+        """The topic the path names. Raises PreconditionFailed."""
         return topics.topic_name(self.domain, tenant, namespace, topic)
 
 
@@ -127,10 +127,10 @@ class Partitions(TopicView):
 
 
 def partition_count(request: Request) -> tuple[int, dict[str, str]]:
-    """A bare number, or ``{"partitions": n, "properties": {…}}``. Raises BadInputError."""
+    """A bare number, or ``{"partitions": n, "properties": {…}}``. Raises InvalidField."""
     body: Any = json_body(request, also=("text/plain",))
     if body is None:
-        raise BadInputError("body", "The request entity cannot be empty.")
+        raise InvalidField("body", "The request entity cannot be empty.")
     if isinstance(body, dict):
         count = whole_number(body.get("partitions"), "partitions")
         return count, string_map(body.get("properties"), "properties")
@@ -165,7 +165,7 @@ class Properties(TopicView):
     def delete(self, request: Request, **where: str) -> HttpResponse:
         name, key = self.name(**where), request.query_params.get("key")
         if key is None:
-            raise BadInputError("key", "is missing")
+            raise InvalidField("key", "is missing")
         self.run(lambda engine: topics.remove_property(engine, name, key))
         return no_content()
 
@@ -285,7 +285,7 @@ class MessageById(TopicView):
     def get(self, request: Request, ledgerId: int, entryId: int, **where: str) -> HttpResponse:
         name = self.name(**where)
         if ledgerId < 0 or entryId < 0:
-            raise BadInputError("ledgerId" if ledgerId < 0 else "entryId", "must not be negative")
+            raise InvalidField("ledgerId" if ledgerId < 0 else "entryId", "must not be negative")
         return message_answer(
             self.run(lambda engine: topics.message_by_id(engine, name, ledgerId, entryId))
         )

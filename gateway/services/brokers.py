@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.admin import api
 from engine.admin.client import BrokerAddress
-from engine.base.errors import AdminError, MagnetarError
+from engine.base.errors import MagnetarError, NotFound, NotReady
 from engine.metadata import paths
 from engine.tenancy.nodes import find_node
 from gateway.services.engine_link import Engine
@@ -20,11 +20,11 @@ async def ids(engine: Engine) -> list[str]:
 
 
 async def require(engine: Engine, broker_id: str) -> BrokerAddress:
-    """The registered broker of this id; 404 without."""
+    """The registered broker of this id; NotFound without."""
     for broker in await engine.admin.brokers():
         if broker.id == broker_id:
             return broker
-    raise AdminError(404, f"Broker id '{broker_id}' not found in available brokers.")
+    raise NotFound(f"Broker id '{broker_id}' not found in available brokers.")
 
 
 async def advertised(engine: Engine) -> list[str]:
@@ -39,13 +39,13 @@ def service_url(addresses: list[str]) -> str:
 
 
 async def health(engine: Engine, broker_id: str | None) -> None:
-    """Returns when the named broker, or without a name at least one, is well; else AdminError."""
+    """Returns when the named broker, or without a name at least one, is well; else NotReady."""
     if broker_id is not None:
         await engine.call_on(await require(engine, broker_id), api.HEALTH, api.NoArguments())
         return
     brokers = await engine.admin.brokers()
     if not brokers:
-        raise AdminError(503, "No broker is available")
+        raise NotReady("No broker is available")
 
     async def ask(broker: BrokerAddress) -> Exception | None:
         try:
@@ -57,14 +57,14 @@ async def health(engine: Engine, broker_id: str | None) -> None:
 
     failures = await asyncio.gather(*(ask(broker) for broker in brokers))
     if all(failures):
-        raise AdminError(503, f"No broker is well: {failures[0]}")
+        raise NotReady(f"No broker is well: {failures[0]}")
 
 
 async def leader(engine: Engine) -> dict[str, Any]:
-    """BrokerInfo of the elected broker; 404 while there is none."""
+    """BrokerInfo of the elected broker; NotFound while there is none."""
     found = await find_node(engine.store, paths.LOADBALANCE_LEADER)
     if not found:
-        raise AdminError(404, "Couldn't find leader broker")
+        raise NotFound("Couldn't find leader broker")
     return {
         "serviceUrl": found.get("serviceUrl", ""),
         "brokerId": found.get("brokerId") or found.get("serviceUrl", "").partition("://")[2],

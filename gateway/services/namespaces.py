@@ -1,7 +1,7 @@
 """Verbs on namespaces that need brokers as well as metadata."""
 
 from engine.admin import api
-from engine.base.errors import AdminError, InvalidNameError
+from engine.base.errors import Conflict, InvalidNameError, NotBuilt, PreconditionFailed
 from engine.base.names import DOMAINS, PERSISTENT, BundleName, NamespaceName
 from gateway.services import topics
 from gateway.services.catalog import each
@@ -38,27 +38,24 @@ async def unload_bundle(
     check_bundle(namespace, bundle, topics.bundle_ranges(policies))
     if destination is not None:
         if destination not in [broker.id for broker in await engine.admin.brokers()]:
-            raise AdminError(
-                409, "Not allowed unload namespace bundle to inactive destination broker"
-            )
-        raise AdminError(501, "destinationBroker: choosing the next owner is not built yet")
+            raise Conflict("Not allowed unload namespace bundle to inactive destination broker")
+        raise NotBuilt("destinationBroker: choosing the next owner is not built yet")
     await engine.call(api.UNLOAD_BUNDLE, api.OnBundle(namespace, bundle))
 
 
 def check_bundle(namespace: NamespaceName, bundle: str, ranges: list[str]) -> None:
-    """412 when ``bundle`` is none of ``ranges``."""
+    """PreconditionFailed when ``bundle`` is none of ``ranges``."""
     try:
         BundleName.parse(namespace, bundle)
     except InvalidNameError as error:
-        raise AdminError(412, f"Invalid bundle range: {bundle}") from error
+        raise PreconditionFailed(f"Invalid bundle range: {bundle}") from error
     if bundle in ranges:
         return
     lower = bundle.partition("_")[0]
     for known in ranges:
         if known.startswith(f"{lower}_"):
-            raise AdminError(
-                412,
+            raise PreconditionFailed(
                 f"Invalid upper boundary for bundle {namespace}/{bundle}."
                 f" Expected upper boundary of {namespace}/{known}",
             )
-    raise AdminError(412, f"Invalid lower boundary for bundle {namespace}/{bundle}")
+    raise PreconditionFailed(f"Invalid lower boundary for bundle {namespace}/{bundle}")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from engine.admin import api
-from engine.base.errors import AdminError
+from engine.base.errors import PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
 from engine.tenancy.namespaces import ANYTHING, get_policies, set_policy
 from engine.tenancy.policies import Policy, find
@@ -12,7 +12,7 @@ from gateway.services.engine_link import Engine
 
 
 async def of_namespace(engine: Engine, name: NamespaceName, policy: Policy) -> Any:
-    """What the namespace says, None for nothing; 404 without it."""
+    """What the namespace says, None for nothing; NotFound without it."""
     return find(await get_policies(engine.store, name), policy.key)
 
 
@@ -29,8 +29,8 @@ async def in_force_on_namespace(engine: Engine, name: NamespaceName) -> dict[str
 
 
 async def of_topic(engine: Engine, name: TopicName) -> dict[str, Any]:
-    """By name of each policy ``{value, level, own}``: see TOPIC_POLICIES. 404 without the topic, 412 for a
-    partition."""
+    """By name of each policy ``{value, level, own}``: see TOPIC_POLICIES. NotFound without the topic,
+    PreconditionFailed for a partition."""
     await _require(engine, name)
     return await engine.call(api.TOPIC_POLICIES, api.OnTopic(name))
 
@@ -38,7 +38,7 @@ async def of_topic(engine: Engine, name: TopicName) -> dict[str, Any]:
 async def set_on_topic(
     engine: Engine, name: TopicName, policy: Policy, value: Any, *, expected: Any = ANYTHING
 ) -> None:
-    """As ``set_on_namespace``; 404 without the topic, 412 for a partition."""
+    """As ``set_on_namespace``; NotFound without the topic, PreconditionFailed for a partition."""
     await _require(engine, name)
     checked = expected is not ANYTHING
     await engine.call(
@@ -49,6 +49,6 @@ async def set_on_topic(
 
 async def _require(engine: Engine, name: TopicName) -> None:
     if name.partition >= 0:
-        raise AdminError(412, "Not allowed to set/get topic policy for a partition")
+        raise PreconditionFailed("Not allowed to set/get topic policy for a partition")
     if not await topics.partitions_of(engine, name):
         await topics.require(engine, name)

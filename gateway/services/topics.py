@@ -1,5 +1,5 @@
-"""Verbs on topics and subscriptions as Pulsar's REST interface offers them: existence checks with its statuses and
-texts, and the fan-out of a partitioned topic over its partitions."""
+"""Verbs on topics and subscriptions as Pulsar's REST interface offers them: existence checks with its texts, and
+the fan-out of a partitioned topic over its partitions."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -9,7 +9,18 @@ from engine.admin import api
 from engine.admin import partitions as partitioned_topics
 from engine.admin.fan_out import on_each
 from engine.admin.operation import Operation
-from engine.base.errors import AdminError, InvalidNameError
+from engine.base.errors import (
+    AlreadyExists,
+    Conflict,
+    Failed,
+    InvalidNameError,
+    InvalidRequest,
+    NotAcceptable,
+    NotFound,
+    PreconditionFailed,
+    Unprocessable,
+    Unsupported,
+)
 from engine.base.names import PERSISTENT, NamespaceName, TopicName, check_subscription
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import get_policies, namespace_name
@@ -24,38 +35,39 @@ S = TypeVar("S", bound=api.OnSubscription)
 
 
 def topic_name(domain: str, tenant: str, namespace: str, topic: str) -> TopicName:
-    """The topic of path segments. Raises AdminError 412."""
+    """The topic of path segments. Raises PreconditionFailed."""
     where = namespace_name(tenant, namespace)
     try:
         return where.topic(topic, domain)
     except InvalidNameError as error:
-        raise AdminError(412, f"Topic name is not valid: {error}") from error
+        raise PreconditionFailed(f"Topic name is not valid: {error}") from error
 
 
 def subscription_name(name: str) -> str:
-    """``name`` when a subscription may be called so. Raises AdminError 412."""
+    """``name`` when a subscription may be called so. Raises PreconditionFailed."""
     try:
         return check_subscription(name)
     except InvalidNameError as error:
-        raise AdminError(412, str(error)) from error
+        raise PreconditionFailed(str(error)) from error
 
 
 async def require_namespace(engine: Engine, namespace: NamespaceName) -> Json:
-    """The namespace's policies; 404 with the text of the topic routes."""
+    """The namespace's policies; NotFound with the text of the topic routes."""
     try:
         return await get_policies(engine.store, namespace)
-    except AdminError as error:
-        raise AdminError(404, "Namespace not found") from error
+    except NotFound as error:
+        raise NotFound("Namespace not found") from error
 
 
 async def require(engine: Engine, name: TopicName) -> None:
-    """404 unless this very topic exists; a partitioned parent is none. Non-persistent ones only their owner knows."""
+    """NotFound unless this very topic exists; a partitioned parent is none. Non-persistent ones only their owner
+    knows."""
     await require_namespace(engine, name.namespace)
     if not name.persistent or await metadata.topic_exists(engine.store, name):
         return
     if name.partition >= 0 and await partitions_of(engine, name.partitioned):
-        raise AdminError(404, "Topic partitions were not yet created")
-    raise AdminError(404, f"Topic {name} not found")
+        raise NotFound("Topic partitions were not yet created")
+    raise NotFound(f"Topic {name} not found")
 
 
 async def partitions_of(engine: Engine, name: TopicName) -> int:
@@ -67,7 +79,7 @@ async def partitions_of(engine: Engine, name: TopicName) -> int:
 async def members(engine: Engine, name: TopicName) -> list[TopicName]:
     """The topic itself, or a partitioned topic's existing partitions, non-persistent ones if they are loaded.
 
-    404 when there is nothing of that name."""
+    NotFound when there is nothing of that name."""
     count = await partitions_of(engine, name)
     if count == 0:
         await require(engine, name)
@@ -81,9 +93,9 @@ async def members(engine: Engine, name: TopicName) -> list[TopicName]:
 
 
 async def refuse_parent(engine: Engine, name: TopicName, refusal: str) -> None:
-    """405 with ``refusal`` when the topic is partitioned, 404 when it does not exist."""
+    """Unsupported with ``refusal`` when the topic is partitioned, NotFound when it does not exist."""
     if await partitions_of(engine, name):
-        raise AdminError(405, refusal)
+        raise Unsupported(refusal)
     await require(engine, name)
 
 
@@ -135,17 +147,15 @@ async def create(engine: Engine, name: TopicName, properties: dict[str, str]) ->
 async def delete(engine: Engine, name: TopicName, *, force: bool) -> None:
     """A plain topic or one partition."""
     if await partitions_of(engine, name):
-        raise AdminError(
-            409,
+        raise Conflict(
             f"{name} is a partitioned topic, instead of calling delete topic, please call delete-partitioned-topic.",
         )
     if name.persistent and not await metadata.topic_exists(engine.store, name):
-        raise AdminError(404, f"Topic {name} not found")
+        raise NotFound(f"Topic {name} not found")
     try:
         await engine.call(api.DELETE_TOPIC, api.DeleteTopic(name, force))
-    except AdminError as error:
-        # Nothing to delete is what a non-persistent topic's absence means.
-        if error.status != 404 or name.persistent:
+    except NotFound:
+        if name.persistent:  # of a non-persistent topic it means that there is nothing to delete
             raise
     collector().refresh_catalog()
 
@@ -163,8 +173,7 @@ async def grow(engine: Engine, name: TopicName, count: int) -> None:
     if count <= 0:
         present = await partitions_of(engine, name)
         if present:
-            raise AdminError(
-                422,
+            raise Unprocessable(
                 f"Desired partitions {count} can't be less than the current partitions {present}.",
             )
     await partitioned_topics.grow(engine.store, engine, name, count)
@@ -181,21 +190,18 @@ async def delete_partitioned(engine: Engine, name: TopicName, *, force: bool) ->
     """The partitions through their brokers, then the record."""
     try:
         await metadata.require_partitioned(engine.store, name)
-    except AdminError as error:
-        if error.status == 404:
-            raise AdminError(404, f"Topic {name} not found.") from error
-        raise
+    except NotFound as error:
+        raise NotFound(f"Topic {name} not found.") from error
     await partitioned_topics.delete(engine.store, engine, name, force=force)
     collector().refresh_catalog()
 
 
 async def partitions(engine: Engine, name: TopicName, *, allow_missing: bool) -> Json:
     """PartitionedTopicMetadata; ``allow_missing``: the topic would be made at its first use."""
+    await require_namespace(engine, name.namespace)
     try:
         return await metadata.get_partitions(engine.store, name)
-    except AdminError as error:
-        if error.status != 404 or error.reason == "Namespace not found":
-            raise
+    except NotFound:
         loaded = not name.persistent and str(name) in await loaded_nonpersistent(
             engine, name.namespace
         )
@@ -206,7 +212,7 @@ async def partitions(engine: Engine, name: TopicName, *, allow_missing: bool) ->
 
 def _require_persistent(name: TopicName) -> None:
     if not name.persistent:
-        raise AdminError(406, "Need to provide a persistent topic name")
+        raise NotAcceptable("Need to provide a persistent topic name")
 
 
 async def properties(engine: Engine, name: TopicName) -> dict[str, str]:
@@ -253,9 +259,9 @@ async def internal_stats(engine: Engine, name: TopicName, *, with_metadata: bool
 async def _parent(engine: Engine, name: TopicName) -> Json:
     record = await metadata.find_partitions(engine.store, name)
     if record is None and name.persistent:
-        raise AdminError(404, f"Partitioned Topic {name} not found")
+        raise NotFound(f"Partitioned Topic {name} not found")
     if record is None:
-        raise AdminError(404, f"Partitioned topic not found {name}")
+        raise NotFound(f"Partitioned topic not found {name}")
     return record
 
 
@@ -289,7 +295,7 @@ async def partitioned_internal_stats(engine: Engine, name: TopicName) -> Json:
 async def internal_info(engine: Engine, name: TopicName) -> Json:
     """PartitionedManagedLedgerInfo of a partitioned topic, else ManagedLedgerInfo."""
     if not name.persistent:
-        raise AdminError(405, "Internal info of a non-persistent topic is not kept")
+        raise Unsupported("Internal info of a non-persistent topic is not kept")
     parts = await members(engine, name)
     found = await on_each(parts, lambda part: engine.call(api.INTERNAL_INFO, api.OnTopic(part)))
     if parts == [name]:
@@ -302,7 +308,7 @@ async def last_message_id(engine: Engine, name: TopicName) -> Json:
     """MessageId of the newest message; entry -1 of the open ledger when there is none."""
     await require(engine, name)
     if not name.persistent:
-        raise AdminError(405, "GetLastMessageId on a non-persistent topic is not allowed")
+        raise Unsupported("GetLastMessageId on a non-persistent topic is not allowed")
     return message_id(await engine.call(api.LAST_MESSAGE_ID, api.OnTopic(name)))
 
 
@@ -344,7 +350,7 @@ async def trim(engine: Engine, name: TopicName) -> None:
 async def examine(engine: Engine, name: TopicName, initial: str, nth: int) -> Json:
     """The nth message from an end, as headers and base64 body."""
     if not name.persistent:
-        raise AdminError(405, "Examine messages on a non-persistent topic is not allowed")
+        raise Unsupported("Examine messages on a non-persistent topic is not allowed")
     refusal = (
         "Examine messages on a partitioned topic is not allowed,"
         " please try examine message on specific topic partition"
@@ -370,14 +376,14 @@ async def bundle_of(engine: Engine, name: TopicName) -> str:
     """The hash range that holds the topic; the whole range for a namespace that does not exist, as Pulsar answers."""
     try:
         policies = await get_policies(engine.store, name.namespace)
-    except AdminError:
+    except NotFound:
         return "0x00000000_0xffffffff"
     for bundle in bundle_ranges(policies):
         lower, _, upper = bundle.partition("_")
         inside = int(lower, 16) <= name.bundle_hash < int(upper, 16)
         if inside or (name.bundle_hash == 0xFFFFFFFF and int(upper, 16) == 0xFFFFFFFF):
             return bundle
-    raise AdminError(500, f"No bundle of {name.namespace} holds the hash {name.bundle_hash:#010x}")
+    raise Failed(f"No bundle of {name.namespace} holds the hash {name.bundle_hash:#010x}")
 
 
 def bundle_ranges(policies: Json) -> list[str]:
@@ -405,22 +411,20 @@ async def create_subscription(
     *,
     replicated: bool,
 ) -> None:
-    """At ``position`` (None: latest), on every partition; 409 only when it exists on all of them."""
+    """At ``position`` (None: latest), on every partition; AlreadyExists only when it exists on all of them."""
     if not name.persistent:
-        raise AdminError(
-            400, "Create subscription on non-persistent topic can only be done through client"
+        raise InvalidRequest(
+            "Create subscription on non-persistent topic can only be done through client"
         )
     await require_namespace(engine, name.namespace)
     count = await partitions_of(engine, name)
     parts = [name.partition_at(index) for index in range(count)] or [name]
 
-    async def one(part: TopicName) -> AdminError | None:
+    async def one(part: TopicName) -> AlreadyExists | None:
         args = api.CreateSubscription(part, subscription, position, properties, replicated)
         try:
             await engine.call(api.CREATE_SUBSCRIPTION, args)
-        except AdminError as error:
-            if error.status != 409:
-                raise
+        except AlreadyExists as error:
             return error
         return None
 
@@ -431,8 +435,8 @@ async def create_subscription(
 
 
 async def on_subscription(engine: Engine, operation: Operation[S, None], args: S) -> None:
-    """Run ``operation`` on the topic or on each partition; a partition without the subscription is passed over, 404
-    when none has it."""
+    """Run ``operation`` on the topic or on each partition; a partition without the subscription is passed over,
+    NotFound when none has it."""
     parts = await members(engine, args.topic)
     if parts == [args.topic]:
         await engine.call(operation, args)
@@ -441,14 +445,12 @@ async def on_subscription(engine: Engine, operation: Operation[S, None], args: S
     async def one(part: TopicName) -> bool:
         try:
             await engine.call(operation, replace(args, topic=part))
-        except AdminError as error:
-            if error.status != 404:
-                raise
+        except NotFound:
             return False
         return True
 
     if not any(await on_each(parts, one)):
-        raise AdminError(404, "Subscription not found")
+        raise NotFound("Subscription not found")
 
 
 async def subscription_properties(
@@ -463,22 +465,22 @@ async def subscription_properties(
 async def set_subscription_properties(
     engine: Engine, name: TopicName, subscription: str, properties: dict[str, str]
 ) -> None:
-    """Replace them, on every partition; 404 when one lacks the subscription, the others have them then."""
+    """Replace them, on every partition; NotFound when one lacks the subscription, the others have them then."""
     args = api.SubscriptionProperties(name, subscription, properties)
     await _on_every(engine, api.SET_SUBSCRIPTION_PROPERTIES, args)
 
 
 async def _on_every(engine: Engine, operation: Operation[S, R], args: S) -> list[R]:
-    """``operation`` on the topic or on each partition; 404 when one lacks the subscription, or there is none."""
+    """``operation`` on the topic or on each partition; NotFound when one lacks the subscription, or there is none."""
     parts = await members(engine, args.topic)
     missing = f"Subscription {args.subscription} not found for topic {args.topic}"
     if not parts:
-        raise AdminError(404, missing)
+        raise NotFound(missing)
     try:
         return await on_each(parts, lambda part: engine.call(operation, replace(args, topic=part)))
-    except AdminError as error:
-        if error.status == 404 and parts != [args.topic]:
-            raise AdminError(404, missing) from error
+    except NotFound as error:
+        if parts != [args.topic]:
+            raise NotFound(missing) from error
         raise
 
 
@@ -502,6 +504,6 @@ async def reset_to_position(
 async def peek(engine: Engine, name: TopicName, subscription: str, nth: int) -> Json:
     """The nth unacknowledged message, as headers and base64 body. Never creates the subscription."""
     if not name.persistent:
-        raise AdminError(405, "Peek messages on a non-persistent topic is not allowed")
+        raise Unsupported("Peek messages on a non-persistent topic is not allowed")
     await refuse_parent(engine, name, "Peek messages on a partitioned topic is not allowed")
     return await engine.call(api.PEEK, api.Peek(name, subscription, nth))

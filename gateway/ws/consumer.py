@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 import pulsar
 import pulsar.asyncio
 
-from engine.base.errors import AdminError
+from engine.base.errors import Refusal
 from gateway.ws import frames, sockets
 from gateway.ws.end_of_topic import is_end, is_terminated
 from gateway.ws.frames import Query, RefusedError
@@ -194,7 +194,7 @@ async def _talk(socket: sockets.Socket, peer: Any, flow: _Flow) -> None:
         ends = await asyncio.gather(outward, inward, return_exceptions=True)
     for end in ends:
         if isinstance(end, Exception):
-            if not isinstance(end, pulsar.asyncio.PulsarException | ValueError | AdminError):
+            if not isinstance(end, pulsar.asyncio.PulsarException | ValueError | Refusal):
                 log.error("websocket failed: %r", end, exc_info=end)
             await socket.close(1011, str(end))
 

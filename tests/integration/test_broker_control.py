@@ -11,7 +11,7 @@ from engine.admin import api
 from engine.admin.client import AdminClient, BrokerAddress
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
-from engine.base.errors import AdminError
+from engine.base.errors import AlreadyExists, Conflict, Failed, NotFound, NotReady
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.service import BrokerService
 from engine.metadata.memory import MemoryStore
@@ -108,9 +108,8 @@ async def test_a_topic_is_administered_from_creation_to_deletion(instance: Insta
     await instance.broker()
     admin = instance.admin
     await admin.call(api.CREATE_TOPIC, api.CreateTopic(TOPIC, {"a": "b"}))
-    with pytest.raises(AdminError, match="This topic already exists") as refused:
+    with pytest.raises(AlreadyExists, match="This topic already exists"):
         await admin.call(api.CREATE_TOPIC, api.CreateTopic(TOPIC))
-    assert refused.value.status == 409
     await subscribe(admin, {"k": "v"})
     await instance.publish(TOPIC, 10)
     stats = await stats_of(admin, TOPIC, earliest_time_in_backlog=True)
@@ -124,17 +123,16 @@ async def test_a_topic_is_administered_from_creation_to_deletion(instance: Insta
     peeked = await admin.call(api.PEEK, api.Peek(TOPIC, "s", 3))
     assert base64.b64decode(peeked["body"]) == b"m2"
     assert peeked["headers"]["X-Pulsar-publish-time"] == "1970-01-01T00:00:03Z"
-    with pytest.raises(AdminError, match="Message not found"):
+    with pytest.raises(NotFound, match="Message not found"):
         await admin.call(api.PEEK, api.Peek(TOPIC, "s", 11))
     last = await admin.call(api.LAST_MESSAGE_ID, api.OnTopic(TOPIC))
     assert last["entryId"] == 9
     await admin.call(api.DELETE_SUBSCRIPTION, api.DeleteSubscription(TOPIC, "s"))
-    with pytest.raises(AdminError, match="Subscription s not found for topic") as refused:
+    with pytest.raises(NotFound, match="Subscription s not found for topic"):
         await admin.call(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s"))
-    assert refused.value.status == 404
     await admin.call(api.DELETE_TOPIC, api.DeleteTopic(TOPIC))
     assert await topics.list_topics(instance.cluster.store, TOPIC.namespace) == []
-    with pytest.raises(AdminError, match=f"Topic {TOPIC} not found"):
+    with pytest.raises(NotFound, match=f"Topic {TOPIC} not found"):
         await stats_of(admin, TOPIC)
 
 
@@ -165,9 +163,8 @@ async def test_a_previewed_change_of_the_cursor_does_what_it_said(instance: Inst
     said = await admin.call(api.PREVIEW_CHANGE, api.PreviewChange(TOPIC, "s", "skip-all"))
     await admin.call(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s"))
     assert (said["affected"], await backlog(admin)) == (10, 0)
-    with pytest.raises(AdminError, match="Expire message by timestamp not issued") as refused:
+    with pytest.raises(Conflict, match="Expire message by timestamp not issued"):
         await admin.call(api.EXPIRE_MESSAGES, api.ExpireMessages(TOPIC, "s", 1))
-    assert refused.value.status == 409
     await admin.call(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", position=api.EARLIEST_MESSAGE))
     await admin.call(api.EXPIRE_MESSAGES, api.ExpireMessages(TOPIC, "s", 1))
     assert await backlog(admin) == 0
@@ -218,8 +215,7 @@ async def test_a_broker_without_session_stops_and_another_takes_over(instance: I
         try:
             stats = await instance.admin.call_on(address, api.TOPIC_STATS, args)
             break
-        except AdminError as error:
-            assert error.status in (307, 503), error
+        except (NotReady, Failed):
             await asyncio.sleep(0.02)
     assert stats["ownerBroker"] == two.record.id
     assert stats["subscriptions"]["s"]["msgBacklog"] == 5
@@ -236,15 +232,14 @@ async def test_bundles_can_be_unloaded_and_partitions_are_topics(instance: Insta
     await topics.create_partitioned(instance.cluster.store, parent, 3)
     for index in range(3):
         await stats_of(instance.admin, parent.partition_at(index))
-    with pytest.raises(AdminError, match="please call delete-partitioned-topic") as refused:
+    with pytest.raises(Conflict, match="please call delete-partitioned-topic"):
         await instance.admin.call(api.DELETE_TOPIC, api.DeleteTopic(parent))
-    assert refused.value.status == 409
     assert len(broker.running.registry.topics()) == 3
     await instance.admin.call(api.UNLOAD_BUNDLE, api.OnBundle(TOPIC.namespace))
     assert broker.running.ownership.owned() == []
     assert broker.running.registry.topics() == []
     assert (await stats_of(instance.admin, parent.partition_at(1)))["storageSize"] == 0
-    with pytest.raises(AdminError, match="Topic partitions were not yet created"):
+    with pytest.raises(NotFound, match="Topic partitions were not yet created"):
         await stats_of(instance.admin, parent.partition_at(7))
 
 

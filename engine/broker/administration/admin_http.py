@@ -1,7 +1,7 @@
 """The broker's private HTTP port: ``POST /rpc/<operation>`` for administration, ``/metrics``, ``/ready``.
 
 RPC callers show the instance's internal token. A call is ``{"principal": …, "arguments": {…}}``; answers are
-``{"result": …}``, refusals their HTTP status and ``{"reason": …}``; 307 with ``{"location": url}`` names the broker to
+``{"result": …}``, refusals 422 with ``{"code": …, "reason": …}``; 307 with ``{"location": url}`` names the broker to
 ask instead. Who asked is logged, not judged.
 """
 
@@ -10,7 +10,15 @@ from collections.abc import Callable
 
 from engine.admin.operation import Handlers, decode_call, parse_arguments
 from engine.auth.internal import TOKEN_HEADER, token_matches
-from engine.base.errors import AdminError, MagnetarError
+from engine.base.errors import (
+    Failed,
+    MagnetarError,
+    NotFound,
+    NotReady,
+    PreconditionFailed,
+    Refusal,
+    Unsupported,
+)
 from engine.base.metrics import METRICS_TYPE
 from engine.broker.errors import BrokerError
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
@@ -19,18 +27,19 @@ from engine.wire.errors import ServerError
 
 log = logging.getLogger(__name__)
 
-_STATUS_OF_CODE = {
-    ServerError.TopicNotFound: 404,
-    ServerError.SubscriptionNotFound: 404,
-    ServerError.ConsumerNotFound: 404,
-    ServerError.ConsumerBusy: 412,
-    ServerError.ProducerBusy: 412,
-    ServerError.InvalidTopicName: 412,
-    ServerError.NotAllowedError: 405,
-    ServerError.TopicTerminatedError: 405,
-    ServerError.ServiceNotReady: 503,
-    ServerError.TooManyRequests: 503,
+_KINDS: dict[int, type[Refusal]] = {
+    ServerError.TopicNotFound: NotFound,
+    ServerError.SubscriptionNotFound: NotFound,
+    ServerError.ConsumerNotFound: NotFound,
+    ServerError.ConsumerBusy: PreconditionFailed,
+    ServerError.ProducerBusy: PreconditionFailed,
+    ServerError.InvalidTopicName: PreconditionFailed,
+    ServerError.NotAllowedError: Unsupported,
+    ServerError.TopicTerminatedError: Unsupported,
+    ServerError.ServiceNotReady: NotReady,
+    ServerError.TooManyRequests: NotReady,
 }
+"""What a refusal of the data path is to an administrator."""
 
 
 class MovedError(MagnetarError):
@@ -88,16 +97,17 @@ class AdminPages:
             return json_response(200, {"result": await do(args)})
         except MovedError as error:
             return json_response(307, {"location": error.location})
-        except AdminError as error:
-            return json_response(error.status, {"reason": error.reason})
+        except Refusal as error:
+            return _refused(error)
         except BrokerError as error:
-            return json_response(_status_of(error), {"reason": str(error)})
+            kind = _KINDS.get(error.code, NotReady if error.retriable else Failed)
+            return _refused(kind(str(error)))
         except (StoreUnavailableError, SessionExpiredError) as error:
-            return json_response(503, {"reason": f"The metadata store does not answer: {error}"})
+            return _refused(NotReady(f"The metadata store does not answer: {error}"))
 
 
-def _status_of(error: BrokerError) -> int:
-    return _STATUS_OF_CODE.get(error.code, 503 if error.retriable else 500)
+def _refused(refusal: Refusal) -> Response:
+    return json_response(422, {"code": refusal.code, "reason": refusal.reason})
 
 
 def _get(request: Request) -> Response | None:

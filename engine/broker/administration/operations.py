@@ -1,7 +1,7 @@
 """Administrative operations on the topics that this broker owns: the handlers of those in ``engine.admin.api``.
 
-Each first makes sure that the topic is served here: MovedError names the owner otherwise. Texts and statuses of
-refusals are Apache Pulsar's.
+Each first makes sure that the topic is served here: MovedError names the owner otherwise. Texts of refusals are
+Apache Pulsar's.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,17 @@ from engine.admin.messages import message_answer, publish_time_ms
 from engine.admin.operation import Handlers, bind
 from engine.admin.unacknowledged import nth_unacknowledged, unacknowledged_before
 from engine.base.clock import Clock
-from engine.base.errors import AdminError, MagnetarError
+from engine.base.errors import (
+    AlreadyExists,
+    Conflict,
+    Failed,
+    InvalidRequest,
+    MagnetarError,
+    NotFound,
+    NotReady,
+    PreconditionFailed,
+    Unsupported,
+)
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.names import BundleName, TopicName
 from engine.broker.administration import reports
@@ -118,7 +128,7 @@ class BrokerOperations:
             raise MovedError(place.owner.http_url)
 
     async def _topic(self, name: TopicName) -> Topic:
-        """The topic, loaded; AdminError 404 when there is none, as of a non-persistent one not in use."""
+        """The topic, loaded; NotFound when there is none, as of a non-persistent one not in use."""
         await self._here(name)
         loaded = self._registry.loaded(name)
         if loaded is not None:
@@ -127,14 +137,14 @@ class BrokerOperations:
             parent = name.partitioned
             partition = name.persistent and parent != name
             if partition and await topics.find_partitions(self._parts.store, parent):
-                raise AdminError(404, "Topic partitions were not yet created")
-            raise AdminError(404, f"Topic {name} not found")
+                raise NotFound("Topic partitions were not yet created")
+            raise NotFound(f"Topic {name} not found")
         return await self._registry.get(name, create=False)
 
     async def _kept(self, name: TopicName, what: str) -> Topic:
-        """The topic; 405 when it keeps no messages, which ``what`` is about."""
+        """The topic; Unsupported when it keeps no messages, which ``what`` is about."""
         if not name.persistent:
-            raise AdminError(405, f"{what} on a non-persistent topic is not allowed")
+            raise Unsupported(f"{what} on a non-persistent topic is not allowed")
         return await self._topic(name)
 
     async def _found(self, args: api.OnSubscription, what: str) -> tuple[Topic, Subscription]:
@@ -146,11 +156,9 @@ class BrokerOperations:
         found = topic.subscriptions.get(args.subscription)
         if found is None and args.subscription in topic.unread:
             why = topic.unread[args.subscription]
-            raise AdminError(503, f"Subscription {args.subscription} cannot be used now: {why}")
+            raise NotReady(f"Subscription {args.subscription} cannot be used now: {why}")
         if found is None:
-            raise AdminError(
-                404, f"Subscription {args.subscription} not found for topic {args.topic}"
-            )
+            raise NotFound(f"Subscription {args.subscription} not found for topic {args.topic}")
         return topic, found
 
     # Topics
@@ -161,7 +169,7 @@ class BrokerOperations:
         await topics.check_new_topic(store, name)
         await self._here(name)
         if self._registry.loaded(name) is not None:
-            raise AdminError(409, "This topic already exists")
+            raise AlreadyExists("This topic already exists")
         await self._parts.catalog.check_room(name)
         if not name.persistent:
             await self._registry.get(name, create=True, asked=False)
@@ -169,14 +177,13 @@ class BrokerOperations:
         record = LogRecord(properties=dict(args.properties))
         await topics.create_missing(
             store, name, record.encode()
-        )  # whole at once: a repeat says 409
+        )  # whole at once: a repeat finds it
         await self._registry.get(name, create=True)
 
     async def delete_topic(self, args: api.DeleteTopic) -> None:
         name = args.topic
         if await topics.find_partitions(self._parts.store, name) is not None:
-            raise AdminError(
-                409,
+            raise Conflict(
                 f"{name} is a partitioned topic, instead of calling delete topic, "
                 "please call delete-partitioned-topic.",
             )
@@ -185,7 +192,7 @@ class BrokerOperations:
             len(subscription.consumers) for subscription in topic.subscriptions.values()
         )
         if users and not args.force:
-            raise AdminError(412, f"Topic has {users} connected producers/consumers")
+            raise PreconditionFailed(f"Topic has {users} connected producers/consumers")
         await self._registry.delete(name, force=True)
 
     async def topic_properties(self, args: api.OnTopic) -> dict[str, str]:
@@ -234,9 +241,9 @@ class BrokerOperations:
         try:
             stored = await survey(self._parts.store, name.managed_ledger_name)
         except ManagedLedgerNotFoundError as error:
-            raise AdminError(404, f"Topic {name} not found") from error
+            raise NotFound(f"Topic {name} not found") from error
         except StoredRecordError as error:
-            raise AdminError(500, str(error)) from error
+            raise Failed(str(error)) from error
         return internal_info(stored, self._parts.clock.wall_ms())
 
     async def broker_topics_stats(self, args: api.LoadedTopics) -> JsonObject:
@@ -249,7 +256,7 @@ class BrokerOperations:
     async def terminate(self, args: api.OnTopic) -> JsonObject:
         name = args.topic
         if await topics.find_partitions(self._parts.store, name) is not None:
-            raise AdminError(405, "Termination of a partitioned topic is not allowed")
+            raise Unsupported("Termination of a partitioned topic is not allowed")
         topic = await self._kept(name, "Termination")
         return reports.message_id(await topic.terminate(), name.partition)
 
@@ -278,7 +285,7 @@ class BrokerOperations:
     async def durable_subscriptions(self, args: api.OnTopic) -> dict[str, dict[str, str]]:
         topic = await self._topic(args.topic)
         for name, why in topic.unread.items():
-            raise AdminError(503, f"Subscription {name} of {args.topic} cannot be read: {why}")
+            raise NotReady(f"Subscription {name} of {args.topic} cannot be read: {why}")
         return {
             name: subscription.cursor.cursor_properties
             for name, subscription in sorted(topic.subscriptions.items())
@@ -288,25 +295,25 @@ class BrokerOperations:
     async def create_subscription(self, args: api.CreateSubscription) -> None:
         name = args.topic
         if not name.persistent:
-            raise AdminError(
-                400, "Create subscription on non-persistent topic can only be done through client"
+            raise InvalidRequest(
+                "Create subscription on non-persistent topic can only be done through client"
             )
         await self._here(name)
         _check_properties(args.properties, INTERNAL_PREFIX)
         if args.replicated:
-            raise AdminError(405, "Replicated subscriptions are not supported yet")
+            raise Unsupported("Replicated subscriptions are not supported yet")
         topic = await self._registry.get(name, create=True)
         if args.subscription in topic.subscriptions:
-            raise AdminError(409, "Subscription already exists for topic")
+            raise AlreadyExists("Subscription already exists for topic")
         initial: Position | InitialPosition = InitialPosition.LATEST
         if args.position is not None:
             initial = _start(topic, args.position)
         try:
             made = await topic.create_subscription(args.subscription, initial, args.properties)
         except NotAllowed as error:
-            raise AdminError(409, str(error)) from error
+            raise Conflict(str(error)) from error
         if made is None:
-            raise AdminError(409, "Subscription already exists for topic")
+            raise AlreadyExists("Subscription already exists for topic")
 
     async def delete_subscription(self, args: api.DeleteSubscription) -> None:
         topic = await self._topic(args.topic)
@@ -337,8 +344,7 @@ class BrokerOperations:
         _, subscription = await self._found(args, "Expire messages")
         since_ms = max(self._parts.clock.wall_ms() - args.seconds * 1000, 0)
         if not await subscription.expire(since_ms):
-            raise AdminError(
-                409,
+            raise Conflict(
                 f"Expire message by timestamp not issued on topic {args.topic} for subscription "
                 f"{args.subscription} {CAUGHT_UP}",
             )
@@ -355,7 +361,7 @@ class BrokerOperations:
         stats = topic.log.stats()
         total = sum(ledger.entries for ledger in stats.ledgers)
         if not total:
-            raise AdminError(412, "Could not examine messages due to the total message is zero")
+            raise PreconditionFailed("Could not examine messages due to the total message is zero")
         index = min(args.nth, total) - 1
         if args.initial == "latest":
             index = total - 1 - index
@@ -363,14 +369,14 @@ class BrokerOperations:
             if index < ledger.entries:
                 return await _message(topic, Position(ledger.ledger_id, index))
             index -= ledger.entries
-        raise AdminError(404, "Message not found")
+        raise NotFound("Message not found")
 
     async def message_by_id(self, args: api.MessageById) -> JsonObject:
         topic = await self._kept(args.topic, "GetMessageById")
         position = Position(args.ledger_id, args.entry_id)
         ledgers = {ledger.ledger_id: ledger for ledger in topic.log.stats().ledgers}
         if position.ledger_id not in ledgers:
-            raise AdminError(404, "Message id not found")
+            raise NotFound("Message id not found")
         return await _message(topic, position)
 
     async def preview_change(self, args: api.PreviewChange) -> JsonObject:
@@ -427,14 +433,14 @@ class BrokerOperations:
     async def health(self, args: api.NoArguments) -> str:
         record = await self._parts.store.exists(paths.broker(self._parts.record.id))
         if record is None or record.ephemeral_owner != self._parts.store.session_id:
-            raise AdminError(503, "This broker is not registered")
+            raise NotReady("This broker is not registered")
         return "ok"
 
 
 def _check_properties(properties: dict[str, str], reserved: str) -> None:
-    """412 for names that are the brokers' own, and for more than a node may hold."""
+    """PreconditionFailed for names that are the brokers' own, and for more than a node may hold."""
     if any(key.startswith(reserved) for key in properties):
-        raise AdminError(412, f"Property names with {reserved} are reserved")
+        raise PreconditionFailed(f"Property names with {reserved} are reserved")
     check_properties_size(properties)
 
 
@@ -445,13 +451,13 @@ def _nth(topic: Topic, subscription: Subscription, nth: int) -> Position | None:
 
 async def _message(topic: Topic, position: Position | None) -> JsonObject:
     if position is None:
-        raise AdminError(404, "Message not found")
+        raise NotFound("Message not found")
     try:
         entry = await topic.log.read_entry(position)
     except InvalidPositionError as error:
-        raise AdminError(404, "Message not found") from error
+        raise NotFound("Message not found") from error
     except MagnetarError as error:
-        raise AdminError(500, f"Entry {position} cannot be read: {error}") from error
+        raise Failed(f"Entry {position} cannot be read: {error}") from error
     return message_answer(position, bytes(entry.entry(0)))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from engine.admin import api
 from engine.admin.api import JsonObject
 from engine.admin.operation import Handlers, bind
-from engine.base.errors import AdminError
+from engine.base.errors import Conflict, NotFound, NotReady, PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.control.catalog import Catalog
 from engine.broker.errors import BrokerError, TopicNotFound
@@ -62,19 +62,18 @@ class PolicyOperations:
         await self._here(args.topic)
         policy = BY_NAME.get(args.name)
         if policy is None or not policy.topic_key:
-            raise AdminError(404, f"Topics have no policy {args.name}")
+            raise NotFound(f"Topics have no policy {args.name}")
         found = await self._in_force(args.topic.namespace, args.topic)
 
         def change(own: Document) -> None:
             if args.checked and find(own, policy.topic_key) != args.expected:
-                raise AdminError(409, f"{policy.name} was changed meanwhile; look at it again")
+                raise Conflict(f"{policy.name} was changed meanwhile; look at it again")
             put(own, policy.topic_key, args.value)
             values = {name: one.value for name, one in found.items()}
             for each in (SIZE_QUOTA, RETENTION):
                 values[each.name] = find(own, each.topic_key) or values[each.name]
             if args.value is not None and not fits(values[SIZE_QUOTA.name], values[RETENTION.name]):
-                raise AdminError(
-                    412,
+                raise PreconditionFailed(
                     "Retention Quota must exceed configured backlog quota for topic. "
                     "Please increase retention quota and retry",
                 )
@@ -82,7 +81,7 @@ class PolicyOperations:
         try:
             await self._catalog.own.change(args.topic, change)
         except BrokerError as error:
-            raise AdminError(503, str(error)) from error
+            raise NotReady(str(error)) from error
 
     async def _in_force(
         self, namespace: NamespaceName, topic: TopicName | None = None
@@ -90,15 +89,15 @@ class PolicyOperations:
         try:
             return await self._catalog.in_force(namespace, topic)
         except TopicNotFound as error:
-            raise AdminError(404, "Namespace does not exist") from error
+            raise NotFound("Namespace does not exist") from error
         except BrokerError as error:
-            raise AdminError(503, str(error)) from error
+            raise NotReady(str(error)) from error
 
     async def _own(self, topic: TopicName) -> Document:
         try:
             return await self._catalog.own.get(topic)
         except BrokerError as error:
-            raise AdminError(503, str(error)) from error
+            raise NotReady(str(error)) from error
 
 
 def _said(found: InForce, own: Any) -> JsonObject:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
-from engine.base.errors import AdminError
+from engine.base.errors import AlreadyExists, NotFound, PreconditionFailed, Refusal, Unsupported
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.control.acted_upon import NamespacePolicies, namespace_policies, topic_policies
 from engine.broker.errors import BrokerError, MetadataError, ServiceNotReady, TopicNotFound
@@ -45,7 +45,7 @@ class DisabledOwnPolicies:
         return {}
 
     async def change(self, topic: TopicName, change: Callable[[Document], None]) -> None:
-        raise AdminError(405, "Topic level policies is disabled")
+        raise Unsupported("Topic level policies is disabled")
 
 
 class _Known:
@@ -98,7 +98,7 @@ class Catalog:
         try:
             entry.stored = await get_policies(self._store, name)
             entry.policies = namespace_policies(in_force(self._settings, entry.stored, {}))
-        except (AdminError, StoreUnavailableError, SessionExpiredError) as error:
+        except (Refusal, StoreUnavailableError, SessionExpiredError) as error:
             entry.stop()
             raise _refusal(error) from error
         except BaseException:
@@ -149,19 +149,19 @@ class Catalog:
         await self._check_room(topic, policies)
         try:
             await topics.create_partitioned(self._store, topic, policies.new_partitions)
-        except AdminError as error:
-            if error.status != 409:
-                raise MetadataError(error.reason) from error
-            found = await topics.find_partitions(self._store, topic)  # somebody was quicker
+        except AlreadyExists:  # somebody was quicker
+            found = await topics.find_partitions(self._store, topic)
             return int(found["partitions"]) if found is not None else 0
+        except Refusal as error:
+            raise MetadataError(error.reason) from error
         return policies.new_partitions
 
     async def check_room(self, topic: TopicName) -> None:
-        """Raises AdminError 412 when the namespace may hold no more topics."""
+        """Raises PreconditionFailed when the namespace may hold no more topics."""
         try:
             await self._check_room(topic, await self.namespace(topic.namespace))
         except MetadataError as error:
-            raise AdminError(412, str(error)) from error
+            raise PreconditionFailed(str(error)) from error
 
     async def _check_room(self, topic: TopicName, policies: NamespacePolicies) -> None:
         if policies.max_topics:
@@ -174,7 +174,7 @@ class Catalog:
             return []
         try:
             return [str(topic) for topic in await topics.list_topics(self._store, namespace)]
-        except AdminError:
+        except NotFound:
             return []
         except (StoreUnavailableError, SessionExpiredError) as error:
             raise _refusal(error) from error
@@ -203,8 +203,8 @@ class Catalog:
         self._known.clear()
 
 
-def _refusal(error: AdminError | StoreUnavailableError | SessionExpiredError) -> BrokerError:
+def _refusal(error: Refusal | StoreUnavailableError | SessionExpiredError) -> BrokerError:
     """The broker's refusal for what the store or a check raised."""
-    if isinstance(error, AdminError):
+    if isinstance(error, Refusal):
         return TopicNotFound(NO_NAMESPACE)
     return ServiceNotReady(f"The metadata store does not answer: {error}")

@@ -10,7 +10,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from engine.base.backoff import Backoff
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.base.errors import AdminError, InvalidNameError, MagnetarError
+from engine.base.errors import (
+    Conflict,
+    InvalidNameError,
+    MagnetarError,
+    PreconditionFailed,
+    Refusal,
+)
 from engine.base.names import NamespaceName, TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.control.change_log import RETRY_S_MAX, ChangeLog, Latest
@@ -105,11 +111,12 @@ class PolicyLog:
         Changes made here come one after the other. When another broker's change of the same topic came between our
         reading and our writing, ours is done again on top of it (``change`` is called again), so that both hold in the
         end; for the moment until then only ours does, and for good when this broker dies in it.
-        Raises ServiceNotReady (it may have been stored), AdminError 412 for values that do not fit, 404 without the
-        namespace, 409 when what is stored cannot be read, and what ``change`` raises. Cancelled: it may be stored.
+        Raises ServiceNotReady (it may have been stored), PreconditionFailed for values that do not fit, NotFound
+        without the namespace, Conflict when what is stored cannot be read, and what ``change`` raises. Cancelled: it
+        may be stored.
         """
         if is_system(topic):
-            raise AdminError(412, f"{topic} is a system topic: it has no policies")
+            raise PreconditionFailed(f"{topic} is a system topic: it has no policies")
         topic = topic.partitioned
 
         key = key_of(topic, everywhere=everywhere)
@@ -117,7 +124,7 @@ class PolicyLog:
         def edited(base: Latest | None) -> Document | None:
             """The event to write, None when there is nothing to change."""
             if base is not None and base.unread:
-                raise AdminError(409, f"Policies of {topic} cannot be read: {base.unread}")
+                raise Conflict(f"Policies of {topic} cannot be read: {base.unread}")
             fresh = new_event(topic, self._cluster, everywhere=everywhere)
             event = fresh if base is None else base.event
             policies = policies_of(event)
@@ -163,7 +170,7 @@ class PolicyLog:
                     await log.current()
                     try:
                         return await write(log)
-                    except AdminError:
+                    except Refusal:
                         raise
                     except MagnetarError as error:
                         reason = str(error)
@@ -225,4 +232,4 @@ def _encoded(event: Document) -> bytes:
     try:
         return SCHEMA.encode(event)
     except AvroError as error:
-        raise AdminError(412, str(error).removeprefix("topicPoliciesEvent.policies.")) from error
+        raise PreconditionFailed(str(error).removeprefix("topicPoliciesEvent.policies.")) from error

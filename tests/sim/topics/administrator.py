@@ -10,7 +10,7 @@ from typing import Any
 from engine.admin import api, partitions
 from engine.admin.client import AdminClient, _NotReachedError
 from engine.auth.internal import TOKEN_HEADER
-from engine.base.errors import AdminError, MagnetarError
+from engine.base.errors import AlreadyExists, MagnetarError, NotFound, NotReady
 from engine.base.names import TopicName
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
@@ -65,7 +65,7 @@ class SimAdminClient(AdminClient):
             async with asyncio.timeout(PATIENCE_S):
                 await answer.over
         except TimeoutError as error:
-            raise AdminError(503, f"{url} gave no answer in time") from error
+            raise NotReady(f"{url} gave no answer in time") from error
         finally:
             transport.abort()
         first, _, rest = bytes(answer.received).partition(b"\r\n")
@@ -128,10 +128,8 @@ class Administrator:
             try:
                 await what()
                 return
-            except AdminError as error:
-                if error.status == 404:
-                    return
-                self._refused(error)
+            except NotFound:
+                return
             except MagnetarError as error:
                 self._refused(error)
             await asyncio.sleep(0.2)
@@ -219,9 +217,8 @@ class Administrator:
         async def create() -> None:
             try:
                 await topics.create_partitioned(self.store, topic, count)
-            except AdminError as error:
-                if error.status != 409:
-                    raise
+            except AlreadyExists:
+                return
 
         while await topics.find_partitions(self.store, topic) is None:
             await self.insist(create)

@@ -6,7 +6,7 @@ from typing import Any
 from engine.admin.client import AdminClient
 from engine.admin.operation import Operation, decode_call, parse_arguments
 from engine.auth.internal import TOKEN_HEADER
-from engine.base.errors import AdminError
+from engine.base.errors import NotReady
 from engine.broker.service import BrokerService
 from engine.metadata.store import MetadataStore
 from engine.net.http import Request
@@ -22,7 +22,7 @@ class DirectAdmin(AdminClient):
         self._headers = {TOKEN_HEADER.lower(): token}
         self._reachable = reachable
         self.before: Callable[[Operation[Any, Any], Any], None] | None = None
-        """Called with each operation and its arguments before it is sent; may raise AdminError in its place."""
+        """Called with each operation and its arguments before it is sent; may raise Refusal in its place."""
 
     async def _ask(
         self, url: str, operation: Operation[Any, Any], body: bytes
@@ -38,4 +38,4 @@ class DirectAdmin(AdminClient):
                 request = Request("POST", path, "", self._headers, body)
                 response = await broker._answer(request)
                 return response.status, response.body
-        raise AdminError(503, f"{url} does not answer")
+        raise NotReady(f"{url} does not answer")

@@ -7,7 +7,7 @@ import pytest
 
 from engine.admin import api
 from engine.admin.operation import Operation, parse_arguments, to_json
-from engine.base.errors import AdminError
+from engine.base.errors import InvalidRequest, PreconditionFailed, Refusal
 from engine.base.names import TopicName
 
 TOPIC = "persistent://t/n/x"
@@ -15,67 +15,97 @@ NAME = TopicName.parse(TOPIC)
 
 
 @pytest.mark.parametrize(
-    ("operation", "given", "status", "reason"),
+    ("operation", "given", "kind", "reason"),
     [
-        (api.PEEK, [], 400, "arguments: must be a JSON object"),
-        (api.PEEK, {"topic": TOPIC}, 400, "subscription: missing"),
-        (api.PEEK, {"topic": 5, "subscription": "s"}, 400, "topic: must be a text"),
-        (api.PEEK, {"topic": TOPIC, "subscription": "s", "nth": 0}, 400, "nth: must be from 1"),
-        (api.PEEK, {"topic": TOPIC, "subscription": "s", "n": 1}, 400, "n: unknown argument"),
-        (api.PEEK, {"topic": "a/b", "subscription": "s"}, 412, "Invalid short topic name 'a/b'"),
-        (api.PEEK, {"topic": TOPIC, "subscription": " "}, 412, "Empty subscription name"),
+        (api.PEEK, [], InvalidRequest, "arguments: must be a JSON object"),
+        (api.PEEK, {"topic": TOPIC}, InvalidRequest, "subscription: missing"),
+        (api.PEEK, {"topic": 5, "subscription": "s"}, InvalidRequest, "topic: must be a text"),
+        (
+            api.PEEK,
+            {"topic": TOPIC, "subscription": "s", "nth": 0},
+            InvalidRequest,
+            "nth: must be from 1",
+        ),
+        (
+            api.PEEK,
+            {"topic": TOPIC, "subscription": "s", "n": 1},
+            InvalidRequest,
+            "n: unknown argument",
+        ),
+        (
+            api.PEEK,
+            {"topic": "a/b", "subscription": "s"},
+            PreconditionFailed,
+            "Invalid short topic name 'a/b'",
+        ),
+        (
+            api.PEEK,
+            {"topic": TOPIC, "subscription": " "},
+            PreconditionFailed,
+            "Empty subscription name",
+        ),
         (
             api.SKIP_MESSAGES,
             {"topic": TOPIC, "subscription": "s", "count": True},
-            400,
+            InvalidRequest,
             "count: must be a whole",
         ),
         (
             api.SKIP_MESSAGES,
             {"topic": TOPIC, "subscription": "s", "count": -1},
-            400,
+            InvalidRequest,
             "count: must be from 0",
         ),
-        (api.DELETE_TOPIC, {"topic": TOPIC, "force": "yes"}, 400, "force: must be true or false"),
+        (
+            api.DELETE_TOPIC,
+            {"topic": TOPIC, "force": "yes"},
+            InvalidRequest,
+            "force: must be true or false",
+        ),
         (
             api.CREATE_TOPIC,
             {"topic": TOPIC, "properties": {"a": 1}},
-            400,
+            InvalidRequest,
             "properties: must be a JSON object",
         ),
         (
             api.EXAMINE,
             {"topic": TOPIC, "initial": "middle"},
-            400,
+            InvalidRequest,
             "initial: must be one of earliest, latest",
         ),
-        (api.RESET_CURSOR, {"topic": TOPIC, "subscription": "s"}, 400, "timestamp_ms: give either"),
+        (
+            api.RESET_CURSOR,
+            {"topic": TOPIC, "subscription": "s"},
+            InvalidRequest,
+            "timestamp_ms: give either",
+        ),
         (
             api.RESET_CURSOR,
             {"topic": TOPIC, "subscription": "s", "position": {"ledger_id": -2, "entry_id": 0}},
-            400,
+            InvalidRequest,
             "ledger_id: must be from -1",
         ),
         (
             api.PREVIEW_CHANGE,
             {"topic": TOPIC, "subscription": "s", "change": "skip"},
-            400,
+            InvalidRequest,
             "count: needed to skip",
         ),
         (
             api.PREVIEW_CHANGE,
             {"topic": TOPIC, "subscription": "s", "change": "x"},
-            400,
+            InvalidRequest,
             "change: must be one of",
         ),
     ],
 )
 def test_bad_arguments_are_refused_by_field(
-    operation: Operation[Any, Any], given: object, status: int, reason: str
+    operation: Operation[Any, Any], given: object, kind: type[Refusal], reason: str
 ) -> None:
-    with pytest.raises(AdminError) as refused:
+    with pytest.raises(Refusal) as refused:
         parse_arguments(operation.arguments, given)
-    assert refused.value.status == status
+    assert type(refused.value) is kind
     assert refused.value.reason.startswith(reason)
 
 

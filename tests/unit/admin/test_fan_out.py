@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from engine.admin.fan_out import IN_FLIGHT_MAX, on_each
-from engine.base.errors import AdminError
+from engine.base.errors import NotFound, NotReady, PreconditionFailed, Refusal
 from engine.base.names import TopicName
 from engine.metadata.store import StoreUnavailableError
 
@@ -31,14 +31,14 @@ async def test_results_come_in_order_and_not_all_are_asked_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "reason"),
+    ("error", "kind", "reason"),
     [
-        (AdminError(412, "in use"), 412, "in use"),
-        (StoreUnavailableError("silent"), 503, "silent"),
+        (PreconditionFailed("in use"), PreconditionFailed, "in use"),
+        (StoreUnavailableError("silent"), NotReady, "silent"),
     ],
 )
 async def test_the_first_failure_is_told_when_the_others_have_ended(
-    error: Exception, status: int, reason: str
+    error: Exception, kind: type[Refusal], reason: str
 ) -> None:
     ended: list[int] = []
 
@@ -48,9 +48,9 @@ async def test_the_first_failure_is_told_when_the_others_have_ended(
         await asyncio.sleep(0)
         ended.append(topic.partition)
 
-    with pytest.raises(AdminError) as refused:
+    with pytest.raises(Refusal) as refused:
         await on_each(parts(4), work)
-    assert refused.value.status == status
+    assert type(refused.value) is kind
     assert refused.value.reason == f"{reason} ({parts(2)[1]}; 3 of 4 partitions succeeded)"
     assert ended == [0, 2, 3]
 
@@ -60,9 +60,9 @@ async def test_a_single_topic_fails_as_it_does_and_so_does_a_mistake() -> None:
         raise KeyError(topic)
 
     async def refuse(topic: TopicName) -> None:
-        raise AdminError(404, "gone")
+        raise NotFound("gone")
 
-    with pytest.raises(AdminError, match=r"^gone$"):
+    with pytest.raises(Refusal, match=r"^gone$"):
         await on_each(parts(1), refuse)
     with pytest.raises(KeyError):
         await on_each(parts(2), work)

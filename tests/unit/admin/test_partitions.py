@@ -9,7 +9,16 @@ import pytest
 
 from engine.admin import api, partitions
 from engine.admin.operation import A, Operation, R
-from engine.base.errors import AdminError
+from engine.base.errors import (
+    AlreadyExists,
+    Conflict,
+    NotAcceptable,
+    NotFound,
+    NotReady,
+    PreconditionFailed,
+    Refusal,
+    Unprocessable,
+)
 from engine.base.names import TopicName
 from engine.metadata.memory import MemoryServer, MemoryStore
 from engine.metadata.store import StoreUnavailableError
@@ -30,7 +39,7 @@ class Brokers:
         ] = {}
         self.store = store
         self.in_use: dict[str, int] = {}
-        self.refusing: dict[str, AdminError] = {}
+        self.refusing: dict[str, Refusal] = {}
         self.deleted: list[str] = []
 
     def has(self, index: int) -> list[str]:
@@ -50,7 +59,7 @@ class Brokers:
     async def create_subscription(self, args: api.CreateSubscription) -> None:
         assert await topics.topic_exists(self.store, args.topic)
         if args.subscription in self._of(args.topic):
-            raise AdminError(409, "Subscription already exists for topic")
+            raise AlreadyExists("Subscription already exists for topic")
         self._of(args.topic)[args.subscription] = (args.position, args.properties)
 
     async def topic_stats(self, args: api.TopicStats) -> api.JsonObject:
@@ -62,9 +71,9 @@ class Brokers:
         topic = args.topic
         self._of(topic)
         if self.in_use.get(str(topic)) and not args.force:
-            raise AdminError(412, "Topic has 1 connected producers/consumers")
+            raise PreconditionFailed("Topic has 1 connected producers/consumers")
         if not await topics.topic_exists(self.store, topic):
-            raise AdminError(404, "Topic not found")
+            raise NotFound("Topic not found")
         await self.store.delete(topics.ledger_path(topic))
         self.subscriptions.pop(str(topic), None)
         self.deleted.append(str(topic))
@@ -93,7 +102,7 @@ class World:
         for index in range(await self.count()):
             assert self.brokers.has(index) == self.brokers.has(0)
 
-    def lack(self, index: int, error: AdminError | None) -> None:
+    def lack(self, index: int, error: Refusal | None) -> None:
         part = str(TOPIC.partition_at(index))
         if error is None:
             del self.brokers.refusing[part]
@@ -110,10 +119,10 @@ async def world() -> World:
     return World(store)
 
 
-async def refused(work: Awaitable[object]) -> tuple[int, str]:
-    with pytest.raises(AdminError) as error:
+async def refused(work: Awaitable[object]) -> tuple[type[Refusal], str]:
+    with pytest.raises(Refusal) as error:
         await work
-    return error.value.status, error.value.reason
+    return type(error.value), error.value.reason
 
 
 async def test_refusals_are_pulsars(world: World) -> None:
@@ -123,15 +132,15 @@ async def test_refusals_are_pulsars(world: World) -> None:
     store, brokers = world.store, world.brokers
     grow, delete = partitions.grow, partitions.delete
     text = "Desired partitions 1 can't be less than the current partitions 2."
-    assert await refused(grow(store, brokers, TOPIC, 1)) == (422, text)
+    assert await refused(grow(store, brokers, TOPIC, 1)) == (Unprocessable, text)
     text = f"Topic {plain} is not the partitioned topic."
-    assert await refused(grow(store, brokers, plain, 5)) == (409, text)
-    assert (await refused(grow(store, brokers, TOPIC, 10_001)))[0] == 406
+    assert await refused(grow(store, brokers, plain, 5)) == (Conflict, text)
+    assert (await refused(grow(store, brokers, TOPIC, 10_001)))[0] is NotAcceptable
     text = f"Topic {nope} does not exist"
-    assert await refused(partitions.create_missed(store, brokers, nope)) == (404, text)
+    assert await refused(partitions.create_missed(store, brokers, nope)) == (NotFound, text)
     text = f"{plain} is a non-partitioned topic. Instead of calling delete-partitioned-topic please call delete."
-    assert await refused(delete(store, brokers, plain)) == (409, text)
-    assert await refused(delete(store, brokers, nope)) == (404, f"Topic {nope} not found")
+    assert await refused(delete(store, brokers, plain)) == (Conflict, text)
+    assert await refused(delete(store, brokers, nope)) == (NotFound, f"Topic {nope} not found")
 
 
 async def test_new_partitions_have_the_subscriptions_at_their_earliest_message(
@@ -149,8 +158,8 @@ async def test_the_number_is_raised_when_every_new_partition_has_its_subscriptio
     world: World,
 ) -> None:
     await world.begin()
-    world.lack(3, AdminError(503, "No broker is available"))
-    with pytest.raises(AdminError, match=r"No broker is available \(.*pt-partition-3; 1 of 2"):
+    world.lack(3, NotReady("No broker is available"))
+    with pytest.raises(Refusal, match=r"No broker is available \(.*pt-partition-3; 1 of 2"):
         await partitions.grow(world.store, world.brokers, TOPIC, 4)
     assert await world.count() == 2
     world.lack(3, None)
@@ -186,7 +195,7 @@ async def test_a_growth_cut_off_at_any_call_of_the_store_can_be_repeated(
     for k in range(1, 100):
         await world.begin()
         world.store.fail_at(k, lost_answer=lost_answer)
-        with suppress(AdminError, StoreUnavailableError):
+        with suppress(Refusal, StoreUnavailableError):
             await partitions.grow(world.store, world.brokers, TOPIC, 4)
             assert not world.store.failed
         cut_off = world.store.failed
@@ -211,7 +220,7 @@ async def test_two_growths_at_once_end_in_the_larger_number(world: World) -> Non
     assert await world.count() == 6
     await world.check()
     assert outcomes[1] is None
-    assert outcomes[0] is None or getattr(outcomes[0], "status", 0) == 422
+    assert outcomes[0] is None or isinstance(outcomes[0], Unprocessable)
 
 
 async def test_missing_partitions_are_made_with_the_subscriptions_of_those_that_exist(
@@ -220,8 +229,8 @@ async def test_missing_partitions_are_made_with_the_subscriptions_of_those_that_
     await world.begin(3)
     for index in (0, 2):
         await world.brokers.delete_topic(api.DeleteTopic(TOPIC.partition_at(index)))
-    world.lack(2, AdminError(503, "No broker is available"))
-    with pytest.raises(AdminError, match="pt-partition-2"):
+    world.lack(2, NotReady("No broker is available"))
+    with pytest.raises(Refusal, match="pt-partition-2"):
         await partitions.create_missed(world.store, world.brokers, TOPIC)
     world.lack(2, None)
     await partitions.create_missed(world.store, world.brokers, TOPIC)
@@ -233,8 +242,8 @@ async def test_what_a_growth_that_failed_left_behind_the_number_is_deleted_with_
     world: World,
 ) -> None:
     await world.begin()
-    world.lack(3, AdminError(503, "No broker is available"))
-    with pytest.raises(AdminError):
+    world.lack(3, NotReady("No broker is available"))
+    with pytest.raises(Refusal):
         await partitions.grow(world.store, world.brokers, TOPIC, 4)
     world.lack(3, None)
     await partitions.delete(world.store, world.brokers, TOPIC)
@@ -245,7 +254,7 @@ async def test_what_a_growth_that_failed_left_behind_the_number_is_deleted_with_
 async def test_a_partition_in_use_is_named_and_nothing_is_deleted(world: World) -> None:
     await world.begin(3)
     world.brokers.in_use[str(TOPIC.partition_at(1))] = 1
-    with pytest.raises(AdminError, match=r"active producers/subscriptions \(.*pt-partition-1;"):
+    with pytest.raises(Refusal, match=r"active producers/subscriptions \(.*pt-partition-1;"):
         await partitions.delete(world.store, world.brokers, TOPIC)
     assert world.brokers.deleted == []
     record = await topics.find_partitions(world.raw, TOPIC)
@@ -261,15 +270,13 @@ async def test_a_deletion_cut_off_at_any_call_of_the_store_can_be_repeated(
     for k in range(1, 100):
         await world.begin(3)
         world.store.fail_at(k, lost_answer=lost_answer)
-        with suppress(AdminError, StoreUnavailableError):
+        with suppress(Refusal, StoreUnavailableError):
             await partitions.delete(world.store, world.brokers, TOPIC)
             assert not world.store.failed
         cut_off = world.store.failed
         world.store.heal()
-        try:
+        with suppress(NotFound):
             await partitions.delete(world.store, world.brokers, TOPIC)
-        except AdminError as error:
-            assert error.status == 404
         assert await topics.list_topics(world.raw, TOPIC.namespace) == []
         assert await topics.find_partitions(world.raw, TOPIC) is None
         if not cut_off:
@@ -285,11 +292,11 @@ async def test_a_deletion_that_fails_on_one_partition_names_it_and_a_repeat_fini
 
     async def failing(args: api.DeleteTopic) -> None:
         if args.topic.partition == 1:
-            raise AdminError(503, "No broker is available")
+            raise NotReady("No broker is available")
         await real(args)
 
     world.brokers.delete_topic = failing  # type: ignore[method-assign]
-    with pytest.raises(AdminError, match=r"pt-partition-1; 2 of 3 partitions succeeded"):
+    with pytest.raises(Refusal, match=r"pt-partition-1; 2 of 3 partitions succeeded"):
         await partitions.delete(world.store, world.brokers, TOPIC)
     record = await topics.find_partitions(world.raw, TOPIC)
     assert record == {"partitions": 3, "deleted": False}
@@ -301,16 +308,16 @@ async def test_a_deletion_that_fails_on_one_partition_names_it_and_a_repeat_fini
 async def test_a_topic_being_deleted_does_not_grow(world: World) -> None:
     await world.begin()
     real = world.brokers.delete_topic
-    refusals: list[AdminError] = []
+    refusals: list[Refusal] = []
 
     async def growing(args: api.DeleteTopic) -> None:
         try:
             await partitions.grow(world.store, world.brokers, TOPIC, 4)
-        except AdminError as error:
+        except Refusal as error:
             refusals.append(error)
         await real(args)
 
     world.brokers.delete_topic = growing  # type: ignore[method-assign]
     await partitions.delete(world.store, world.brokers, TOPIC)
-    assert [error.status for error in refusals] == [409, 409]
+    assert [type(error) for error in refusals] == [Conflict, Conflict]
     assert await topics.list_topics(world.raw, TOPIC.namespace) == []

@@ -9,7 +9,7 @@ from channels.layers import get_channel_layer
 from admin_ui import feeds
 from admin_ui.feeds import Channel, Watch
 from admin_ui.params import Params
-from engine.base.errors import AdminError
+from engine.base.errors import NotFound
 
 INTERVAL_S = 0.01
 TIMEOUT_S = 5.0
@@ -103,7 +103,7 @@ async def test_only_news_is_told() -> None:
 
 async def test_a_body_that_fails_is_told_once_and_tried_again() -> None:
     source = Source()
-    source.error = AdminError(404, "No such topic")
+    source.error = NotFound("No such topic")
     watcher = Watcher(source.channel())
     assert await watcher.hear() == {"error": {"reason": "No such topic"}}
     await until_asked(source, 4)

@@ -6,7 +6,44 @@ from typing import Any
 
 import pytest
 
+from engine.base import errors
+from engine.base.errors import InvalidField, Refusal
+from gateway.jobs import services
+from gateway.rest.errors import describe
 from tests.support.admin.gateway_client import request
+
+STATUSES = {
+    "InvalidRequest": 400,
+    "Forbidden": 403,
+    "NotFound": 404,
+    "Unsupported": 405,
+    "NotAcceptable": 406,
+    "Conflict": 409,
+    "AlreadyExists": 409,
+    "PreconditionFailed": 412,
+    "Unprocessable": 422,
+    "Failed": 500,
+    "NotBuilt": 501,
+    "NotReady": 503,
+}
+
+
+def test_every_kind_of_refusal_has_its_status_and_keeps_its_reason() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    found = {
+        kind.__name__: describe(kind("why"))
+        for kind in kinds
+        if issubclass(kind, Refusal) and kind not in (Refusal, InvalidField)
+    }
+    assert found == {name: (status, "why") for name, status in STATUSES.items()}
+    assert describe(InvalidField("count", "missing")) == (400, "count: missing")
+
+
+@pytest.mark.django_db
+def test_a_run_that_does_not_exist_is_refused_as_the_rest() -> None:
+    with pytest.raises(Refusal) as refused:
+        services.get(run_id="nope")
+    assert describe(refused.value) == (404, "there is no run 'nope'")
 
 
 @pytest.mark.usefixtures("call")

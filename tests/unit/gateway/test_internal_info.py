@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.admin import api
-from engine.base.errors import AdminError
+from engine.base.errors import NotFound, Refusal, Unsupported
 from engine.base.names import TopicName
 from gateway.services import topics
 from tests.support.admin.bench import AdminBench
@@ -51,19 +51,19 @@ async def test_of_a_partitioned_topic_each_partition_that_exists_is_told(bench: 
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "reason"),
+    ("name", "kind", "reason"),
     [
-        ("persistent://public/default/nope", 404, "Topic persistent://public/default/nope not found"),
-        ("persistent://public/none/t", 404, "Namespace not found"),
-        ("non-persistent://public/default/np", 405, "Internal info of a non-persistent topic is not kept"),
+        ("persistent://public/default/nope", NotFound, "Topic persistent://public/default/nope not found"),
+        ("persistent://public/none/t", NotFound, "Namespace not found"),
+        ("non-persistent://public/default/np", Unsupported, "Internal info of a non-persistent topic is not kept"),
     ],
 )  # fmt: skip
 async def test_what_is_not_stored_is_refused(
-    bench: AdminBench, name: str, status: int, reason: str
+    bench: AdminBench, name: str, kind: type[Refusal], reason: str
 ) -> None:
-    with pytest.raises(AdminError) as caught:
+    with pytest.raises(Refusal) as caught:
         await topics.internal_info(bench.engine, TopicName.parse(name))
-    assert (caught.value.status, caught.value.reason) == (status, reason)
+    assert (type(caught.value), caught.value.reason) == (kind, reason)
 
 
 def test_the_route_is_served(call: Callable[..., Any]) -> None:

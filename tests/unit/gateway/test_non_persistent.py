@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from engine.admin import api
-from engine.base.errors import AdminError
+from engine.base.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    NotAcceptable,
+    NotFound,
+    PreconditionFailed,
+    Refusal,
+    Unsupported,
+)
 from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.managed.ledger import InitialPosition
@@ -27,10 +35,10 @@ async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
     await made.close()
 
 
-async def refusal(work: Awaitable[Any]) -> tuple[int, str]:
-    with pytest.raises(AdminError) as caught:
+async def refusal(work: Awaitable[Any]) -> tuple[type[Refusal], str]:
+    with pytest.raises(Refusal) as caught:
         await work
-    return caught.value.status, caught.value.reason
+    return type(caught.value), caught.value.reason
 
 
 async def listed(bench: AdminBench, namespace: TopicName = PLAIN) -> list[str]:
@@ -61,7 +69,7 @@ async def test_it_is_made_listed_and_deleted(bench: AdminBench) -> None:
     await topics.create(bench.engine, PLAIN, {})
     assert await listed(bench) == [str(PLAIN)]
     assert await refusal(topics.create(bench.engine, PLAIN, {})) == (
-        409,
+        AlreadyExists,
         "This topic already exists",
     )
     assert await topics.partitions(bench.engine, PLAIN, allow_missing=False) == {
@@ -70,11 +78,11 @@ async def test_it_is_made_listed_and_deleted(bench: AdminBench) -> None:
     }
     await use(bench, PLAIN)
     assert await topics.subscriptions(bench.engine, PLAIN) == ["s"]
-    assert (await refusal(topics.delete(bench.engine, PLAIN, force=False)))[0] == 412
+    assert (await refusal(topics.delete(bench.engine, PLAIN, force=False)))[0] is PreconditionFailed
     await topics.delete(bench.engine, PLAIN, force=True)
     assert await listed(bench) == []
     await topics.delete(bench.engine, PLAIN, force=False)  # nothing to delete is no error
-    missing = (404, f"Topic {PLAIN} not found")
+    missing = (NotFound, f"Topic {PLAIN} not found")
     assert await refusal(topics.stats(bench.engine, PLAIN, {})) == missing
     assert await refusal(topics.unload(bench.engine, PLAIN)) == missing
 
@@ -111,8 +119,8 @@ async def test_a_partitioned_one_has_the_partitions_in_use(bench: AdminBench) ->
     assert found["metadata"]["partitions"] == 3
     await topics.grow(engine, PARENT, 5)
     assert await topics.subscriptions(engine, PARENT) == ["s"]
-    status, _ = await refusal(topics.delete_partitioned(engine, PARENT, force=False))
-    assert status == 412
+    kind, _ = await refusal(topics.delete_partitioned(engine, PARENT, force=False))
+    assert kind is PreconditionFailed
     bench.broker.running.registry.loaded(part).subscriptions["s"].detach(consumer)
     await topics.delete_partitioned(engine, PARENT, force=False)
     assert await listed(bench) == []
@@ -123,25 +131,28 @@ async def test_verbs_about_kept_messages_are_refused(bench: AdminBench) -> None:
     await use(bench, PLAIN)
     engine = bench.engine
     position = api.MessagePosition(1, 1)
-    calls: dict[str, tuple[Awaitable[Any], int]] = {
-        "terminate": (topics.terminate(engine, PLAIN), 406),
-        "trim": (topics.trim(engine, PLAIN), 405),
-        "last message": (topics.last_message_id(engine, PLAIN), 405),
-        "by time": (topics.message_id_by_time(engine, PLAIN, 1), 405),
-        "examine": (topics.examine(engine, PLAIN, "latest", 1), 405),
-        "by id": (topics.message_by_id(engine, PLAIN, 1, 1), 405),
-        "peek": (topics.peek(engine, PLAIN, "s", 1), 405),
-        "skip": (topics.skip(engine, PLAIN, "s", 1), 405),
-        "clear": (engine.call(api.CLEAR_BACKLOG, api.OnSubscription(PLAIN, "s")), 405),
-        "reset": (engine.call(api.RESET_CURSOR, api.ResetCursor(PLAIN, "s", 1)), 405),
-        "reset to": (topics.reset_to_position(engine, PLAIN, "s", position), 405),
-        "expire": (engine.call(api.EXPIRE_MESSAGES, api.ExpireMessages(PLAIN, "s", 1)), 405),
+    calls: dict[str, tuple[Awaitable[Any], type[Refusal]]] = {
+        "terminate": (topics.terminate(engine, PLAIN), NotAcceptable),
+        "trim": (topics.trim(engine, PLAIN), Unsupported),
+        "last message": (topics.last_message_id(engine, PLAIN), Unsupported),
+        "by time": (topics.message_id_by_time(engine, PLAIN, 1), Unsupported),
+        "examine": (topics.examine(engine, PLAIN, "latest", 1), Unsupported),
+        "by id": (topics.message_by_id(engine, PLAIN, 1, 1), Unsupported),
+        "peek": (topics.peek(engine, PLAIN, "s", 1), Unsupported),
+        "skip": (topics.skip(engine, PLAIN, "s", 1), Unsupported),
+        "clear": (engine.call(api.CLEAR_BACKLOG, api.OnSubscription(PLAIN, "s")), Unsupported),
+        "reset": (engine.call(api.RESET_CURSOR, api.ResetCursor(PLAIN, "s", 1)), Unsupported),
+        "reset to": (topics.reset_to_position(engine, PLAIN, "s", position), Unsupported),
+        "expire": (
+            engine.call(api.EXPIRE_MESSAGES, api.ExpireMessages(PLAIN, "s", 1)),
+            Unsupported,
+        ),
         "subscribe": (
             topics.create_subscription(engine, PLAIN, "new", None, {}, replicated=False),
-            400,
+            InvalidRequest,
         ),
     }
-    for what, (call, status) in calls.items():
+    for what, (call, kind) in calls.items():
         found, reason = await refusal(call)
-        assert (what, found) == (what, status)
+        assert (what, found) == (what, kind)
         assert "persistent topic" in reason

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.admin import api
-from engine.base.errors import AdminError
+from engine.base.errors import NotFound, PreconditionFailed, Refusal
 from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.errors import SubscriptionNotFound
@@ -51,10 +51,10 @@ async def got(bench: AdminBench, name: TopicName, title: str) -> dict[str, str]:
     return await topics.subscription_properties(bench.engine, name, title)
 
 
-async def refusal(work: Awaitable[Any]) -> tuple[int, str]:
-    with pytest.raises(AdminError) as caught:
+async def refusal(work: Awaitable[Any]) -> tuple[type[Refusal], str]:
+    with pytest.raises(Refusal) as caught:
         await work
-    return caught.value.status, caught.value.reason
+    return type(caught.value), caught.value.reason
 
 
 async def stored(bench: AdminBench, title: str) -> CursorRecord:
@@ -101,7 +101,7 @@ async def test_a_partition_without_the_subscription_is_told_and_the_others_have_
     bench: AdminBench,
 ) -> None:
     await subscribe(bench, ONE, "s")
-    missing = (404, f"Subscription s not found for topic {PARENT}")
+    missing = (NotFound, f"Subscription s not found for topic {PARENT}")
     assert await refusal(put(bench, PARENT, "s", k="v")) == missing
     assert await refusal(got(bench, PARENT, "s")) == missing
     assert await got(bench, ONE, "s") == {"k": "v"}
@@ -110,7 +110,7 @@ async def test_a_partition_without_the_subscription_is_told_and_the_others_have_
 async def test_where_no_partition_exists_nothing_is_said_to_be_stored(bench: AdminBench) -> None:
     for part in (ONE, TWO):
         await topics.delete(bench.engine, part, force=True)
-    assert (await refusal(put(bench, PARENT, "s", k="v")))[0] == 404
+    assert (await refusal(put(bench, PARENT, "s", k="v")))[0] is NotFound
 
 
 async def test_what_another_broker_keeps_there_for_itself_stays(bench: AdminBench) -> None:
@@ -141,9 +141,9 @@ async def test_reserved_names_and_too_many_bytes_are_refused(
     bench: AdminBench, properties: dict[str, str], text: str
 ) -> None:
     await subscribe(bench, PLAIN, "s", k="v")
-    assert await refusal(put(bench, PLAIN, "s", **properties)) == (412, text)
+    assert await refusal(put(bench, PLAIN, "s", **properties)) == (PreconditionFailed, text)
     assert await got(bench, PLAIN, "s") == {"k": "v"}
-    assert await refusal(subscribe(bench, PLAIN, "new", **properties)) == (412, text)
+    assert await refusal(subscribe(bench, PLAIN, "new", **properties)) == (PreconditionFailed, text)
 
 
 async def use(bench: AdminBench, name: TopicName, *, durable: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.base.errors import AdminError
+from engine.base.errors import Conflict, NotAcceptable, NotFound, PreconditionFailed, Refusal
 from engine.base.names import TopicName
 from engine.managed.stored.records import LogRecord
 from engine.metadata import paths
@@ -44,10 +44,10 @@ async def got(bench: AdminBench, name: TopicName) -> dict[str, str]:
     return await topics.properties(bench.engine, name)
 
 
-async def refusal(work: Awaitable[Any]) -> tuple[int, str]:
-    with pytest.raises(AdminError) as caught:
+async def refusal(work: Awaitable[Any]) -> tuple[type[Refusal], str]:
+    with pytest.raises(Refusal) as caught:
         await work
-    return caught.value.status, caught.value.reason
+    return type(caught.value), caught.value.reason
 
 
 @pytest.mark.parametrize("name", [PLAIN, PARENT])
@@ -93,8 +93,8 @@ async def test_all_together_are_bounded_and_what_is_too_much_can_be_removed(
     bench: AdminBench, name: TopicName
 ) -> None:
     await put(bench, name, a=HALF)
-    status, reason = await refusal(put(bench, name, b=HALF))
-    assert status == 412
+    kind, reason = await refusal(put(bench, name, b=HALF))
+    assert kind is PreconditionFailed
     assert f"at most {PROPERTIES_BYTES_MAX} are stored" in reason
     assert await got(bench, name) == {"old": "1", "a": HALF}
     await remove(bench, name, "a")
@@ -104,32 +104,35 @@ async def test_all_together_are_bounded_and_what_is_too_much_can_be_removed(
 async def test_names_that_are_ours_are_refused(bench: AdminBench) -> None:
     text = "Property names with magnetar. are reserved"
     assert await refusal(topics.set_properties(bench.engine, PLAIN, {"magnetar.deleted": ""})) == (
-        412,
+        PreconditionFailed,
         text,
     )
     assert await got(bench, PLAIN) == {"old": "1"}
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "reason"),
+    ("name", "kind", "reason"),
     [
-        ("persistent://public/default/nope", 404, "Topic persistent://public/default/nope not found"),
-        ("persistent://public/none/t", 404, "Namespace not found"),
-        ("non-persistent://public/default/np", 406, "Need to provide a persistent topic name"),
+        ("persistent://public/default/nope", NotFound, "Topic persistent://public/default/nope not found"),
+        ("persistent://public/none/t", NotFound, "Namespace not found"),
+        ("non-persistent://public/default/np", NotAcceptable, "Need to provide a persistent topic name"),
     ],
 )  # fmt: skip
 async def test_what_has_none_is_refused_by_each_call(
-    bench: AdminBench, name: str, status: int, reason: str
+    bench: AdminBench, name: str, kind: type[Refusal], reason: str
 ) -> None:
     topic = TopicName.parse(name)
     for work in (got(bench, topic), put(bench, topic, a="1"), remove(bench, topic, "a")):
-        assert await refusal(work) == (status, reason)
+        assert await refusal(work) == (kind, reason)
 
 
 async def test_a_partitioned_topic_that_is_being_deleted_is_not_changed(bench: AdminBench) -> None:
     path = metadata.partitioned_path(PARENT)
     await bench.store.put(path, b'{"partitions":2,"deleted":true}')
-    assert await refusal(put(bench, PARENT, a="1")) == (409, f"Topic {PARENT} is being deleted")
+    assert await refusal(put(bench, PARENT, a="1")) == (
+        Conflict,
+        f"Topic {PARENT} is being deleted",
+    )
 
 
 BASE = "/admin/v2/persistent/public/default/t/properties"

@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 
-from engine.base.errors import AdminError
+from engine.base.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    InvalidField,
+    InvalidRequest,
+    NotAcceptable,
+    NotBuilt,
+    NotFound,
+    PreconditionFailed,
+    Refusal,
+    Unsupported,
+)
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata.memory import MemoryServer
 from engine.metadata.store import MetadataStore
@@ -73,10 +85,10 @@ async def store() -> MetadataStore:
     return found
 
 
-async def refused(call: Any) -> tuple[int, str]:
-    with pytest.raises(AdminError) as error:
+async def refused(call: Any) -> tuple[type[Refusal], str]:
+    with pytest.raises(Refusal) as error:
         await call
-    return error.value.status, error.value.reason
+    return type(error.value), error.value.reason
 
 
 async def with_namespace(store: MetadataStore) -> None:
@@ -115,83 +127,106 @@ async def test_tenants_refuse_as_pulsar_does(store: MetadataStore) -> None:
     stored = b'{"adminRoles":["adm"],"allowedClusters":["standalone"]}'
     assert (await store.get("/admin/policies/t1"))[0] == stored
     assert await list_tenants(store) == ["public", "pulsar", "t1"]
-    assert await refused(create(store, "t1", TENANT)) == (409, "Tenant already exist")
-    assert await refused(create(store, "bad ten!", TENANT)) == (412, "Tenant name is not valid")
-    assert await refused(create(store, "..", TENANT)) == (412, "Tenant name is not valid")
+    assert await refused(create(store, "t1", TENANT)) == (AlreadyExists, "Tenant already exist")
+    assert await refused(create(store, "bad ten!", TENANT)) == (
+        PreconditionFailed,
+        "Tenant name is not valid",
+    )
+    assert await refused(create(store, "..", TENANT)) == (
+        PreconditionFailed,
+        "Tenant name is not valid",
+    )
     unknown = {"adminRoles": [], "allowedClusters": ["nope"]}
-    assert await refused(create(store, "t2", unknown)) == (412, "Clusters do not exist")
+    assert await refused(create(store, "t2", unknown)) == (
+        PreconditionFailed,
+        "Clusters do not exist",
+    )
     none = {"adminRoles": [], "allowedClusters": []}
-    assert await refused(create(store, "t2", none)) == (412, "Clusters cannot be empty or blank")
-    assert await refused(create(store, "t2", None)) == (412, "TenantInfo is null")
+    assert await refused(create(store, "t2", none)) == (
+        PreconditionFailed,
+        "Clusters cannot be empty or blank",
+    )
+    assert await refused(create(store, "t2", None)) == (PreconditionFailed, "TenantInfo is null")
     blanks = {"adminRoles": [" x "], "allowedClusters": ["standalone"]}
     text = "AdminRoles contains whitespace in the beginning or end."
-    assert await refused(create(store, "t2", blanks)) == (412, text)
+    assert await refused(create(store, "t2", blanks)) == (PreconditionFailed, text)
     wrong = {"adminRoles": "x", "allowedClusters": ["standalone"]}
-    assert await refused(create(store, "t2", wrong)) == (400, "adminRoles: must be a list of texts")
-    assert await refused(get_tenant(store, "nope")) == (404, "Tenant does not exist")
+    assert await refused(create(store, "t2", wrong)) == (
+        InvalidRequest,
+        "adminRoles: must be a list of texts",
+    )
+    assert await refused(get_tenant(store, "nope")) == (NotFound, "Tenant does not exist")
     assert await refused(update_tenant(store, "nope", TENANT)) == (
-        404,
+        NotFound,
         "Tenant nope not found",
     )
-    assert await refused(delete_tenant(store, "nope")) == (404, "Tenant doesn't exist")
+    assert await refused(delete_tenant(store, "nope")) == (NotFound, "Tenant doesn't exist")
     await create_namespace(store, NS, None, cluster="standalone")
     text = "The tenant still has active namespaces"
-    assert await refused(delete_tenant(store, "t1")) == (409, text)
+    assert await refused(delete_tenant(store, "t1")) == (Conflict, text)
     text = "Broker doesn't allow forced deletion of tenants"
-    assert await refused(delete_tenant(store, "t1", force=True)) == (405, text)
+    assert await refused(delete_tenant(store, "t1", force=True)) == (Unsupported, text)
     await delete_namespace(store, NS)
     await delete_tenant(store, "t1")
     assert await list_tenants(store) == ["public", "pulsar"]
 
 
 @pytest.mark.parametrize(
-    ("given", "status", "reason"),
+    ("given", "kind", "reason"),
     [
         (
             {"replication_clusters": ["nope"]},
-            403,
+            Forbidden,
             "Cluster [nope] is not in the list of allowed clusters list for tenant [t1]",
         ),
         (
             {"bundles": {"boundaries": ["0x00000000", "0x80000000"], "numBundles": 1}},
-            400,
+            InvalidRequest,
             "Input bundles do not cover the whole hash range. first:0x00000000, last:0x80000000",
         ),
-        ({"message_ttl_in_seconds": -1}, 412, "Invalid value for message TTL"),
-        ({"message_ttl_in_seconds": "x"}, 400, "messageTTL: expected a whole number, got a string"),
-        ({"bundles": {"numBundles": "x"}}, 400, "numBundles: must be a whole number"),
-        ({"backlog_quota_map": []}, 400, "backlog_quota_map: must be a JSON object"),
+        ({"message_ttl_in_seconds": -1}, PreconditionFailed, "Invalid value for message TTL"),
+        (
+            {"message_ttl_in_seconds": "x"},
+            InvalidField,
+            "messageTTL: expected a whole number, got a string",
+        ),
+        ({"bundles": {"numBundles": "x"}}, InvalidRequest, "numBundles: must be a whole number"),
+        ({"backlog_quota_map": []}, InvalidRequest, "backlog_quota_map: must be a JSON object"),
         (
             {"retention_policies": {"retentionTimeInMinutes": 0, "retentionSizeInMB": 5}},
-            400,
+            InvalidRequest,
             "Invalid ret",
         ),
-        ({"deduplicationEnabled": True}, 501, "deduplication: true is not built yet"),
-        ({"compaction_threshold": 5}, 501, "compaction_threshold: nothing acts upon this policy"),
-        ({"encryption_required": True}, 501, "encryption_required: nothing acts upon"),
+        ({"deduplicationEnabled": True}, NotBuilt, "deduplication: true is not built yet"),
+        (
+            {"compaction_threshold": 5},
+            NotBuilt,
+            "compaction_threshold: nothing acts upon this policy",
+        ),
+        ({"encryption_required": True}, NotBuilt, "encryption_required: nothing acts upon"),
         (
             {"auth_policies": {"namespace_auth": {"joe": ["produce"]}}},
-            501,
+            NotBuilt,
             "auth_policies: nothing acts upon",
         ),
-        ({"offload_threshold": 0}, 501, "offload_threshold: nothing acts upon"),
+        ({"offload_threshold": 0}, NotBuilt, "offload_threshold: nothing acts upon"),
     ],
 )
 async def test_namespaces_refuse_bad_policies(
-    store: MetadataStore, given: dict[str, Any], status: int, reason: str
+    store: MetadataStore, given: dict[str, Any], kind: type[Refusal], reason: str
 ) -> None:
     await create_tenant(store, "t1", TENANT)
     call = create_namespace(store, NS, given, cluster="standalone")
-    found_status, found_reason = await refused(call)
-    assert (found_status, found_reason[: len(reason)]) == (status, reason)
+    found, found_reason = await refused(call)
+    assert (found, found_reason[: len(reason)]) == (kind, reason)
 
 
 async def test_namespaces_live_and_refuse_as_pulsar_does(store: MetadataStore) -> None:
     missing_tenant = create_namespace(store, NS, None, cluster="standalone")
-    assert await refused(missing_tenant) == (404, "Tenant does not exist")
+    assert await refused(missing_tenant) == (NotFound, "Tenant does not exist")
     await with_namespace(store)
     again = create_namespace(store, NS, None, cluster="standalone")
-    assert await refused(again) == (409, "Namespace already exists")
+    assert await refused(again) == (AlreadyExists, "Namespace already exists")
     eight = NamespaceName.of("t1", "nb8")
     given = {"bundles": {"numBundles": 8}, "message_ttl_in_seconds": None, "antiAffinityGroup": "x"}
     await create_namespace(store, eight, given, cluster="standalone")
@@ -200,14 +235,14 @@ async def test_namespaces_live_and_refuse_as_pulsar_does(store: MetadataStore) -
     assert "message_ttl_in_seconds" not in policies
     assert "antiAffinityGroup" not in policies
     assert await list_namespaces(store, "t1") == ["t1/nb8", "t1/ns1"]
-    assert await refused(list_namespaces(store, "nope")) == (404, "Tenant not found")
+    assert await refused(list_namespaces(store, "nope")) == (NotFound, "Tenant not found")
     nope = NamespaceName.of("t1", "nope")
-    assert await refused(get_policies(store, nope)) == (404, "Namespace does not exist")
+    assert await refused(get_policies(store, nope)) == (NotFound, "Namespace does not exist")
     text = "Namespace t1/nope does not exist."
-    assert await refused(delete_namespace(store, nope)) == (404, text)
+    assert await refused(delete_namespace(store, nope)) == (NotFound, text)
     text = "Broker doesn't allow forced deletion of namespaces"
-    assert await refused(delete_namespace(store, NS, force=True)) == (405, text)
-    with pytest.raises(AdminError, match="Namespace name is not valid"):
+    assert await refused(delete_namespace(store, NS, force=True)) == (Unsupported, text)
+    with pytest.raises(Refusal, match="Namespace name is not valid"):
         namespace_name("t1", "bad ns!")
 
 
@@ -215,11 +250,11 @@ async def test_a_namespace_with_topics_is_not_deleted(store: MetadataStore) -> N
     await with_namespace(store)
     await topics.create_missing(store, NS.topic("x"))
     text = "Cannot delete non empty namespace"
-    assert await refused(delete_namespace(store, NS)) == (409, text)
+    assert await refused(delete_namespace(store, NS)) == (Conflict, text)
     assert not (await get_policies(store, NS))["deleted"]
     await store.delete("/managed-ledgers/t1/ns1/persistent/x")
     await topics.create_missing(store, TopicName.parse("persistent://t1/ns1/a/b"))
-    assert await refused(delete_namespace(store, NS)) == (409, text)
+    assert await refused(delete_namespace(store, NS)) == (Conflict, text)
     await store.delete("/managed-ledgers/t1/ns1/a/persistent/b")
     await delete_namespace(store, NS)
     assert await store.exists("/admin/policies/t1/ns1") is None
@@ -242,25 +277,34 @@ async def test_clusters_live_and_refuse_as_pulsar_does(store: MetadataStore) -> 
     }
     assert await list_clusters(store) == ["c2", "standalone"]
     create = create_cluster
-    assert await refused(create(store, "c2", data)) == (409, "Cluster already exists")
-    assert await refused(create(store, "bad name!", data)) == (412, "Cluster name is not valid")
+    assert await refused(create(store, "c2", data)) == (AlreadyExists, "Cluster already exists")
+    assert await refused(create(store, "bad name!", data)) == (
+        PreconditionFailed,
+        "Cluster name is not valid",
+    )
     text = "Illegal service url, example: http://pulsar.example.com:8080"
-    assert await refused(create(store, "c4", {"serviceUrl": "nonsense"})) == (400, text)
-    assert await refused(create(store, "c5", None)) == (400, "cluster data is required")
-    assert await refused(get_cluster(store, "no")) == (404, "Cluster does not exist")
-    assert await refused(update_cluster(store, "no", {})) == (404, "Cluster does not exist")
+    assert await refused(create(store, "c4", {"serviceUrl": "nonsense"})) == (InvalidRequest, text)
+    assert await refused(create(store, "c5", None)) == (InvalidRequest, "cluster data is required")
+    assert await refused(get_cluster(store, "no")) == (NotFound, "Cluster does not exist")
+    assert await refused(update_cluster(store, "no", {})) == (NotFound, "Cluster does not exist")
     peers = set_peer_clusters
     await peers(store, "c2", ["standalone"])
     assert (await get_cluster(store, "c2"))["peerClusterNames"] == ["standalone"]
-    assert await refused(peers(store, "c2", ["nope"])) == (412, "Peer cluster nope does not exist")
+    assert await refused(peers(store, "c2", ["nope"])) == (
+        PreconditionFailed,
+        "Peer cluster nope does not exist",
+    )
     assert await refused(peers(store, "c2", ["c2"])) == (
-        412,
+        PreconditionFailed,
         "c2 itself can't be part of peer-list",
     )
-    assert await refused(peers(store, "no", ["c2"])) == (404, "Cluster does not exist")
-    assert await refused(delete_cluster(store, "standalone")) == (412, "Cluster not empty")
+    assert await refused(peers(store, "no", ["c2"])) == (NotFound, "Cluster does not exist")
+    assert await refused(delete_cluster(store, "standalone")) == (
+        PreconditionFailed,
+        "Cluster not empty",
+    )
     await delete_cluster(store, "c2")
-    assert await refused(delete_cluster(store, "c2")) == (404, "Cluster does not exist")
+    assert await refused(delete_cluster(store, "c2")) == (NotFound, "Cluster does not exist")
 
 
 async def test_partitioned_topics_live_and_refuse_as_pulsar_does(store: MetadataStore) -> None:
@@ -275,19 +319,19 @@ async def test_partitioned_topics_live_and_refuse_as_pulsar_does(store: Metadata
     assert await topics.list_partitioned(store, NS) == [pt3]
     assert await topics.get_partitions(store, plain) == {"partitions": 0, "deleted": False}
     create = topics.create_partitioned
-    assert await refused(create(store, pt3, 3)) == (409, "This topic already exists")
-    assert await refused(create(store, plain, 3)) == (409, "This topic already exists")
+    assert await refused(create(store, pt3, 3)) == (AlreadyExists, "This topic already exists")
+    assert await refused(create(store, plain, 3)) == (AlreadyExists, "This topic already exists")
     assert await refused(create(store, nope, 0)) == (
-        406,
+        NotAcceptable,
         "Number of partitions should be more than 0",
     )
-    assert (await refused(create(store, nope, 10_001)))[0] == 406
+    assert (await refused(create(store, nope, 10_001)))[0] is NotAcceptable
     text = "Partitioned Topic Name should not contain '-partition-'"
-    assert await refused(create(store, NS.topic("x-partition-1"), 2)) == (412, text)
+    assert await refused(create(store, NS.topic("x-partition-1"), 2)) == (PreconditionFailed, text)
     missing = NamespaceName.of("t1", "nope").topic("x")
-    assert await refused(create(store, missing, 2)) == (404, "Namespace not found")
+    assert await refused(create(store, missing, 2)) == (NotFound, "Namespace not found")
     text = f"Topic {nope} not found"
-    assert await refused(topics.get_partitions(store, nope)) == (404, text)
+    assert await refused(topics.get_partitions(store, nope)) == (NotFound, text)
 
 
 async def test_a_topic_named_like_a_partition_needs_its_partitioned_topic(
@@ -299,15 +343,15 @@ async def test_a_topic_named_like_a_partition_needs_its_partitioned_topic(
         'Can\'t create topic x-partition-0 with "-partition-" followed by numeric value '
         "if there isn't a partitioned topic x created."
     )
-    assert await refused(check(store, NS.topic("x-partition-0"))) == (412, text)
+    assert await refused(check(store, NS.topic("x-partition-0"))) == (PreconditionFailed, text)
     await topics.create_partitioned(store, NS.topic("x"), 3)
     text = (
         'Can\'t create topic x-partition-7 with "-partition-" followed by a number '
         "smaller than number of partition of partitioned topic x"
     )
-    assert await refused(check(store, NS.topic("x-partition-7"))) == (412, text)
+    assert await refused(check(store, NS.topic("x-partition-7"))) == (PreconditionFailed, text)
     assert await refused(check(store, NS.topic("x-partition-1"))) == (
-        409,
+        AlreadyExists,
         "This topic already exists",
     )
     await check(store, NS.topic("y"))

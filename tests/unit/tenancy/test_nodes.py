@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.base.errors import AdminError
+from engine.base.errors import AlreadyExists, NotFound, Refusal
 from engine.metadata.memory import MemoryServer, MemoryStore
 from engine.metadata.records import decode_json, encode_json
 from engine.tenancy import nodes
@@ -16,20 +16,20 @@ async def store() -> MemoryStore:
 async def test_a_missing_node_is_nothing_or_refused_as_asked(store: MemoryStore) -> None:
     assert await nodes.find_node(store, "/a") is None
     assert await nodes.children(store, "/a") == []
-    with pytest.raises(AdminError) as refused:
-        await nodes.read_node(store, "/a", 404, "no a")
-    assert (refused.value.status, refused.value.reason) == (404, "no a")
-    with pytest.raises(AdminError) as refused:
+    with pytest.raises(Refusal) as refused:
+        await nodes.read_node(store, "/a", "no a")
+    assert (type(refused.value), refused.value.reason) == (NotFound, "no a")
+    with pytest.raises(Refusal) as refused:
         await nodes.change_node(store, "/a", lambda value: value, "no a to change")
-    assert (refused.value.status, refused.value.reason) == (404, "no a to change")
+    assert (type(refused.value), refused.value.reason) == (NotFound, "no a to change")
 
 
 async def test_a_node_is_made_once_and_changed_as_it_is(store: MemoryStore) -> None:
     await nodes.create_node(store, "/a/b", encode_json({"n": 1}), "b exists")
-    assert await nodes.read_node(store, "/a/b", 404, "") == {"n": 1}
-    with pytest.raises(AdminError) as refused:
+    assert await nodes.read_node(store, "/a/b", "") == {"n": 1}
+    with pytest.raises(Refusal) as refused:
         await nodes.create_node(store, "/a/b", b"{}", "b exists")
-    assert (refused.value.status, refused.value.reason) == (409, "b exists")
+    assert (type(refused.value), refused.value.reason) == (AlreadyExists, "b exists")
     changed = await nodes.change_node(store, "/a/b", lambda value: value + b" ", "")
     assert decode_json(changed, "b") == {"n": 1}
 

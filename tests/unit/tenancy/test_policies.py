@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.base.errors import AdminError
+from engine.base.errors import InvalidRequest, NotBuilt, PreconditionFailed, Refusal
 from engine.tenancy.policies import (
     BY_NAME,
     POLICIES,
@@ -64,38 +64,59 @@ def test_callers_are_read_as_pulsar_reads_them(name: str, given: Any, stored: An
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "status", "reason"),
+    ("name", "given", "kind", "reason"),
     [
-        ("messageTTL", -1, 412, "Invalid value for message TTL, message TTL must >= 0"),
-        ("messageTTL", None, 400, "messageTTL: expected a whole number, got null"),
-        ("messageTTL", True, 400, "messageTTL: expected a whole number, got a boolean"),
-        ("messageTTL", 1 << 40, 400, "messageTTL must be at most 2147483647"),
-        ("maxConsumersPerTopic", -1, 412, "maxConsumersPerTopic must be 0 or more"),
-        ("retention", {"retentionTimeInMinutes": -2}, 400, "Invalid retention policy: time limit"),
-        ("retention", {"retentionSizeInMB": 5}, 400, "Invalid retention policy: a zero limit"),
-        ("retention", [], 400, "retention: expected an object, got an array"),
-        ("persistence", {"bookkeeperEnsemble": 9}, 400, "bookkeeperEnsemble must be at most 5"),
-        ("deduplication", True, 501, "deduplication: true is not built yet"),
+        (
+            "messageTTL",
+            -1,
+            PreconditionFailed,
+            "Invalid value for message TTL, message TTL must >= 0",
+        ),
+        ("messageTTL", None, InvalidRequest, "messageTTL: expected a whole number, got null"),
+        ("messageTTL", True, InvalidRequest, "messageTTL: expected a whole number, got a boolean"),
+        ("messageTTL", 1 << 40, InvalidRequest, "messageTTL must be at most 2147483647"),
+        ("maxConsumersPerTopic", -1, PreconditionFailed, "maxConsumersPerTopic must be 0 or more"),
+        (
+            "retention",
+            {"retentionTimeInMinutes": -2},
+            InvalidRequest,
+            "Invalid retention policy: time limit",
+        ),
+        (
+            "retention",
+            {"retentionSizeInMB": 5},
+            InvalidRequest,
+            "Invalid retention policy: a zero limit",
+        ),
+        ("retention", [], InvalidRequest, "retention: expected an object, got an array"),
+        (
+            "persistence",
+            {"bookkeeperEnsemble": 9},
+            InvalidRequest,
+            "bookkeeperEnsemble must be at most 5",
+        ),
+        ("deduplication", True, NotBuilt, "deduplication: true is not built yet"),
         (
             "backlogQuota.message_age",
             {"limitTime": 5},
-            400,
+            InvalidRequest,
             "backlogQuota.message_age: the attribute",
         ),
         (
             "autoTopicCreation",
             {"allowAutoTopicCreation": True, "topicType": "partitioned"},
-            412,
+            PreconditionFailed,
             "Invalid configuration for autoTopicCreationOverride.",
         ),
     ],
 )
 def test_refusals_name_the_field_and_the_limit(
-    name: str, given: Any, status: int, reason: str
+    name: str, given: Any, kind: type[Refusal], reason: str
 ) -> None:
-    with pytest.raises(AdminError) as refused:
+    with pytest.raises(Refusal) as refused:
         BY_NAME[name].read(given)
-    assert (refused.value.status, refused.value.reason[: len(reason)]) == (status, reason)
+    assert refused.value.reason[: len(reason)] == reason
+    assert isinstance(refused.value, kind)
 
 
 def test_a_topics_value_goes_before_its_namespaces_and_that_before_the_brokers() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from engine.admin import api
 from engine.admin.operation import bind, encode_call, to_json
-from engine.base.errors import AdminError
+from engine.base.errors import PreconditionFailed
 from engine.base.names import TopicName
 from engine.broker.administration.admin_http import AdminPages, MovedError
-from engine.broker.errors import ServiceNotReady, TopicNotFound
+from engine.broker.errors import MetadataError, ServiceNotReady, TopicNotFound
 from engine.metadata.store import StoreUnavailableError
 from engine.net.http import BODY_BYTES_MAX, HttpServer
 from engine.net.network import LoopNetwork
@@ -23,9 +23,10 @@ TOPIC = "persistent://t/n/x"
 
 RAISES: dict[str, Exception] = {
     "moved": MovedError("http://127.0.0.1:9"),
-    "refused": AdminError(412, "Topic has 5 connected producers/consumers"),
+    "refused": PreconditionFailed("Topic has 5 connected producers/consumers"),
     "missing": TopicNotFound("Namespace not found"),
     "leaving": ServiceNotReady("being unloaded"),
+    "broken": MetadataError("no such field"),
     "store": StoreUnavailableError("no answer"),
     "bug": RuntimeError("secret detail"),
 }
@@ -110,8 +111,9 @@ async def test_unknown_operations_pages_and_methods_are_refused(port: int) -> No
     assert [status for status, _ in answers] == [404, 405, 405]
 
 
-async def test_bad_arguments_are_400_and_name_the_field(port: int) -> None:
-    assert await call(port, "peek", {"topic": TOPIC}) == (400, {"reason": "subscription: missing"})
+async def test_bad_arguments_are_refused_and_name_the_field(port: int) -> None:
+    refusal = {"code": "invalid_request", "reason": "subscription: missing"}
+    assert await call(port, "peek", {"topic": TOPIC}) == (422, refusal)
     [(status, body)] = await talk(port, post("/rpc/peek", b"{bad"))
     assert (status, json.loads(body)) == (400, {"reason": "not a call in JSON"})
 
@@ -120,14 +122,23 @@ async def test_bad_arguments_are_400_and_name_the_field(port: int) -> None:
     ("local", "status", "answer"),
     [
         ("moved", 307, {"location": "http://127.0.0.1:9"}),
-        ("refused", 412, {"reason": "Topic has 5 connected producers/consumers"}),
-        ("missing", 404, {"reason": "Namespace not found"}),
-        ("leaving", 503, {"reason": "being unloaded"}),
-        ("store", 503, {"reason": "The metadata store does not answer: no answer"}),
+        (
+            "refused",
+            422,
+            {"code": "precondition_failed", "reason": "Topic has 5 connected producers/consumers"},
+        ),
+        ("missing", 422, {"code": "not_found", "reason": "Namespace not found"}),
+        ("leaving", 422, {"code": "not_ready", "reason": "being unloaded"}),
+        ("broken", 422, {"code": "failed", "reason": "no such field"}),
+        (
+            "store",
+            422,
+            {"code": "not_ready", "reason": "The metadata store does not answer: no answer"},
+        ),
         ("bug", 500, {"reason": "Internal error, see the broker's log"}),
     ],
 )
-async def test_refusals_keep_their_status_and_a_bug_tells_nothing(
+async def test_refusals_say_their_kind_and_a_bug_tells_nothing(
     port: int, local: str, status: int, answer: dict[str, str]
 ) -> None:
     assert await call(port, "unload", {"topic": f"persistent://t/n/{local}"}) == (status, answer)

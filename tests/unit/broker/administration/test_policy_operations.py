@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.base.errors import AdminError
+from engine.base.errors import Conflict, NotFound, PreconditionFailed, Refusal
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata import paths
 from engine.metadata.store import StoreUnavailableError
@@ -90,20 +90,20 @@ async def test_where_a_value_comes_from_is_told(bench: AdminBench) -> None:
 
 
 async def test_what_is_not_there_has_no_policies(bench: AdminBench) -> None:
-    for name, status in (("nope", 404), ("p-partition-0", 412)):
-        with pytest.raises(AdminError) as refused:
+    for name, kind in (("nope", NotFound), ("p-partition-0", PreconditionFailed)):
+        with pytest.raises(Refusal) as refused:
             await policies.of_topic(bench.engine, NAMESPACE.topic(name))
-        assert refused.value.status == status
-    with pytest.raises(AdminError) as refused:
+        assert type(refused.value) is kind
+    with pytest.raises(Refusal) as refused:
         await policies.in_force_on_namespace(bench.engine, NamespaceName.of("public", "nope"))
-    assert refused.value.status == 404
+    assert type(refused.value) is NotFound
 
 
 async def test_a_confirmed_change_is_the_one_that_was_seen(bench: AdminBench) -> None:
     await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 60, expected=None)
-    with pytest.raises(AdminError) as refused:
+    with pytest.raises(Refusal) as refused:
         await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 70, expected=None)
-    assert refused.value.status == 409
+    assert type(refused.value) is Conflict
     await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 70, expected=60)
     stored = await bench.store.get(paths.namespace_policies(str(NAMESPACE)))
     assert b'"message_ttl_in_seconds":70' in stored[0]
