@@ -50,8 +50,6 @@ from engine.wire.errors import ServerError
 
 VERSION = "4.0.8"
 """The Apache Pulsar release whose contracts this broker speaks; clients see it."""
-NO_REQUEST = -1
-"""Request of an error about the connection itself, as Apache sends it."""
 CLOSE_DEADLINE_S = 1.0
 """Time connections have to end once everything they used is closed."""
 
@@ -147,7 +145,9 @@ class BrokerService:
             self._accept,
             connections_max=node.broker_max_connections,
             per_address_max=node.broker_max_connections_per_ip,
-            refusal=lambda reason: commands.error(NO_REQUEST, ServerError.NotAllowedError, reason),
+            refusal=lambda reason: commands.error(
+                commands.NO_REQUEST, ServerError.NotAllowedError, reason
+            ),
         )
         self._http = HttpServer(
             network, self._answer, connections_max=node.max_http_server_connections

@@ -139,7 +139,7 @@ _PONG = command_frame("pong")
 
 def error(request_id: int, code: int, message: str) -> bytes:
     """ERROR. Only for requests that have no answer of their own with an error field."""
-    return command_frame("error", request_id=request_id & UINT64_MAX, error=code, message=message)
+    return command_frame("error", request_id=request_id, error=code, message=message)
 
 
 def success(request_id: int) -> bytes:
