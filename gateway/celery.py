@@ -1,13 +1,18 @@
 """The Celery application; tasks are found in the Django apps' ``tasks`` modules."""
 
+import logging
 import os
+import sys
 import warnings
 
 from celery import Celery
 from celery.platforms import SecurityWarning
 from celery.signals import setup_logging
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.log import configure_logging
+
+from engine.base import log as logs
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
@@ -23,6 +28,17 @@ def set_up_log(**_: object) -> None:
 setup_logging.connect(set_up_log)
 
 
+def refuse_nonsense() -> None:
+    """End the worker, which reads its settings here first, with one line that names the setting."""
+    try:
+        settings.INSTALLED_APPS  # noqa: B018
+    except ImproperlyConfigured as error:
+        logs.configure()
+        logging.getLogger("worker").critical("cannot start: %s", error)
+        sys.exit(os.EX_CONFIG)
+
+
+refuse_nonsense()
 app = Celery("magnetar")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

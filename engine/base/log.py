@@ -78,7 +78,7 @@ class JsonFormatter(logging.Formatter):
 
 def one_line(said: str) -> str:
     """``said`` with its control characters escaped."""
-    return said.translate(_CONTROLS)
+    return said if said.isprintable() else said.translate(_CONTROLS)
 
 
 def bound(name: str, **context: object) -> "logging.LoggerAdapter[logging.Logger]":
@@ -96,8 +96,13 @@ class _Bound(logging.LoggerAdapter):  # type: ignore[type-arg]
 
 
 def _time(record: logging.LogRecord) -> str:
-    at = datetime.fromtimestamp(record.created, UTC)
-    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
+    second, fraction = divmod(record.created, 1)
+    return f"{_second(int(second))}.{int(fraction * 1000):03}Z"
+
+
+@lru_cache(maxsize=16)
+def _second(since_epoch: int) -> str:
+    return f"{datetime.fromtimestamp(since_epoch, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def _message(record: logging.LogRecord) -> str:

@@ -1,5 +1,8 @@
 """Settings of the gateway: where they come from, and that nonsense stops the process with one line."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +61,18 @@ def test_an_address_that_others_reach_is_refused(host: str) -> None:
 @pytest.mark.parametrize("name", ["BOOKIE_PORT", "BROKER_HTTP_PORT"])
 def test_variables_of_other_programs_are_no_slips(tmp_path: Path, name: str) -> None:
     assert load({f"MAGNETAR_{name}": "1"}, tmp_path).environment.http_port == 8080
+
+
+@pytest.mark.parametrize("module", [["gateway.serve"], ["celery", "-A", "gateway", "worker"]])
+def test_nonsense_ends_the_process_with_one_line(module: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *module],
+        cwd=Path(__file__).resolve().parents[3],
+        env={**os.environ, "MAGNETAR_LOG_LEVEL": "loud"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == os.EX_CONFIG
+    [line] = done.stderr.splitlines()
+    assert "cannot start: setting log_level must be one of DEBUG, INFO" in line
