@@ -11,6 +11,7 @@ from engine.managed.errors import (
     CursorNotFoundError,
     CursorStateTooLargeError,
     InvalidPositionError,
+    ManagedLedgerFencedError,
 )
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import InitialPosition, ManagedLedger
@@ -18,6 +19,7 @@ from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.metadata import paths
 from engine.metadata.memory import Fault
+from engine.metadata.store import StoreUnavailableError
 from engine.wire import pulsar_pb2 as pb
 from tests.support.ledger_cluster import run_of
 from tests.support.managed_cluster import (
@@ -334,6 +336,34 @@ async def test_cursors_are_made_found_and_deleted(brokers: Brokers) -> None:
     assert sorted(again.cursors) == ["late ~/é", "s"]
     assert again.cursors["late ~/é"].properties == {"x": 7, "y": 1}
     assert again.cursors["late ~/é"].cursor_properties == {"c": "d"}
+
+
+async def test_properties_replaced_by_an_owner_that_was_are_refused_and_end_it(
+    brokers: Brokers,
+) -> None:
+    _, old, cursor, _ = await opened(brokers, 3)
+    new = await brokers.broker().open(NAME, ONE)
+    with pytest.raises(ManagedLedgerFencedError):
+        await cursor.update_cursor_properties({"a": "b"})
+    assert old.ended
+    assert new.cursors["s"].cursor_properties == {}
+
+
+async def test_properties_of_which_nobody_knows_that_they_are_stored_are_not_told(
+    brokers: Brokers,
+) -> None:
+    settings = ManagedSettings(retry_initial_s=0.001, retry_max_s=0.001, metadata_attempts_max=2)
+    ledger = await brokers.broker(settings).open(NAME, ONE)
+    cursor = await ledger.open_cursor("s", InitialPosition.EARLIEST, cursor_properties={"a": "1"})
+    brokers.cluster.server.on_call = lambda session, operation, path: (
+        Fault(lose_request=True) if operation == "put" else None
+    )
+    with pytest.raises(StoreUnavailableError):
+        await cursor.update_cursor_properties({"a": "2"})
+    assert cursor.cursor_properties == {"a": "1"}
+    brokers.cluster.server.on_call = None
+    await cursor.update_cursor_properties({"a": "3"})
+    assert cursor.cursor_properties == {"a": "3"}
 
 
 async def test_a_position_for_a_new_cursor_is_the_next_entry_read(brokers: Brokers) -> None:
