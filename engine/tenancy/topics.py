@@ -143,7 +143,7 @@ async def change_properties(
             raise Conflict(f"Topic {topic} is being deleted")
         merged = {**(record.get("properties") or {}), **changes}
         record["properties"] = {key: text for key, text in merged.items() if text is not None}
-        if any(changes.values()):
+        if any(text is not None for text in changes.values()):
             check_properties_size(record["properties"])
         return encode_json(record)
 

@@ -96,6 +96,7 @@ async def test_all_together_are_bounded_and_what_is_too_much_can_be_removed(
     kind, reason = await refusal(put(bench, name, b=HALF))
     assert kind is PreconditionFailed
     assert f"at most {PROPERTIES_BYTES_MAX} are stored" in reason
+    assert (await refusal(put(bench, name, **{HALF: ""})))[0] is PreconditionFailed
     assert await got(bench, name) == {"old": "1", "a": HALF}
     await remove(bench, name, "a")
     await put(bench, name, b=HALF)
