@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 from admin_ui.params import Params, require_served
 from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS
-from gateway.rest.base import object_body
+from gateway.http.bodies import object_body
 from gateway.services.engine_link import link
 
 Body = dict[str, Any]

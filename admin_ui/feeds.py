@@ -19,7 +19,7 @@ from channels.layers import get_channel_layer
 from admin_ui.params import Params, require_served
 from engine.base.errors import InvalidField
 from engine.base.tasks import TaskScope
-from gateway.rest.errors import describe
+from gateway.http.errors import describe
 from gateway.services.collector import collector, now_ms
 from gateway.services.engine_link import link
 

@@ -3,9 +3,9 @@
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path, re_path
 
+from gateway.http import container, errors
 from gateway.http import paths as _converters  # noqa: F401 - registers the path converters
 from gateway.http.installed import brought
-from gateway.rest import container, errors
 
 
 def _only_websockets(request: HttpRequest) -> HttpResponse:

@@ -12,8 +12,8 @@ from rest_framework.response import Response
 from admin_ui.analyses import selectors, shapes
 from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, checked, query
 from admin_ui.params import window
+from gateway.http.bodies import principal
 from gateway.jobs import services
-from gateway.rest.base import principal
 
 PIECE_BYTES = 1 << 16
 PARQUET = "application/vnd.apache.parquet"

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from admin_ui.calls import Call, ConsoleView, Parameter, actor_of, checked
 from admin_ui.models import SavedView
 from admin_ui.saved_views import services, shapes
-from gateway.rest.base import no_content
+from gateway.http.bodies import no_content
 
 
 def _row(view: SavedView) -> dict[str, Any]:

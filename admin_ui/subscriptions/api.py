@@ -9,7 +9,7 @@ from admin_ui.calls import TOPIC_PATH, Call, ClusterView, Parameter, Shape, chec
 from admin_ui.params import topic_name
 from admin_ui.subscriptions import services, shapes
 from engine.base.names import check_subscription
-from gateway.rest.base import principal
+from gateway.http.bodies import principal
 from gateway.services.engine_link import link
 
 

@@ -8,7 +8,8 @@ from rest_framework.response import Response
 
 from engine.base.metrics import METRICS_TYPE
 from engine.base.names import DOMAINS
-from gateway.rest.base import AdminView, plain_text
+from gateway.http.bodies import plain_text
+from gateway.rest.base import AdminView
 from gateway.rest.permissions import PUBLIC
 from gateway.services import brokers, metrics, topics
 

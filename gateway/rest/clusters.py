@@ -13,7 +13,8 @@ from engine.tenancy.clusters import (
     set_peer_clusters,
     update_cluster,
 )
-from gateway.rest.base import AdminView, json_body, kind_of, no_content, object_body
+from gateway.http.bodies import json_body, kind_of, no_content, object_body
+from gateway.rest.base import AdminView
 
 
 class Clusters(AdminView):

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from engine.admin.api import EARLIEST_MESSAGE, LATEST_MESSAGE, LONG_MAX, MessagePosition
 from engine.base.errors import InvalidField
-from gateway.rest.base import kind_of, whole_number
+from gateway.http.bodies import kind_of, whole_number
 
 WORDS = {"earliest": EARLIEST_MESSAGE, "latest": LATEST_MESSAGE}
 

@@ -12,7 +12,8 @@ from engine.tenancy.namespaces import (
     list_namespaces,
     namespace_name,
 )
-from gateway.rest.base import AdminView, flag, no_content, object_body
+from gateway.http.bodies import flag, no_content, object_body
+from gateway.rest.base import AdminView
 from gateway.services import namespaces
 
 

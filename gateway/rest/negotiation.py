@@ -6,7 +6,7 @@ from rest_framework import exceptions
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 
-from gateway.rest import container
+from gateway.http import container
 
 
 class AcceptsJson(DefaultContentNegotiation):

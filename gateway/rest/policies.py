@@ -11,7 +11,8 @@ from engine.base.errors import NotBuilt
 from engine.tenancy.forms import Fields
 from engine.tenancy.namespaces import namespace_name
 from engine.tenancy.policies import AGE_QUOTA, POLICIES, SIZE_QUOTA, Policy
-from gateway.rest.base import AdminView, flag, json_body, no_content
+from gateway.http.bodies import flag, json_body, no_content
+from gateway.rest.base import AdminView
 from gateway.rest.topics import TopicView
 from gateway.services import policies
 

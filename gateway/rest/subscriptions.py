@@ -6,7 +6,8 @@ from rest_framework.response import Response
 
 from engine.admin import api
 from engine.base.errors import InvalidField
-from gateway.rest.base import AdminView, flag, json_body, no_content, object_body, string_map
+from gateway.http.bodies import flag, json_body, no_content, object_body, string_map
+from gateway.rest.base import AdminView
 from gateway.rest.messages import message_answer, message_position
 from gateway.rest.topics import TopicView
 from gateway.services import topics

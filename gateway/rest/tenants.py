@@ -11,7 +11,8 @@ from engine.tenancy.tenants import (
     list_tenants,
     update_tenant,
 )
-from gateway.rest.base import AdminView, flag, no_content, object_body, string_list
+from gateway.http.bodies import flag, no_content, object_body, string_list
+from gateway.rest.base import AdminView
 
 
 def tenant_info(request: Request) -> dict[str, list[str]] | None:

@@ -10,15 +10,8 @@ from engine.base.errors import InvalidField
 from engine.base.names import TopicName
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import namespace_name
-from gateway.rest.base import (
-    AdminView,
-    flag,
-    json_body,
-    no_content,
-    object_body,
-    string_map,
-    whole_number,
-)
+from gateway.http.bodies import flag, json_body, no_content, object_body, string_map, whole_number
+from gateway.rest.base import AdminView
 from gateway.rest.messages import message_answer
 from gateway.services import topics
 

@@ -8,8 +8,8 @@ import pytest
 
 from engine.base import errors
 from engine.base.errors import InvalidField, Refusal
+from gateway.http.errors import describe
 from gateway.jobs import services
-from gateway.rest.errors import describe
 from tests.support.admin.gateway_client import request
 
 STATUSES = {
@@ -52,7 +52,7 @@ def test_a_failure_outside_the_rest_views_is_logged_with_its_trace(
 ) -> None:
     (tmp_path / "index.html").mkdir()
     settings.FRONT_END_DIR = tmp_path
-    log = logging.getLogger("gateway.rest.errors")
+    log = logging.getLogger("gateway.http.errors")
     log.addHandler(caplog.handler)  # the application's own set-up of logging replaces pytest's
     try:
         answer = request("GET", "/")
@@ -60,7 +60,7 @@ def test_a_failure_outside_the_rest_views_is_logged_with_its_trace(
         log.removeHandler(caplog.handler)
     assert answer.status == 500
     assert answer.json["reason"] == "An unexpected error occurred in the gateway"
-    record = next(item for item in caplog.records if item.name == "gateway.rest.errors")
+    record = next(item for item in caplog.records if item.name == "gateway.http.errors")
     assert answer.json["request_id"] in record.getMessage()
     assert record.exc_info is not None
     assert record.exc_info[0] is IsADirectoryError

@@ -36,7 +36,7 @@ from engine.metadata.store import (
     SessionExpiredError,
     StoreUnavailableError,
 )
-from gateway.rest import container
+from gateway.http import container
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,115 @@
+"""What a call carries and what its answer holds, as Pulsar's clients send and expect it."""
+
+import json
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from engine.base.errors import InvalidField
+from gateway.http import container
+
+
+def principal(request: Request) -> str:
+    """The signed-in user's name; empty for nobody."""
+    user = request.user
+    return user.get_username() if user.is_authenticated else ""
+
+
+def no_content(status: int = 204) -> HttpResponse:
+    """Done, nothing to say."""
+    return container.empty(status)
+
+
+def plain_text(text: str) -> HttpResponse:
+    """A bare string under the JSON content type, unquoted: how Pulsar sends ``ok`` and versions."""
+    return HttpResponse(text, content_type="application/json")
+
+
+def json_body(request: Request, *, also: tuple[str, ...] = ()) -> Any:
+    """The request's JSON value, None when there is no body or it is ``null``.
+
+    No Content-Type counts as JSON; a form (what ``curl -d`` sends by itself) is refused with 415, as Pulsar does.
+    ``also`` names further accepted types. Raises InvalidField, UnsupportedMediaType.
+    """
+    http: HttpRequest = request._request
+    body = http.body
+    if not body.strip():
+        return None
+    content_type = http.META.get("CONTENT_TYPE", "").split(";", 1)[0].strip().lower()
+    is_json = content_type in ("", "application/json") or content_type.endswith("+json")
+    if not is_json and content_type not in also:
+        raise exceptions.UnsupportedMediaType(content_type)
+    try:
+        return json.loads(body, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise InvalidField("body", "JSON nested too deeply") from None
+    except ValueError as error:
+        raise InvalidField("body", f"not valid JSON: {error}") from None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def object_body(request: Request) -> dict[str, Any] | None:
+    """A JSON object or nothing. Raises InvalidField."""
+    body = json_body(request)
+    if body is not None and not isinstance(body, dict):
+        raise InvalidField("body", f"expected a JSON object, got {kind_of(body)}")
+    return body
+
+
+def kind_of(value: object) -> str:
+    """A JSON value's type in JSON's words."""
+    kinds = {
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+        str: "a string",
+        list: "an array",
+        dict: "an object",
+    }
+    return "null" if value is None else kinds[type(value)]
+
+
+def string_list(body: dict[str, Any], field: str) -> list[str]:
+    """A list of strings under ``field``, empty when absent or null. Raises InvalidField."""
+    value = body.get(field)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise InvalidField(field, f"expected an array of strings, got {kind_of(value)}")
+    return value
+
+
+def string_map(value: Any, field: str) -> dict[str, str]:
+    """An object of strings. Raises InvalidField."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+        raise InvalidField(field, f"expected an object of strings, got {kind_of(value)}")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InvalidField(field, "has half of a character (a lone surrogate)") from None
+    return value
+
+
+def whole_number(value: Any, field: str) -> int:
+    """A whole number, also quoted or with a fraction that is cut off: some callers send those. Raises InvalidField."""
+    try:
+        if isinstance(value, str):
+            return int(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return int(value)
+    except (ValueError, OverflowError):
+        pass
+    raise InvalidField(field, f"expected a whole number, got {kind_of(value)}")
+
+
+def flag(request: Request, name: str, *, default: bool = False) -> bool:
+    """A boolean query value: ``true`` in any case is true, everything else false."""
+    value = request.query_params.get(name)
+    return default if value is None else value.lower() == "true"
