@@ -108,7 +108,7 @@ class Running:
         self.sessions = Sessions(context, self.registry, owned, namespaces)
         self.upkeep = Upkeep(self.registry, namespaces, base.ledger_config, base.data_path)
         self.catalog.on_change = self.upkeep.policies_changed
-        self.policy_log.on_change = lambda topic: self.upkeep.policies_changed(topic.namespace)
+        self.policy_log.on_change = self.upkeep.policies_changed
         self.operations = BrokerOperations(
             Collaborators(
                 store=base.store,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
-from engine.base.names import NamespaceName
+from engine.base.names import NamespaceName, TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.errors import TopicNotFound
 from engine.broker.ports import Namespaces, TopicPolicies
@@ -48,7 +48,7 @@ class Upkeep:
         self._ledger_config = ledger_config
         self._scope = TaskScope("upkeep")
         self._idle: set[Topic] = set()
-        self._changed: set[NamespaceName] = set()
+        self._changed: set[NamespaceName | TopicName] = set()
         self._told = asyncio.Event()
         self.jobs = (
             Job("rates", RATES_INTERVAL_S, self._count_rates),
@@ -86,9 +86,9 @@ class Upkeep:
             await self._registry.unload(topic.name)
         self._idle = idle
 
-    def policies_changed(self, namespace: NamespaceName) -> None:
-        """Topics of ``namespace`` that are loaded get their policies anew, at once."""
-        self._changed.add(namespace)
+    def policies_changed(self, where: NamespaceName | TopicName) -> None:
+        """What is loaded of a namespace or (partitioned) topic gets its policies anew, at once."""
+        self._changed.add(where)
         self._told.set()
 
     async def _apply_changes(self) -> None:
@@ -97,8 +97,9 @@ class Upkeep:
             self._told.clear()
             changed, self._changed = self._changed, set()
             for topic in self._registry.topics():
-                if topic.name.namespace in changed and not await self._apply_to(topic):
-                    self.policies_changed(topic.name.namespace)
+                names = {topic.name.namespace, topic.name.partitioned}
+                if names & changed and not await self._apply_to(topic):
+                    self.policies_changed(topic.name.partitioned)
             if self._changed:
                 await asyncio.sleep(CHANGES_RETRY_S)
 
