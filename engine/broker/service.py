@@ -85,6 +85,7 @@ class Running:
         self.ownership = BundleOwnership(base.store, owner, on_lost)
         self.policy_log = PolicyLog(
             store=base.store,
+            ledgers=base.ledgers,
             network=base.network,
             clock=base.clock,
             entropy=base.entropy,

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from struct import Struct
 
 from engine.base.backoff import Backoff
 from engine.base.clock import Clock
@@ -18,11 +19,15 @@ from engine.client.lookup import Links
 from engine.client.raw_consumer import FROM_EARLIEST, SHARED, RawConsumer
 from engine.client.raw_producer import RawProducer
 from engine.client.raw_reader import RawReader
+from engine.ledger.client import LedgerClient
+from engine.managed.stored.records import CursorRecord
+from engine.metadata import paths
 from engine.metadata.records import Document
-from engine.metadata.store import MetadataStore
+from engine.metadata.store import MetadataStore, NoNodeError
 from engine.tenancy import topics
 from engine.tenancy.avro import AvroError
 from engine.tenancy.change_events import SCHEMA
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import BatchFormatError, Message, pack_entry, unpack_entry
 from engine.wire.events import Delivered
 
@@ -32,6 +37,11 @@ FIRST_VERSION = bytes(8)
 """Of the topic's schema, as producers put it into a message's metadata."""
 
 COMPACTION = "__compaction"
+COMPACTED_LEDGER = "CompactedTopicLedger"
+"""The property of the compaction's cursor that names the ledger it wrote last."""
+SCAN_BYTES = 1 << 20
+
+_SIZE = Struct(">I")
 
 Origin = tuple[str, int]
 """Producer name and sequence id of a message: told apart from all others of a log."""
@@ -74,7 +84,7 @@ class Events:
         return [
             self._put(one.position, (opened.producer_name, message.sequence_id), message)
             for message in opened.messages
-            if message.key is not None
+            if message.key is not None and not message.compacted_out
         ]
 
     def _put(self, position: Position, origin: Origin, message: Message) -> Applied:
@@ -92,6 +102,14 @@ def _latest(position: Position, payload: bytes) -> Latest:
         return Latest(position, {}, unread=str(error))
 
 
+def compacted(entry: bytes) -> Delivered:
+    """An entry of a compacted ledger: u32 size, MessageIdData, u32 size, the entry as it was in the topic."""
+    start = _SIZE.size + _SIZE.unpack_from(entry)[0]
+    at = pb.MessageIdData.FromString(entry[_SIZE.size : start])
+    kept = entry[start + _SIZE.size :]
+    return Delivered(0, Position(at.ledgerId, at.entryId), 0, [], kept)
+
+
 class ChangeLog:
     """Follows the log while it is open, however often its owner changes. Made inside a running loop.
 
@@ -103,6 +121,7 @@ class ChangeLog:
         topic: TopicName,
         *,
         store: MetadataStore,
+        ledgers: LedgerClient,
         links: Links[BrokerLink],
         service_url: str,
         clock: Clock,
@@ -113,6 +132,7 @@ class ChangeLog:
         self.changing = asyncio.Lock()
         """Held from a change's reading to its end: changes made here do not cross each other."""
         self._store = store
+        self._ledgers = ledgers
         self._links = links
         self._service_url = service_url
         self._clock = clock
@@ -224,6 +244,7 @@ class ChangeLog:
         reader = await RawReader.open(link, self.topic.full, name=name)
         try:
             events = Events()
+            events.take(await self._compacted())
             self._restart(events, events.take(await reader.rest()))
             backoff.reset()
             while True:
@@ -233,6 +254,26 @@ class ChangeLog:
             if reader.consumer.error is None:
                 with suppress(MagnetarError):
                     await reader.consumer.close()
+
+    async def _compacted(self) -> list[Delivered]:
+        """What a compaction of Apache's kept of entries that may have left the topic since. Raises LedgerError.
+
+        The topic has to be loaded by a broker of ours: then it is the cursor's node that names the ledger.
+        """
+        path = paths.cursor(self.topic.managed_ledger_name, COMPACTION)
+        try:
+            record = CursorRecord.decode((await self._store.get(path))[0])
+        except NoNodeError:
+            return []
+        ledger_id = record.state.properties.get(COMPACTED_LEDGER)
+        if ledger_id is None:
+            return []
+        reader = await self._ledgers.open(ledger_id, recover=False)
+        found: list[Delivered] = []
+        async with reader.scan(0, reader.last_confirmed, SCAN_BYTES) as scan:
+            async for slices in scan:
+                found += [compacted(run.entry(i)) for run in slices for i in range(run.count)]
+        return found
 
     def _restart(self, events: Events, applied: list[Applied]) -> None:
         """Go on with what was read anew."""

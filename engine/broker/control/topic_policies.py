@@ -23,6 +23,7 @@ from engine.broker.control.change_log import RETRY_S_MAX, ChangeLog, Latest
 from engine.broker.errors import ServiceNotReady
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.lookup import Links
+from engine.ledger.client import LedgerClient
 from engine.metadata.records import Document
 from engine.metadata.store import MetadataStore
 from engine.net.network import Network
@@ -60,6 +61,7 @@ class PolicyLog:
         self,
         *,
         store: MetadataStore,
+        ledgers: LedgerClient,
         network: Network,
         clock: Clock,
         entropy: Entropy,
@@ -69,6 +71,7 @@ class PolicyLog:
     ) -> None:
         self.on_change: Callable[[TopicName], None] = lambda topic: None
         self._store = store
+        self._ledgers = ledgers
         self._clock = clock
         self._entropy = entropy
         self._cluster = cluster
@@ -191,6 +194,7 @@ class PolicyLog:
             log = self._logs[namespace] = ChangeLog(
                 log_topic(namespace),
                 store=self._store,
+                ledgers=self._ledgers,
                 links=self._links,
                 service_url=self._service_url,
                 clock=self._clock,

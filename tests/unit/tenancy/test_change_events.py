@@ -19,7 +19,7 @@ from engine.tenancy.change_events import (
 )
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden/change_events/apache.json"
-STORED: list[dict[str, Any]] = json.loads(GOLDEN.read_text())
+STORED: list[dict[str, Any]] = json.loads(GOLDEN.read_text())["events"]
 TOPIC = TopicName.parse("persistent://public/pol/golden")
 
 

@@ -1,6 +1,7 @@
 """Topics' own policies: kept in their namespace's log, the same at all brokers, whoever changes them or dies."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,16 +9,21 @@ from typing import Any
 import pytest
 
 from engine.base.errors import Conflict, NotFound, PreconditionFailed
+from engine.base.ids import Position
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.control import topic_policies
 from engine.broker.control.topic_policies import PolicyLog
 from engine.broker.errors import ServiceNotReady
+from engine.managed.stored.records import CursorRecord, CursorState
 from engine.metadata.records import Document
 from engine.tenancy import topics
 from engine.tenancy.change_events import log_topic
+from engine.tenancy.namespaces import create_namespace
 from tests.support.admin.several_brokers import SeveralBrokers, policies
 from tests.support.broker_bench import until
+from tests.support.ledger_cluster import Listener, run_of
 
+GOLDEN = Path(__file__).resolve().parents[3] / "golden/change_events/apache.json"
 NAMESPACE = NamespaceName.parse("public/default")
 TOPIC = NAMESPACE.topic("t")
 SOON_S = 1.0
@@ -309,3 +315,26 @@ async def test_what_cannot_be_read_is_neither_given_nor_changed(two: SeveralBrok
         await log.change(TOPIC, put(maxMessageSize=2))
     await log.forget(TOPIC)
     assert await log.get(TOPIC) == {}
+
+
+async def test_what_only_apaches_compaction_kept_is_known(two: SeveralBrokers) -> None:
+    namespace = NamespaceName.parse("public/pol")
+    await create_namespace(two.store, namespace, None, cluster="standalone")
+    kept = json.loads(GOLDEN.read_text())["compacted_ledger"]
+    listener = Listener()
+    writer = await two.cluster.client().create(1, 1, 1, listener=listener)
+    writer.append(run_of(*map(bytes.fromhex, kept)))
+    await listener.reach(len(kept))
+    await writer.close()
+    cursor = CursorState(Position(0, 35), properties={"CompactedTopicLedger": writer.ledger_id})
+    path = topics.ledger_path(log_topic(namespace))
+    await two.store.create(path, make_parents=True)
+    await two.store.create(f"{path}/__compaction", CursorRecord(-1, cursor).encode())
+    log = policies(two.brokers[0])
+    golden, parted = namespace.topic("golden"), namespace.topic("parted")
+    assert (await log.get(golden))["maxMessageSize"] == 1000
+    assert await log.get(golden, everywhere=True) == {"maxConsumerPerTopic": 6}
+    assert await log.get(parted) == {"maxConsumerPerTopic": 2}
+    await log.change(parted, put(maxMessageSize=3))
+    late = policies(await two.add())
+    assert await late.get(parted) == {"maxConsumerPerTopic": 2, "maxMessageSize": 3}
