@@ -31,6 +31,7 @@ from gateway.services.partitioned import sum_stats
 
 Json = dict[str, Any]
 R = TypeVar("R")
+T = TypeVar("T", bound=api.OnTopic)
 S = TypeVar("S", bound=api.OnSubscription)
 
 
@@ -90,6 +91,13 @@ async def members(engine: Engine, name: TopicName) -> list[TopicName]:
         return [part for part in parts if str(part) in loaded]
     exist = await on_each(parts, lambda part: metadata.topic_exists(engine.store, part))
     return [part for part, exists in zip(parts, exist, strict=True) if exists]
+
+
+async def _of_each(engine: Engine, operation: Operation[T, R], args: T) -> dict[str, R]:
+    """The answers of the topic, or of each of ``members``, by name."""
+    parts = await members(engine, args.topic)
+    found = await on_each(parts, lambda part: engine.call(operation, replace(args, topic=part)))
+    return {str(part): answer for part, answer in zip(parts, found, strict=True)}
 
 
 async def refuse_parent(engine: Engine, name: TopicName, refusal: str) -> None:
@@ -270,38 +278,26 @@ async def partitioned_stats(
 ) -> Json:
     """PartitionedTopicStats: sums, the record, and each partition's own numbers."""
     record = await _parent(engine, name)
-    parts = await members(engine, name)
-    found = await on_each(
-        parts, lambda part: engine.call(api.TOPIC_STATS, api.TopicStats(part, **flags))
-    )
-    answer = sum_stats(found)
+    found = await _of_each(engine, api.TOPIC_STATS, api.TopicStats(name, **flags))
+    answer = sum_stats(list(found.values()))
     answer["metadata"] = record
-    named = {str(part): numbers for part, numbers in zip(parts, found, strict=True)}
-    answer["partitions"] = named if per_partition else {}
+    answer["partitions"] = found if per_partition else {}
     return answer
 
 
 async def partitioned_internal_stats(engine: Engine, name: TopicName) -> Json:
     """PartitionedTopicInternalStats."""
     record = await _parent(engine, name)
-    parts = await members(engine, name)
-    found = await on_each(
-        parts, lambda part: engine.call(api.INTERNAL_STATS, api.InternalStats(part))
-    )
-    named = {str(part): numbers for part, numbers in zip(parts, found, strict=True)}
-    return {"metadata": record, "partitions": named}
+    found = await _of_each(engine, api.INTERNAL_STATS, api.InternalStats(name))
+    return {"metadata": record, "partitions": found}
 
 
 async def internal_info(engine: Engine, name: TopicName) -> Json:
     """PartitionedManagedLedgerInfo of a partitioned topic, else ManagedLedgerInfo."""
     if not name.persistent:
         raise Unsupported("Internal info of a non-persistent topic is not kept")
-    parts = await members(engine, name)
-    found = await on_each(parts, lambda part: engine.call(api.INTERNAL_INFO, api.OnTopic(part)))
-    if parts == [name]:
-        return found[0]
-    named = {str(part): info for part, info in zip(parts, found, strict=True)}
-    return {"version": 0, "partitions": named}
+    found = await _of_each(engine, api.INTERNAL_INFO, api.OnTopic(name))
+    return found.get(str(name), {"version": 0, "partitions": found})
 
 
 async def last_message_id(engine: Engine, name: TopicName) -> Json:
@@ -337,14 +333,12 @@ async def terminate(engine: Engine, name: TopicName) -> Json:
 
 async def unload(engine: Engine, name: TopicName) -> None:
     """Close the topic, or every partition, on its broker."""
-    parts = await members(engine, name)
-    await on_each(parts, lambda part: engine.call(api.UNLOAD, api.OnTopic(part)))
+    await _of_each(engine, api.UNLOAD, api.OnTopic(name))
 
 
 async def trim(engine: Engine, name: TopicName) -> None:
     """Delete ledgers nobody needs any more, of every partition."""
-    parts = await members(engine, name)
-    await on_each(parts, lambda part: engine.call(api.TRIM, api.OnTopic(part)))
+    await _of_each(engine, api.TRIM, api.OnTopic(name))
 
 
 async def examine(engine: Engine, name: TopicName, initial: str, nth: int) -> Json:
@@ -397,9 +391,8 @@ def bundle_ranges(policies: Json) -> list[str]:
 
 async def subscriptions(engine: Engine, name: TopicName) -> list[str]:
     """Names; of a partitioned topic those of any partition."""
-    parts = await members(engine, name)
-    found = await on_each(parts, lambda part: engine.call(api.SUBSCRIPTIONS, api.OnTopic(part)))
-    return sorted({title for titles in found for title in titles})
+    found = await _of_each(engine, api.SUBSCRIPTIONS, api.OnTopic(name))
+    return sorted({title for titles in found.values() for title in titles})
 
 
 async def create_subscription(
