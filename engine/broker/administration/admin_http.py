@@ -2,7 +2,7 @@
 
 RPC callers show the instance's internal token. A call is ``{"principal": …, "arguments": {…}}``; answers are
 ``{"result": …}``, refusals 422 with ``{"code": …, "reason": …}``; 307 with ``{"location": url}`` names the broker to
-ask instead. Who asked is logged, not judged.
+ask instead. Who asked is logged, not judged; empty: nobody known.
 """
 
 import logging
@@ -93,7 +93,7 @@ class AdminPages:
         try:
             args = parse_arguments(operation.arguments, given)
             level = logging.DEBUG if operation.reads else logging.INFO
-            log.log(level, "%s by=%s args=%s", name, principal or "nobody known", given)
+            log.log(level, "%s by=%r args=%s", name, principal, given)
             return json_response(200, {"result": await do(args)})
         except MovedError as error:
             return json_response(307, {"location": error.location})

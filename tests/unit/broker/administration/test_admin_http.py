@@ -86,7 +86,10 @@ async def test_an_operation_answers_with_its_result(port: int) -> None:
     assert await call(port, "unload", {"topic": TOPIC}) == (200, {"result": None})
 
 
-@pytest.mark.parametrize(("principal", "said"), [("alice", "by=alice"), ("", "by=nobody known")])
+@pytest.mark.parametrize(
+    ("principal", "said"),
+    [("alice", "by='alice'"), ("", "by=''"), ("a\nINFO forged", r"by='a\nINFO forged'")],
+)
 async def test_a_change_is_logged_with_who_asked_for_it(
     port: int, principal: str, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
