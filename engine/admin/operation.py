@@ -47,14 +47,15 @@ class Operation(Generic[A, R]):
 
 
 Handler = Callable[[Any], Awaitable[Any]]
-Handlers = dict[Operation[Any, Any], Handler]
+Handlers = dict[str, tuple[Operation[Any, Any], Handler]]
+"""By the operation's name."""
 
 
 def bind(
     operation: Operation[A, R], handler: Callable[[A], Awaitable[R]]
-) -> tuple[Operation[Any, Any], Handler]:
+) -> tuple[str, tuple[Operation[Any, Any], Handler]]:
     """An item of Handlers whose types were checked."""
-    return operation, handler
+    return operation.name, (operation, handler)
 
 
 class Caller(Protocol):

@@ -61,7 +61,7 @@ class AdminPages:
         ready: Callable[[], bool],
         metrics: Callable[[], bytes],
     ) -> None:
-        self._handlers = {operation.name: (operation, do) for operation, do in handlers.items()}
+        self._handlers = handlers
         self._token = token
         self._ready = ready
         self._metrics = metrics
@@ -81,7 +81,8 @@ class AdminPages:
         if not token_matches(self._token, request.headers.get(TOKEN_HEADER.lower())):
             return json_response(401, {"reason": "Internal token required"})
         name = request.path.removeprefix("/rpc/")
-        if name not in self._handlers:
+        bound = self._handlers.get(name)
+        if bound is None:
             return json_response(404, {"reason": f"Unknown operation {name[:80]}"})
         if request.method != "POST":
             return json_response(405, {"reason": "Operations are called by POST"})
@@ -89,7 +90,7 @@ class AdminPages:
             principal, given = decode_call(request.body)
         except ValueError:
             return json_response(400, {"reason": "not a call in JSON"})
-        operation, do = self._handlers[name]
+        operation, do = bound
         try:
             args = parse_arguments(operation.arguments, given)
             level = logging.DEBUG if operation.reads else logging.INFO
