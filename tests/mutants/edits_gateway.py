@@ -3,6 +3,7 @@
 from tests.mutants.edit import Edit
 
 ATTEMPTS = "unit/gateway/jobs/test_attempts.py"
+FEEDS = "unit/admin_ui/test_feeds.py"
 RECOVERY = "unit/gateway/jobs/test_recovery.py"
 SERVICES = "gateway/jobs/services.py"
 WORKER = "unit/gateway/jobs/test_worker.py"
@@ -191,6 +192,40 @@ EDITS = (
         "1, limit_max)",
         "1, 1 << 60)",
         ("unit/gateway/test_console_api.py::test_a_wrong_parameter_is_400_and_named",),
+    ),
+    Edit(
+        "feed-of-each-socket-its-own",
+        "admin_ui/feeds.py::watch",
+        "if feed is None:",
+        "if True:",
+        (f"{FEEDS}::test_all_who_watch_the_same_share_one_producer",),
+    ),
+    Edit(
+        "feed-ends-with-its-first-failure",
+        "admin_ui/feeds.py::Feed._produce",
+        """
+        self._fail(error)
+        news = True
+        """,
+        """
+        self._fail(error)
+        return
+        """,
+        (f"{FEEDS}::test_a_body_that_fails_is_told_once_and_tried_again",),
+    ),
+    Edit(
+        "feed-outlives-its-watchers",
+        "admin_ui/feeds.py::Watch.end",
+        "await self.feed.close()",
+        "pass",
+        (f"{FEEDS}::test_it_goes_on_until_the_last_watcher_leaves_and_begins_anew",),
+    ),
+    Edit(
+        "any-cluster-answered",
+        "admin_ui/params.py::require_served",
+        "if cluster != served:",
+        "if not cluster:",
+        ("unit/gateway/test_console_api.py::test_a_cluster_that_is_not_served_is_404_and_named",),
     ),
     Edit(
         "policies-cached-for-ever",

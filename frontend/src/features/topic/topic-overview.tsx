@@ -13,13 +13,14 @@ import { Since } from "./since";
 import { useTopic, useTopicId } from "./use-topic";
 
 export function TopicOverview() {
-  const topic = useTopic(useTopicId()).data;
-  return topic ? <Content topic={topic} /> : null;
+  const id = useTopicId();
+  const topic = useTopic(id).data;
+  return topic ? <Content cluster={id.cluster} topic={topic} /> : null;
 }
 
-function Content({ topic }: { topic: TopicDetail }) {
+function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
   const { row } = topic;
-  const history = useHistory(`topic/${row.name}`, topic.at, [
+  const history = useHistory(`topic/${cluster}/${row.name}`, topic.at, [
     row.msg_rate_in,
     row.msg_rate_out,
     row.bytes_rate_in,
