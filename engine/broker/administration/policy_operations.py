@@ -6,10 +6,10 @@ from typing import Any
 from engine.admin import api
 from engine.admin.api import JsonObject
 from engine.admin.operation import Handlers, bind
-from engine.base.errors import Conflict, NotFound, NotReady, PreconditionFailed
+from engine.base.errors import Conflict, NotFound, PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.control.catalog import Catalog
-from engine.broker.errors import BrokerError, TopicNotFound
+from engine.broker.errors import TopicNotFound
 from engine.metadata.records import Document
 from engine.tenancy.policies import (
     BY_NAME,
@@ -51,7 +51,7 @@ class PolicyOperations:
     async def topic_policies(self, args: api.OnTopic) -> JsonObject:
         await self._here(args.topic)
         found = await self._in_force(args.topic.namespace, args.topic)
-        own = await self._own(args.topic)
+        own = await self._catalog.own.get(args.topic)
         return {
             policy.name: _said(found[policy.name], find(own, policy.topic_key))
             for policy in POLICIES
@@ -78,10 +78,7 @@ class PolicyOperations:
                     "Please increase retention quota and retry",
                 )
 
-        try:
-            await self._catalog.own.change(args.topic, change)
-        except BrokerError as error:
-            raise NotReady(str(error)) from error
+        await self._catalog.own.change(args.topic, change)
 
     async def _in_force(
         self, namespace: NamespaceName, topic: TopicName | None = None
@@ -90,14 +87,6 @@ class PolicyOperations:
             return await self._catalog.in_force(namespace, topic)
         except TopicNotFound as error:
             raise NotFound("Namespace does not exist") from error
-        except BrokerError as error:
-            raise NotReady(str(error)) from error
-
-    async def _own(self, topic: TopicName) -> Document:
-        try:
-            return await self._catalog.own.get(topic)
-        except BrokerError as error:
-            raise NotReady(str(error)) from error
 
 
 def _said(found: InForce, own: Any) -> JsonObject:
