@@ -18,6 +18,7 @@ from engine.metadata.connect import connect
 from engine.metadata.layout import LayoutError
 from engine.metadata.store import StoreUnavailableError
 from engine.net.network import LoopNetwork
+from engine.net.tls import TlsFileError
 from engine.settings import Settings, load
 from engine.wiring import build_broker
 
@@ -59,7 +60,7 @@ async def serve(settings: Settings) -> None:
             await stop.wait()
         finally:
             await broker.drain()
-    except (TokenError, LayoutError) as error:
+    except (TokenError, TlsFileError, LayoutError) as error:
         raise StartError(str(error)) from error
     except OSError as error:
         ports = f"{node.broker_port} and {node.broker_http_port} on {node.bind_address}"

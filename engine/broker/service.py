@@ -4,6 +4,7 @@ Crash-only: nothing here must run for data to be safe. Draining only makes the h
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -41,6 +42,7 @@ from engine.metadata.store import (
 from engine.net.http import HttpServer, Request, Response
 from engine.net.listener import Listener
 from engine.net.network import Network
+from engine.net.tls import server_context
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
 from engine.tenancy.namespaces import bootstrap
@@ -81,8 +83,7 @@ class Running:
         instance: int,
         on_lost: Callable[[list[BundleName]], None],
     ) -> None:
-        owner = OwnerRecord(record.service_url, record.web_url)
-        self.ownership = BundleOwnership(base.store, owner, on_lost)
+        self.ownership = BundleOwnership(base.store, OwnerRecord.of(record), on_lost)
         self.policy_log = PolicyLog(
             store=base.store,
             ledgers=base.ledgers,
@@ -160,6 +161,7 @@ class BrokerService:
         self._running: Running | None = None
         self._pages: AdminPages | None = None
         self.broker_port = 0
+        self.broker_port_tls: int | None = None
         self.http_port = 0
 
     @property
@@ -168,19 +170,25 @@ class BrokerService:
         return self._serving and self._base.store.session_proven
 
     async def start(self) -> None:
-        """Bind the ports, then join the cluster. Raises OSError when a port is taken, LayoutError, the store's errors
-        when it fails; ``drain`` then frees what was taken."""
+        """Bind the ports, then join the cluster. Raises OSError when a port is taken, TlsFileError, LayoutError, the
+        store's errors when it fails; ``drain`` then frees what was taken."""
         base, node = self._base, self._base.node
         await check_layout(base.store)
         self.http_port = await self._http.listen(node.bind_address, node.broker_http_port)
-        await self._listener.start(node.bind_address, node.broker_port)
-        self.broker_port = self._listener.port
+        self.broker_port = await self._listener.start(node.bind_address, node.broker_port)
+        service_url_tls = ""
+        if node.broker_service_port_tls is not None:
+            self.broker_port_tls = await self._listener.start(
+                node.bind_address, node.broker_service_port_tls, tls=_tls(node)
+            )
+            service_url_tls = f"pulsar+ssl://{node.host}:{self.broker_port_tls}"
         self.record = BrokerRecord(
             id=f"{node.host}:{self.http_port}",
             service_url=f"pulsar://{node.host}:{self.broker_port}",
             web_url=f"http://{node.host}:{self.http_port}",
             started_ms=base.clock.wall_ms(),
             version=VERSION,
+            service_url_tls=service_url_tls,
         )
         await bootstrap(
             base.store,
@@ -318,3 +326,13 @@ class BrokerService:
         await self._base.ledgers.close()
         await self._http.close()
         await self._listener.drain(CLOSE_DEADLINE_S)
+
+
+def _tls(node: NodeSettings) -> ssl.SSLContext:
+    """What clients are shown on the TLS port. Raises TlsFileError."""
+    wanted = node.tls_require_trusted_client_cert_on_connect
+    return server_context(
+        node.tls_certificate_file_path,
+        node.tls_key_file_path,
+        client_ca=node.tls_trust_certs_file_path if wanted else None,
+    )

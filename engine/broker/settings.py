@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.base.addresses import is_loopback
-from engine.base.settings import count, flag, folder, port, size, text
+from engine.base.settings import count, flag, folder, maybe_port, port, size, text
 from engine.broker.ports import TopicPolicies
 from engine.managed.settings import LedgerConfig
 
@@ -22,6 +22,19 @@ class NodeSettings:
         "", "name told to clients; empty: bind_address (advertisedAddress)"
     )
     broker_port: int = port(6650, "Pulsar's protocol (brokerServicePort)", low=0)
+    broker_service_port_tls: int | None = maybe_port(
+        "Pulsar's protocol by TLS 1.2 or later (brokerServicePortTls)", low=0
+    )
+    tls_certificate_file_path: str = text(
+        "", "PEM file shown on broker_service_port_tls, leaf first (tlsCertificateFilePath)"
+    )
+    tls_key_file_path: str = text("", "PEM file of its key, unencrypted (tlsKeyFilePath)")
+    tls_trust_certs_file_path: str = text(
+        "", "PEM file of who may sign clients' certificates (tlsTrustCertsFilePath)"
+    )
+    tls_require_trusted_client_cert_on_connect: bool = flag(
+        False, "whether a client must show one (tlsRequireTrustedClientCertOnConnect)"
+    )
     broker_http_port: int = port(8081, "metrics, readiness, calls of the gateway; private", low=0)
     max_http_server_connections: int = count(
         2048, "to broker_http_port (maxHttpServerConnections)", low=1
@@ -52,6 +65,15 @@ class NodeSettings:
         """Raises ValueError, in one line that names the setting and what it may be."""
         if self.authentication_enabled:
             raise ValueError("authentication_enabled must be false: not supported yet")
+        needed = ["tls_certificate_file_path", "tls_key_file_path"]
+        if self.tls_require_trusted_client_cert_on_connect:
+            needed.append("tls_trust_certs_file_path")
+        if self.broker_service_port_tls is not None:
+            for name in needed:
+                if not getattr(self, name):
+                    raise ValueError(
+                        f"{name} must name a file where broker_service_port_tls is set"
+                    )
         if not is_loopback(self.bind_address):
             raise ValueError(
                 f"bind_address {self.bind_address!r} is not loopback: without authentication only loopback "

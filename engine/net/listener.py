@@ -26,7 +26,7 @@ class Served(Protocol):
 
 
 class Listener:
-    """Accepts connections on one address; each is served by what ``make`` gives, or closed when that is None.
+    """Accepts connections on one or more addresses; each is served by what ``make`` gives, or closed when that is None.
 
     Above ``connections_max``, or ``per_address_max`` of one remote address (0: no limit), a newcomer gets ``refusal``
     of the reason, and is closed; ``refused`` counts those.
@@ -44,7 +44,7 @@ class Listener:
         self._network = network
         self._make = make
         self._refusal = refusal
-        self._server: Server | None = None
+        self._servers: list[Server] = []
         self._stopped = False
         self._emptied: asyncio.Event = asyncio.Event()
         self._connections: dict[Served, None] = {}
@@ -55,21 +55,22 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The port bound; 0 before ``start``."""
-        return self._server.port if self._server is not None else 0
+        """The port bound first; 0 before ``start``."""
+        return self._servers[0].port if self._servers else 0
 
     @property
     def connections(self) -> list[Served]:
         """Those accepted and not gone yet, oldest first."""
         return list(self._connections)
 
-    async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
-        """Bind and accept. Raises OSError when the address is taken. With ``tls`` a connection counts from the end of
-        its handshake."""
-        assert self._server is None, "a listener starts once"
-        self._server = await self._network.listen(
-            host, port, lambda: _Newcomer(self._arrived), tls=tls
-        )
+    async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
+        """Bind one more address and accept; the port bound. Raises OSError when the address is taken.
+
+        With ``tls`` a connection counts from the end of its handshake.
+        """
+        server = await self._network.listen(host, port, lambda: _Newcomer(self._arrived), tls=tls)
+        self._servers.append(server)
+        return server.port
 
     def _arrived(self, transport: asyncio.Transport) -> None:
         peer = transport.get_extra_info("peername")
@@ -107,10 +108,10 @@ class Listener:
             self._emptied.set()
 
     def stop_accepting(self) -> None:
-        """Close the listening socket; connections live on. Safe to repeat."""
+        """Close the listening sockets; connections live on. Safe to repeat."""
         self._stopped = True
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
 
     async def drain(self, deadline_s: float) -> None:
         """Stop accepting, close all connections and wait until they are gone; those that are not in time are cut.
@@ -128,8 +129,8 @@ class Listener:
         except TimeoutError:
             for connection in self.connections:
                 connection.abort()
-        if self._server is not None:
-            await self._server.wait_closed()
+        for server in self._servers:
+            await server.wait_closed()
 
 
 class _Newcomer(asyncio.Protocol):

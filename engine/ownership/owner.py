@@ -28,7 +28,7 @@ from engine.metadata.store import (
     SessionState,
     StoreUnavailableError,
 )
-from engine.ownership.registration import claim
+from engine.ownership.registration import BrokerRecord, claim
 from engine.tenancy.bundles import Bundles, encode_local_policies
 
 NAMESPACES_KNOWN_MAX = 10_000
@@ -45,11 +45,19 @@ class OwnerRecord(NamedTuple):
 
     native_url: str
     http_url: str
+    native_url_tls: str = ""
+    """Empty: it does not listen for TLS."""
+
+    @classmethod
+    def of(cls, broker: BrokerRecord) -> "OwnerRecord":
+        """Of a bundle that this broker owns."""
+        return cls(broker.service_url, broker.web_url, broker.service_url_tls)
 
     def encode(self) -> bytes:
         """Stored form, in Pulsar's key order."""
         value = {
             "nativeUrl": self.native_url,
+            **({"nativeUrlTls": self.native_url_tls} if self.native_url_tls else {}),
             "httpUrl": self.http_url,
             "disabled": False,
             "advertisedListeners": {},
@@ -60,7 +68,8 @@ class OwnerRecord(NamedTuple):
     def decode(cls, value: bytes) -> "OwnerRecord":
         """Raises ValueError when it is no JSON object."""
         found = decode_json(value or b"null", "bundle owner")
-        return cls(str(found.get("nativeUrl") or ""), str(found.get("httpUrl") or ""))
+        urls = (str(found.get(key) or "") for key in ("nativeUrl", "httpUrl", "nativeUrlTls"))
+        return cls(*urls)
 
 
 class BundleOwnership:

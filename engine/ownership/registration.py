@@ -31,6 +31,8 @@ class BrokerRecord:
     web_url: str
     started_ms: int
     version: str
+    service_url_tls: str = ""
+    """Empty: it does not listen for TLS."""
 
     def encode(self) -> bytes:
         """Stored form: an idle broker's load report in Pulsar's key order."""
@@ -38,6 +40,7 @@ class BrokerRecord:
         report: dict[str, Any] = {
             "webServiceUrl": self.web_url,
             "pulsarServiceUrl": self.service_url,
+            **({"pulsarServiceUrlTls": self.service_url_tls} if self.service_url_tls else {}),
             "persistentTopicsEnabled": True,
             "nonPersistentTopicsEnabled": False,
             **dict.fromkeys(
@@ -80,6 +83,7 @@ class BrokerRecord:
             str(report.get("adminRpcUrl") or report.get("webServiceUrl") or ""),
             started,
             str(report.get("brokerVersionString") or ""),
+            str(report.get("pulsarServiceUrlTls") or ""),
         )
 
 

@@ -54,6 +54,19 @@ def test_port_offset_moves_only_ports_that_are_not_given(tmp_path: Path) -> None
             ["authentication_enabled", "not supported yet"],
         ),
         (
+            {"MAGNETAR_BROKER_SERVICE_PORT_TLS": "6651"},
+            ["tls_certificate_file_path", "broker_service_port_tls"],
+        ),
+        (
+            {
+                "MAGNETAR_BROKER_SERVICE_PORT_TLS": "6651",
+                "MAGNETAR_TLS_CERTIFICATE_FILE_PATH": "cert.pem",
+                "MAGNETAR_TLS_KEY_FILE_PATH": "key.pem",
+                "MAGNETAR_TLS_REQUIRE_TRUSTED_CLIENT_CERT_ON_CONNECT": "true",
+            },
+            ["tls_trust_certs_file_path", "broker_service_port_tls"],
+        ),
+        (
             {"MAGNETAR_BROKER_PROT": "1"},
             ["MAGNETAR_BROKER_PROT", "did you mean MAGNETAR_BROKER_PORT?"],
         ),

@@ -38,6 +38,7 @@ class BundleAssignment:
         place = await self.place(topic, authoritative=authoritative)
         return LookupResult(
             broker_url=place.owner.native_url,
+            broker_url_tls=place.owner.native_url_tls,
             authoritative=True,
             redirect=place.chosen,
             proxy_through_service_url=place.here,
@@ -55,7 +56,7 @@ class BundleAssignment:
             raise ServiceNotReady(f"The owner cannot be found now: {error}") from error
 
     async def _place(self, bundle: BundleName, authoritative: bool) -> BundlePlace:
-        mine = OwnerRecord(self._record.service_url, self._record.web_url)
+        mine = OwnerRecord.of(self._record)
         for _ in range(ATTEMPTS_MAX):
             if self._ownership.is_leaving(bundle):
                 raise ServiceNotReady(f"Namespace bundle {bundle} is being unloaded")
@@ -66,10 +67,7 @@ class BundleAssignment:
                 brokers = await live_brokers(self._store)
                 chosen = choose(bundle, brokers)
                 if chosen is not None and chosen != self._record.id:
-                    other = brokers[chosen]
-                    return BundlePlace(
-                        OwnerRecord(other.service_url, other.web_url), False, chosen=True
-                    )
+                    return BundlePlace(OwnerRecord.of(brokers[chosen]), False, chosen=True)
             if await self._ownership.acquire(bundle):
                 return BundlePlace(mine, here=True)
         raise ServiceNotReady(f"Owner of bundle {bundle} keeps changing")

@@ -94,6 +94,20 @@ async def test_an_address_has_a_cap_of_its_own() -> None:
     await listener.drain(1)
 
 
+async def test_its_addresses_share_the_cap_and_end_together(listener: Listener) -> None:
+    other = await listener.start("127.0.0.1", 0)
+    assert listener.port != other
+    held = [await served(listener.port), await served(other)]
+    for port in (listener.port, other):
+        assert (await served(port)).data == b"Reached the maximum number of connections"
+    assert listener.refused == 2
+    await listener.drain(1)
+    for connection in held:
+        await connection.gone.wait()
+    with pytest.raises(OSError, match=r"refused|failed"):
+        await dial(other)
+
+
 async def test_whom_nobody_serves_yet_is_closed_and_not_counted() -> None:
     listener = Listener(LoopNetwork(), lambda: None, connections_max=1)
     await listener.start("127.0.0.1", 0)

@@ -237,7 +237,12 @@ async def test_a_node_removed_while_topics_failed_to_unload_is_a_lost_bundle(
 
 async def test_registration_replaces_its_former_life_and_is_listed(server: MemoryServer) -> None:
     record = BrokerRecord(
-        "127.0.0.1:8081", "pulsar://127.0.0.1:6650", "http://127.0.0.1:8081", 5, "4"
+        "127.0.0.1:8081",
+        "pulsar://127.0.0.1:6650",
+        "http://127.0.0.1:8081",
+        5,
+        "4",
+        "pulsar+ssl://127.0.0.1:6651",
     )
     before, now = server.session(), server.session()
     await BrokerRegistration(before, record).renew()

@@ -15,9 +15,16 @@ TOPIC = TopicName.parse("persistent://public/default/x")
 
 async def _broker(server: MemoryServer, name: str) -> BundleAssignment:
     store = server.session()
-    record = BrokerRecord(f"{name}:8081", f"pulsar://{name}:6650", f"http://{name}:8081", 0, "test")
+    record = BrokerRecord(
+        f"{name}:8081",
+        f"pulsar://{name}:6650",
+        f"http://{name}:8081",
+        0,
+        "test",
+        f"pulsar+ssl://{name}:6651",
+    )
     await BrokerRegistration(store, record).renew()
-    owner = OwnerRecord(record.service_url, record.web_url)
+    owner = OwnerRecord.of(record)
     return BundleAssignment(store, BundleOwnership(store, owner, lambda lost: None), record)
 
 
@@ -30,6 +37,7 @@ async def test_a_restarted_broker_serves_whom_its_old_node_sends() -> None:
     again = await _broker(server, "one")
     sent = await other.lookup(TOPIC, authoritative=False, listener="")
     assert (sent.broker_url, sent.redirect) == ("pulsar://one:6650", False)
+    assert sent.broker_url_tls == "pulsar+ssl://one:6651"
     with pytest.raises(ServiceNotReady, match="not served by this instance"):
         again.check_owned(TOPIC)
     await again.resume(TOPIC)
