@@ -4,7 +4,6 @@ Stored in ``/admin/local-policies/<namespace>`` as ``{"bundles":{"boundaries":["
 (Apache Pulsar's layout); the last bundle includes the highest hash.
 """
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 from engine.base.errors import InvalidRequest
 from engine.base.names import HASH_TOP, BundleName, NamespaceName, TopicName
-from engine.metadata.records import Document, decode_json
+from engine.metadata.records import Document, decode_json, encode_json
 from engine.tenancy.checks import texts, typed
 
 BUNDLES_MAX = 65_536
@@ -42,7 +41,11 @@ class Bundles:
     @classmethod
     def decode(cls, namespace: NamespaceName, document: bytes) -> "Bundles | None":
         """From stored policies or local policies; None when they name no bundles. Raises ValueError when broken."""
-        stored = decode_json(document, f"policies of {namespace}") if document else {}
+        return cls.of_policies(namespace, decode_json(document, f"policies of {namespace}"))
+
+    @classmethod
+    def of_policies(cls, namespace: NamespaceName, stored: Document) -> "Bundles | None":
+        """As ``decode``, of the decoded document."""
         bundles = stored.get("bundles") or {}
         boundaries = bundles.get("boundaries") if isinstance(bundles, dict) else bundles
         if not boundaries:
@@ -50,6 +53,16 @@ class Bundles:
         if not isinstance(boundaries, list) or not all(isinstance(one, str) for one in boundaries):
             raise ValueError(f"policies of {namespace}: bundles have no list of boundaries")
         return cls.of_boundaries(namespace, boundaries)
+
+    @property
+    def document(self) -> Document:
+        """As stored below ``bundles``, and as the REST route answers."""
+        return {"boundaries": [f"0x{edge:08x}" for edge in self.edges], "numBundles": len(self)}
+
+    @property
+    def ranges(self) -> list[str]:
+        """``0x…_0x…`` of each."""
+        return [bundle.range for bundle in self]
 
     def of_hash(self, bundle_hash: int) -> BundleName:
         """The bundle that holds ``bundle_hash`` (0..HASH_TOP)."""
@@ -70,9 +83,7 @@ class Bundles:
 
 def encode_local_policies(bundles: Bundles) -> bytes:
     """First local policies of a namespace, in stored form."""
-    boundaries = [f"0x{edge:08x}" for edge in bundles.edges]
-    data = {"boundaries": boundaries, "numBundles": len(bundles)}
-    return json.dumps({"bundles": data, "migrated": False}, separators=(",", ":")).encode()
+    return encode_json({"bundles": bundles.document, "migrated": False})
 
 
 def even_bundles(count: int) -> Document:

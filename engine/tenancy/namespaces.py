@@ -10,6 +10,7 @@ from typing import Any
 from engine.base.errors import (
     AlreadyExists,
     Conflict,
+    Failed,
     Forbidden,
     InvalidNameError,
     NotBuilt,
@@ -17,11 +18,11 @@ from engine.base.errors import (
     PreconditionFailed,
     Unsupported,
 )
-from engine.base.names import NamespaceName
+from engine.base.names import HASH_TOP, NamespaceName
 from engine.metadata import paths
 from engine.metadata.records import Document, decode_json, encode_json
 from engine.metadata.store import MetadataStore, NodeExistsError, NotEmptyError
-from engine.tenancy.bundles import even_bundles
+from engine.tenancy.bundles import Bundles, even_bundles
 from engine.tenancy.clusters import own_cluster
 from engine.tenancy.documents import given_policies, new_policies, ordered
 from engine.tenancy.nodes import change_node, children, create_node, delete_tree, find_node
@@ -56,6 +57,18 @@ async def get_policies(store: MetadataStore, name: NamespaceName) -> Document:
     if policies is None or policies.get("deleted"):
         raise NotFound("Namespace does not exist")
     return policies
+
+
+async def get_bundles(store: MetadataStore, name: NamespaceName) -> Bundles:
+    """As brokers have them: from the local policies, which a split changes, once a broker has made those. NotFound
+    without the namespace, Failed when what is stored cannot be read."""
+    policies = await get_policies(store, name)
+    local = await find_node(store, paths.local_policies(str(name))) or {}
+    try:
+        found = Bundles.of_policies(name, local) or Bundles.of_policies(name, policies)
+    except ValueError as error:
+        raise Failed(str(error)) from error
+    return found or Bundles(name, (0, HASH_TOP))
 
 
 async def _legacy(store: MetadataStore, name: NamespaceName) -> bool:

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from engine.tenancy.namespaces import (
     create_namespace,
     delete_namespace,
-    get_policies,
+    get_bundles,
     list_namespaces,
     namespace_name,
 )
@@ -35,7 +35,7 @@ class Namespace(AdminView):
 
     def get(self, request: Request, tenant: str, namespace: str) -> Response:
         name = namespace_name(tenant, namespace)
-        return Response(self.run(lambda engine: get_policies(engine.store, name)))
+        return Response(self.run(lambda engine: namespaces.policies(engine, name)))
 
     def put(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
         given = object_body(request)
@@ -78,8 +78,8 @@ class Bundles(AdminView):
 
     def get(self, request: Request, tenant: str, namespace: str) -> Response:
         name = namespace_name(tenant, namespace)
-        policies = self.run(lambda engine: get_policies(engine.store, name))
-        return Response(policies["bundles"])
+        found = self.run(lambda engine: get_bundles(engine.store, name))
+        return Response(found.document)
 
 
 class Replication(AdminView):
@@ -90,7 +90,7 @@ class Replication(AdminView):
 
     def get(self, request: Request, tenant: str, namespace: str) -> Response:
         name = namespace_name(tenant, namespace)
-        policies = self.run(lambda engine: get_policies(engine.store, name))
+        policies = self.run(lambda engine: namespaces.policies(engine, name))
         return Response(policies["replication_clusters"])
 
 

@@ -1,8 +1,11 @@
 """Verbs on namespaces that need brokers as well as metadata."""
 
+from typing import Any
+
 from engine.admin import api
 from engine.base.errors import Conflict, InvalidNameError, NotBuilt, PreconditionFailed
 from engine.base.names import DOMAINS, PERSISTENT, BundleName, NamespaceName
+from engine.tenancy.namespaces import get_bundles, get_policies
 from gateway.services import topics
 from gateway.services.catalog import each
 from gateway.services.engine_link import Engine
@@ -20,6 +23,12 @@ async def list_topics(
     return found
 
 
+async def policies(engine: Engine, namespace: NamespaceName) -> dict[str, Any]:
+    """As stored, with the bundles that brokers have."""
+    stored = await get_policies(engine.store, namespace)
+    return {**stored, "bundles": (await get_bundles(engine.store, namespace)).document}
+
+
 async def unload(engine: Engine, namespace: NamespaceName) -> None:
     """Every broker gives up the bundles it owns of this namespace."""
     await topics.require_namespace(engine, namespace)
@@ -34,8 +43,8 @@ async def unload_bundle(
     engine: Engine, namespace: NamespaceName, bundle: str, destination: str | None = None
 ) -> None:
     """The owner of one bundle gives it up; who takes it next cannot be chosen yet."""
-    policies = await topics.require_namespace(engine, namespace)
-    check_bundle(namespace, bundle, topics.bundle_ranges(policies))
+    await topics.require_namespace(engine, namespace)
+    check_bundle(namespace, bundle, (await get_bundles(engine.store, namespace)).ranges)
     if destination is not None:
         if destination not in [broker.id for broker in await engine.admin.brokers()]:
             raise Conflict("Not allowed unload namespace bundle to inactive destination broker")

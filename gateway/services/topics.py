@@ -2,7 +2,6 @@
 the fan-out of a partitioned topic over its partitions."""
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, TypeVar
 
 from engine.admin import api
@@ -12,7 +11,6 @@ from engine.admin.operation import Operation
 from engine.base.errors import (
     AlreadyExists,
     Conflict,
-    Failed,
     InvalidNameError,
     InvalidRequest,
     NotAcceptable,
@@ -23,7 +21,7 @@ from engine.base.errors import (
 )
 from engine.base.names import PERSISTENT, NamespaceName, TopicName, check_subscription
 from engine.tenancy import topics as metadata
-from engine.tenancy.namespaces import get_policies, namespace_name
+from engine.tenancy.namespaces import get_bundles, get_policies, namespace_name
 from gateway.services.catalog import each
 from gateway.services.collector import collector
 from gateway.services.engine_link import Engine
@@ -120,10 +118,8 @@ async def list_topics(
 ) -> list[str]:
     """Concrete topics of a namespace: persistent ones that exist, or non-persistent ones that are loaded."""
     if domain == PERSISTENT:
-        if bundle is not None:
-            policies = await get_policies(engine.store, namespace)
-            if bundle not in bundle_ranges(policies):
-                return []
+        if bundle and bundle not in (await get_bundles(engine.store, namespace)).ranges:
+            return []
         found = await metadata.list_topics(
             engine.store, namespace, bundle=bundle, include_system=include_system
         )
@@ -369,21 +365,10 @@ async def lookup(engine: Engine, name: TopicName) -> Json:
 async def bundle_of(engine: Engine, name: TopicName) -> str:
     """The hash range that holds the topic; the whole range for a namespace that does not exist, as Pulsar answers."""
     try:
-        policies = await get_policies(engine.store, name.namespace)
+        bundles = await get_bundles(engine.store, name.namespace)
     except NotFound:
         return "0x00000000_0xffffffff"
-    for bundle in bundle_ranges(policies):
-        lower, _, upper = bundle.partition("_")
-        inside = int(lower, 16) <= name.bundle_hash < int(upper, 16)
-        if inside or (name.bundle_hash == 0xFFFFFFFF and int(upper, 16) == 0xFFFFFFFF):
-            return bundle
-    raise Failed(f"No bundle of {name.namespace} holds the hash {name.bundle_hash:#010x}")
-
-
-def bundle_ranges(policies: Json) -> list[str]:
-    """Ranges ``0x…_0x…`` of a namespace's boundaries."""
-    edges = policies["bundles"]["boundaries"]
-    return [f"{low}_{high}" for low, high in pairwise(edges)]
+    return bundles.of_topic(name).range
 
 
 # Subscriptions

@@ -9,6 +9,7 @@ import pytest
 from engine.base.errors import (
     AlreadyExists,
     Conflict,
+    Failed,
     Forbidden,
     InvalidField,
     InvalidRequest,
@@ -35,6 +36,7 @@ from engine.tenancy.namespaces import (
     bootstrap,
     create_namespace,
     delete_namespace,
+    get_bundles,
     get_policies,
     list_namespaces,
     namespace_name,
@@ -380,3 +382,22 @@ async def test_unknown_policies_of_newer_brokers_survive_a_change(store: Metadat
     await set_policy(store, NS, BY_NAME["messageTTL"], 60)
     policies = await get_policies(store, NS)
     assert (policies["newer"], policies["message_ttl_in_seconds"]) == ({"x": 1}, 60)
+
+
+async def test_bundles_are_read_where_a_split_writes_them(store: MetadataStore) -> None:
+    await with_namespace(store)
+    assert len(await get_bundles(store, NS)) == 4
+    split = {"bundles": {"boundaries": ["0x00000000", "0x40000000", "0xffffffff"], "numBundles": 2}}
+    path = "/admin/local-policies/t1/ns1"
+    await store.create(path, json.dumps(split).encode(), make_parents=True)
+    assert (await get_bundles(store, NS)).ranges == [
+        "0x00000000_0x40000000",
+        "0x40000000_0xffffffff",
+    ]
+    await store.put(path, b'{"bundles":{"boundaries":["0x1"]}}')
+    with pytest.raises(Failed, match="do not cover"):
+        await get_bundles(store, NS)
+    assert await refused(get_bundles(store, NamespaceName.of("t1", "nope"))) == (
+        NotFound,
+        "Namespace does not exist",
+    )
