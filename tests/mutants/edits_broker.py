@@ -8,6 +8,7 @@ KEYED = "unit/broker/dispatch/test_key_shared.py"
 KEYED_PROPERTY = "unit/broker/dispatch/test_key_shared_property.py"
 OWNER = "unit/ownership/test_owner.py"
 CORE = "engine/broker/dispatch/core.py"
+TOPICS = "unit/broker/topics"
 UNBLOCKING = "unit/broker/dispatch/test_unblocking.py"
 
 EDITS = (
@@ -543,5 +544,55 @@ EDITS = (
             "unit/broker/topics/test_unsure_subscriptions.py"
             "::test_who_subscribes_during_a_deletion_waits_for_its_end_and_holds_nobody_up",
         ),
+    ),
+    Edit(
+        "one-comes-too-many",
+        "engine/broker/topics/limits.py::reached",
+        "limit <= count",
+        "limit < count",
+        (
+            f"{TOPICS}/test_limits.py::test_consumers_are_counted_in_the_topic_and_in_the_subscription",
+        ),
+    ),
+    Edit(
+        "expiry-takes-the-first-young-one",
+        "engine/managed/reading/search.py::find_by_time",
+        "return line.before(low)",
+        "return line.before(min(low + 1, line.end))",
+        (f"{TOPICS}/test_expiry.py::test_nothing_younger_is_acknowledged",),
+        "D11",
+    ),
+    Edit(
+        "one-failed-expiry-stops-the-others",
+        "engine/broker/topics/topic.py::Topic.expire",
+        "failed = failed or error",
+        "raise",
+        (
+            f"{TOPICS}/test_expiry.py::test_a_subscription_that_cannot_be_judged_does_not_stop_the_others",
+        ),
+        "D11",
+    ),
+    Edit(
+        "the-unread-have-no-backlog",
+        "engine/broker/topics/quotas.py::BacklogQuotas._look_at_size",
+        "elif not self._host.unread",
+        "elif True",
+        (f"{TOPICS}/test_quotas.py::test_what_is_not_known_evicts_nobody_and_refuses_nobody_anew",),
+        "D12",
+    ),
+    Edit(
+        "silence-lets-producers-in",
+        "engine/broker/topics/quotas.py::BacklogQuotas._look_at_oldest",
+        "if self._host.unread: return",
+        "if self._host.unread: self._too_old = False; return",
+        (f"{TOPICS}/test_quotas.py::test_who_was_refused_stays_refused_while_nothing_is_known",),
+        "D12",
+    ),
+    Edit(
+        "evicted-to-the-quota-itself",
+        "engine/broker/topics/quotas.py::BacklogQuotas.check",
+        "quota.limit * EVICTED_TO",
+        "quota.limit",
+        (f"{TOPICS}/test_quotas.py::test_eviction_leaves_nine_tenths_of_the_size_to_the_slowest",),
     ),
 )

@@ -1,7 +1,7 @@
 """A topic's backlog against its quotas: producers are refused and sent away, or subscriptions moved on, beyond them.
 
 Looked at by the clock and when a producer comes, never when a message does. What cannot be known now, because a
-subscription cannot be read or storage is silent, changes nothing: what was last found stands.
+subscription cannot be read or storage is silent, changes nothing: what was last found stands (D12).
 """
 
 import logging

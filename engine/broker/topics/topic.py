@@ -451,7 +451,7 @@ class Topic:
             await self.log.update_config(config)
 
     async def expire(self, before_ms: int) -> None:
-        """What was published before ``before_ms`` counts as acknowledged by every durable subscription.
+        """What was published before ``before_ms`` counts as acknowledged by every durable subscription (D11).
 
         Raises the first of the log's errors, with the other subscriptions done. Cancel-safe.
         """

@@ -1,4 +1,4 @@
-"""The place of a time in a log, by halving."""
+"""The place of a time in a log, by halving. Entries are taken as ordered by their publish time (D11)."""
 
 from engine.base.ids import EARLIEST, Position
 from engine.ledger.errors import LedgerError
