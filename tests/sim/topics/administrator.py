@@ -194,8 +194,11 @@ class Administrator:
         backlog = (self.observer.backlogs(TopicName.parse(topic)) or {}).get(name)
         history = self.observer.history
         later = {(one.producer, one.number) for one in history.sent if one.at > since}
+        outlived = history.cleared_to(f"{topic}/{name}")
         sent = sum(
-            history.topics.get(r.producer) == topic and (r.producer, r.number) in later
+            history.topics.get(r.producer) == topic
+            and (r.producer, r.number) in later
+            and r.position > outlived
             for r in history.receipts
         )
         if backlog is not None and backlog < sent:

@@ -2,11 +2,13 @@
 
 import contextlib
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from engine.base.errors import MagnetarError
 from engine.base.names import TopicName
+from engine.broker.ports import BacklogQuota, QuotaAction
 from engine.broker.service import BrokerService
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
@@ -18,6 +20,8 @@ from tests.sim.topics.history import Cleared
 from tests.sim.topics.observer import Observer
 
 WAYS = ("clear", "skip", "expire")
+CLOCK = ("age", "quota")
+AGES_MS = (100, 1000, 5000)
 RESET_BACK = 60
 
 
@@ -86,10 +90,15 @@ def _subscription(o: Observer, n: Nemesis) -> tuple[Topic, Subscription, Node] |
 
 
 def clear_backlog(o: Observer, n: Nemesis) -> None:
-    """An administrator acknowledges everything of a subscription: clears, skips or expires it."""
+    """An administrator acknowledges everything of a subscription: clears, skips or expires it. Or the broker's clock
+    does, for all of a topic, with what is too old or beyond a quota."""
     if (found := _subscription(o, n)) is not None:
         topic, subscription, node = found
-        clearing = pass_over(o, topic, subscription, n.rng.choice(WAYS))
+        way = n.rng.choice((*WAYS, *CLOCK))
+        if way in WAYS:
+            clearing = pass_over(o, topic, subscription, way)
+        else:
+            clearing = outlive(o, topic, n.rng.choice(AGES_MS) if way == "age" else None)
         n.cluster.loop.spawn(node, _quietly(clearing))
 
 
@@ -110,6 +119,35 @@ async def pass_over(o: Observer, topic: Topic, subscription: Subscription, way: 
         await subscription.cursor.persisted()
     cleared[at] = cleared[at]._replace(done_at=loop.now)
     o.cluster.count("backlogs passed over")
+
+
+async def outlive(o: Observer, topic: Topic, age_ms: int | None) -> None:
+    """What is older than ``age_ms``, or without one what is beyond half of the largest backlog, counts as acknowledged
+    by all durable subscriptions. Call it as the broker."""
+    cleared, loop, log = o.history.cleared, o.cluster.loop, topic.log
+    durable = [each for each in topic.subscriptions.values() if each.durable]
+    at, last = len(cleared), log.last_confirmed
+    for each in durable:
+        cleared.append(Cleared(loop.now, float("inf"), f"{topic.name.full}/{each.name}", last))
+    marks = [each.cursor.mark for each in durable]
+    policies = topic.policies
+    try:
+        if age_ms is not None:
+            await topic.expire(topic.context.clock.wall_ms() - age_ms)
+        else:
+            size = max((log.bytes_behind(each.cursor.mark_delete) for each in durable), default=0)
+            quota = BacklogQuota(size // 2, QuotaAction.EVICT)
+            topic.policies = replace(policies, size_quota=quota)
+            await topic.quotas.check()
+    finally:
+        topic.policies = policies
+        for i, each in enumerate(durable, at):
+            cleared[i] = cleared[i]._replace(to=each.cursor.mark_delete)
+    for i, each in enumerate(durable, at):
+        await each.cursor.persisted()
+        cleared[i] = cleared[i]._replace(done_at=loop.now)
+    moved = any(each.cursor.mark > mark for each, mark in zip(durable, marks, strict=True))
+    o.cluster.count("backlogs outlived", int(moved))
 
 
 def reset_cursor(o: Observer, n: Nemesis) -> None:
