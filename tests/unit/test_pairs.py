@@ -33,7 +33,6 @@ THROUGH = {
     "engine/managed/cursors/cursor_reader.py": "unit/managed/cursors/test_cursor.py",
     "engine/managed/reading/entries.py": "unit/managed/reading/test_backlog.py",
     "engine/managed/reading/replay.py": "unit/managed/reading/test_backlog.py",
-    "engine/managed/reading/search.py": "unit/managed/cursors/test_cursor.py",
     "engine/managed/shared.py": "unit/managed/test_loading.py",
     "engine/metadata/tree.py": "contract/test_metadata_store.py",
     "engine/tenancy/forms.py": "unit/tenancy/test_policies.py",
