@@ -87,6 +87,7 @@ class Running:
         self.policy_log = PolicyLog(
             store=base.store,
             ledgers=base.ledgers,
+            schema_ledger=base.ledger_config(TopicPolicies()),
             network=base.network,
             clock=base.clock,
             entropy=base.entropy,

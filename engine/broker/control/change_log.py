@@ -14,6 +14,7 @@ from engine.base.ids import Position
 from engine.base.log import bound
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
+from engine.broker.control.event_schemas import EventSchemas
 from engine.client.broker_link import BrokerLink
 from engine.client.lookup import Links
 from engine.client.raw_consumer import FROM_EARLIEST, SHARED, RawConsumer
@@ -26,7 +27,6 @@ from engine.metadata.records import Document
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.tenancy import topics
 from engine.tenancy.avro import AvroError
-from engine.tenancy.change_events import SCHEMA
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import BatchFormatError, Message, pack_entry, unpack_entry
 from engine.wire.events import Delivered
@@ -34,7 +34,7 @@ from engine.wire.events import Delivered
 RETRY_S_MAX = 1.0
 """Longest pause before the topic is looked up again: its next owner should be found within a second or so."""
 FIRST_VERSION = bytes(8)
-"""Of the topic's schema, as producers put it into a message's metadata."""
+"""Of the topic's schema, as messages name it that have no payload."""
 
 COMPACTION = "__compaction"
 COMPACTED_LEDGER = "CompactedTopicLedger"
@@ -69,7 +69,8 @@ class Applied:
 class Events:
     """The last event of each key, from a log's entries in their order. Pure."""
 
-    def __init__(self) -> None:
+    def __init__(self, schemas: EventSchemas) -> None:
+        self._schemas = schemas
         self.latest: dict[str, Latest] = {}
 
     def take(self, entries: Iterable[Delivered]) -> list[Applied]:
@@ -81,25 +82,25 @@ class Events:
         except BatchFormatError as error:
             bound(__name__).error("entry %s of a change log is damaged: %s", one.position, error)
             return []
+        version = opened.metadata.schema_version
         return [
-            self._put(one.position, (opened.producer_name, message.sequence_id), message)
+            self._put(one.position, (opened.producer_name, message.sequence_id), message, version)
             for message in opened.messages
             if message.key is not None and not message.compacted_out
         ]
 
-    def _put(self, position: Position, origin: Origin, message: Message) -> Applied:
+    def _put(self, position: Position, origin: Origin, message: Message, version: bytes) -> Applied:
         assert message.key is not None
         before = self.latest.pop(message.key, None)
         if message.value:
-            self.latest[message.key] = _latest(position, message.value)
+            self.latest[message.key] = self._latest(position, message.value, version)
         return Applied(message.key, origin, before, self.latest.get(message.key))
 
-
-def _latest(position: Position, payload: bytes) -> Latest:
-    try:
-        return Latest(position, SCHEMA.decode(payload))
-    except AvroError as error:
-        return Latest(position, {}, unread=str(error))
+    def _latest(self, position: Position, payload: bytes, version: bytes) -> Latest:
+        try:
+            return Latest(position, self._schemas.decode(version, payload))
+        except AvroError as error:
+            return Latest(position, {}, unread=str(error))
 
 
 def compacted(entry: bytes) -> Delivered:
@@ -122,6 +123,7 @@ class ChangeLog:
         *,
         store: MetadataStore,
         ledgers: LedgerClient,
+        schemas: EventSchemas,
         links: Links[BrokerLink],
         service_url: str,
         clock: Clock,
@@ -138,7 +140,8 @@ class ChangeLog:
         self._clock = clock
         self._entropy = entropy
         self._on_change = on_change
-        self._events = Events()
+        self._schemas = schemas
+        self._events = Events(schemas)
         self._known = asyncio.Event()
         self._current = asyncio.Event()
         self._touched = asyncio.Event()
@@ -161,22 +164,28 @@ class ChangeLog:
         """The last event of ``key``, None when there is none; as it was when the log could last be read."""
         return self._events.latest.get(key)
 
-    async def append(self, key: str, payload: bytes | None, *, local: str | None) -> Applied:
+    async def append(self, key: str, event: Document | None, *, local: str | None) -> Applied:
         """Write an event (None: the key is gone), and return when it is stored and ``latest`` has it or a later one.
         ``local``: the one cluster it is for.
 
-        Raises ClientError, RefusedError, the store's errors; then, and when cancelled, it may have been stored.
+        Raises AvroError when it does not fit the log's schema (nothing is written), ClientError, RefusedError,
+        LedgerError, the store's errors; with these, and when cancelled, it may have been stored.
         """
+        if event is not None:
+            self._schemas.encode(event)  # or nothing is made for it
         producer = await self._attached()
+        version, payload = FIRST_VERSION, b""
+        if event is not None:
+            version, payload = self._schemas.encode(event)
         self._sequence += 1
         origin = (producer.name, self._sequence)
         entry = pack_entry(
-            [Message(payload, key, sequence_id=self._sequence)],
+            [Message(payload or None, key, sequence_id=self._sequence)],
             producer_name=producer.name,
             publish_ms=self._clock.wall_ms(),
             extra={
-                "schema_version": FIRST_VERSION,
-                "uncompressed_size": len(payload or b""),
+                "schema_version": version,
+                "uncompressed_size": len(payload),
                 "replicate_to": [local] if local is not None else [],
             },
         )
@@ -194,6 +203,7 @@ class ChangeLog:
             if not await topics.topic_exists(self._store, self.topic):
                 await topics.require_namespace(self._store, self.topic)
                 await topics.create_missing(self._store, self.topic)
+            await self._schemas.ensure()
             link = await self._links.owner(self.topic.full, self._service_url)
             await self._hold(link)
             self._producer = await RawProducer.open(link, self.topic.full)
@@ -224,7 +234,7 @@ class ChangeLog:
                     if await topics.topic_exists(self._store, self.topic):
                         await self._read(backoff)
                     else:
-                        self._restart(Events(), [])
+                        self._restart(Events(self._schemas), [])
                         await self._touched.wait()
                 except MagnetarError as error:
                     if self._current.is_set():
@@ -243,13 +253,18 @@ class ChangeLog:
         name = f"reader-{self._entropy.hex(5)}"
         reader = await RawReader.open(link, self.topic.full, name=name)
         try:
-            events = Events()
-            events.take(await self._compacted())
-            self._restart(events, events.take(await reader.rest()))
+            await self._schemas.load()
+            events = Events(self._schemas)
+            for entries in (await self._compacted(), await reader.rest()):
+                await self._schemas.learn(entries)
+                applied = events.take(entries)
+            self._restart(events, applied)
             backoff.reset()
             while True:
-                for applied in events.take(await reader.next()):
-                    self._tell(applied)
+                entries = await reader.next()
+                await self._schemas.learn(entries)
+                for one in events.take(entries):
+                    self._tell(one)
         finally:
             if reader.consumer.error is None:
                 with suppress(MagnetarError):

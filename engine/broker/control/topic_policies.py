@@ -20,17 +20,18 @@ from engine.base.errors import (
 from engine.base.names import NamespaceName, TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.control.change_log import RETRY_S_MAX, ChangeLog, Latest
+from engine.broker.control.event_schemas import EventSchemas
 from engine.broker.errors import ServiceNotReady
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.lookup import Links
 from engine.ledger.client import LedgerClient
+from engine.managed.settings import LedgerConfig
 from engine.metadata.records import Document
 from engine.metadata.store import MetadataStore
 from engine.net.network import Network
 from engine.tenancy.avro import AvroError
 from engine.tenancy.change_events import (
     GLOBAL_PREFIX,
-    SCHEMA,
     key_of,
     log_topic,
     new_event,
@@ -52,9 +53,10 @@ LINKS = LinkSettings(connect_timeout_s=5.0, request_timeout_s=5.0)
 class PolicyLog:
     """Every topic's own policies. Made inside a running loop; ``close`` it.
 
-    ``loaded``: topics that are loaded here. ``on_change`` is told of a topic (a partitioned one as such)
-    within about a second of any change of its policies, wherever it was made, while its namespace is followed: from the
-    first ``get`` of one of its topics until UNUSED_S after the last one with none loaded.
+    ``schema_ledger``: how the registered schema of a log is replicated. ``loaded``: topics that are loaded here.
+    ``on_change`` is told of a topic (a partitioned one as such) within about a second of any change of its policies,
+    wherever it was made, while its namespace is followed: from the first ``get`` of one of its topics until UNUSED_S
+    after the last one with none loaded.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class PolicyLog:
         *,
         store: MetadataStore,
         ledgers: LedgerClient,
+        schema_ledger: LedgerConfig,
         network: Network,
         clock: Clock,
         entropy: Entropy,
@@ -72,6 +75,7 @@ class PolicyLog:
         self.on_change: Callable[[TopicName], None] = lambda topic: None
         self._store = store
         self._ledgers = ledgers
+        self._schema_ledger = schema_ledger
         self._clock = clock
         self._entropy = entropy
         self._cluster = cluster
@@ -138,7 +142,7 @@ class PolicyLog:
         async def write(log: ChangeLog) -> None:
             base = expected = log.latest(key)
             while (event := edited(base)) is not None:
-                done = await log.append(key, _encoded(event), local=self._local(everywhere))
+                done = await log.append(key, event, local=self._local(everywhere))
                 if done.before == expected:
                     return
                 base, expected = done.before, done.after  # somebody else's came between
@@ -166,7 +170,7 @@ class PolicyLog:
         """Try until it is done or CHANGE_WAIT_S are over."""
         backoff = Backoff(max_s=RETRY_S_MAX)
         log = self._log_of(topic.namespace)
-        reason = "its change log cannot be read"
+        reason = "no answer in time"
         try:
             async with asyncio.timeout(CHANGE_WAIT_S), log.changing:
                 while True:
@@ -175,6 +179,9 @@ class PolicyLog:
                         return await write(log)
                     except Refusal:
                         raise
+                    except AvroError as error:
+                        text = str(error).removeprefix("topicPoliciesEvent.policies.")
+                        raise PreconditionFailed(text) from error
                     except MagnetarError as error:
                         reason = str(error)
                         await asyncio.sleep(backoff.next_s(self._entropy.random()))
@@ -191,10 +198,18 @@ class PolicyLog:
         self._asked_s[namespace] = self._clock.monotonic_s()
         log = self._logs.get(namespace)
         if log is None:
+            topic = log_topic(namespace)
             log = self._logs[namespace] = ChangeLog(
-                log_topic(namespace),
+                topic,
                 store=self._store,
                 ledgers=self._ledgers,
+                schemas=EventSchemas(
+                    topic,
+                    store=self._store,
+                    ledgers=self._ledgers,
+                    config=self._schema_ledger,
+                    clock=self._clock,
+                ),
                 links=self._links,
                 service_url=self._service_url,
                 clock=self._clock,
@@ -230,10 +245,3 @@ class PolicyLog:
 
 def is_system(topic: TopicName) -> bool:
     return topic.local.startswith(SYSTEM_PREFIX)
-
-
-def _encoded(event: Document) -> bytes:
-    try:
-        return SCHEMA.encode(event)
-    except AvroError as error:
-        raise PreconditionFailed(str(error).removeprefix("topicPoliciesEvent.policies.")) from error

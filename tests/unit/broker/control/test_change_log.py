@@ -1,10 +1,13 @@
 """What a log's entries say of each key: the last event counts, and what cannot be read is not taken for nothing."""
 
+from typing import Any
+
 import pytest
 
 from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.broker.control.change_log import Events
+from engine.broker.control.event_schemas import EventSchemas
 from engine.tenancy.change_events import SCHEMA, new_event, policies_of, with_policies
 from engine.wire.batches import Message, pack_entry
 from engine.wire.events import Delivered
@@ -23,12 +26,19 @@ def entry(at: int, *messages: tuple[str | None, bytes | None], compression: int 
     return Delivered(1, Position(3, at), 0, [], packed)
 
 
+def empty() -> Events:
+    """Of a log whose schema is not registered: nothing is asked of store and ledgers."""
+    unused: Any = None
+    name = TopicName.parse("public/default/__change_events")
+    return Events(EventSchemas(name, store=unused, ledgers=unused, config=unused, clock=unused))
+
+
 def sizes(events: Events) -> dict[str, int]:
     return {key: policies_of(found.event)["maxMessageSize"] for key, found in events.latest.items()}
 
 
 def test_the_last_event_of_each_key_counts() -> None:
-    events = Events()
+    events = empty()
     applied = events.take(
         [entry(0, ("a", ONE)), entry(1, ("b", ONE), ("a", TWO)), entry(2, ("b", None))]
     )
@@ -44,13 +54,13 @@ def test_the_last_event_of_each_key_counts() -> None:
 
 @pytest.mark.parametrize("compression", range(5))
 def test_packed_entries_are_read(compression: int) -> None:
-    events = Events()
+    events = empty()
     events.take([entry(0, ("a", ONE), compression=compression)])
     assert sizes(events) == {"a": 1}
 
 
 def test_an_event_that_cannot_be_read_says_so_until_the_next_one() -> None:
-    events = Events()
+    events = empty()
     events.take([entry(0, ("a", ONE)), entry(1, ("a", ONE[:-1]))])
     assert events.latest["a"].unread
     events.take([entry(2, ("a", TWO))])
@@ -58,7 +68,7 @@ def test_an_event_that_cannot_be_read_says_so_until_the_next_one() -> None:
 
 
 def test_a_damaged_entry_and_messages_without_key_are_passed_over() -> None:
-    events = Events()
+    events = empty()
     damaged = entry(0, ("a", ONE))
     assert events.take([damaged._replace(entry=damaged.entry[:-1] + b"?")]) == []
     assert events.take([entry(1, (None, ONE))]) == []

@@ -14,11 +14,18 @@ from engine.base.names import NamespaceName, TopicName
 from engine.broker.control import topic_policies
 from engine.broker.control.topic_policies import PolicyLog
 from engine.broker.errors import ServiceNotReady
+from engine.client.broker_link import BrokerLink, LinkSettings
+from engine.client.lookup import Links
+from engine.client.raw_producer import RawProducer
 from engine.managed.stored.records import CursorRecord, CursorState
 from engine.metadata.records import Document
+from engine.net.network import LoopNetwork
 from engine.tenancy import topics
-from engine.tenancy.change_events import log_topic
+from engine.tenancy.avro import AvroSchema
+from engine.tenancy.change_events import SCHEMA_TEXT, log_topic, new_event, with_policies
 from engine.tenancy.namespaces import create_namespace
+from engine.wire.batches import Message, pack_entry
+from tests.support.admin.later_release import newer, register
 from tests.support.admin.several_brokers import SeveralBrokers, policies
 from tests.support.broker_bench import until
 from tests.support.ledger_cluster import Listener, run_of
@@ -236,9 +243,9 @@ async def moved(two: SeveralBrokers, times: int) -> None:
 
 
 async def test_unknown_is_not_none(two: SeveralBrokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    await policies(two.brokers[0]).change(TOPIC, put(maxMessageSize=1))
     monkeypatch.setattr(topic_policies, "LOAD_WAIT_S", 0.05)
     monkeypatch.setattr(topic_policies, "CHANGE_WAIT_S", 0.05)
-    await policies(two.brokers[0]).change(TOPIC, put(maxMessageSize=1))
     await two.cluster.stop("b0")
     for broker in list(two.brokers):
         await two.kill(broker)
@@ -304,17 +311,46 @@ async def test_the_log_is_kept_whole_though_nothing_is_retained(tmp_path: Path) 
     await one.close()
 
 
-async def test_what_cannot_be_read_is_neither_given_nor_changed(two: SeveralBrokers) -> None:
+async def append_raw(two: SeveralBrokers, key: str, payload: bytes, number: int) -> None:
+    """A message in the log that nobody of ours would write."""
+    url = two.brokers[0].record.service_url
+    links = Links(LoopNetwork(), LinkSettings(), BrokerLink)
+    link = await links.owner(str(log_topic(NAMESPACE)), url)
+    producer = await RawProducer.open(link, str(log_topic(NAMESPACE)))
+    extra = {"schema_version": number.to_bytes(8, "big")}
+    entry = pack_entry([Message(payload, key)], producer_name="x", publish_ms=1, extra=extra)
+    producer.send([0], [entry])
+    await producer.drained()
+    await links.close()
+
+
+@pytest.mark.parametrize(("payload", "number"), [(b"\x02\x04", 0), (b"\0" * 4, 7)])
+async def test_what_cannot_be_read_is_neither_given_nor_changed(
+    two: SeveralBrokers, payload: bytes, number: int
+) -> None:
     log = policies(two.brokers[0])
     await log.change(TOPIC, put(maxMessageSize=1))
-    changes = log._logs[NAMESPACE]
-    await changes.append(str(TOPIC), b"\x02\x04", local=None)
+    await append_raw(two, str(TOPIC), payload, number)
     with pytest.raises(ServiceNotReady, match="cannot be read"):
-        await log.get(TOPIC)
+        await settled(log, TOPIC, {}, SOON_S)
     with pytest.raises(Conflict, match="cannot be read"):
         await log.change(TOPIC, put(maxMessageSize=2))
+    assert await log.get(NAMESPACE.topic("t2")) == {}
     await log.forget(TOPIC)
     assert await log.get(TOPIC) == {}
+
+
+async def test_what_another_release_set_is_kept_by_our_changes(two: SeveralBrokers) -> None:
+    log = policies(two.brokers[0])
+    await log.change(TOPIC, put(maxMessageSize=1))
+    event = with_policies(new_event(TOPIC, "standalone"), {"zNewPolicy": 5})
+    await register(two.cluster, NAMESPACE, SCHEMA_TEXT, newer())
+    payload = AvroSchema(json.loads(newer())).encode(event)
+    await append_raw(two, str(TOPIC), payload, 1)
+    await settled(log, TOPIC, {"zNewPolicy": 5}, SOON_S)
+    await log.change(TOPIC, put(maxMessageSize=2))
+    late = policies(await two.add())
+    assert await late.get(TOPIC) == {"zNewPolicy": 5, "maxMessageSize": 2}
 
 
 async def test_what_only_apaches_compaction_kept_is_known(two: SeveralBrokers) -> None:

@@ -1,0 +1,38 @@
+"""For tests: a release of Pulsar later than the one we know, as far as it shows in the log of topics' policies."""
+
+import json
+from hashlib import sha256
+
+from engine.base.names import NamespaceName
+from engine.broker.control.event_schemas import SchemaVersion, entry, locator
+from engine.metadata import paths
+from engine.tenancy.change_events import SCHEMA_TEXT, log_topic
+from tests.support.ledger_cluster import Cluster, Listener, run_of
+
+
+def newer() -> str:
+    """Our schema with one more policy, ``zNewPolicy``, a number."""
+    definition = json.loads(SCHEMA_TEXT)
+    event = definition["fields"][3]["type"][1]
+    policies = next(field for field in event["fields"] if field["name"] == "policies")
+    added = {"name": "zNewPolicy", "type": ["null", "int"], "default": None}
+    policies["type"][1]["fields"].append(added)
+    return json.dumps(definition, separators=(",", ":"))
+
+
+async def register(cluster: Cluster, namespace: NamespaceName, *definitions: str) -> None:
+    """Make these the versions 0, 1, … of the log's schema."""
+    schema_id = f"{namespace}/{log_topic(namespace).encoded_local}"
+    versions = []
+    for number, definition in enumerate(definitions):
+        listener = Listener()
+        writer = await cluster.client().create(1, 1, 1, listener=listener)
+        writer.append(run_of(entry(schema_id, definition, 1)))
+        await listener.reach(1)
+        await writer.close()
+        digest = sha256(definition.encode()).digest()
+        versions.append(SchemaVersion(number, writer.ledger_id, 0, digest))
+    path = paths.schema(schema_id)
+    if await cluster.store.exists(path) is not None:
+        await cluster.store.delete(path)
+    await cluster.store.create(path, locator(versions), make_parents=True)

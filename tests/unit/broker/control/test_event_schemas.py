@@ -1,0 +1,149 @@
+"""Registered schemas of a log: Apache's records to the byte, and what another version wrote is not damaged."""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.clock import SystemClock
+from engine.base.names import NamespaceName
+from engine.broker.control.event_schemas import (
+    OUR_HASH,
+    EventSchemas,
+    entry,
+    locator,
+    parse_entry,
+    parse_locator,
+)
+from engine.managed.settings import LedgerConfig
+from engine.metadata import paths
+from engine.metadata.records import RecordFormatError
+from engine.tenancy.avro import AvroError, AvroSchema
+from engine.tenancy.change_events import (
+    SCHEMA,
+    SCHEMA_TEXT,
+    log_topic,
+    new_event,
+    policies_of,
+    with_policies,
+)
+from tests.support.admin.later_release import newer, register
+from tests.support.ledger_cluster import Cluster
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden/change_events/apache.json"
+APACHE: dict[str, Any] = json.loads(GOLDEN.read_text())
+NAMESPACE = NamespaceName.parse("public/pol")
+NODE = paths.schema("public/pol/__change_events")
+TOPIC = NAMESPACE.topic("t")
+ONE = LedgerConfig(ensemble=1, write_quorum=1, ack_quorum=1)
+
+
+def version(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def test_the_locator_is_apaches_to_the_byte() -> None:
+    value = bytes.fromhex(APACHE["schema_locator"])
+    newest, versions = parse_locator(value)
+    assert newest == 1
+    assert [(one.version, one.ledger_id, one.entry_id) for one in versions] == [
+        (0, 3, 0),
+        (1, 9, 0),
+    ]
+    assert versions[0].hash == OUR_HASH
+    assert versions[1].hash == sha256(newer().encode()).digest()
+    assert locator(versions) == value
+
+
+def test_the_entry_is_apaches_to_the_byte() -> None:
+    made = entry("public/pol/__change_events", SCHEMA_TEXT, APACHE["schema_entry_ms"])
+    assert sha256(made).hexdigest() == APACHE["schema_entry_sha256"]
+    assert parse_entry(made) == SCHEMA_TEXT
+
+
+@pytest.mark.parametrize("parse", [parse_locator, parse_entry])
+def test_damaged_records_are_refused(parse: Any) -> None:
+    value = bytes.fromhex(APACHE["schema_locator"])
+    for data in (b"", b"\x12", b"\x0a\x02\x08\x01", b"\x12\x02\x08", value[:-1]):
+        with pytest.raises(RecordFormatError, match="schema"):
+            parse(data)
+
+
+def made(cluster: Cluster) -> EventSchemas:
+    return EventSchemas(
+        log_topic(NAMESPACE),
+        store=cluster.store,
+        ledgers=cluster.client(),
+        config=ONE,
+        clock=SystemClock(),
+    )
+
+
+async def test_the_first_to_write_registers_our_schema_once(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    await cluster.start("b0")
+    first, second = made(cluster), made(cluster)
+    assert not await first.load()
+    await first.ensure()
+    value, _ = await cluster.store.get(NODE)
+    await second.ensure()
+    assert (await cluster.store.get(NODE))[0] == value
+    newest, versions = parse_locator(value)
+    assert (newest, [one.hash for one in versions]) == (0, [OUR_HASH])
+    reader = await cluster.client().open(versions[0].ledger_id, recover=False)
+    (run,) = await reader.read(0, 0, 1 << 20)
+    assert parse_entry(run.entry(0)) == SCHEMA_TEXT
+    assert second.encode(new_event(TOPIC, "c"))[0] == version(0)
+    await cluster.close()
+
+
+async def test_what_a_newer_schema_says_is_read_kept_and_written_by_it(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    await cluster.start("b0")
+    await register(cluster, NAMESPACE, SCHEMA_TEXT, newer())
+    schemas = made(cluster)
+    with pytest.raises(AvroError, match="version 1 is not known"):
+        schemas.decode(version(1), b"")
+    await schemas.load()
+    event = with_policies(new_event(TOPIC, "c"), {"zNewPolicy": 5, "maxMessageSize": 1})
+    payload = AvroSchema(json.loads(newer())).encode(event)
+    found = schemas.decode(version(1), payload)
+    changed = with_policies(found, {**policies_of(found), "maxMessageSize": 2})
+    written_by, written = schemas.encode(changed)
+    assert written_by == version(1)
+    again = schemas.decode(written_by, written)
+    assert policies_of(again) == {"zNewPolicy": 5, "maxMessageSize": 2}
+    old = SCHEMA.encode(with_policies(new_event(TOPIC, "c"), {"maxMessageSize": 3}))
+    for number in (b"", version(0)):
+        assert policies_of(schemas.decode(number, old)) == {"maxMessageSize": 3}
+    await cluster.close()
+
+
+async def test_what_an_older_schema_has_no_place_for_is_refused(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    await cluster.start("b0")
+    await register(cluster, NAMESPACE, newer(), SCHEMA_TEXT)
+    schemas = made(cluster)
+    await schemas.load()
+    event = with_policies(new_event(TOPIC, "c"), {"zNewPolicy": 5})
+    with pytest.raises(AvroError, match="TopicPolicies has no field zNewPolicy"):
+        schemas.encode(event)
+    await cluster.close()
+
+
+async def test_a_definition_that_cannot_be_read_hinders_only_what_it_wrote(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    await cluster.start("b0")
+    await register(cluster, NAMESPACE, '{"type": "nothing"}', "{", SCHEMA_TEXT)
+    schemas = made(cluster)
+    await schemas.load()
+    event = new_event(TOPIC, "c")
+    for number in (0, 1):
+        with pytest.raises(AvroError, match=f"schema version {number} cannot be read"):
+            schemas.decode(version(number), SCHEMA.encode(event))
+    assert schemas.decode(version(2), SCHEMA.encode(event)) == event
+    with pytest.raises(AvroError, match="not known"):
+        schemas.decode(b"123", SCHEMA.encode(event))
+    await cluster.close()
