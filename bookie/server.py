@@ -19,13 +19,14 @@ from engine.base.entropy import Entropy
 from engine.base.metrics import CollectorRegistry, generate_latest
 from engine.base.tasks import TaskScope
 from engine.metadata.store import MetadataStore
+from engine.net.http import HttpServer, Response, metrics_page, pages, ready_page
 from engine.net.listener import Listener
 from engine.net.network import Network
-from engine.net.status import Page, StatusServer, metrics_page, ready_page
 
 log = logging.getLogger(__name__)
 
 CLOSE_DEADLINE_S = 10.0
+STATUS_CONNECTIONS_MAX = 64
 
 
 class Bookie:
@@ -63,13 +64,17 @@ class Bookie:
         )
         registry = CollectorRegistry()
         registry.register(self.metrics)
-        self._status = StatusServer(
+        self._status = HttpServer(
             network,
-            {
-                "/metrics": metrics_page(lambda: generate_latest(registry)),
-                "/ready": ready_page(self.why_not_ready),
-                "/api/v1/bookie/info": self._space_page,
-            },
+            pages(
+                {
+                    "/metrics": metrics_page(lambda: generate_latest(registry)),
+                    "/ready": ready_page(self.why_not_ready),
+                    "/api/v1/bookie/info": self._space_page,
+                }
+            ),
+            connections_max=STATUS_CONNECTIONS_MAX,
+            body_bytes_max=0,
         )
         self._serving: Serving | None = None
         self._presence: Presence | None = None
@@ -78,10 +83,12 @@ class Bookie:
             "bookie_ready": ("1 when serving and registered", lambda: float(self.ready)),
             "bookie_connections": ("Open connections", lambda: len(self._listener.connections)),
         }
-        self.metrics.counters["bookie_connections_refused"] = (
-            "Connections refused above the cap of max_connections",
-            lambda: self._listener.refused,
-        )
+        self.metrics.counters |= {
+            "bookie_connections_refused": (
+                "Connections refused above the cap of max_connections",
+                lambda: self._listener.refused,
+            ),
+        }
 
     @property
     def ready(self) -> bool:
@@ -111,7 +118,7 @@ class Bookie:
         ``stop`` must still be called. Nothing is answered before the replay is flushed."""
         settings = self.settings
         if settings.http_server_port is not None:
-            await self._status.start(settings.listening_host, settings.http_server_port)
+            await self._status.listen(settings.listening_host, settings.http_server_port)
         self._directories.make()
         initialize = settings.initialize_cluster and self._directories.are_new()
         cluster = await instance_id(self._store, self._entropy, initialize=initialize)
@@ -210,7 +217,7 @@ class Bookie:
             connection.abort()
         self.over.set()
 
-    def _space_page(self) -> Page:
+    def _space_page(self) -> Response:
         """BookKeeper's page about the disk that ledgers are kept on, in bytes, as of the last look."""
         free, total = self.serving.disks.space
-        return Page(200, b'{"freeSpace":%d,"totalSpace":%d}' % (free, total), "application/json")
+        return Response(200, b'{"freeSpace":%d,"totalSpace":%d}' % (free, total))

@@ -1,16 +1,19 @@
-"""A small HTTP/1.1 server over the Network seam, for private pages: metrics, readiness, remote procedure calls.
+"""An HTTP/1.1 server over the Network seam, for private pages: metrics, readiness, remote procedure calls.
 
-One request at a time per connection, bodies by Content-Length only, no TLS, no files. It exists because a full server
-costs a broker three times its imports and sockets that a simulator cannot replace.
+h11 reads and writes the protocol; what is here is time, bounds and connections. One request at a time per connection,
+whose body is complete before it is handled; no files, no streams.
 """
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+import h11
+
 from engine.base.log import bound
+from engine.base.metrics import METRICS_TYPE
 from engine.base.tasks import TaskScope
 from engine.net.listener import Listener
 from engine.net.network import Network
@@ -18,11 +21,16 @@ from engine.net.network import Network
 HEAD_BYTES_MAX = 16 << 10
 BODY_BYTES_MAX = 4 << 20
 REQUEST_TIMEOUT_S = 10.0
-"""Time a client has to send a request once it began."""
+"""Time a new connection has to begin a request, and a request, from its first byte, to be complete."""
+IDLE_TIMEOUT_S = 60.0
+"""Time a connection is kept between requests. Clients should let go of it earlier."""
+ANSWER_TIMEOUT_S = 30.0
+"""Time a client has to take an answer before it is cut."""
 CLOSE_DEADLINE_S = 1.0
 """Time answers have to leave when the server closes."""
 
 JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"
 
 
 class Request(NamedTuple):
@@ -41,9 +49,12 @@ class Response(NamedTuple):
     status: int
     body: bytes = b""
     content_type: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 Handler = Callable[[Request], Awaitable[Response]]
+Page = Callable[[], Response]
+"""What a GET of one path answers, made on the event loop: it must be quick."""
 
 
 def json_response(status: int, value: Any) -> Response:
@@ -51,10 +62,51 @@ def json_response(status: int, value: Any) -> Response:
     return Response(status, json.dumps(value, separators=(",", ":")).encode())
 
 
-class HttpServer:
-    """Listens and hands requests to ``handler``, whose errors become 500. ``connections_max`` as a Listener's."""
+def metrics_page(render: Callable[[], bytes]) -> Page:
+    """``/metrics`` from a function that gives Prometheus' text format."""
+    return lambda: Response(200, render(), METRICS_TYPE)
 
-    def __init__(self, network: Network, handler: Handler, *, connections_max: int) -> None:
+
+def ready_page(why_not: Callable[[], str | None]) -> Page:
+    """``/ready``: 200 ``ok``, or 503 and the reason that ``why_not`` gives."""
+
+    def page() -> Response:
+        reason = why_not()
+        if reason is None:
+            return Response(200, b"ok\n", TEXT)
+        return Response(503, reason.encode() + b"\n", TEXT)
+
+    return page
+
+
+def pages(by_path: Mapping[str, Page]) -> Handler:
+    """Serves GET and HEAD of each path, with any query; everything else is 404 or 405."""
+
+    async def answer(request: Request) -> Response:
+        page = by_path.get(request.path)
+        if page is None:
+            return json_response(404, {"reason": "No such page"})
+        if request.method not in ("GET", "HEAD"):
+            refusal = json_response(405, {"reason": "Only GET is served here"})
+            return refusal._replace(headers=(("Allow", "GET, HEAD"),))
+        return page()
+
+    return answer
+
+
+class HttpServer:
+    """Listens and hands requests to ``handler``, whose errors become 500. ``connections_max`` as a Listener's; bodies
+    above ``body_bytes_max`` are refused before they are read."""
+
+    def __init__(
+        self,
+        network: Network,
+        handler: Handler,
+        *,
+        connections_max: int,
+        body_bytes_max: int = BODY_BYTES_MAX,
+    ) -> None:
+        self.body_bytes_max = body_bytes_max
         self._handler = handler
         self._listener = Listener(
             network, lambda: _Connection(self), connections_max=connections_max
@@ -68,6 +120,11 @@ class HttpServer:
         return self._listener.port
 
     @property
+    def port(self) -> int:
+        """The port bound; 0 before ``listen``."""
+        return self._listener.port
+
+    @property
     def refused(self) -> int:
         """Connections refused above the cap."""
         return self._listener.refused
@@ -78,7 +135,8 @@ class HttpServer:
         await self._tasks.close()
         await self._listener.drain(CLOSE_DEADLINE_S)
 
-    def _take(self, connection: "_Connection", request: Request) -> None:
+    def take(self, connection: "_Connection", request: Request) -> None:
+        """A whole request came: have it answered."""
         if self._tasks.closed:
             connection.close()
             return
@@ -89,7 +147,7 @@ class HttpServer:
             response = await self._handler(request)
         except Exception:  # the boundary: one request's failure must not end the server
             self._log.exception("request failed path=%s", request.path)
-            response = json_response(500, {"reason": "Internal error, see the broker's log"})
+            response = json_response(500, {"reason": "Internal error, see the server's log"})
         connection.answer(response)
 
 
@@ -102,17 +160,29 @@ class _Refused(Exception):
 
 
 class _Connection(asyncio.Protocol):
+    """Reads a request, has it answered, then reads the next. Nothing is read while an answer is due."""
+
     def __init__(self, server: HttpServer) -> None:
         self._server = server
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
-        self._received = bytearray()
-        self._busy = False
+        self._head: h11.Request | None = None
+        self._headers: dict[str, str] = {}
+        self._body = bytearray()
+        self._idle = True
+        """Nothing of the next request has come."""
+        self._answering = False
         self._ending = False
+        self._stuck = False
+        """The client takes less than was sent to it."""
         self._timer: asyncio.TimerHandle | None = None
         self.on_gone: Callable[[], None] | None = None
 
+    # asyncio.Protocol
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
+        self._within(REQUEST_TIMEOUT_S, self._too_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -121,99 +191,162 @@ class _Connection(asyncio.Protocol):
             self.on_gone()
 
     def data_received(self, data: bytes) -> None:
-        if self._ending:
+        if self._ending or self._transport is None:
             return
-        self._received += data
-        if len(self._received) > HEAD_BYTES_MAX + BODY_BYTES_MAX:
-            self.close()
-        elif not self._busy:
-            self._next()
+        self._http.receive_data(data)
+        if self._answering:
+            self._transport.pause_reading()
+        else:
+            self._receive()
+
+    def eof_received(self) -> bool:
+        if not self._ending:
+            self._http.receive_data(b"")
+        return self._answering  # who sends no more may still wait for an answer
+
+    def pause_writing(self) -> None:
+        self._stuck = True
+
+    def resume_writing(self) -> None:
+        self._stuck = False
+        if self._answering and self._http.our_state is not h11.SEND_RESPONSE:
+            self._answered()
 
     def close(self) -> None:
+        """End the connection once what was answered has left."""
         if self._transport is not None:
+            self._ending = True
             self._transport.close()
+            self._within(ANSWER_TIMEOUT_S, self.abort)
 
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
-    def _next(self) -> None:
-        try:
-            request = self._cut()
-        except _Refused as error:
-            self._ending = True
-            self.answer(json_response(error.status, {"reason": str(error)}))
-            return
-        if request is not None:
-            self._stop_timer()
-            self._busy = True
-            self._ending = request.headers.get("connection", "").lower() == "close"
-            self._server._take(self, request)
-        elif self._received and self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(REQUEST_TIMEOUT_S, self.close)
+    # Receiving
 
-    def _cut(self) -> Request | None:
-        """Take one whole request off what was received; None when more must come. Raises _Refused."""
-        end = self._received.find(b"\r\n\r\n")
-        if end < 0:
-            if len(self._received) > HEAD_BYTES_MAX:
-                raise _Refused(431, "Request head is too large")
-            return None
-        method, target, headers = _head(bytes(self._received[:end]))
-        if "transfer-encoding" in headers:
-            raise _Refused(411, "Content-Length is required")
-        length = _length(headers.get("content-length", "0"))
-        start = end + 4
-        if len(self._received) < start + length:
-            if headers.get("expect", "").lower() == "100-continue" and self._transport is not None:
-                self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            return None
-        body = bytes(self._received[start : start + length])
-        del self._received[: start + length]
-        path, _, query = target.partition("?")
-        return Request(method, path, query, headers, body)
+    def _receive(self) -> None:
+        """Take what has come of a request; hand it on when it is whole."""
+        try:
+            while True:
+                event = self._http.next_event()
+                if isinstance(event, h11.Request):
+                    self._begin(event)
+                elif isinstance(event, h11.Data):
+                    self._add(event.data)
+                elif isinstance(event, h11.EndOfMessage):
+                    self._take()
+                    return
+                elif isinstance(event, h11.ConnectionClosed):
+                    self.close()
+                    return
+                else:
+                    break
+        except h11.RemoteProtocolError as error:
+            reason = f"Malformed request: {error}"
+            if error.error_status_hint == 431:
+                reason = f"Request head is larger than {HEAD_BYTES_MAX} bytes"
+            self._refuse(error.error_status_hint, reason)
+            return
+        except _Refused as error:
+            self._refuse(error.status, str(error))
+            return
+        if self._idle and (self._head is not None or self._http.trailing_data[0]):
+            self._idle = False
+            self._within(REQUEST_TIMEOUT_S, self._too_slow)
+
+    def _begin(self, head: h11.Request) -> None:
+        self._head = head
+        lines = head.headers.raw_items()
+        if len(head.target) + sum(len(name) + len(value) for name, value in lines) > HEAD_BYTES_MAX:
+            raise _Refused(431, f"Request head is larger than {HEAD_BYTES_MAX} bytes")
+        if head.http_version not in (b"1.1", b"1.0"):
+            raise _Refused(505, "HTTP/1.1 and HTTP/1.0 are served here")
+        self._headers = {
+            name.decode("ascii").lower(): value.decode("latin-1") for name, value in lines
+        }
+        self._check_length(int(self._headers.get("content-length", "0")))
+        if self._http.they_are_waiting_for_100_continue and self._transport is not None:
+            go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+            self._transport.write(self._http.send(go_on) or b"")
+
+    def _add(self, data: bytes) -> None:
+        self._body += data
+        self._check_length(len(self._body))
+
+    def _check_length(self, length: int) -> None:
+        if length > self._server.body_bytes_max:
+            raise _Refused(413, f"Body is larger than {self._server.body_bytes_max} bytes")
+
+    def _take(self) -> None:
+        assert self._head is not None
+        self._stop_timer()
+        self._answering = True
+        path, _, query = self._head.target.decode("latin-1").partition("?")
+        body = bytes(self._body)
+        self._body.clear()
+        method = self._head.method.decode("ascii")
+        self._server.take(self, Request(method, path, query, self._headers, body))
+
+    def _too_slow(self) -> None:
+        if self._idle:
+            self.close()
+        else:
+            self._refuse(408, f"The request was not complete within {REQUEST_TIMEOUT_S:g} s")
+
+    # Answering
 
     def answer(self, response: Response) -> None:
         """Send the answer of the request being served and go on with what came meanwhile."""
         if self._transport is None:
             return
-        phrase = HTTPStatus(response.status).phrase
-        self._transport.write(
-            f"HTTP/1.1 {response.status} {phrase}\r\nContent-Type: {response.content_type}\r\n"
-            f"Content-Length: {len(response.body)}\r\n"
-            f"Connection: {'close' if self._ending else 'keep-alive'}\r\n\r\n".encode()
-            + response.body
+        head = h11.Response(
+            status_code=response.status,
+            reason=HTTPStatus(response.status).phrase.encode(),
+            headers=[
+                ("Content-Type", response.content_type),
+                ("Content-Length", str(len(response.body))),
+                *response.headers,
+            ],
         )
-        self._busy = False
-        if self._ending:
-            self._transport.close()
-        elif self._received:
-            self._next()
+        parts = [self._http.send(head) or b""]
+        if response.body and not (self._head is not None and self._head.method == b"HEAD"):
+            parts.append(self._http.send(h11.Data(data=response.body)) or b"")
+        parts.append(self._http.send(h11.EndOfMessage()) or b"")
+        self._transport.write(b"".join(parts))
+        if self._stuck:
+            self._within(ANSWER_TIMEOUT_S, self.abort)
+        else:
+            self._answered()
+
+    def _refuse(self, status: int, reason: str) -> None:
+        self._ending = self._answering = True
+        refusal = json_response(status, {"reason": reason})
+        self.answer(refusal._replace(headers=(("Connection", "close"),)))
+
+    def _answered(self) -> None:
+        """The answer is on its way: wait for the next request, or end."""
+        self._answering = False
+        if self._transport is None or self._http.our_state is not h11.DONE:
+            self.close()
+            return
+        self._http.start_next_cycle()
+        self._head = None
+        self._idle = True
+        self._within(IDLE_TIMEOUT_S, self._too_slow)
+        if not self._transport.is_reading():
+            self._transport.resume_reading()
+        if any(self._http.trailing_data):
+            self._receive()
+
+    # Time
+
+    def _within(self, seconds: float, then: Callable[[], None]) -> None:
+        """``then`` is called unless something else comes first."""
+        self._stop_timer()
+        self._timer = asyncio.get_running_loop().call_later(seconds, then)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _head(data: bytes) -> tuple[str, str, dict[str, str]]:
-    lines = data.decode("latin-1").split("\r\n")
-    words = lines[0].split(" ")
-    if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        raise _Refused(400, "Malformed request line")
-    headers: dict[str, str] = {}
-    for line in lines[1:]:
-        name, colon, value = line.partition(":")
-        if not colon or not name or name != name.strip():
-            raise _Refused(400, "Malformed header")
-        headers[name.lower()] = value.strip()
-    return words[0], words[1], headers
-
-
-def _length(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise _Refused(400, "Content-Length is no number")
-    if len(text) > 9 or int(text) > BODY_BYTES_MAX:
-        raise _Refused(413, f"Body is larger than {BODY_BYTES_MAX} bytes")
-    return int(text)

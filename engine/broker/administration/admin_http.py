@@ -19,10 +19,9 @@ from engine.base.errors import (
     Refusal,
     Unsupported,
 )
-from engine.base.metrics import METRICS_TYPE
 from engine.broker.errors import BrokerError
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
-from engine.net.http import Request, Response, json_response
+from engine.net.http import Request, Response, json_response, metrics_page, pages, ready_page
 from engine.wire.errors import ServerError
 
 log = logging.getLogger(__name__)
@@ -63,19 +62,13 @@ class AdminPages:
     ) -> None:
         self._handlers = handlers
         self._token = token
-        self._ready = ready
-        self._metrics = metrics
+        page = metrics_page(metrics)
+        readiness = ready_page(lambda: None if ready() else "not ready")
+        self._pages = pages({"/metrics": page, "/metrics/": page, "/ready": readiness})
 
     async def __call__(self, request: Request) -> Response:
-        if request.path.startswith("/rpc/"):
-            return await self._rpc(request)
-        if request.path in ("/metrics", "/metrics/"):
-            return _get(request) or Response(200, self._metrics(), METRICS_TYPE)
-        if request.path == "/ready":
-            if self._ready():
-                return _get(request) or Response(200, b"ok", "text/plain")
-            return Response(503, b"not ready", "text/plain")
-        return json_response(404, {"reason": "No such page"})
+        call = request.path.startswith("/rpc/")
+        return await (self._rpc(request) if call else self._pages(request))
 
     async def _rpc(self, request: Request) -> Response:
         if not token_matches(self._token, request.headers.get(TOKEN_HEADER.lower())):
@@ -109,10 +102,3 @@ class AdminPages:
 
 def _refused(refusal: Refusal) -> Response:
     return json_response(422, {"code": refusal.code, "reason": refusal.reason})
-
-
-def _get(request: Request) -> Response | None:
-    """None for a GET, else the refusal."""
-    if request.method == "GET":
-        return None
-    return json_response(405, {"reason": "Only GET is served here"})

@@ -383,7 +383,7 @@ async def test_metrics_and_ready_are_served() -> None:
         pages = {}
         for path in ("/metrics", "/ready", "/api/v1/bookie/info", "/nothing"):
             reader, writer = await asyncio.open_connection("127.0.0.1", machine.bookie._status.port)
-            writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
             pages[path] = await reader.read()
             writer.close()
             await writer.wait_closed()

@@ -48,7 +48,7 @@ async def told(port: int, asked: bytes = b"") -> bytes:
 
 
 async def metrics(broker: BrokerService) -> str:
-    request = b"GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n"
+    request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     return (await told(broker.http_port, request)).decode()
 
 

