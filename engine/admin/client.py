@@ -3,16 +3,20 @@
 import asyncio
 import json
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from engine.admin.operation import A, Operation, R, encode_call
 from engine.auth.internal import TOKEN_HEADER
 from engine.base.errors import Failed, NotReady, refusal
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
-
-if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+from engine.net.http_client import (
+    AnswerLostError,
+    HttpClient,
+    NotReachedError,
+    UnusableAnswerError,
+)
+from engine.net.network import Network
 
 HOPS_MAX = 5
 """Redirects followed for one call while ownership moves."""
@@ -36,20 +40,19 @@ class AdminClient:
     within ``timeout_s``. Not cancel-safe for changes: a cancelled or timed-out change may or may not have happened.
     """
 
-    def __init__(self, store: MetadataStore, token: str, *, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self, store: MetadataStore, network: Network, token: str, *, timeout_s: float = 30.0
+    ) -> None:
         self._store = store
         self._token = token
-        self._timeout_s = timeout_s
-        self._session: ClientSession | None = None
+        self._http = HttpClient(network, timeout_s=timeout_s, answer_bytes_max=ANSWER_BYTES_MAX)
         self._owners: OrderedDict[str, str] = (
             OrderedDict()
         )  # topic or bundle → rpc_url; only a hint
 
-    async def close(self) -> None:
-        """Close kept connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+    def close(self) -> None:
+        """End all connections; calls under way fail."""
+        self._http.close()
 
     async def brokers(self) -> list[BrokerAddress]:
         """Registered brokers, sorted by id."""
@@ -73,13 +76,17 @@ class AdminClient:
         """Run ``operation`` on the owner of the topic or bundle that ``args`` names, on behalf of ``principal``."""
         key, body = _owner_key(args), encode_call(args, principal)
         hint = self._owners.get(key)
-        urls = [hint] if hint is not None else []
-        urls += [broker.rpc_url for broker in await self.brokers() if broker.rpc_url != hint]
-        for url in urls:
+        if hint is not None:
             try:
-                return cast(R, await self._follow(url, key, operation, body))
-            except _NotReachedError:
+                return cast(R, await self._follow(hint, key, operation, body))
+            except NotReachedError:
                 self._owners.pop(key, None)
+        for broker in await self.brokers():
+            if broker.rpc_url != hint:
+                try:
+                    return cast(R, await self._follow(broker.rpc_url, key, operation, body))
+                except NotReachedError:
+                    continue
         raise NotReady(UNREACHABLE_REASON)
 
     async def call_on(
@@ -90,7 +97,7 @@ class AdminClient:
             status, answer = await self._ask(
                 broker.rpc_url, operation, encode_call(args, principal)
             )
-        except _NotReachedError as error:
+        except NotReachedError as error:
             raise NotReady(f"Broker {broker.id} does not answer") from error
         return cast(R, _result(status, answer))
 
@@ -110,11 +117,11 @@ class AdminClient:
         try:
             status, answer = await self._post(f"{url}/rpc/{operation.name}", body)
             return status, cast(dict[str, Any], json.loads(answer))
-        except _AnswerLostError as error:
+        except AnswerLostError as error:
             if operation.reads:
-                raise _NotReachedError(url) from error
+                raise NotReachedError(url) from error
             raise NotReady(f"Broker at {url} went away, the change may have happened") from error
-        except ValueError as error:
+        except (UnusableAnswerError, ValueError) as error:
             raise NotReady(f"Broker at {url} gave no usable answer") from error
 
     def _remember(self, key: str, url: str) -> None:
@@ -124,44 +131,10 @@ class AdminClient:
             self._owners.popitem(last=False)
 
     async def _post(self, url: str, body: bytes) -> tuple[int, bytes]:
-        """Status and body of the answer. Raises _NotReachedError, _AnswerLostError, ValueError for an unusable one."""
-        import aiohttp  # here: 147 ms and 26 MB that brokers, which import this package too, never need
-
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=self._timeout_s), trust_env=False
-            )
-        try:
-            async with self._session.post(
-                url, data=body, headers={TOKEN_HEADER: self._token}, allow_redirects=False
-            ) as response:
-                return response.status, await _whole_body(response)
-        except aiohttp.ClientConnectorError as error:
-            raise _NotReachedError(url) from error
-        except aiohttp.ServerDisconnectedError as error:
-            raise _AnswerLostError(url) from error
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise ValueError(f"no answer: {error}") from error
-
-
-class _NotReachedError(Exception):
-    """No connection: another broker may know more."""
-
-
-class _AnswerLostError(Exception):
-    """The connection ended before an answer."""
-
-
-async def _whole_body(response: "ClientResponse") -> bytes:
-    """The body to its end: one ``read(n)`` of a stream gives what has arrived, not all of it."""
-    parts: list[bytes] = []
-    size = 0
-    async for part in response.content.iter_any():
-        size += len(part)
-        if size > ANSWER_BYTES_MAX:
-            raise ValueError(f"answer is larger than {ANSWER_BYTES_MAX} bytes")
-        parts.append(part)
-    return b"".join(parts)
+        """Status and body of the answer. Raises HttpError's kinds, ValueError for a bad URL."""
+        return await self._http.request(
+            "POST", url, headers=[(TOKEN_HEADER, self._token)], body=body
+        )
 
 
 def _owner_key(args: Any) -> str:

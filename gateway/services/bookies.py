@@ -5,11 +5,11 @@ import json
 import time
 from typing import Any
 
-import aiohttp
-
 from engine.metadata import paths
 from engine.metadata.records import BookieRegistration, RecordFormatError
 from engine.metadata.store import MetadataStore, NoNodeError
+from engine.net.http_client import HttpClient, HttpError
+from engine.net.network import LoopNetwork
 from gateway.services import catalog
 
 SPACE_INTERVAL_S = 10.0
@@ -54,13 +54,17 @@ class Bookies:
 
 
 async def _ask_all(store: MetadataStore, nodes: dict[str, str]) -> dict[str, Space | None]:
-    timeout = aiohttp.ClientTimeout(total=ANSWER_TIMEOUT_S)
-    async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
-        answers = await asyncio.gather(*(_ask(store, session, node) for node in nodes.values()))
+    client = HttpClient(
+        LoopNetwork(), timeout_s=ANSWER_TIMEOUT_S, answer_bytes_max=ANSWER_BYTES_MAX
+    )
+    try:
+        answers = await asyncio.gather(*(_ask(store, client, node) for node in nodes.values()))
+    finally:
+        client.close()
     return dict(zip(nodes, answers, strict=True))
 
 
-async def _ask(store: MetadataStore, session: aiohttp.ClientSession, node: str) -> Space | None:
+async def _ask(store: MetadataStore, client: HttpClient, node: str) -> Space | None:
     """Free and total bytes of a bookie; None when it is gone, has no page, or does not answer in time."""
     try:
         value, _ = await store.get(node)
@@ -70,10 +74,10 @@ async def _ask(store: MetadataStore, session: aiohttp.ClientSession, node: str) 
     if url is None:
         return None
     try:
-        async with session.get(url + INFO_PAGE, allow_redirects=False) as response:
-            if response.status != 200 or (response.content_length or 0) > ANSWER_BYTES_MAX:
-                return None
-            said = json.loads(await response.text())
-            return int(said["freeSpace"]), int(said["totalSpace"])
-    except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError):
+        answer = await client.request("GET", url + INFO_PAGE)
+        if answer.status != 200:
+            return None
+        said = json.loads(answer.body)
+        return int(said["freeSpace"]), int(said["totalSpace"])
+    except (HttpError, ValueError, KeyError, TypeError):
         return None

@@ -18,6 +18,7 @@ from engine.auth.internal import load_token
 from engine.base.entropy import RandomEntropy
 from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore
+from engine.net.network import LoopNetwork
 
 CALL_TIMEOUT_S = 15.0
 CONNECT_TIMEOUT_S = 5.0
@@ -105,7 +106,7 @@ class EngineLink:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         if self._engine is not None:
-            await self._engine.admin.close()
+            self._engine.admin.close()
             await self._engine.store.close()
             self._engine = None
 
@@ -119,7 +120,7 @@ async def connect_as_configured() -> Engine:
         session_timeout_s=SESSION_TIMEOUT_S,
         connect_timeout_s=CONNECT_TIMEOUT_S,
     )
-    return Engine(store, AdminClient(store, token, timeout_s=CALL_TIMEOUT_S))
+    return Engine(store, AdminClient(store, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S))
 
 
 _lock = threading.Lock()

@@ -13,6 +13,8 @@ from prometheus_client import (
     generate_latest,
 )
 
+from engine.net.http_client import HttpClient, HttpError
+from engine.net.network import LoopNetwork
 from gateway.services.engine_link import Engine
 
 if TYPE_CHECKING:
@@ -54,20 +56,20 @@ async def document(engine: Engine) -> str:
 
 async def _of_brokers(engine: Engine) -> dict[str, str | None]:
     """Each broker's metrics text by broker id; None of one that does not answer."""
-    import aiohttp
-
     brokers = await engine.admin.brokers()
-    timeout = aiohttp.ClientTimeout(total=BROKER_TIMEOUT_S)
-    async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
+    client = HttpClient(LoopNetwork(), timeout_s=BROKER_TIMEOUT_S)
 
-        async def ask(broker: "BrokerAddress") -> str | None:
-            try:
-                async with session.get(f"{broker.rpc_url}/metrics") as response:
-                    return await response.text() if response.status == 200 else None
-            except (aiohttp.ClientError, TimeoutError):
-                return None
+    async def ask(broker: "BrokerAddress") -> str | None:
+        try:
+            answer = await client.request("GET", f"{broker.rpc_url}/metrics")
+        except (HttpError, ValueError):  # ValueError: its record has no address
+            return None
+        return answer.body.decode(errors="replace") if answer.status == 200 else None
 
+    try:
         texts = await asyncio.gather(*(ask(broker) for broker in brokers))
+    finally:
+        client.close()
     return {broker.id: text for broker, text in zip(brokers, texts, strict=True)}
 
 

@@ -34,7 +34,7 @@ class Instance:
         self.directory = directory
         self.cluster = Cluster(directory)
         self.brokers: list[tuple[BrokerService, MemoryStore]] = []
-        self.admin = AdminClient(self.cluster.store, TOKEN)
+        self.admin = AdminClient(self.cluster.store, LoopNetwork(), TOKEN)
 
     async def broker(self, *, timeout_s: float = 10.0, **ports: int) -> BrokerService:
         store = self.cluster.server.session(timeout_s)
@@ -75,7 +75,7 @@ class Instance:
         assert not sink.failures
 
     async def close(self) -> None:
-        await self.admin.close()
+        self.admin.close()
         for broker, _ in list(self.brokers):
             await self.stop(broker)
         await self.cluster.close()

@@ -8,6 +8,7 @@ import pytest
 from engine.admin import api, partitions
 from engine.admin.client import AdminClient
 from engine.base.names import TopicName
+from engine.net.network import LoopNetwork
 from engine.tenancy import topics
 from tests.support.standalone import Standalone
 
@@ -17,11 +18,14 @@ QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
 @pytest.fixture
 def admin(standalone: Standalone) -> Iterator[AdminClient]:
     async def made() -> AdminClient:
-        return AdminClient(standalone.store, "interop-tests-only")
+        return AdminClient(standalone.store, LoopNetwork(), "interop-tests-only")
+
+    async def end() -> None:
+        client.close()
 
     client = standalone.run(made())
     yield client
-    standalone.run(client.close())
+    standalone.run(end())
 
 
 def publish(standalone: Standalone, topic: str, count: int) -> list[bytes]:

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 LOADED = (
     "pytest", "pytest_asyncio.plugin", "pytest_django.plugin", "pytest_timeout", "_hypothesis_pytestplugin",
-    "hypothesis.stateful", "django.test", "aiohttp", "kazoo.client",
+    "hypothesis.stateful", "django.test", "kazoo.client",
     "google.protobuf.message", "pulsar.asyncio", "rocksdict", "celery", "daphne", "autobahn", "pyarrow",
 )  # fmt: skip
 POLL_S = 0.02

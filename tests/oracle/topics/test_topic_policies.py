@@ -13,6 +13,7 @@ import pytest
 from engine.admin import api
 from engine.admin.client import AdminClient
 from engine.base.names import TopicName
+from engine.net.network import LoopNetwork
 from engine.tenancy import topics
 from tests.oracle.servers import connected
 from tests.oracle.test_apache_broker import Mixed
@@ -60,7 +61,7 @@ def ours(mixed: Mixed, topic: str, **changes: Any) -> dict[str, Any]:
 
     async def ask() -> dict[str, Any]:
         store = await connected(mixed.zk)
-        client = AdminClient(store, TOKEN)
+        client = AdminClient(store, LoopNetwork(), TOKEN)
         try:
             await topics.create_missing(store, TopicName.parse(topic))
             for name, value in changes.items():
@@ -68,7 +69,7 @@ def ours(mixed: Mixed, topic: str, **changes: Any) -> dict[str, Any]:
                 await client.call(api.SET_TOPIC_POLICY, given)
             found = await client.call(api.TOPIC_POLICIES, api.OnTopic(TopicName.parse(topic)))
         finally:
-            await client.close()
+            client.close()
             await store.close()
         return {name: one["own"] for name, one in found.items() if one["own"] is not None}
 

@@ -8,14 +8,13 @@ from functools import partial
 from typing import Any
 
 from engine.admin import api, partitions
-from engine.admin.client import AdminClient, _NotReachedError
-from engine.auth.internal import TOKEN_HEADER
-from engine.base.errors import AlreadyExists, MagnetarError, NotFound, NotReady
+from engine.admin.client import AdminClient
+from engine.base.errors import AlreadyExists, MagnetarError, NotFound
 from engine.base.names import TopicName
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.tenancy import topics
-from tests.sim.kit.cluster import HTTP_PORT, TOKEN
+from tests.sim.kit.cluster import TOKEN
 from tests.sim.kit.loop import Node
 from tests.sim.kit.network import SimNetwork
 from tests.sim.topics.observer import Observer
@@ -24,56 +23,6 @@ PATIENCE_S = 5.0
 """For one answer."""
 VISITS_RATE = 0.5
 VISITOR = "visitor-"
-
-
-class _Answer(asyncio.Protocol):
-    """Everything that comes until the broker ends the connection."""
-
-    def __init__(self) -> None:
-        self.received = bytearray()
-        self.over = asyncio.get_running_loop().create_future()
-
-    def data_received(self, data: bytes) -> None:
-        self.received += data
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.over.done():
-            self.over.set_result(None)
-
-
-class SimAdminClient(AdminClient):
-    """The gateway's client of the brokers on the simulated network."""
-
-    def __init__(self, store: MetadataStore, network: SimNetwork) -> None:
-        super().__init__(store, TOKEN, timeout_s=PATIENCE_S)
-        self._network = network
-
-    async def _post(self, url: str, body: bytes) -> tuple[int, bytes]:
-        address, _, path = url.removeprefix("http://").partition("/")
-        host = address.partition(":")[0]
-        head = (
-            f"POST /{path} HTTP/1.1\r\n{TOKEN_HEADER}: {TOKEN}\r\n"
-            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        )
-        try:
-            transport, answer = await self._network.connect(host, HTTP_PORT, _Answer)
-        except OSError as error:
-            raise _NotReachedError(url) from error
-        assert isinstance(answer, _Answer)
-        transport.write(head.encode() + body)
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await answer.over
-        except TimeoutError as error:
-            raise NotReady(f"{url} gave no answer in time") from error
-        finally:
-            transport.abort()
-        first, _, rest = bytes(answer.received).partition(b"\r\n")
-        head_end = rest.find(b"\r\n\r\n")
-        try:
-            return int(first.split()[1]), rest[head_end + 4 :]
-        except IndexError as error:
-            raise ValueError("half an answer") from error
 
 
 class Administrator:
@@ -96,7 +45,7 @@ class Administrator:
         """Those that were deleted, by what we were told."""
         self._living: asyncio.Task[None] | None = None
         self._store: MetadataStore | None = None
-        self._brokers: SimAdminClient | None = None
+        self._brokers: AdminClient | None = None
 
     def start(self) -> None:
         self._living = self.work(self._live())
@@ -107,7 +56,9 @@ class Administrator:
         async def do() -> Any:
             if self._store is None:
                 self._store = self.cluster.metadata.session(self.cluster.shape.session_s)
-                self._brokers = SimAdminClient(self._store, SimNetwork(self.cluster.world))
+                self._brokers = AdminClient(
+                    self._store, SimNetwork(self.cluster.world), TOKEN, timeout_s=PATIENCE_S
+                )
             return await what
 
         return self.loop.spawn(self.node, do())
@@ -118,7 +69,7 @@ class Administrator:
         return self._store
 
     @property
-    def brokers(self) -> SimAdminClient:
+    def brokers(self) -> AdminClient:
         assert self._brokers is not None
         return self._brokers
 

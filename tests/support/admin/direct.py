@@ -10,6 +10,7 @@ from engine.base.errors import NotReady
 from engine.broker.service import BrokerService
 from engine.metadata.store import MetadataStore
 from engine.net.http import Request
+from engine.net.network import LoopNetwork
 
 
 class DirectAdmin(AdminClient):
@@ -18,7 +19,7 @@ class DirectAdmin(AdminClient):
     def __init__(
         self, store: MetadataStore, token: str, reachable: Callable[[], Sequence[BrokerService]]
     ) -> None:
-        super().__init__(store, token)
+        super().__init__(store, LoopNetwork(), token)
         self._headers = {TOKEN_HEADER.lower(): token}
         self._reachable = reachable
         self.before: Callable[[Operation[Any, Any], Any], None] | None = None

@@ -9,6 +9,7 @@ import pytest
 
 from engine.admin.client import AdminClient
 from engine.metadata.memory import MemoryServer
+from engine.net.network import LoopNetwork
 from engine.tenancy.namespaces import bootstrap
 from gateway.services import engine_link
 from gateway.services.engine_link import Engine, EngineLink
@@ -92,7 +93,9 @@ def engine() -> Iterator[EngineLink]:
             broker_url="pulsar://127.0.0.1:6650",
             web_url="http://127.0.0.1:8080",
         )
-        return Engine(store, AdminClient(store, "a-token-for-tests-only", timeout_s=2.0))
+        return Engine(
+            store, AdminClient(store, LoopNetwork(), "a-token-for-tests-only", timeout_s=2.0)
+        )
 
     link = EngineLink(connect)
     engine_link.install(link)

@@ -1,5 +1,6 @@
 """The admin client against a broker's HTTP port made of the shipped server, on real sockets."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -12,6 +13,7 @@ from engine.base.errors import AlreadyExists, Failed, NotReady, Refusal
 from engine.base.names import TopicName
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
+from engine.metadata.store import MetadataStore
 from engine.net.http import HttpServer, Request, Response, json_response
 from engine.net.network import LoopNetwork
 
@@ -45,9 +47,9 @@ async def client(broker: Broker) -> AsyncIterator[AdminClient]:
     await store.create(paths.LOADBALANCE_BROKERS)
     record = json.dumps({"adminRpcUrl": f"http://127.0.0.1:{port}"}).encode()
     await store.create(paths.broker(f"127.0.0.1:{port}"), record)
-    made = AdminClient(store, "token", timeout_s=5.0)
+    made = AdminClient(store, LoopNetwork(), "token", timeout_s=5.0)
     yield made
-    await made.close()
+    made.close()
 
 
 async def test_an_answer_of_many_packets_is_read_to_its_end(
@@ -65,8 +67,9 @@ async def test_an_answer_beyond_the_limit_is_an_error_of_the_call(
     monkeypatch.setattr(admin_client, "ANSWER_BYTES_MAX", 1000)
     broker.rows = 20
     [address] = await client.brokers()
+    bounded = AdminClient(client._store, LoopNetwork(), "token")
     with pytest.raises(Refusal) as refused:
-        await client.call_on(address, api.TOPICS, api.LoadedTopics())
+        await bounded.call_on(address, api.TOPICS, api.LoadedTopics())
     assert type(refused.value) is NotReady
     assert "answer is larger than 1000 bytes" in str(refused.value.__cause__)
 
@@ -92,3 +95,66 @@ async def test_a_refusal_is_raised_again_as_what_the_broker_raised(
         with pytest.raises(Refusal) as refused:
             await call
         assert (type(refused.value), refused.value.reason) == (kind, reason)
+
+
+async def register(store: MetadataStore, name: str, port: int) -> None:
+    record = json.dumps({"adminRpcUrl": f"http://127.0.0.1:{port}"}).encode()
+    await store.create(paths.broker(name), record)
+
+
+async def test_the_owner_is_found_by_its_location_and_asked_at_once_from_then_on(
+    broker: Broker, client: AdminClient
+) -> None:
+    owner = Broker()
+    port = await owner.server.listen("127.0.0.1", 0)
+    broker.refusal = 307, {"location": f"http://127.0.0.1:{port}"}
+    args = api.OnTopic(TopicName.parse("t"))
+    await client.call(api.UNLOAD, args)
+    broker.refusal = 422, {"code": "failed", "reason": "asked in vain"}
+    await client._store.close()  # a known owner needs no list of brokers
+    await client.call(api.UNLOAD, args)
+    await owner.server.close()
+
+
+async def test_a_broker_that_is_gone_is_passed_over_until_none_is_left(
+    broker: Broker, client: AdminClient
+) -> None:
+    other = Broker()
+    await register(client._store, "0-first", await other.server.listen("127.0.0.1", 0))
+    args = api.OnTopic(TopicName.parse("t"))
+    await client.call(api.UNLOAD, args)
+    await other.server.close()
+    await asyncio.sleep(0.01)  # the end of its connection has come
+    await client.call(api.UNLOAD, args)
+    await broker.server.close()
+    await asyncio.sleep(0.01)
+    with pytest.raises(NotReady, match="No broker is available"):
+        await client.call(api.UNLOAD, args)
+
+
+async def test_after_a_lost_answer_a_change_is_not_asked_for_again_but_a_read_is(
+    client: AdminClient,
+) -> None:
+    asked = 0
+
+    class Breaking(asyncio.Protocol):
+        """Ends a connection as soon as it is asked anything."""
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            self._transport = transport
+
+        def data_received(self, data: bytes) -> None:
+            nonlocal asked
+            asked += 1
+            self._transport.close()
+
+    listener = await LoopNetwork().listen("127.0.0.1", 0, Breaking)
+    await register(client._store, "0-first", listener.port)
+    on_topic = api.OnTopic(TopicName.parse("t"))
+    with pytest.raises(NotReady, match="the change may have happened"):
+        await client.call(api.UNLOAD, on_topic)
+    await client.call(api.LAST_MESSAGE_ID, on_topic)
+    assert asked == 2
+    listener.close()
+    await listener.wait_closed()
+    await asyncio.sleep(0.01)  # the connections that were being ended are

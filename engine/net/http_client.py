@@ -1,0 +1,239 @@
+"""An HTTP/1.1 client over the Network seam: kept connections, one request at a time on each, bounded answers.
+
+h11 reads and writes the protocol. Redirects are answers like others, and nothing is sent a second time: who asks knows
+what may be repeated, and the errors say what is known of the request.
+"""
+
+import asyncio
+import ssl
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import h11
+
+from engine.base.errors import WorldError
+from engine.net.network import Network
+
+HEAD_BYTES_MAX = 16 << 10
+CONNECTIONS_MAX = 100
+"""Of one client, to all addresses; who asks for more waits, within its time-out."""
+IDLE_MAX = 16
+"""Connections kept to one address while nothing is asked."""
+IDLE_S = 15.0
+"""How long. Less than servers keep them, so that a request does not meet their end."""
+
+
+class HttpError(WorldError):
+    """A request has no usable answer; the message names the address."""
+
+
+class NotReachedError(HttpError):
+    """There is no connection: the request was not sent."""
+
+
+class AnswerLostError(HttpError):
+    """The connection ended before the whole answer had come: the request may have been served."""
+
+
+class UnusableAnswerError(HttpError):
+    """The answer is malformed, too large or too late: the request may have been served."""
+
+
+class Answer(NamedTuple):
+    """``body`` is complete."""
+
+    status: int
+    body: bytes
+
+
+Address = tuple[str, int, bool]
+"""Host, port, whether by TLS."""
+
+
+class HttpClient:
+    """For one event loop. A request, with all that it waits for, takes at most ``timeout_s``; the body of its answer
+    has at most ``answer_bytes_max`` bytes. ``tls`` is the context for https."""
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        timeout_s: float,
+        answer_bytes_max: int = 64 << 20,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._network = network
+        self._timeout_s = timeout_s
+        self._answer_bytes_max = answer_bytes_max
+        self._tls = tls
+        self._room = asyncio.Semaphore(CONNECTIONS_MAX)
+        self._idle: defaultdict[Address, dict[_Link, None]] = defaultdict(dict)
+        self._links: dict[_Link, None] = {}
+
+    async def request(
+        self, method: str, url: str, *, headers: Sequence[tuple[str, str]] = (), body: bytes = b""
+    ) -> Answer:
+        """The answer to one request, whatever its status. Raises HttpError's kinds, ValueError for a bad URL.
+
+        Cancelled, it ends the connection; the request may have been served.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is no address of HTTP")
+        secure = parts.scheme == "https"
+        address = (parts.hostname, parts.port or (443 if secure else 80), secure)
+        target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+        lines = [("Host", parts.netloc), *headers, ("Content-Length", str(len(body)))]
+        head = h11.Request(method=method, target=target, headers=lines)
+        try:
+            async with asyncio.timeout(self._timeout_s), self._room:
+                idle = self._idle[address]
+                link = idle.popitem()[0] if idle else await self._open(address)
+                answer = await link.ask(head, body)
+                if link.reusable and len(idle) < IDLE_MAX:
+                    idle[link] = None
+                else:
+                    link.abort()
+                return answer
+        except TimeoutError as error:
+            raise UnusableAnswerError(
+                f"{parts.netloc} gave no answer within {self._timeout_s:g} s"
+            ) from error
+
+    def close(self) -> None:
+        """End all connections; requests under way fail."""
+        for link in list(self._links):
+            link.abort()
+
+    async def _open(self, address: Address) -> "_Link":
+        host, port, secure = address
+        if secure and self._tls is None:
+            raise NotReachedError(f"{host}:{port} asks for TLS, for which there is no context")
+        link = _Link(f"{host}:{port}", self._answer_bytes_max, partial(self._gone, address))
+        tls = self._tls if secure else None
+        try:
+            await self._network.connect(host, port, lambda: link, tls=tls)
+        except OSError as error:
+            raise NotReachedError(f"{host}:{port} cannot be reached: {error}") from error
+        self._links[link] = None
+        return link
+
+    def _gone(self, address: Address, link: "_Link") -> None:
+        self._links.pop(link, None)
+        self._idle[address].pop(link, None)
+
+
+class _Link(asyncio.Protocol):
+    """One connection: asked, then answered, then kept for a while."""
+
+    def __init__(self, name: str, answer_bytes_max: int, gone: Callable[["_Link"], None]) -> None:
+        self._name = name
+        self._answer_bytes_max = answer_bytes_max
+        self._gone = gone
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
+        self._transport: asyncio.Transport | None = None
+        self._answer: asyncio.Future[Answer] | None = None
+        self._status = 0
+        self._body = bytearray()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def reusable(self) -> bool:
+        """It stands, and nothing is under way."""
+        transport = self._transport
+        standing = transport is not None and not transport.is_closing()
+        return standing and self._http.states == _IDLE
+
+    async def ask(self, head: h11.Request, body: bytes) -> Answer:
+        """One request; the connection is idle. Raises AnswerLostError, UnusableAnswerError; ended when cancelled."""
+        self._stop_timer()
+        if self._transport is None:
+            raise AnswerLostError(f"{self._name} ended the connection")
+        self._answer = asyncio.get_running_loop().create_future()
+        parts = [self._http.send(head) or b""]
+        if body:
+            parts.append(self._http.send(h11.Data(data=body)) or b"")
+        parts.append(self._http.send(h11.EndOfMessage()) or b"")
+        self._transport.write(b"".join(parts))
+        try:
+            return await self._answer
+        finally:
+            if not self.reusable:
+                self.abort()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None or self._answer.done():
+            self.abort()  # nobody asked
+            return
+        self._http.receive_data(data)
+        self._receive()
+
+    def eof_received(self) -> None:
+        self._http.receive_data(b"")
+        if self._answer is not None and not self._answer.done():
+            self._receive()  # an answer may last until the end of its connection
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._stop_timer()
+        self._fail(AnswerLostError(f"{self._name} ended the connection before its answer"))
+        self._gone(self)
+
+    def _receive(self) -> None:
+        try:
+            while True:
+                event = self._http.next_event()
+                if isinstance(event, h11.Response):
+                    self._status = event.status_code
+                elif isinstance(event, h11.Data):
+                    self._body += event.data
+                    if len(self._body) > self._answer_bytes_max:
+                        self._refuse(f"answer is larger than {self._answer_bytes_max} bytes")
+                        return
+                elif isinstance(event, h11.EndOfMessage):
+                    self._complete()
+                    return
+                elif not isinstance(event, h11.InformationalResponse):
+                    return
+        except h11.RemoteProtocolError as error:
+            if self._http.trailing_data[1]:  # an end too early: connection_lost says so
+                return
+            self._refuse(f"malformed answer: {error}")
+
+    def _complete(self) -> None:
+        assert self._answer is not None
+        answer = Answer(self._status, bytes(self._body))
+        self._body.clear()
+        if self._http.states == _DONE and not any(self._http.trailing_data):
+            self._http.start_next_cycle()
+            self._timer = asyncio.get_running_loop().call_later(IDLE_S, self.abort)
+        self._answer.set_result(answer)
+
+    def _refuse(self, reason: str) -> None:
+        self._fail(UnusableAnswerError(f"{self._name}: {reason}"))
+        self.abort()
+
+    def _fail(self, error: HttpError) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+_IDLE = {h11.CLIENT: h11.IDLE, h11.SERVER: h11.IDLE}
+_DONE = {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}

@@ -1,0 +1,249 @@
+"""The HTTP client: against the shipped server, and against servers that follow a script, byte by byte."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from engine.net import http_client
+from engine.net.http import HttpServer, Request, Response, json_response
+from engine.net.http_client import (
+    AnswerLostError,
+    HttpClient,
+    NotReachedError,
+    UnusableAnswerError,
+)
+from engine.net.listener import Listener
+from engine.net.network import LoopNetwork
+from engine.net.tls import client_context, server_context
+from tests.support.net.certificates import Authority
+
+
+class Service:
+    """``/echo`` tells what it was asked; ``/wait`` answers once ``let_go`` is set; ``/large`` has a megabyte."""
+
+    def __init__(self) -> None:
+        self.let_go = asyncio.Event()
+        self.under_way = 0
+        self.server = HttpServer(LoopNetwork(), self.answer, connections_max=0)
+
+    async def answer(self, request: Request) -> Response:
+        if request.path == "/wait":
+            self.under_way += 1
+            await self.let_go.wait()
+        if request.path == "/large":
+            return Response(200, b"x" * (1 << 20))
+        if request.path == "/moved":
+            return json_response(307, {"location": "http://127.0.0.1:9"})
+        said = [request.method, request.query, request.headers["host"], request.body.decode()]
+        return json_response(200, said)
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[Service]:
+    made = Service()
+    await made.server.listen("127.0.0.1", 0)
+    yield made
+    await made.server.close()
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[HttpClient]:
+    made = HttpClient(LoopNetwork(), timeout_s=5.0, answer_bytes_max=2 << 20)
+    yield made
+    made.close()
+
+
+def url(service: Service, path: str) -> str:
+    return f"http://127.0.0.1:{service.server.port}{path}"
+
+
+def open_connections(service: Service) -> int:
+    return len(service.server._listener.connections)
+
+
+async def until(done: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not done():
+            await asyncio.sleep(0.001)
+
+
+async def test_requests_follow_each_other_on_one_kept_connection(
+    service: Service, client: HttpClient
+) -> None:
+    host = f"127.0.0.1:{service.server.port}"
+    for body in (b"", b"first", b"second"):
+        answer = await client.request("POST", url(service, "/echo?a=b"), body=body)
+        assert answer.status == 200
+        assert json.loads(answer.body) == ["POST", "a=b", host, body.decode()]
+    assert len((await client.request("GET", url(service, "/large"))).body) == 1 << 20
+    assert (await client.request("GET", url(service, "/moved"))).status == 307
+    assert open_connections(service) == 1
+
+
+async def test_requests_at_the_same_time_have_a_connection_each_up_to_the_bound(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_client, "CONNECTIONS_MAX", 4)
+    monkeypatch.setattr(http_client, "IDLE_MAX", 2)
+    client = HttpClient(LoopNetwork(), timeout_s=5.0)
+    asked = [asyncio.ensure_future(client.request("GET", url(service, "/wait"))) for _ in range(9)]
+    await until(lambda: service.under_way == 4)
+    assert open_connections(service) == 4
+    service.let_go.set()
+    assert {answer.status for answer in await asyncio.gather(*asked)} == {200}
+    await until(lambda: open_connections(service) == 2)
+    client.close()
+    await until(lambda: open_connections(service) == 0)
+
+
+async def test_an_idle_connection_is_ended(
+    service: Service, client: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_client, "IDLE_S", 0.02)
+    await client.request("GET", url(service, "/echo"))
+    await until(lambda: open_connections(service) == 0)
+    assert (await client.request("GET", url(service, "/echo"))).status == 200
+
+
+async def test_a_server_that_went_is_connected_to_anew(client: HttpClient) -> None:
+    first = Service()
+    port = await first.server.listen("127.0.0.1", 0)
+    await client.request("GET", url(first, "/echo"))
+    await first.server.close()
+    await until(lambda: not client._links)
+    with pytest.raises(NotReachedError, match=str(port)):
+        await client.request("GET", url(first, "/echo"))
+    second = Service()
+    await second.server.listen("127.0.0.1", port)
+    assert (await client.request("GET", url(second, "/echo"))).status == 200
+    await second.server.close()
+
+
+async def test_a_request_cancelled_or_too_late_ends_its_connection(service: Service) -> None:
+    client = HttpClient(LoopNetwork(), timeout_s=0.1)
+    with pytest.raises(UnusableAnswerError, match=r"no answer within 0\.1 s"):
+        await client.request("GET", url(service, "/wait"))
+    asked = asyncio.ensure_future(client.request("GET", url(service, "/wait")))
+    await until(lambda: service.under_way == 2)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    service.let_go.set()
+    await until(lambda: open_connections(service) == 0)
+    assert (await client.request("GET", url(service, "/echo"))).status == 200
+    client.close()
+
+
+async def test_an_answer_above_the_bound_is_refused(service: Service) -> None:
+    client = HttpClient(LoopNetwork(), timeout_s=5.0, answer_bytes_max=1000)
+    with pytest.raises(UnusableAnswerError, match="answer is larger than 1000 bytes"):
+        await client.request("GET", url(service, "/large"))
+    await until(lambda: open_connections(service) == 0)
+
+
+@pytest.mark.parametrize("address", ["ftp://a/b", "127.0.0.1:80", "http:///x"])
+async def test_an_address_must_be_of_http(client: HttpClient, address: str) -> None:
+    with pytest.raises(ValueError, match="no address of HTTP"):
+        await client.request("GET", address)
+
+
+class Script(asyncio.Protocol):
+    """Gives ``answers``, one after the other, to a connection's first bytes, then ends it."""
+
+    on_gone: Callable[[], None] | None = None
+
+    def __init__(self, answers: tuple[bytes, ...]) -> None:
+        self._answers = answers
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        for index, answer in enumerate(self._answers):
+            loop.call_later(0.01 * index, self._transport.write, answer)
+        loop.call_later(0.01 * len(self._answers), self._transport.close)
+
+    def close(self) -> None:
+        self._transport.abort()
+
+    abort = close
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        assert self.on_gone is not None
+        self.on_gone()
+
+
+@asynccontextmanager
+async def scripted(*answers: bytes, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """The address of a server that gives ``answers``."""
+    listener = Listener(LoopNetwork(), lambda: Script(answers), connections_max=0)
+    await listener.start("127.0.0.1", 0, tls=tls)
+    yield f"http{'s' if tls else ''}://127.0.0.1:{listener.port}/"
+    await listener.drain(1.0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "body"),
+    [
+        ([b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab"], b"ab"),
+        ([b"HTTP/1.1 200 OK\r\n\r\na", b"b"], b"ab"),
+        ([b"HTTP/1.0 200 OK\r\n\r\n"], b""),
+        ([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r", b"\n0\r\n\r\n"], b"a"),
+        ([b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc"], b"a"),
+    ],
+)
+async def test_answers_come_in_any_of_the_protocols_forms(
+    client: HttpClient, answers: list[bytes], body: bytes
+) -> None:
+    async with scripted(*answers) as address:
+        assert (await client.request("GET", address)) == (200, body)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [],
+        [b"HTTP/1.1 200"],
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"],
+        [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"],
+    ],
+)
+async def test_an_answer_cut_short_is_lost(client: HttpClient, answers: list[bytes]) -> None:
+    async with scripted(*answers) as address:
+        with pytest.raises(AnswerLostError):
+            await client.request("GET", address)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 2000 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * (17 << 10),
+    ],
+)
+async def test_a_malformed_answer_is_refused(client: HttpClient, answer: bytes) -> None:
+    async with scripted(answer) as address:
+        with pytest.raises(UnusableAnswerError, match="malformed answer"):
+            await client.request("GET", address)
+
+
+async def test_https_is_asked_with_the_context_that_was_given(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    context = server_context(*authority.issue("broker", "127.0.0.1"))
+    async with scripted(b"HTTP/1.1 204 No Content\r\n\r\n", tls=context) as address:
+        client = HttpClient(LoopNetwork(), timeout_s=5.0, tls=client_context(authority.cert))
+        assert (await client.request("GET", address)).status == 204
+        with pytest.raises(NotReachedError, match="no context"):
+            await HttpClient(LoopNetwork(), timeout_s=5.0).request("GET", address)
+        stranger = client_context(Authority(tmp_path, "stranger").cert)
+        with pytest.raises(NotReachedError, match="certificate"):
+            await HttpClient(LoopNetwork(), timeout_s=5.0, tls=stranger).request("GET", address)
+        client.close()
