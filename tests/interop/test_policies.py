@@ -1,13 +1,17 @@
 """What the official client meets where a topic has limits, a lifetime of messages, or a quota of backlog."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pulsar
 import pytest
 from pulsar import ConsumerType, InitialPosition
 
+from engine.admin import api
+from engine.base.errors import Conflict
 from engine.base.names import TopicName
+from engine.broker.administration.operations import BrokerOperations
 from engine.broker.ports import BacklogQuota, QuotaAction, TopicPolicies
 from engine.broker.topics.topic import Topic
 from engine.tenancy.namespaces import create_namespace, namespace_name, set_policy
@@ -23,12 +27,12 @@ class Policies:
 
     def __init__(self, standalone: Standalone, topic: str) -> None:
         self._standalone = standalone
-        self._name = TopicName.parse(topic)
+        self.name = TopicName.parse(topic)
 
     @property
     def topic(self) -> Topic:
         assert self._standalone.broker is not None
-        topic = self._standalone.broker.running.registry.loaded(self._name)
+        topic = self._standalone.broker.running.registry.loaded(self.name)
         assert topic is not None
         return topic
 
@@ -39,6 +43,11 @@ class Policies:
             self.topic.policies = policies
 
         self._standalone.run(change())
+
+    def administer(self, ask: Callable[[BrokerOperations], Coroutine[Any, Any, None]]) -> None:
+        """An administrator's call. Raises AdminError."""
+        assert self._standalone.broker is not None
+        self._standalone.run(ask(self._standalone.broker.running.operations))
 
     def look(self, job: str) -> None:
         """Let the broker do a job of the clock now."""
@@ -108,6 +117,12 @@ def test_producers_and_subscriptions_too_many_are_refused(
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
     with pytest.raises(pulsar.NotAllowedError):
         client.subscribe(topic, "t")
+    with pytest.raises(
+        Conflict, match=r"^Exceed the maximum number of subscriptions of the topic: "
+    ):
+        policies.administer(
+            lambda broker: broker.create_subscription(api.CreateSubscription(policies.name, "t"))
+        )
     reader.close()
     client.subscribe(topic, "t")
     first.close()
@@ -126,6 +141,19 @@ def test_messages_older_than_the_ttl_do_not_come_any_more(
     policies.look("expiry")
     assert policies.topic.subscriptions["s"].expired.total == 3
     assert drain(client.subscribe(topic, "s")) == [3, 4]
+
+
+def test_an_administrators_expiry_is_the_same_and_refused_when_nothing_is_old(
+    client: pulsar.Client, topic: str, policies: Policies
+) -> None:
+    client.subscribe(topic, "s", initial_position=InitialPosition.Earliest).close()
+    publish(client.create_producer(topic), 3)
+    time.sleep(1.1)
+    args = api.ExpireMessages(policies.name, "s", 1)
+    policies.administer(lambda broker: broker.expire_messages(args))
+    assert policies.topic.subscriptions["s"].expired.total == 3
+    with pytest.raises(Conflict, match=r"^Expire message by timestamp not issued on topic "):
+        policies.administer(lambda broker: broker.expire_messages(args))
 
 
 def test_a_producer_is_refused_while_the_backlog_is_beyond_its_quota(
