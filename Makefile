@@ -76,8 +76,8 @@ COMPILE = $$(command -v uv || echo .tools/bin/uv) pip compile --universal --gene
 
 lock: dev
 	$(COMPILE) requirements-tools.in -o requirements-tools.lock
-	$(COMPILE) requirements.in -o requirements.lock
-	$(COMPILE) -c requirements.lock requirements-dev.in -o requirements-dev.lock
+	$(COMPILE) pyproject.toml --extra standalone -o requirements.lock
+	$(COMPILE) -c requirements.lock pyproject.toml --extra dev -o requirements-dev.lock
 
 # Generated from our .proto files; committed, so that only a change of protocol needs the compiler.
 proto:

