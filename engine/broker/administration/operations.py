@@ -193,7 +193,18 @@ class BrokerOperations:
         )
         if users and not args.force:
             raise PreconditionFailed(f"Topic has {users} connected producers/consumers")
+        await self._forget_policies(name)
         await self._registry.delete(name, force=True)
+
+    async def _forget_policies(self, name: TopicName) -> None:
+        """A topic's policies go with it, and before it: nobody could find them later. Those of a partitioned topic go
+        with the first of its partitions that is deleted because the whole topic is."""
+        parent = name.partitioned
+        if name.partition >= 0:
+            record = await topics.find_partitions(self._parts.store, parent)
+            if record is None or not record.get("deleted"):
+                return
+        await self._parts.catalog.own.forget(parent)
 
     async def topic_properties(self, args: api.OnTopic) -> dict[str, str]:
         return dict((await self._kept(args.topic, "Properties")).log.properties)

@@ -37,6 +37,10 @@ class OwnPolicies(Protocol):
         """Edit them; durable, and seen by ``get``, when it returns."""
         ...
 
+    async def forget(self, topic: TopicName) -> None:
+        """Delete those of a topic that is being deleted; nothing for a partition."""
+        ...
+
 
 class DisabledOwnPolicies:
     """For a broker whose topics have no policies of their own (topicLevelPoliciesEnabled false)."""
@@ -46,6 +50,9 @@ class DisabledOwnPolicies:
 
     async def change(self, topic: TopicName, change: Callable[[Document], None]) -> None:
         raise Unsupported("Topic level policies is disabled")
+
+    async def forget(self, topic: TopicName) -> None:
+        pass
 
 
 class _Known:

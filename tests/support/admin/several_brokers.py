@@ -13,10 +13,11 @@ from engine.settings import load
 from engine.wiring import build_broker
 from tests.support.ledger_cluster import Cluster
 
+TOKEN = "tests-only-tests-only"
 ENVIRON = {
     "MAGNETAR_BROKER_PORT": "0",
     "MAGNETAR_BROKER_HTTP_PORT": "0",
-    "MAGNETAR_INTERNAL_TOKEN": "tests-only-tests-only",
+    "MAGNETAR_INTERNAL_TOKEN": TOKEN,
 }
 
 

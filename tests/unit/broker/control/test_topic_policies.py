@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from engine.admin import api, partitions
 from engine.base.errors import Conflict, NotFound, PreconditionFailed
 from engine.base.ids import Position
 from engine.base.names import NamespaceName, TopicName
@@ -25,8 +26,9 @@ from engine.tenancy.avro import AvroSchema
 from engine.tenancy.change_events import SCHEMA_TEXT, log_topic, new_event, with_policies
 from engine.tenancy.namespaces import create_namespace
 from engine.wire.batches import Message, pack_entry
+from tests.support.admin.direct import DirectAdmin
 from tests.support.admin.later_release import newer, register
-from tests.support.admin.several_brokers import SeveralBrokers, policies
+from tests.support.admin.several_brokers import TOKEN, SeveralBrokers, policies
 from tests.support.broker_bench import until
 from tests.support.ledger_cluster import Listener, run_of
 
@@ -374,3 +376,23 @@ async def test_what_only_apaches_compaction_kept_is_known(two: SeveralBrokers) -
     await log.change(parted, put(maxMessageSize=3))
     late = policies(await two.add())
     assert await late.get(parted) == {"maxConsumerPerTopic": 2, "maxMessageSize": 3}
+
+
+async def test_a_topics_policies_are_deleted_with_it(tmp_path: Path) -> None:
+    one = SeveralBrokers(tmp_path)
+    await one.start(1)
+    (broker,) = one.brokers
+    log, brokers = policies(broker), DirectAdmin(one.store, TOKEN, lambda: one.brokers)
+    plain, parent = TOPIC, NAMESPACE.topic("parted")
+    await topics.create_missing(one.store, plain)
+    await topics.create_partitioned(one.store, parent, 2)
+    for name in (plain, parent):
+        await log.change(name, put(maxMessageSize=1))
+    await brokers.call(api.DELETE_TOPIC, api.DeleteTopic(plain))
+    assert await log.get(plain) == {}
+    await brokers.call(api.DELETE_TOPIC, api.DeleteTopic(parent.partition_at(0)))
+    assert await log.get(parent) == {"maxMessageSize": 1}
+    await partitions.delete(one.store, brokers, parent)
+    assert await log.get(parent) == {}
+    brokers.close()
+    await one.close()
