@@ -67,7 +67,7 @@ class Applied:
 
 
 class Events:
-    """The last event of each key, from a log's entries in their order. Pure."""
+    """The last event of each key, from a log's entries in their order."""
 
     def __init__(self, schemas: EventSchemas) -> None:
         self._schemas = schemas

@@ -35,8 +35,8 @@ from tests.support.ledger_cluster import Listener, run_of
 GOLDEN = Path(__file__).resolve().parents[3] / "golden/change_events/apache.json"
 NAMESPACE = NamespaceName.parse("public/default")
 TOPIC = NAMESPACE.topic("t")
-SOON_S = 1.0
-"""A change is seen everywhere within this time."""
+SOON_S = 5.0
+"""A change is seen everywhere in milliseconds; a busy machine gets this long."""
 
 
 @pytest.fixture
