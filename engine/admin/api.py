@@ -302,7 +302,8 @@ that the size quota does not leave room for, and the reverse."""
 NAMESPACE_POLICIES = Operation(
     "namespace_policies", OnBundle, JsonObject, AdminAccess.LOOKUP, reads=True
 )
-"""As TOPIC_POLICIES, of all policies; ``own`` is the namespace's. Any broker answers."""
+"""As TOPIC_POLICIES, of all policies; ``own`` is the namespace's, and ``default`` what holds without it: the broker's.
+Any broker answers."""
 
 # Subscriptions
 

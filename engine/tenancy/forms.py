@@ -101,7 +101,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An object of ``fields``, stored in their order. A missing one has its ``defaults``' value, or is left out.
+    """An object of ``fields``, stored in their order. A missing one has its ``defaults``' value, is left out when that
+    is None, and refused without one.
 
     Fields that are not ours are passed over, as in Pulsar.
     """
@@ -117,13 +118,16 @@ class Fields:
             value = given.get(field)
             if value is not None:
                 found[field] = form.read(field, value)
-            elif field in self.defaults:
+            elif field not in self.defaults:
+                raise InvalidField(name, f"the attribute {field} cannot be null")
+            elif self.defaults[field] is not None:
                 found[field] = self.defaults[field]
         return found
 
     def schema(self) -> Document:
+        """A field that is not ``required`` may stay away from what is stored."""
         fields = [
-            {"name": field, "required": field not in self.defaults, **form.schema()}
+            {"name": field, "required": self.defaults.get(field, 0) is not None, **form.schema()}
             for field, form in self.fields.items()
         ]
         return {"type": "object", "fields": fields}

@@ -102,11 +102,14 @@ def in_force(
             path = policy.stored_at(level)
             value = find(document, path) if path else None
             if value is not None:
-                if isinstance(default, dict):
-                    value = {**default, **value}  # older versions stored fewer fields
-                found[policy.name] = InForce(value, level)
+                found[policy.name] = InForce(completed(default, value), level)
                 break
     return found
+
+
+def completed(default: Any, value: Any) -> Any:
+    """``value`` as it acts: older versions stored fewer fields of a record, which are then the default's."""
+    return {**default, **value} if isinstance(default, dict) else value
 
 
 def fits(quota: Mapping[str, Any] | None, retention: Mapping[str, Any] | None) -> bool:
@@ -183,8 +186,6 @@ class _Quota:
         if isinstance(given, dict) and "limitSize" not in given and "limit" in given:
             given = {**given, "limitSize": given["limit"]}
         value = self._form.read(name, given)
-        if "policy" not in value:
-            raise InvalidField(name, "the attribute policy cannot be null")
         return {"limit": value["limitSize"], **value}
 
     def schema(self) -> Document:
@@ -373,7 +374,11 @@ POLICIES: tuple[Policy, ...] = (
                 "topicType": _Text(),
                 "defaultNumPartitions": Whole("partitions", 0, 10_000),
             },
-            {"allowAutoTopicCreation": False, "topicType": PLAIN},
+            {
+                "allowAutoTopicCreation": False,
+                "topicType": PLAIN,
+                "defaultNumPartitions": None,
+            },
         ),
         lambda settings: {
             "allowAutoTopicCreation": settings.allow_auto_topic_creation,

@@ -5,7 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar, cast
 
-from engine.base.names import PARTITION_SUFFIX, TopicName, decode_name
+from engine.base.names import DOMAINS, PARTITION_SUFFIX, TopicName, decode_name
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NoNodeError
 
@@ -63,30 +63,26 @@ async def partition_count(store: MetadataStore, topic: TopicName) -> int:
 
 
 async def topics(store: MetadataStore) -> dict[str, int]:
-    """Parents and plain topics by full name, with their number of partitions (0: plain). Partitions of a known parent
-    are left out; system topics (``__`` in front) too."""
-    found: dict[str, int] = {}
-    for namespace, (parents, plain) in await each(
-        await namespaces(store), lambda ns: _of(store, ns)
-    ):
-        found.update(parents)
-        for name in plain:
-            base, mark, index = name.rpartition(PARTITION_SUFFIX)
-            is_partition = bool(mark) and index.isdecimal() and base in parents
-            if not is_partition and not name.startswith(f"persistent://{namespace}/__"):
-                found[name] = 0
-    return found
+    """All topics as of ``topics_in``, with their number of partitions (0: plain)."""
+    found = await each(await namespaces(store), lambda namespace: topics_in(store, namespace))
+    parents = [TopicName.parse(name) for partitioned, _ in found for name in partitioned]
+    counts = await each(parents, lambda name: partition_count(store, name))
+    numbers = {str(name): count for name, count in zip(parents, counts, strict=True)}
+    return numbers | {name: 0 for _, plain in found for name in plain}
 
 
-async def _of(store: MetadataStore, namespace: str) -> tuple[str, tuple[dict[str, int], list[str]]]:
-    parents: dict[str, int] = {}
-    for domain in ("persistent", "non-persistent"):
+async def topics_in(store: MetadataStore, namespace: str) -> tuple[list[str], list[str]]:
+    """Partitioned topics of ``tenant/namespace`` and plain ones, by full name. Partitions of a known parent are left
+    out; system topics (``__`` in front) too."""
+    parents: list[str] = []
+    for domain in DOMAINS:
         encoded = await children(store, paths.partitioned_topics(namespace, domain))
-        names = [TopicName.parse(f"{domain}://{namespace}/{decode_name(part)}") for part in encoded]
-        counts = await each(names, lambda name: partition_count(store, name))
-        parents.update({str(name): count for name, count in zip(names, counts, strict=True)})
-    ledgers = await children(store, paths.managed_ledgers(namespace))
-    return namespace, (
-        parents,
-        [f"persistent://{namespace}/{decode_name(part)}" for part in ledgers],
-    )
+        parents += [f"{domain}://{namespace}/{decode_name(part)}" for part in encoded]
+    plain: list[str] = []
+    for part in await children(store, paths.managed_ledgers(namespace)):
+        name = f"persistent://{namespace}/{decode_name(part)}"
+        base, mark, index = name.rpartition(PARTITION_SUFFIX)
+        is_partition = bool(mark) and index.isdecimal() and base in parents
+        if not is_partition and not name.startswith(f"persistent://{namespace}/__"):
+            plain.append(name)
+    return parents, plain

@@ -24,7 +24,7 @@ async def set_on_namespace(
 
 
 async def in_force_on_namespace(engine: Engine, name: NamespaceName) -> dict[str, Any]:
-    """By name of each policy ``{value, level, own}``: see NAMESPACE_POLICIES."""
+    """By name of each policy ``{value, level, own, default}``: see NAMESPACE_POLICIES."""
     return await engine.call(api.NAMESPACE_POLICIES, api.OnBundle(name))
 
 

@@ -44,8 +44,13 @@ class PolicyOperations:
     async def namespace_policies(self, args: api.OnBundle) -> JsonObject:
         found = await self._in_force(args.namespace)
         stored = await self._catalog.stored(args.namespace)
+        defaults = self._catalog.defaults()
         return {
-            policy.name: _said(found[policy.name], find(stored, policy.key)) for policy in POLICIES
+            policy.name: {
+                **_said(found[policy.name], find(stored, policy.key)),
+                "default": defaults[policy.name].value,
+            }
+            for policy in POLICIES
         }
 
     async def topic_policies(self, args: api.OnTopic) -> JsonObject:

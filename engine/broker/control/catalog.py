@@ -89,6 +89,10 @@ class Catalog:
         own = await self.own.get(topic) if topic is not None else {}
         return in_force(self._settings, stored, own)
 
+    def defaults(self) -> dict[str, InForce]:
+        """Every policy where neither topic nor namespace say otherwise."""
+        return in_force(self._settings, {}, {})
+
     async def stored(self, namespace: NamespaceName) -> Document:
         """The namespace's policies as stored, not to be changed. Raises as ``namespace``."""
         return (await self._known_of(namespace)).stored

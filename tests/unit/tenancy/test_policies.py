@@ -34,6 +34,15 @@ def test_each_row_is_whole() -> None:
     assert len({policy.key for policy in POLICIES}) == len(POLICIES)
 
 
+def test_a_field_that_may_stay_away_is_not_asked_for() -> None:
+    fields = BY_NAME["autoTopicCreation"].form.schema()["fields"]
+    assert {field["name"]: field["required"] for field in fields} == {
+        "allowAutoTopicCreation": True, "topicType": True, "defaultNumPartitions": False,
+    }  # fmt: skip
+    stored = BY_NAME["autoTopicCreation"].read({"allowAutoTopicCreation": True})
+    assert stored == {"allowAutoTopicCreation": True, "topicType": "non-partitioned"}
+
+
 def test_what_a_broker_does_by_default_may_also_be_said() -> None:
     for policy in POLICIES:
         value = policy.default(PolicySettings())
@@ -94,6 +103,12 @@ def test_callers_are_read_as_pulsar_reads_them(name: str, given: Any, stored: An
             {"bookkeeperEnsemble": 9},
             InvalidRequest,
             "bookkeeperEnsemble must be at most 5",
+        ),
+        (
+            "persistence",
+            {"bookkeeperEnsemble": 1},
+            InvalidRequest,
+            "persistence: the attribute bookkeeperW",
         ),
         ("deduplication", True, NotBuilt, "deduplication: true is not built yet"),
         (

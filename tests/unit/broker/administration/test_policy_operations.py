@@ -82,8 +82,9 @@ async def test_where_a_value_comes_from_is_told(bench: AdminBench) -> None:
     await make(bench)
     await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 60)
     found = await policies.in_force_on_namespace(bench.engine, NAMESPACE)
-    assert found["messageTTL"] == {"value": 60, "level": "namespace", "own": 60}
-    assert found["maxTopicsPerNamespace"] == {"value": 0, "level": "broker", "own": None}
+    assert found["messageTTL"] == {"value": 60, "level": "namespace", "own": 60, "default": 0}
+    topics_max = {"value": 0, "level": "broker", "own": None, "default": 0}
+    assert found["maxTopicsPerNamespace"] == topics_max
     on_topic = await policies.of_topic(bench.engine, TOPIC)
     assert on_topic["messageTTL"] == {"value": 60, "level": "namespace", "own": None}
     assert "maxTopicsPerNamespace" not in on_topic
