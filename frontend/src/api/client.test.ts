@@ -51,6 +51,12 @@ test("a proxy's HTML page is reported by its status, never shown", async () => {
   expect(error.requestId).toBe("p-1");
 });
 
+test("an answer without a body is none that failed", async () => {
+  vi.stubGlobal("fetch", async () => new Response(null, { status: 204 }));
+  const params = { path: { view_id: 1 } };
+  expect(await answerOf(api.DELETE("/api/v1/views/{view_id}", { params }))).toBeUndefined();
+});
+
 test("an unreachable gateway is named as the failing hop", async () => {
   vi.stubGlobal("fetch", async () => {
     throw new TypeError("Failed to fetch");

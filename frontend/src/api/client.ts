@@ -41,7 +41,7 @@ async function call(request: Request): Promise<Response> {
     });
   }
   const json = parse(await response.clone().text());
-  if (response.ok && json !== undefined) return response;
+  if (response.ok && (json !== undefined || response.status === 204)) return response;
   const details = typeof json === "object" && json !== null ? (json as Record<string, unknown>) : {};
   throw new ApiError({
     reason: textOf(details.reason) ?? (response.ok ? "The answer is not JSON" : statusText(response)),

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 
 // Hand-drawn 16 px strokes; decorative always, the text beside or the button's label says what they mean.
-function Icon({ children, size = 16 }: { children: ReactNode; size?: number | undefined }) {
+export function Icon({ children, size = 16 }: { children: ReactNode; size?: number | undefined }) {
   return (
     <svg
       width={size}

@@ -23,5 +23,5 @@ export const topics: Place = {
   label: "Topics",
   icon: TopicsIcon,
   path: (cluster) => `/c/${encodeURIComponent(cluster)}/topics`,
-  holds: (pathname) => pathname.startsWith("/c/"),
+  holds: (pathname) => /^\/c\/[^/]+\/(topics$|t\/)/.test(pathname),
 };
