@@ -1,0 +1,23 @@
+"""Tenants, their namespaces, and the policies of a namespace."""
+
+from admin_ui.resource import Resource
+from admin_ui.tenants.api import (
+    NamespacesView,
+    NamespaceView,
+    PolicyView,
+    TenantsView,
+    TenantView,
+)
+
+_TENANT = "tenants/<seg:tenant>"
+_NAMESPACE = f"{_TENANT}/namespaces/<seg:namespace>"
+
+TENANTS = Resource(
+    routes={
+        "tenants": TenantsView,
+        _TENANT: TenantView,
+        f"{_TENANT}/namespaces": NamespacesView,
+        _NAMESPACE: NamespaceView,
+        f"{_NAMESPACE}/policies/<seg:policy>": PolicyView,
+    }
+)

@@ -1,0 +1,71 @@
+import { TextInput } from "@mantine/core";
+import type { ReactNode } from "react";
+import { count, plural, time } from "../../lib/format";
+import { SearchIcon } from "../../ui/icons";
+import { ErrorNotice, Loading } from "../../ui/states";
+import styles from "./tenants.module.css";
+
+/** What the lists and the page of a namespace share of a query's state. */
+interface Answered {
+  error: unknown;
+  dataUpdatedAt: number;
+  refetch: () => unknown;
+}
+
+/** When the numbers of a page were read; they are read again every few seconds. */
+export function ReadAt({ at }: { at: number }) {
+  return at === 0 ? null : <span className={styles.dim}>Read at {time(at)}</span>;
+}
+
+/** Rows of a list, or why there are none to show: never an empty list for a failed call. */
+export function Listing({
+  answered,
+  what,
+  total,
+  shown,
+  children,
+}: {
+  answered: Answered;
+  what: string;
+  total: number | undefined;
+  shown: number;
+  children: ReactNode;
+}) {
+  return (
+    <>
+      {answered.error !== null && (
+        <ErrorNotice
+          error={answered.error}
+          title={
+            total === undefined
+              ? `The ${what}s could not be listed`
+              : `The ${what}s could not be read again; these are from ${time(answered.dataUpdatedAt)}`
+          }
+          onRetry={() => answered.refetch()}
+        />
+      )}
+      {total === undefined
+        ? answered.error === null && <Loading label={`Loading ${what}s`} rows={6} />
+        : children}
+      {total !== undefined && total > shown && (
+        <p className={styles.rest}>
+          {count(shown)} of {plural(total, what)} are shown; narrow the filter to see others.
+        </p>
+      )}
+    </>
+  );
+}
+
+export function Filter({ value, onChange }: { value: string; onChange: (text: string) => void }) {
+  return (
+    <TextInput
+      size="xs"
+      aria-label="Part of the name"
+      placeholder="Part of the name"
+      leftSection={<SearchIcon size={14} />}
+      className={styles.filter ?? ""}
+      value={value}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    />
+  );
+}

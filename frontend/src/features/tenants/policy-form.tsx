@@ -1,0 +1,94 @@
+import { Checkbox, NativeSelect, TextInput } from "@mantine/core";
+import type { Part, Policy } from "./queries";
+import styles from "./tenants.module.css";
+import { labelOf, limitsOf, readable, type Texts } from "./values";
+
+/** A field for each part of a policy's value. It only shows and reports; the dialog around it holds the texts. */
+export function PolicyForm({
+  policy,
+  texts,
+  problems,
+  disabled,
+  onChange,
+}: {
+  policy: Policy;
+  texts: Texts;
+  problems: Texts;
+  disabled: boolean;
+  onChange: (name: string, text: string) => void;
+}) {
+  return (
+    <div className={styles.fields}>
+      {policy.parts.map((part) => (
+        <Field
+          key={part.name}
+          policy={policy}
+          part={part}
+          text={texts[part.name] ?? ""}
+          problem={problems[part.name]}
+          disabled={disabled}
+          onChange={(text) => onChange(part.name, text)}
+        />
+      ))}
+    </div>
+  );
+}
+
+function Field({
+  policy,
+  part,
+  text,
+  problem,
+  disabled,
+  onChange,
+}: {
+  policy: Policy;
+  part: Part;
+  text: string;
+  problem: string | undefined;
+  disabled: boolean;
+  onChange: (text: string) => void;
+}) {
+  const common = {
+    name: part.name,
+    label: part.name === "" ? policy.title : labelOf(part),
+    error: problem,
+    disabled,
+    "data-autofocus": part === policy.parts[0] || undefined,
+  };
+  if (part.type === "boolean")
+    return (
+      <Checkbox
+        {...common}
+        checked={text === "true"}
+        onChange={(event) => onChange(String(event.currentTarget.checked))}
+      />
+    );
+  if (part.enum)
+    return (
+      <NativeSelect
+        {...common}
+        value={text}
+        data={text === "" ? [{ value: "", label: "Choose…" }, ...part.enum] : part.enum}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      />
+    );
+  return (
+    <TextInput
+      {...common}
+      description={[limitsOf(part), problem ? null : inWords(policy, part, text)].filter(Boolean).join(" · ")}
+      inputMode={part.type === "string" ? "text" : "decimal"}
+      autoComplete="off"
+      spellCheck={false}
+      value={text}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    />
+  );
+}
+
+/** What the number in the field is in a human unit, e.g. "600 is 10 min". */
+function inWords(policy: Policy, part: Part, text: string): string | null {
+  if (!/^-?\d+$/.test(text.trim())) return null;
+  const { text: words, raw } = readable(policy, part, text.trim());
+  return raw === null ? null : `${text.trim()} is ${words}`;
+}

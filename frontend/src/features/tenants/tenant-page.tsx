@@ -1,0 +1,163 @@
+import { Button } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { count } from "../../lib/format";
+import { Badge } from "../../ui/badge";
+import { Table } from "../../ui/grid/table";
+import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
+import { Empty } from "../../ui/states";
+import { useTitle } from "../../ui/use-title";
+import { NamespaceDeletion, TenantDeletion } from "./deletions";
+import { Filter, Listing, ReadAt } from "./listing";
+import { NamespaceDialog } from "./namespace-dialog";
+import { namespacesQuery } from "./queries";
+import { TenantDialog } from "./tenant-dialog";
+import styles from "./tenants.module.css";
+
+const route = getRouteApi("/c/$cluster/tenants/$tenant");
+type Open = { dialog: "create" | "change" | "delete" } | { dialog: "finish"; namespace: string } | null;
+
+export function TenantPage() {
+  const id = route.useParams();
+  useTitle(id.tenant);
+  const { q = "" } = route.useSearch();
+  const navigate = useNavigate({ from: "/c/$cluster/tenants/$tenant" });
+  const list = useQuery(namespacesQuery(id, q));
+  const [open, setOpen] = useState<Open>(null);
+  const close = () => setOpen(null);
+  const tenant = list.data?.tenant;
+  const rows = list.data?.rows ?? [];
+  return (
+    <Page>
+      <PageHead
+        crumbs={
+          <Crumb>
+            <Link to="/c/$cluster/tenants" params={{ cluster: id.cluster }}>
+              Tenants
+            </Link>
+          </Crumb>
+        }
+        title={id.tenant}
+        badges={tenant?.allowed_clusters.map((one) => <Badge key={one}>{one}</Badge>)}
+        freshness={<ReadAt at={list.dataUpdatedAt} />}
+        actions={
+          <>
+            <Button variant="default" disabled={!tenant} onClick={() => setOpen({ dialog: "delete" })}>
+              Delete…
+            </Button>
+            <Button variant="default" disabled={!tenant} onClick={() => setOpen({ dialog: "change" })}>
+              Change…
+            </Button>
+            <Button disabled={!tenant} onClick={() => setOpen({ dialog: "create" })}>
+              New namespace…
+            </Button>
+          </>
+        }
+      />
+      {tenant && (
+        <p className={styles.dim}>
+          {tenant.admin_roles.length > 0
+            ? `Administered by ${tenant.admin_roles.join(", ")}`
+            : "No role administers it but superusers"}
+        </p>
+      )}
+      <Panel
+        title="Namespaces"
+        note={tenant && count(tenant.namespaces)}
+        flush
+        actions={
+          <Filter
+            value={q}
+            onChange={(text) => navigate({ search: { q: text || undefined }, replace: true })}
+          />
+        }
+      >
+        <Listing answered={list} what="namespace" total={list.data?.total} shown={rows.length}>
+          <Table
+            caption={`Namespaces of ${id.tenant}`}
+            rows={rows}
+            rowKey={(row) => row.name}
+            empty={<Empty title={q ? "No namespace matches" : "No namespace yet"} />}
+            columns={[
+              {
+                key: "name",
+                header: "Namespace",
+                grow: true,
+                cell: (row) =>
+                  row.deleting ? (
+                    <>
+                      {row.name} <Badge tone="warn">deletion did not end</Badge>{" "}
+                      <Button
+                        variant="default"
+                        size="compact-xs"
+                        onClick={() => setOpen({ dialog: "finish", namespace: row.name })}
+                      >
+                        Delete…
+                      </Button>
+                    </>
+                  ) : (
+                    <Link
+                      to="/c/$cluster/tenants/$tenant/$namespace"
+                      params={{ ...id, namespace: row.name }}
+                      className="topic-link"
+                      title={`${id.tenant}/${row.name}`}
+                    >
+                      {row.name}
+                    </Link>
+                  ),
+              },
+              {
+                key: "topics",
+                header: "Topics",
+                numeric: true,
+                cell: (row) => (
+                  <Link
+                    to="/c/$cluster/topics"
+                    params={{ cluster: id.cluster }}
+                    search={{ tenant: id.tenant, namespace: row.name }}
+                    aria-label={`Topics of ${row.name}: ${row.topics}`}
+                    className={styles.number ?? ""}
+                  >
+                    {count(row.topics)}
+                  </Link>
+                ),
+              },
+              { key: "policies", header: "Policies set", numeric: true, cell: (row) => count(row.policies) },
+            ]}
+          />
+        </Listing>
+      </Panel>
+      {open?.dialog === "create" && (
+        <NamespaceDialog
+          id={id}
+          onClose={close}
+          onDone={(made) =>
+            navigate({
+              to: "/c/$cluster/tenants/$tenant/$namespace",
+              params: { ...id, namespace: made.name },
+            })
+          }
+        />
+      )}
+      {open?.dialog === "change" && tenant && (
+        <TenantDialog cluster={id.cluster} tenant={tenant} onClose={close} onDone={close} />
+      )}
+      {open?.dialog === "delete" && (
+        <TenantDeletion
+          id={id}
+          onClose={close}
+          onDone={() => navigate({ to: "/c/$cluster/tenants", params: { cluster: id.cluster } })}
+        />
+      )}
+      {open?.dialog === "finish" && (
+        <NamespaceDeletion
+          id={{ ...id, namespace: open.namespace }}
+          deleting
+          onClose={close}
+          onDone={close}
+        />
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,105 @@
+import { Button } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { count } from "../../lib/format";
+import { Table } from "../../ui/grid/table";
+import { Page, PageHead, Panel } from "../../ui/panel";
+import { Empty } from "../../ui/states";
+import { useTitle } from "../../ui/use-title";
+import { Filter, Listing, ReadAt } from "./listing";
+import { tenantsQuery } from "./queries";
+import { TenantDialog } from "./tenant-dialog";
+import styles from "./tenants.module.css";
+
+const route = getRouteApi("/c/$cluster/tenants");
+
+export function TenantsPage() {
+  useTitle("Tenants");
+  const { cluster } = route.useParams();
+  const { q = "" } = route.useSearch();
+  const navigate = useNavigate({ from: "/c/$cluster/tenants" });
+  const list = useQuery(tenantsQuery(cluster, q));
+  const [creating, setCreating] = useState(false);
+  const rows = list.data?.rows ?? [];
+  return (
+    <Page>
+      <PageHead
+        title="Tenants"
+        badges={list.data && <span className={styles.dim}>{count(list.data.total)}</span>}
+        freshness={<ReadAt at={list.dataUpdatedAt} />}
+        actions={<Button onClick={() => setCreating(true)}>New tenant…</Button>}
+      />
+      <Panel
+        title="All tenants"
+        flush
+        actions={
+          <Filter
+            value={q}
+            onChange={(text) => navigate({ search: { q: text || undefined }, replace: true })}
+          />
+        }
+      >
+        <Listing answered={list} what="tenant" total={list.data?.total} shown={rows.length}>
+          <Table
+            caption="Tenants"
+            rows={rows}
+            rowKey={(row) => row.name}
+            empty={<Empty title={q ? "No tenant matches" : "No tenant yet"} />}
+            columns={[
+              {
+                key: "name",
+                header: "Tenant",
+                grow: true,
+                cell: (row) => (
+                  <Link
+                    to="/c/$cluster/tenants/$tenant"
+                    params={{ cluster, tenant: row.name }}
+                    className="topic-link"
+                    title={row.name}
+                  >
+                    {row.name}
+                  </Link>
+                ),
+              },
+              {
+                key: "namespaces",
+                header: "Namespaces",
+                numeric: true,
+                cell: (row) => count(row.namespaces),
+              },
+              { key: "roles", header: "Admin roles", cell: (row) => <Words words={row.admin_roles} /> },
+              {
+                key: "clusters",
+                header: "Allowed clusters",
+                cell: (row) => <Words words={row.allowed_clusters} />,
+              },
+            ]}
+          />
+        </Listing>
+      </Panel>
+      {creating && (
+        <TenantDialog
+          cluster={cluster}
+          onClose={() => setCreating(false)}
+          onDone={(row) =>
+            navigate({ to: "/c/$cluster/tenants/$tenant", params: { cluster, tenant: row.name } })
+          }
+        />
+      )}
+    </Page>
+  );
+}
+
+const WORDS_SHOWN = 3;
+
+function Words({ words }: { words: string[] }) {
+  if (words.length === 0) return <span className={styles.dim}>none</span>;
+  const rest = words.length - WORDS_SHOWN;
+  return (
+    <span title={words.join(", ")}>
+      {words.slice(0, WORDS_SHOWN).join(", ")}
+      {rest > 0 && ` and ${rest} more`}
+    </span>
+  );
+}

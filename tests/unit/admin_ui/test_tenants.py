@@ -1,0 +1,244 @@
+"""Tenants, namespaces and policies as the console shows and changes them, on a real broker in this process."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from admin_ui.models import AuditEntry
+from admin_ui.tenants.selectors import EXACT_MAX
+from engine.base.names import NamespaceName
+from engine.tenancy.namespaces import get_policies, update_policies
+from engine.tenancy.policies import POLICIES
+from gateway.services import engine_link, topics
+from gateway.services.engine_link import Engine, EngineLink
+from tests.support.admin.bench import AdminBench
+from tests.support.admin.gateway_client import Answer, request
+
+API = "/api/v1/clusters/standalone/tenants"
+DEFAULT = f"{API}/public/namespaces/default"
+NAMESPACE = NamespaceName.of("public", "default")
+ACME = {"name": "acme", "admin_roles": ["ops"], "allowed_clusters": ["standalone"]}
+Call = Callable[..., Answer]
+
+
+class BenchLink(EngineLink):
+    """To a broker over one bookie, all on the link's own loop."""
+
+    bench: AdminBench
+
+    def __init__(self, directory: Path) -> None:
+        async def connect() -> Engine:
+            self.bench = AdminBench(directory)
+            await self.bench.start()
+            return self.bench.engine
+
+        super().__init__(connect)
+
+    async def _close(self) -> None:
+        await self.bench.close()
+
+    def silence(self) -> None:
+        """No broker answers any more; the metadata store does."""
+        self.bench.admin._reachable = lambda: []
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> Iterator[BenchLink]:
+    made = BenchLink(tmp_path)
+    engine_link.install(made)
+    made.run(topics_of_default)
+    yield made
+    engine_link.install(None)
+    made.close()
+
+
+async def topics_of_default(engine: Engine) -> None:
+    await topics.create_partitioned(engine, NAMESPACE.topic("pt"), 3, {})
+    await topics.create(engine, NAMESPACE.topic("plain"), {})
+
+
+@pytest.fixture
+def call(link: BenchLink, transactional_db: None) -> Call:
+    return request
+
+
+def row(body: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in body["policies"] if one["name"] == name)
+    return found
+
+
+def set_policy(call: Call, name: str, value: Any, expected: Any) -> Answer:
+    return call("PUT", f"{DEFAULT}/policies/{name}", {"value": value, "expected": expected})
+
+
+def test_a_tenant_lives_from_creation_to_deletion(call: Call) -> None:
+    made = call("POST", API, ACME)
+    assert (made.status, made.json) == (201, {**ACME, "namespaces": 0})
+    assert call("POST", API, ACME).status == 409
+    changed = call("PUT", f"{API}/acme", {"admin_roles": [], "allowed_clusters": ["standalone"]})
+    assert changed.json["admin_roles"] == []
+    made = call("POST", f"{API}/acme/namespaces", {"name": "orders", "bundles": 8})
+    assert (made.status, made.json["bundles"], made.json["topics"]) == (201, 8, 0)
+    listed = call("GET", f"{API}?q=ACM").json
+    assert [(one["name"], one["namespaces"]) for one in listed["rows"]] == [("acme", 1)]
+    assert listed["total"] == 1
+    assert call("DELETE", f"{API}/acme").status == 409
+    assert call("DELETE", f"{API}/acme/namespaces/orders").status == 204
+    assert call("DELETE", f"{API}/acme").status == 204
+    assert call("GET", f"{API}?q=acme").json["total"] == 0
+    assert call("GET", f"{API}/acme/namespaces").status == 404
+
+
+def test_every_verb_is_in_the_audit_log(call: Call) -> None:
+    call("POST", API, ACME)
+    set_policy(call, "messageTTL", -1, None)
+    call("DELETE", f"{API}/acme")
+    assert [(one.method, one.target, one.status) for one in AuditEntry.objects.order_by("id")] == [
+        ("POST", API, 201),
+        ("PUT", f"{DEFAULT}/policies/messageTTL", 412),
+        ("DELETE", f"{API}/acme", 204),
+    ]
+
+
+def test_namespaces_are_listed_with_their_topics_and_what_is_set(call: Call) -> None:
+    set_policy(call, "messageTTL", 60, None)
+    body = call("GET", f"{API}/public/namespaces").json
+    assert body["tenant"]["name"] == "public"
+    assert body["rows"] == [{"name": "default", "topics": 2, "policies": 1, "deleting": False}]
+    shown = call("GET", DEFAULT).json
+    assert shown["topics"] == 2
+    assert shown["first_topics"] == [
+        "persistent://public/default/plain",
+        "persistent://public/default/pt",
+    ]
+    assert call("DELETE", DEFAULT).status == 409, "its topics stand in the way"
+
+
+def test_a_deletion_that_did_not_end_is_shown_and_can_be_ended(call: Call, link: BenchLink) -> None:
+    call("POST", f"{API}/public/namespaces", {"name": "going", "bundles": 1})
+
+    def mark(policies: dict[str, Any]) -> None:
+        policies["deleted"] = True
+
+    name = NamespaceName.of("public", "going")
+    link.run(lambda engine: update_policies(engine.store, name, mark))
+    rows = call("GET", f"{API}/public/namespaces").json["rows"]
+    assert {one["name"]: one["deleting"] for one in rows} == {"default": False, "going": True}
+    assert call("GET", f"{API}/public/namespaces/going").status == 404
+    assert call("DELETE", f"{API}/public/namespaces/going").status == 204
+
+
+def test_each_policy_says_what_holds_where_it_comes_from_and_what_would_without_it(
+    call: Call,
+) -> None:
+    before = call("GET", DEFAULT).json
+    assert [one["name"] for one in before["policies"]] == [policy.name for policy in POLICIES]
+    assert before["unknown"] == ""
+    ttl = row(before, "messageTTL")
+    assert (ttl["value"], ttl["level"], ttl["own"], ttl["inherited"]) == (0, "broker", None, 0)
+    assert ttl["parts"] == [
+        {
+            "name": "",
+            "type": "integer",
+            "minimum": "0",
+            "maximum": "2147483647",
+            "unit": "seconds",
+            "optional": False,
+        }
+    ]
+    after = set_policy(call, "messageTTL", 60, None).json
+    assert after == {**ttl, "value": 60, "level": "namespace", "own": 60}
+    assert row(call("GET", DEFAULT).json, "messageTTL") == after
+    removed = set_policy(call, "messageTTL", None, 60)
+    assert (removed.status, removed.json) == (200, ttl)
+
+
+def test_a_change_of_something_else_than_was_seen_is_refused(call: Call) -> None:
+    assert set_policy(call, "messageTTL", 60, None).status == 200
+    refused = set_policy(call, "messageTTL", 70, None)
+    assert refused.status == 409
+    assert set_policy(call, "messageTTL", None, 61).status == 409
+    assert row(call("GET", DEFAULT).json, "messageTTL")["own"] == 60
+
+
+def test_a_number_too_large_for_the_page_comes_and_goes_as_text(
+    call: Call, link: BenchLink
+) -> None:
+    name, most = "backlogQuota.destination_storage", str((1 << 63) - 1)
+    size = next(one for one in row(call("GET", DEFAULT).json, name)["parts"])
+    assert (size["name"], size["maximum"]) == ("limitSize", most)
+    given = {"limitSize": most, "policy": "producer_exception"}
+    own = set_policy(call, name, given, None).json["own"]
+    assert own["limitSize"] == most
+    stored = link.run(lambda engine: get_policies(engine.store, NAMESPACE))
+    assert stored["backlog_quota_map"]["destination_storage"]["limitSize"] == int(most) > EXACT_MAX
+    assert set_policy(call, name, {**given, "limitSize": 5}, own).status == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status", "reason"),
+    [
+        ("messageTTL", "soon", 400, "messageTTL: expected a whole number, got a string"),
+        ("retention", {"retentionSizeInMB": 5}, 400, "a zero limit needs the other"),
+        ("deduplication", True, 501, "deduplication: true is not built yet"),
+        ("nonsense", 1, 404, "Namespaces have no policy nonsense"),
+    ],
+)
+def test_a_value_that_may_not_be_is_refused_with_the_reason(
+    call: Call, name: str, value: Any, status: int, reason: str
+) -> None:
+    refused = set_policy(call, name, value, None)
+    assert refused.status == status
+    assert reason in refused.json["reason"]
+
+
+def test_without_a_broker_what_only_it_knows_is_unknown_and_not_zero(
+    call: Call, link: BenchLink
+) -> None:
+    set_policy(call, "messageTTL", 60, None)
+    link.silence()
+    body = call("GET", DEFAULT).json
+    assert body["unknown"]
+    assert body["topics"] == 2
+    quota = row(body, "maxTopicsPerNamespace")
+    assert (quota["value"], quota["level"], quota["inherited"]) == (None, None, None)
+    ttl = row(body, "messageTTL")
+    assert (ttl["own"], ttl["inherited"]) == (60, None)
+
+
+def test_without_the_store_there_are_no_numbers_at_all(call: Call, link: BenchLink) -> None:
+    link.bench.store.fail_at(1, calls=1_000)
+    for target in (API, f"{API}/public/namespaces", DEFAULT):
+        assert call("GET", target).status == 503
+
+
+def test_changes_ask_for_a_superuser_as_in_the_admin_rest(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from admin_ui.tenants import TENANTS
+    from gateway.rest.permissions import Declared
+
+    monkeypatch.setattr(settings, "AUTHENTICATION_ENABLED", True)
+
+    class User:
+        is_authenticated = True
+        is_superuser = False
+
+    class Asked:
+        user = User()
+        method = "PUT"
+
+    for view in TENANTS.routes.values():
+        assert not Declared().has_permission(Asked(), view()), view  # type: ignore[arg-type]
+
+
+def test_names_of_other_clusters_and_of_what_is_not_there_are_404(call: Call) -> None:
+    assert call("GET", "/api/v1/clusters/elsewhere/tenants").status == 404
+    assert call("GET", f"{API}/nope/namespaces").status == 404
+    assert call("GET", f"{API}/public/namespaces/nope").status == 404
+    assert call("PUT", f"{API}/public/namespaces/nope/policies/{POLICIES[0].name}", {
+        "value": 1, "expected": None
+    }).status == 404  # fmt: skip
