@@ -171,6 +171,8 @@ def take_sends(buf: bytes, pos: int, end: int, frame_max: int) -> tuple[int, int
     shape_stop = _SHAPE_STOP_MIN
     command_size = goes_on = ends_last = 0
     size = why = 0
+    # Inlined and interpreted on purpose (docs/decisions/0004): a call or an object for each SEND costs more than all
+    # that is decoded here. What is not as expected ends the run, and the slow, complete path looks at it.
     while pos + shape_stop < end:
         total = unpack_total(buf, pos)[0]
         stop = pos + 4 + total

@@ -118,6 +118,7 @@ def children(
         "SPARK_REMOTE": options.spark_remote or f"sc://{host}:{spark_port}",
         "PYTHONUNBUFFERED": "1",
     }
+    # Three copies where there are three bookies, confirmed by most of them: one may be lost, and writing goes on.
     quorum = min(options.bookies, 3)
     out = [
         Child(

@@ -105,7 +105,7 @@ class SharingDispatcher:
         if view is None:
             return False
         special = facts_of(view.run).special
-        if special:
+        if special:  # hardly ever: a run of plain entries passes with this one look
             due = self._due(view, special, now_ms)
             if due is None:
                 return True
@@ -116,9 +116,9 @@ class SharingDispatcher:
         for owner, part in self._chooser.share(view, turn):
             if owner is None:
                 self._chooser.wait(part)
-            elif self._chooser.binds:
+            elif self._chooser.binds:  # given to another, its keys would be out of order
                 self._send_bound(owner, part, now_ms)
-            else:
+            else:  # a turn is short, so that all get some; with one consumer there is nobody to be fair to
                 alone = len(self.consumers) == 1
                 rest = self._send(owner, part, part.count if alone else self._turn_max, now_ms)
                 if rest is not None:

@@ -129,6 +129,8 @@ class CursorReader:
         entries, acks = self._entries, self._acks
         end = self._line.end
         if self._persister is not None and self._persister.near_limit:
+            # What is acknowledged beyond the highest range would make the record of acknowledgements larger, what
+            # fills its holes smaller; beyond its limit it could not be stored any more.
             end = min(end, acks.top)
             self._warn_blocked()
         if self._next >= end:
@@ -149,6 +151,7 @@ class CursorReader:
                 return None
             source = extra
         views, self._next = collect(source, acks, start, end, entries_max, bytes_max)
+        # Cursors that follow each other through old entries share one read of them: it is dropped behind the last.
         self._behind = True
         entries.backlog.passed(self.name, self._next)
         return views
