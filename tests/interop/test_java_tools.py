@@ -137,7 +137,7 @@ ADMIN: list[tuple[str, str]] = [  # a command and a pattern of what it prints
     ("admin namespaces delete java/ns", r"\Z"),
     ("admin tenants delete java", r"\Z"),
     ("admin tenants get java", r"Tenant does not exist"),
-    ("admin namespaces get-retention public/default", r"is not built yet"),
+    ("admin namespaces get-dispatch-rate public/default", r"is not built yet"),
 ]
 
 

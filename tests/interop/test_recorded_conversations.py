@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from engine.base.names import NamespaceName, TopicName
-from engine.tenancy.namespaces import create_namespace, create_tenant
+from engine.tenancy.namespaces import create_namespace
+from engine.tenancy.tenants import create_tenant
 from engine.tenancy.topics import create_partitioned
 from tests.support.raw_client import Wire
 from tests.support.standalone import Standalone
