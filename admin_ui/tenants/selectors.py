@@ -1,5 +1,6 @@
 """Tenants, their namespaces, and what is in force on a namespace and why."""
 
+import asyncio
 from typing import Any
 
 from admin_ui.params import Params, window
@@ -15,6 +16,8 @@ from gateway.services import catalog, policies
 from gateway.services.engine_link import Engine
 
 FIRST_TOPICS = 10
+BROKER_TIMEOUT_S = 5.0
+"""What is stored is shown without the brokers' values rather than not at all."""
 EXACT_MAX = (1 << 53) - 1
 """Larger whole numbers are changed by JavaScript."""
 Body = dict[str, Any]
@@ -80,7 +83,8 @@ async def own(engine: Engine, name: NamespaceName, asked: Policy) -> tuple[Any, 
 async def _inherited(engine: Engine, name: NamespaceName) -> tuple[Body, str]:
     """The brokers' values by name of each policy, or why they are not known."""
     try:
-        found = await policies.in_force_on_namespace(engine, name)
+        async with asyncio.timeout(BROKER_TIMEOUT_S):
+            found = await policies.in_force_on_namespace(engine, name)
     except Exception as error:
         status, reason = describe(error)
         if status != 503:

@@ -1,7 +1,7 @@
 """Shapes of tenants, namespaces and their policies.
 
 Whole numbers beyond 2^53 are strings within a policy's value, and so are its bounds: a page must give back exactly what
-it was given.
+it was given. Topics are those of the metadata: plain non-persistent ones, which only brokers know, stand in no way.
 """
 
 from rest_framework import serializers as s
@@ -42,7 +42,7 @@ class NewNamespace(s.Serializer[object]):
 
 class NamespaceRow(s.Serializer[object]):
     name = s.CharField(help_text="without the tenant")
-    topics = s.IntegerField(help_text="partitioned ones count once")
+    topics = s.IntegerField(help_text="stored ones; a partitioned one counts once")
     policies = s.IntegerField(help_text="how many are set here")
     deleting = s.BooleanField(help_text="a deletion began and did not end; deleting again finishes")
 
@@ -83,7 +83,7 @@ class NamespaceAnswer(s.Serializer[object]):
     tenant = s.CharField()
     name = s.CharField(help_text="without the tenant")
     bundles = s.IntegerField()
-    topics = s.IntegerField(help_text="partitioned ones count once")
+    topics = s.IntegerField(help_text="stored ones; a partitioned one counts once")
     first_topics = s.ListField(child=s.CharField(), help_text="full names of up to ten")
     unknown = s.CharField(help_text="why values of brokers are not known; empty when they are")
     policies = PolicyRow(many=True)

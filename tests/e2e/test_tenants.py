@@ -59,7 +59,7 @@ def test_a_tenant_with_a_namespace_is_made_set_up_and_deleted(
     page.get_by_role("textbox", name="Message TTL").fill("600")
     expect(preview(page)).to_have_text(
         "From never (0), set by the brokers, to 10 min (600 seconds), set by this namespace,"
-        " for topics to come that set none of their own; there is none now."
+        " for topics to come that set none of their own; none is stored now."
     )
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("dialog").get_by_role("status")).to_have_text(

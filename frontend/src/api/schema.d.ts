@@ -510,7 +510,7 @@ export interface components {
             /** @description without the tenant */
             name: string;
             bundles: number;
-            /** @description partitioned ones count once */
+            /** @description stored ones; a partitioned one counts once */
             topics: number;
             /** @description full names of up to ten */
             first_topics: string[];
@@ -521,7 +521,7 @@ export interface components {
         NamespaceRow: {
             /** @description without the tenant */
             name: string;
-            /** @description partitioned ones count once */
+            /** @description stored ones; a partitioned one counts once */
             topics: number;
             /** @description how many are set here */
             policies: number;

@@ -1,5 +1,6 @@
 """Tenants, namespaces and policies as the console shows and changes them, on a real broker in this process."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from django.conf import settings
 
 from admin_ui.models import AuditEntry
-from admin_ui.tenants.selectors import EXACT_MAX
+from admin_ui.tenants import selectors
 from engine.base.names import NamespaceName
 from engine.tenancy.namespaces import get_policies, update_policies
 from engine.tenancy.policies import POLICIES
@@ -174,7 +175,11 @@ def test_a_number_too_large_for_the_page_comes_and_goes_as_text(
     own = set_policy(call, name, given, None).json["own"]
     assert own["limitSize"] == most
     stored = link.run(lambda engine: get_policies(engine.store, NAMESPACE))
-    assert stored["backlog_quota_map"]["destination_storage"]["limitSize"] == int(most) > EXACT_MAX
+    assert (
+        stored["backlog_quota_map"]["destination_storage"]["limitSize"]
+        == int(most)
+        > selectors.EXACT_MAX
+    )
     assert set_policy(call, name, {**given, "limitSize": 5}, own).status == 200
 
 
@@ -193,6 +198,20 @@ def test_a_value_that_may_not_be_is_refused_with_the_reason(
     refused = set_policy(call, name, value, None)
     assert refused.status == status
     assert reason in refused.json["reason"]
+
+
+def test_a_broker_that_hangs_does_not_hold_what_is_stored(
+    call: Call, link: BenchLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(*args: Any) -> Any:
+        await asyncio.sleep(60.0)
+
+    monkeypatch.setattr(selectors, "BROKER_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(link.bench.admin, "_post", hang)
+    assert set_policy(call, "messageTTL", 60, None).json["own"] == 60
+    body = call("GET", DEFAULT).json
+    assert body["unknown"].startswith("No answer in time")
+    assert row(body, "messageTTL")["value"] == 60
 
 
 def test_without_a_broker_what_only_it_knows_is_unknown_and_not_zero(

@@ -58,7 +58,7 @@ export function NamespacePage() {
                 params={{ cluster: id.cluster }}
                 search={{ tenant: id.tenant, namespace: id.namespace }}
               >
-                <Badge tone="accent">{plural(shown.topics, "topic")}</Badge>
+                <Badge tone="accent">{plural(shown.topics, "stored topic")}</Badge>
               </Link>
               <Badge>{plural(shown.bundles, "bundle")}</Badge>
             </>

@@ -120,7 +120,6 @@ export function PolicyDialog({
               policy={shown}
               texts={texts}
               problems={marks}
-              disabled={save.isPending}
               onChange={(name, text) => {
                 setTexts((before) => ({ ...before, [name]: text }));
                 if (save.error) save.reset();
@@ -166,7 +165,8 @@ function refusedAt(policy: Policy, error: unknown): string | null {
 }
 
 function focusOn(form: HTMLFormElement | null, field: string | null): void {
-  if (field !== null) form?.querySelector<HTMLElement>(`[name="${CSS.escape(field)}"]`)?.focus();
+  const inputs = form?.querySelectorAll<HTMLElement>("[name]") ?? [];
+  [...inputs].find((input) => input.getAttribute("name") === field)?.focus();
 }
 
 function receiptOf(policy: Policy): string {

@@ -8,13 +8,11 @@ export function PolicyForm({
   policy,
   texts,
   problems,
-  disabled,
   onChange,
 }: {
   policy: Policy;
   texts: Texts;
   problems: Texts;
-  disabled: boolean;
   onChange: (name: string, text: string) => void;
 }) {
   return (
@@ -26,7 +24,6 @@ export function PolicyForm({
           part={part}
           text={texts[part.name] ?? ""}
           problem={problems[part.name]}
-          disabled={disabled}
           onChange={(text) => onChange(part.name, text)}
         />
       ))}
@@ -39,21 +36,18 @@ function Field({
   part,
   text,
   problem,
-  disabled,
   onChange,
 }: {
   policy: Policy;
   part: Part;
   text: string;
   problem: string | undefined;
-  disabled: boolean;
   onChange: (text: string) => void;
 }) {
   const common = {
     name: part.name,
     label: part.name === "" ? policy.title : labelOf(part),
     error: problem,
-    disabled,
     "data-autofocus": part === policy.parts[0] || undefined,
   };
   if (part.type === "boolean")

@@ -18,10 +18,10 @@ const set: Policy = { ...ttl, value: 600, level: "namespace", own: 600 };
 test("it says from what to what, who says so, and for which topics", () => {
   expect(previewOf(ttl, 600, 12)).toEqual({
     changes: true,
-    text: "From never (0), set by the brokers, to 10 min (600 seconds), set by this namespace, for those of the 12 topics here that set none of their own.",
+    text: "From never (0), set by the brokers, to 10 min (600 seconds), set by this namespace, for those of the 12 stored topics here that set none of their own.",
   });
-  expect(previewOf(ttl, 600, 1).text).toContain("for the 1 topic here that set");
-  expect(previewOf(ttl, 600, 0).text).toContain("there is none now");
+  expect(previewOf(ttl, 600, 1).text).toContain("for the 1 stored topic here that set");
+  expect(previewOf(ttl, 600, 0).text).toContain("none is stored now");
   expect(previewOf({ ...ttl, topics_own: false }, 600, 3).text).toContain("for the namespace as a whole");
 });
 
@@ -70,7 +70,7 @@ test("of a record only what changes is named, and what it leaves out is inherite
   };
   const next = { retentionTimeInMinutes: 90, retentionSizeInMB: 1024 };
   expect(previewOf(retention, next, 2).text).toBe(
-    "From retention time 1 h (60 minutes), set by this namespace, to retention time 1 h 30 min (90 minutes), set by this namespace, for those of the 2 topics here that set none of their own. The rest keeps its value.",
+    "From retention time 1 h (60 minutes), set by this namespace, to retention time 1 h 30 min (90 minutes), set by this namespace, for those of the 2 stored topics here that set none of their own. The rest keeps its value.",
   );
   expect(previewOf(retention, { retentionTimeInMinutes: 60 }, 2).text).toContain("to retention size 5 MiB,");
 });

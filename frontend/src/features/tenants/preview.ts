@@ -39,7 +39,7 @@ export function previewOf(policy: Policy, next: Value, topics: number): Preview 
 
 function reachOf(policy: Policy, topics: number): string {
   if (!policy.topics_own) return "for the namespace as a whole";
-  if (topics === 0) return "for topics to come that set none of their own; there is none now";
-  const known = topics === 1 ? "the 1 topic" : `those of the ${plural(topics, "topic")}`;
+  if (topics === 0) return "for topics to come that set none of their own; none is stored now";
+  const known = topics === 1 ? "the 1 stored topic" : `those of the ${plural(topics, "stored topic")}`;
   return `for ${known} here that set none of their own`;
 }

@@ -109,14 +109,14 @@ export function TenantPage() {
               },
               {
                 key: "topics",
-                header: "Topics",
+                header: "Stored topics",
                 numeric: true,
                 cell: (row) => (
                   <Link
                     to="/c/$cluster/topics"
                     params={{ cluster: id.cluster }}
                     search={{ tenant: id.tenant, namespace: row.name }}
-                    aria-label={`Topics of ${row.name}: ${row.topics}`}
+                    aria-label={`Stored topics of ${row.name}: ${row.topics}`}
                     className={styles.number ?? ""}
                   >
                     {count(row.topics)}
