@@ -62,7 +62,11 @@ async def get_policies(store: MetadataStore, name: NamespaceName) -> Document:
 async def get_bundles(store: MetadataStore, name: NamespaceName) -> Bundles:
     """As brokers have them: from the local policies, which a split changes, once a broker has made those. NotFound
     without the namespace, Failed when what is stored cannot be read."""
-    policies = await get_policies(store, name)
+    return await bundles_beside(store, name, await get_policies(store, name))
+
+
+async def bundles_beside(store: MetadataStore, name: NamespaceName, policies: Document) -> Bundles:
+    """As ``get_bundles``, of the namespace whose ``policies`` were read."""
     local = await find_node(store, paths.local_policies(str(name))) or {}
     try:
         found = Bundles.of_policies(name, local) or Bundles.of_policies(name, policies)

@@ -5,7 +5,7 @@ from typing import Any
 from engine.admin import api
 from engine.base.errors import Conflict, InvalidNameError, NotBuilt, PreconditionFailed
 from engine.base.names import DOMAINS, PERSISTENT, BundleName, NamespaceName
-from engine.tenancy.namespaces import get_bundles, get_policies
+from engine.tenancy.namespaces import bundles_beside, get_bundles, get_policies
 from gateway.services import topics
 from gateway.services.catalog import each
 from gateway.services.engine_link import Engine
@@ -26,7 +26,7 @@ async def list_topics(
 async def policies(engine: Engine, namespace: NamespaceName) -> dict[str, Any]:
     """As stored, with the bundles that brokers have."""
     stored = await get_policies(engine.store, namespace)
-    return {**stored, "bundles": (await get_bundles(engine.store, namespace)).document}
+    return {**stored, "bundles": (await bundles_beside(engine.store, namespace, stored)).document}
 
 
 async def unload(engine: Engine, namespace: NamespaceName) -> None:
