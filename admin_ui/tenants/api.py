@@ -9,10 +9,11 @@ from rest_framework.response import Response
 from admin_ui.calls import WINDOW, Call, ClusterView, Parameter, checked, query
 from admin_ui.tenants import selectors, services, shapes
 from engine.base.errors import NotFound
-from engine.tenancy.namespaces import delete_namespace, namespace_name
+from engine.tenancy.namespaces import namespace_name
 from engine.tenancy.policies import BY_NAME
 from engine.tenancy.tenants import delete_tenant
 from gateway.http.bodies import no_content, principal
+from gateway.services import namespaces
 from gateway.services.engine_link import Work, link
 
 T = TypeVar("T")
@@ -133,7 +134,7 @@ class NamespaceView(TenancyView):
 
     def delete(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        self.run(lambda engine: delete_namespace(engine.store, name))
+        self.run(lambda engine: namespaces.delete(engine, name))
         return no_content()
 
 

@@ -157,22 +157,28 @@ async def set_policy(
     await update_policies(store, name, change)
 
 
-async def delete_namespace(
-    store: MetadataStore, name: NamespaceName, *, force: bool = False
-) -> None:
-    """NotFound when missing, Conflict while it has topics. Forcing is Unsupported, as Pulsar does by default.
-
-    The namespace is marked as deleted first, so that no broker creates a topic in it meanwhile; interrupted, a second
-    call finishes.
-    """
-    missing = f"Namespace {name} does not exist."
-    path = paths.namespace_policies(str(name))
-    if await store.exists(path) is None:
-        raise NotFound(missing)
+async def check_deletable(store: MetadataStore, name: NamespaceName, *, force: bool) -> None:
+    """NotFound when missing, Conflict while it has topics of its users. Forcing is Unsupported, as Pulsar does by
+    default."""
+    if await store.exists(paths.namespace_policies(str(name))) is None:
+        raise NotFound(f"Namespace {name} does not exist.")
     if force:
         raise Unsupported("Broker doesn't allow forced deletion of namespaces")
     if not await _empty(store, name):
         raise Conflict("Cannot delete non empty namespace")
+
+
+async def delete_namespace(
+    store: MetadataStore, name: NamespaceName, *, force: bool = False
+) -> None:
+    """Raises as ``check_deletable``. System topics must have been deleted before: here their nodes alone go.
+
+    The namespace is marked as deleted first, so that no broker creates a topic in it meanwhile; interrupted, a second
+    call finishes.
+    """
+    await check_deletable(store, name, force=force)
+    missing = f"Namespace {name} does not exist."
+    path = paths.namespace_policies(str(name))
     await change_node(store, path, _marked(True), missing)
     if not await _empty(store, name):  # a topic was created since we looked
         await change_node(store, path, _marked(False), missing)

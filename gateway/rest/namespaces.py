@@ -7,7 +7,6 @@ from rest_framework.response import Response
 
 from engine.tenancy.namespaces import (
     create_namespace,
-    delete_namespace,
     get_bundles,
     list_namespaces,
     namespace_name,
@@ -47,7 +46,7 @@ class Namespace(AdminView):
     def delete(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
         force = flag(request, "force")
-        self.run(lambda engine: delete_namespace(engine.store, name, force=force))
+        self.run(lambda engine: namespaces.delete(engine, name, force=force))
         return no_content()
 
 

@@ -3,9 +3,16 @@
 from typing import Any
 
 from engine.admin import api
-from engine.base.errors import Conflict, InvalidNameError, NotBuilt, PreconditionFailed
+from engine.base.errors import Conflict, InvalidNameError, NotBuilt, NotFound, PreconditionFailed
 from engine.base.names import DOMAINS, PERSISTENT, BundleName, NamespaceName
-from engine.tenancy.namespaces import bundles_beside, get_bundles, get_policies
+from engine.tenancy import topics as metadata
+from engine.tenancy.namespaces import (
+    bundles_beside,
+    check_deletable,
+    delete_namespace,
+    get_bundles,
+    get_policies,
+)
 from gateway.services import topics
 from gateway.services.catalog import each
 from gateway.services.engine_link import Engine
@@ -27,6 +34,19 @@ async def policies(engine: Engine, namespace: NamespaceName) -> dict[str, Any]:
     """As stored, with the bundles that brokers have."""
     stored = await get_policies(engine.store, namespace)
     return {**stored, "bundles": (await bundles_beside(engine.store, namespace, stored)).document}
+
+
+async def delete(engine: Engine, namespace: NamespaceName, *, force: bool = False) -> None:
+    """See ``engine.tenancy.namespaces.delete_namespace``. System topics are deleted by their brokers before, with what
+    they stored; interrupted, a second call finishes."""
+    await check_deletable(engine.store, namespace, force=force)
+    try:
+        left = await metadata.list_topics(engine.store, namespace, include_system=True)
+    except NotFound:
+        left = []  # marked as deleted: they are gone
+    for topic in left:
+        await engine.call(api.DELETE_TOPIC, api.DeleteTopic(topic, force=True))
+    await delete_namespace(engine.store, namespace, force=force)
 
 
 async def unload(engine: Engine, namespace: NamespaceName) -> None:

@@ -13,6 +13,7 @@ _LARGEST = frozenset(
         "lastOffloadSuccessTimeStamp", "lastOffloadFailureTimeStamp", "topicEpoch",
     }
 )  # fmt: skip
+_AGE, _OLDEST = "oldestBacklogMessageAgeSeconds", "oldestBacklogMessageSubscriptionName"
 _EARLIEST = frozenset({"earliestMsgPublishTimeInBacklogs", "earliestMsgPublishTimeInBacklog"})
 
 
@@ -33,7 +34,10 @@ def sum_stats(parts: list[Json]) -> Json:
 
 def _sum(parts: list[Json]) -> Json:
     keys = dict.fromkeys(key for part in parts for key in part)
-    return {key: _merged(key, [part[key] for part in parts if key in part]) for key in keys}
+    found = {key: _merged(key, [part[key] for part in parts if key in part]) for key in keys}
+    if _OLDEST in found:
+        found[_OLDEST] = max(parts, key=lambda part: int(part.get(_AGE, -1))).get(_OLDEST)
+    return found
 
 
 def _merged(key: str, values: list[Any]) -> Any:

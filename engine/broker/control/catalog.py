@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
-from engine.base.errors import AlreadyExists, NotFound, PreconditionFailed, Refusal, Unsupported
+from engine.base.errors import AlreadyExists, NotFound, PreconditionFailed, Refusal
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.control.acted_upon import NamespacePolicies, namespace_policies, topic_policies
 from engine.broker.errors import BrokerError, MetadataError, ServiceNotReady, TopicNotFound
@@ -40,19 +40,6 @@ class OwnPolicies(Protocol):
     async def forget(self, topic: TopicName) -> None:
         """Delete those of a topic that is being deleted; nothing for a partition."""
         ...
-
-
-class DisabledOwnPolicies:
-    """For a broker whose topics have no policies of their own (topicLevelPoliciesEnabled false)."""
-
-    async def get(self, topic: TopicName) -> Document:
-        return {}
-
-    async def change(self, topic: TopicName, change: Callable[[Document], None]) -> None:
-        raise Unsupported("Topic level policies is disabled")
-
-    async def forget(self, topic: TopicName) -> None:
-        pass
 
 
 class _Known:

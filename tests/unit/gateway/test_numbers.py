@@ -111,3 +111,10 @@ def test_what_needs_attention_comes_errors_first_and_leads_there() -> None:
 def test_attention_is_bounded() -> None:
     many = [row(f"persistent://t/n/x{number}", backlog=1) for number in range(100)]
     assert len(attention(Snapshot(0, many, [], [], {}))) <= 20
+
+
+def test_who_is_furthest_behind_is_named_by_the_partition_where_it_is() -> None:
+    name, age = "oldestBacklogMessageSubscriptionName", "oldestBacklogMessageAgeSeconds"
+    parts = [{age: 5, name: "a"}, {age: 90, name: "b"}, {age: -1}]
+    total = partitioned.sum_stats(parts)
+    assert (total[age], total[name]) == (90, "b")

@@ -11,8 +11,10 @@ from engine.base.errors import Conflict, NotFound, PreconditionFailed, Refusal
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata import paths
 from engine.metadata.store import StoreUnavailableError
+from engine.tenancy import topics as metadata
+from engine.tenancy.namespaces import create_namespace
 from engine.tenancy.policies import BY_NAME
-from gateway.services import policies
+from gateway.services import namespaces, policies, topics
 from tests.support.admin.bench import AdminBench
 
 NAMESPACE = NamespaceName.of("public", "default")
@@ -38,9 +40,8 @@ async def reaches(bench: AdminBench, seconds: int) -> None:
 
 
 async def make(bench: AdminBench) -> None:
-    from gateway.services import topics
 
-    await topics.metadata.create_missing(bench.store, TOPIC)
+    await metadata.create_missing(bench.store, TOPIC)
 
 
 async def test_a_change_reaches_a_loaded_topic_within_a_second(bench: AdminBench) -> None:
@@ -108,3 +109,24 @@ async def test_a_confirmed_change_is_the_one_that_was_seen(bench: AdminBench) ->
     await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 70, expected=60)
     stored = await bench.store.get(paths.namespace_policies(str(NAMESPACE)))
     assert b'"message_ttl_in_seconds":70' in stored[0]
+
+
+async def test_a_deleted_namespace_leaves_no_log_of_its_topics_policies(bench: AdminBench) -> None:
+    name = NamespaceName.of("public", "other")
+    topic = name.topic("t")
+    await create_namespace(bench.store, name, None, cluster="standalone")
+    await metadata.create_missing(bench.store, topic)
+    await policies.set_on_topic(bench.engine, topic, TTL, 5)
+    registry = bench.broker.running.registry
+    assert [str(each.name.local) for each in registry.topics(name)] == ["__change_events"]
+    with pytest.raises(Conflict):
+        await namespaces.delete(bench.engine, name)
+    assert registry.topics(name), "what a refused deletion left alone"
+    await topics.delete(bench.engine, topic, force=False)
+    await namespaces.delete(bench.engine, name)
+    assert registry.topics(name) == []
+    await create_namespace(bench.store, name, None, cluster="standalone")
+    await metadata.create_missing(bench.store, topic)
+    assert (await policies.of_topic(bench.engine, topic))["messageTTL"]["own"] is None
+    await policies.set_on_topic(bench.engine, topic, TTL, 6)
+    assert (await policies.of_topic(bench.engine, topic))["messageTTL"]["own"] == 6

@@ -1,13 +1,14 @@
 """Policies of a namespace are kept until they change, not longer; who asks is told of each change."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from engine.base.names import NamespaceName, TopicName
-from engine.broker.control.catalog import Catalog, DisabledOwnPolicies
+from engine.broker.control.catalog import Catalog
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
-from engine.metadata.records import encode_json
+from engine.metadata.records import Document, encode_json
 from engine.tenancy.settings import PolicySettings
 
 NAME = NamespaceName.parse("public/default")
@@ -19,11 +20,24 @@ def with_ttl(seconds: int) -> bytes:
     return encode_json({"message_ttl_in_seconds": seconds})
 
 
+class NoneOfTheirOwn:
+    """No topic has policies of its own."""
+
+    async def get(self, topic: TopicName) -> Document:
+        return {}
+
+    async def change(self, topic: TopicName, change: Callable[[Document], None]) -> None:
+        raise NotImplementedError
+
+    async def forget(self, topic: TopicName) -> None:
+        raise NotImplementedError
+
+
 async def made() -> tuple[Any, Catalog]:
     """A store with policies, and a catalog."""
     store = MemoryServer().session()
     await store.create(PATH, with_ttl(1), make_parents=True)
-    return store, Catalog(store, PolicySettings(), DisabledOwnPolicies())
+    return store, Catalog(store, PolicySettings(), NoneOfTheirOwn())
 
 
 async def seen(catalog: Catalog, seconds: int) -> None:
