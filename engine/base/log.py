@@ -3,8 +3,8 @@
 For people: ``2026-01-31T12:00:00.000Z INFO engine.broker rolled ledger=7 reason="the disk is full"``. A value with
 blanks, quotes or control characters is quoted, control characters of a message are escaped, and a traceback follows
 indented, so that nobody whose names we log can make up a record. For machines: an object with ``time``, ``level``,
-``logger``, ``message``, and ``error``, the traceback, where there is one. Levels by etcd's rule: info is rarer than
-every few seconds.
+``logger``, ``message``, ``facts``, the message's values by their keys, and ``error``, the traceback, where there are
+such. Levels by etcd's rule: info is rarer than every few seconds.
 """
 
 import json
@@ -65,12 +65,14 @@ class JsonFormatter(logging.Formatter):
     """One object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said = {
+        said: dict[str, Any] = {
             "time": _time(record),
             "level": record.levelname,
             "logger": record.name,
             "message": _message(record),
         }
+        if facts := _facts(record):
+            said["facts"] = facts
         if error := _traceback(record):
             said["error"] = error
         return json.dumps(said)
@@ -124,6 +126,28 @@ def _values(template: str) -> tuple[bool, ...]:
         bool(match[1]) and match[2] == "s" and not template[match.end() : match.end() + 1].strip()
         for match in found
     )
+
+
+def _facts(record: logging.LogRecord) -> dict[str, Any]:
+    """What fills in ``key=%…`` by key: numbers, truths and None as such, all else as text."""
+    args = record.args
+    if not isinstance(args, tuple) or not isinstance(record.msg, str):
+        return {}
+    keys = _keys(record.msg)
+    if len(keys) != len(args):
+        return {}
+    return {key: _plain(arg) for key, arg in zip(keys, args, strict=True) if key}
+
+
+@lru_cache(maxsize=1024)
+def _keys(template: str) -> tuple[str, ...]:
+    """For each argument of a template its key, empty without one."""
+    found = (match for match in _SPECIFIER.finditer(template) if match[2] != "%")
+    return tuple((match[1] or "").removesuffix("=") for match in found)
+
+
+def _plain(arg: object) -> object:
+    return arg if arg is None or isinstance(arg, bool | int | float) else str(arg)
 
 
 def _quoted(arg: object, is_value: bool) -> object:

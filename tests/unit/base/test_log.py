@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -106,3 +107,16 @@ def test_json_holds_the_traceback_too() -> None:
     assert (broken["level"], broken["logger"], broken["message"]) == ("ERROR", "somebody", "broken")
     assert broken["error"].startswith("Traceback (most recent call last):")
     assert set(fine) == {"time", "level", "logger", "message"}
+
+
+def test_json_holds_the_values_by_their_keys() -> None:
+    with written("json") as (log, out):
+        log.info("rolled ledger=%d seconds=%.3f after=%s reason=%s", 7, 0.5, None, "disk is full")
+        log.info("rolled %s of %s ledger=%s", "one", "two", Path("x"))
+        log.info("literal=%s")
+    rolled, mixed, literal = map(json.loads, out.getvalue().splitlines())
+    assert rolled["facts"] == {
+        "ledger": 7, "seconds": 0.5, "after": None, "reason": "disk is full"
+    }  # fmt: skip
+    assert mixed["facts"] == {"ledger": "x"}
+    assert "facts" not in literal
