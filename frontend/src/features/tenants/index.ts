@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 import { searchText } from "../../lib/url-state";
 import type { Place } from "../../shared/place";
 import { cluster } from "../../shared/roots";
-import { Icon } from "../../ui/icons";
+import { TenantsIcon } from "../../ui/icons";
 import { namespaceQuery, namespacesQuery, tenantsQuery } from "./queries";
 
 const search = z.object({ q: searchText });
@@ -32,12 +32,6 @@ const namespace = createRoute({
 });
 
 export const tenantRoutes = [list, tenant, namespace] as const;
-
-const TenantsIcon = ({ size }: { size?: number }) => (
-  <Icon size={size}>
-    <path d="M2.5 13.5v-8L8 2.5l5.5 3v8ZM6 13.5V10h4v3.5M5.5 7.2h.1M10.4 7.2h.1" />
-  </Icon>
-);
 
 export const tenants: Place = {
   label: "Tenants",
