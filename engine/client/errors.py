@@ -14,6 +14,10 @@ class UnreachableError(ClientError):
     """No connection to the broker came to stand in time."""
 
 
+class NoBrokerError(ClientError):
+    """Nobody is known who could be asked."""
+
+
 class NoAnswerError(ClientError):
     """A request was not answered in time; it may have been done."""
 

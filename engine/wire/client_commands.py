@@ -75,6 +75,25 @@ def lookup(
     )
 
 
+def topics_of_namespace(
+    namespace: str,
+    request_id: int,
+    *,
+    mode: int | None = None,
+    topics_pattern: str | None = None,
+    topics_hash: str | None = None,
+) -> bytes:
+    """``mode``: number of CommandGetTopicsOfNamespace.Mode."""
+    return command_frame(
+        "getTopicsOfNamespace",
+        namespace=namespace,
+        request_id=request_id,
+        mode=mode,
+        topics_pattern=topics_pattern,
+        topics_hash=topics_hash,
+    )
+
+
 def producer(
     topic: str,
     producer_id: int,

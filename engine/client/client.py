@@ -1,0 +1,161 @@
+"""A client of a cluster: connections that producers and consumers share, and asking again what failed in passing."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from typing import Any, Final, TypeVar
+
+from engine.base.backoff import Backoff
+from engine.base.clock import Clock
+from engine.base.entropy import Entropy
+from engine.base.errors import MagnetarError
+from engine.base.names import NamespaceName, TopicName
+from engine.base.tasks import TaskScope
+from engine.client.broker_link import BrokerLink, LinkSettings
+from engine.client.errors import (
+    LostError,
+    NoAnswerError,
+    NoBrokerError,
+    UnreachableError,
+)
+from engine.client.lookup import Links
+from engine.net.network import Network
+from engine.wire import client_commands as say
+from engine.wire.errors import RefusedError, ServerError
+
+T = TypeVar("T")
+Brokers = Callable[[], Awaitable[Sequence[str]]]
+"""Service URLs, ``pulsar://host:port``, of the brokers that may be asked now; it may raise a MagnetarError."""
+
+BUSY: Final = frozenset(
+    {
+        ServerError.ProducerBusy,
+        ServerError.ConsumerBusy,
+        ServerError.ProducerBlockedQuotaExceededError,
+        ServerError.ProducerBlockedQuotaExceededException,
+        ServerError.TooManyRequests,
+    }
+)
+"""Refusals that pass with time, which whoever opens something wants to hear at once."""
+
+
+class PulsarClient:
+    """For the life of a process; ``close`` ends its connections, and with them what it was used for.
+
+    ``operation_timeout_s`` bounds what is tried again while something is opened.
+    """
+
+    def __init__(
+        self,
+        *,
+        network: Network,
+        clock: Clock,
+        entropy: Entropy,
+        brokers: Brokers,
+        settings: LinkSettings | None = None,
+        operation_timeout_s: float = 30.0,
+    ) -> None:
+        self.clock = clock
+        self.entropy = entropy
+        self.operation_timeout_s = operation_timeout_s
+        self._links = Links(network, settings or LinkSettings(), BrokerLink)
+        self._brokers = brokers
+        self._asked = 0
+        self._tasks = TaskScope("client")
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task of whoever uses the client, which ends with it at the latest. Raises LostError when closed."""
+        if self._tasks.closed:
+            work.close()
+            raise LostError("the client is closed")
+        return self._tasks.spawn(name, work)
+
+    async def owner(self, topic: str) -> BrokerLink:
+        """A connection to the broker that serves ``topic``, by way of any broker that answers. Cancel-safe.
+
+        Raises RefusedError; NoBrokerError, UnreachableError, LostError or NoAnswerError when none answers.
+        """
+        return await self._ask_any(lambda url: self._links.owner(topic, url))
+
+    async def partitions(self, topic: str) -> int:
+        """Of a topic; 0 when it is not partitioned. Raises as ``owner``."""
+        return await self._ask_any(lambda url: self._links.partitions(topic, url))
+
+    async def topics_of_namespace(
+        self, namespace: NamespaceName, *, persistent: bool | None = True, pattern: str = ""
+    ) -> list[str]:
+        """Full names, partitions each by its own. ``persistent`` None: of both domains.
+
+        ``pattern``: only the names that it matches whole, where the broker can tell; look at them again.
+        Raises as ``owner``.
+        """
+        mode = {True: 0, False: 1, None: 2}[persistent]
+
+        async def ask(url: str) -> list[str]:
+            link = await self._links.get(url)
+            request_id = link.new_id()
+            frame = say.topics_of_namespace(
+                str(namespace), request_id, mode=mode, topics_pattern=pattern or None
+            )
+            return list((await link.request(request_id, frame)).topics)
+
+        return await self._ask_any(ask)
+
+    async def _ask_any(self, ask: Callable[[str], Awaitable[T]]) -> T:
+        """Ask one broker after the other, each time beginning with another, until one answers."""
+        urls = list(await self._brokers())
+        if not urls:
+            raise NoBrokerError("no broker is registered")
+        self._asked += 1
+        first = self._asked % len(urls)
+        for url in urls[first:] + urls[:first]:
+            try:
+                return await ask(url)
+            except (UnreachableError, LostError, NoAnswerError) as error:
+                last = error
+        raise last
+
+    async def patiently(
+        self,
+        attempt: Callable[[], Awaitable[T]],
+        *,
+        timeout_s: float | None,
+        final: Collection[ServerError] = BUSY,
+    ) -> T:
+        """What ``attempt`` returns, made again with rising pauses while what it raises passes with time.
+
+        Raises what is not retriable or in ``final`` at once, anything else when ``timeout_s`` (None: never) is over.
+        Cancel-safe when ``attempt`` is.
+        """
+        loop = asyncio.get_running_loop()
+        until = None if timeout_s is None else loop.time() + timeout_s
+        backoff = self.backoff()
+        while True:
+            try:
+                async with asyncio.timeout_at(until):
+                    return await attempt()
+            except TimeoutError as error:
+                raise NoAnswerError("no answer in time") from error
+            except MagnetarError as error:
+                if not error.retriable or (isinstance(error, RefusedError) and error.code in final):
+                    raise
+                pause = backoff.next_s(self.entropy.random())
+                if self._tasks.closed or (until is not None and loop.time() + pause >= until):
+                    raise
+            await asyncio.sleep(pause)
+
+    def backoff(self) -> Backoff:
+        """Pauses between attempts to come again; draw from ``entropy``."""
+        return Backoff(initial_s=0.1, max_s=5.0)
+
+    async def close(self) -> None:
+        """Safe to call twice."""
+        await self._tasks.close()
+        await self._links.close()
+
+
+def partition_names(topic: str, count: int) -> list[str]:
+    """Full names of the topics behind ``topic``: itself when ``count`` is 0."""
+    if not count:
+        return [topic]
+    name = TopicName.parse(topic)
+    return [str(name.partition_at(index)) for index in range(count)]

@@ -1,0 +1,130 @@
+"""A client finds whoever answers, asks again what passes with time, and tells at once what does not."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.base.errors import MagnetarError
+from engine.base.names import NamespaceName
+from engine.client.client import PulsarClient, partition_names
+from engine.client.errors import LostError, NoAnswerError, NoBrokerError, UnreachableError
+from engine.net.network import LoopNetwork
+from engine.wire.errors import REFUSALS, ServerError
+from tests.support.broker_bench import NAME, PATIENT, served
+
+DOWN = "pulsar://127.0.0.1:1"
+
+
+def client_of(*urls: str, **more: Any) -> PulsarClient:
+    async def brokers() -> Sequence[str]:
+        return urls
+
+    return PulsarClient(
+        network=LoopNetwork(),
+        clock=SystemClock(),
+        entropy=RandomEntropy(),
+        brokers=brokers,
+        settings=PATIENT,
+        **more,
+    )
+
+
+async def test_a_broker_that_is_down_is_passed_over(tmp_path: Path) -> None:
+    async with served(tmp_path) as (_, sessions, url):
+        client = client_of(DOWN, url, DOWN)
+        links = [await client.owner(NAME.full) for _ in range(4)]
+        assert len(set(links)) == 1
+        assert sessions.accepted == 1
+        assert await client.partitions(NAME.full) == 0
+        await client.close()
+        with pytest.raises(LostError):
+            await client.owner(NAME.full)
+
+
+async def test_nobody_answers_and_nobody_is_known() -> None:
+    client = client_of(DOWN, DOWN)
+    with pytest.raises(UnreachableError):
+        await client.owner(NAME.full)
+    with pytest.raises(NoBrokerError):
+        await client_of().owner(NAME.full)
+    await client.close()
+
+
+async def test_topics_of_a_namespace_by_pattern(tmp_path: Path) -> None:
+    async with served(tmp_path) as (bench, _, url):
+
+        async def topics(namespace: NamespaceName, mode: Any) -> list[str]:
+            return [f"persistent://{namespace}/{name}" for name in ("a1", "a2", "b1")]
+
+        bench.everything.topics_of_namespace = topics  # type: ignore[method-assign]
+        client = client_of(url)
+        found = await client.topics_of_namespace(
+            NamespaceName.parse("public/default"), pattern="persistent://public/default/a.*"
+        )
+        assert sorted(found) == [f"persistent://public/default/{name}" for name in ("a1", "a2")]
+        await client.close()
+
+
+class Attempts:
+    """Fails with each of ``errors`` in turn, then succeeds."""
+
+    def __init__(self, *errors: MagnetarError) -> None:
+        self.errors = list(errors)
+        self.count = 0
+
+    async def __call__(self) -> str:
+        self.count += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+
+async def test_what_passes_with_time_is_tried_again() -> None:
+    attempts = Attempts(LostError("x"), REFUSALS[ServerError.ServiceNotReady]("y"))
+    assert await client_of().patiently(attempts, timeout_s=60) == "done"
+    assert attempts.count == 3
+
+
+@pytest.mark.parametrize("code", [ServerError.TopicNotFound, ServerError.ProducerBusy])
+async def test_what_does_not_pass_or_is_final_is_told_at_once(code: ServerError) -> None:
+    attempts = Attempts(REFUSALS[code]("no"))
+    with pytest.raises(REFUSALS[code]):
+        await client_of().patiently(attempts, timeout_s=60)
+    assert attempts.count == 1
+
+
+async def test_a_busy_name_may_be_waited_for() -> None:
+    attempts = Attempts(REFUSALS[ServerError.ProducerBusy]("no"))
+    assert await client_of().patiently(attempts, timeout_s=None, final=()) == "done"
+
+
+async def test_the_last_error_is_raised_when_the_time_is_over() -> None:
+    attempts = Attempts(*(UnreachableError("x") for _ in range(100)))
+    with pytest.raises(UnreachableError):
+        await client_of().patiently(attempts, timeout_s=0.3)
+    assert 1 < attempts.count < 10
+
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(NoAnswerError):
+        await client_of().patiently(never, timeout_s=0.01)
+
+
+async def test_work_ends_with_the_client() -> None:
+    client = client_of()
+    task = client.spawn("work", asyncio.Event().wait())  # type: ignore[arg-type]
+    await client.close()
+    assert task.cancelled()
+    with pytest.raises(LostError):
+        client.spawn("work", asyncio.sleep(0))
+
+
+def test_names_of_partitions() -> None:
+    assert partition_names(NAME.full, 0) == [NAME.full]
+    assert partition_names(NAME.full, 2) == [f"{NAME.full}-partition-{i}" for i in (0, 1)]
