@@ -224,15 +224,19 @@ def test_entries_of_a_deferred_writer_are_confirmed_by_force(
 def test_a_bookie_that_dies_is_replaced_and_copied_from(
     java: JavaLedgers, bookies: OurBookies, wire: str
 ) -> None:
-    """The writer goes on with another ensemble; then ``recover`` brings the dead one's entries elsewhere."""
+    """The writer goes on with another ensemble; then ``recover`` brings the dead one's entries elsewhere.
+
+    One entry alone meets the dead bookie: when the failures of several come late, BookKeeper 4.17.2's client replaces
+    it twice, sends nothing again the second time, and waits for ever (apache/bookkeeper issue 4261).
+    """
     ledger = java.run("create", "a", "w", 2, 2, 2, "CRC32C", "-")
     java.run("add", "w", 100, 1000)
     [members] = re.findall(r"ensembles=\{0=\[(.*?)\]", java.run("metadata", "a", ledger))
     victim = bookies.named(members.split(", ")[0])
-    adding = java.begin("add", "w", 3000, 1000)
     victim.kill()
     try:
-        assert adding.result() == "100 3099"
+        assert java.run("add", "w", 1, 1000) == "100 100"
+        assert java.run("add", "w", 2999, 1000) == "101 3099"
         state = java.state("close", "w")
         assert state == (3099, 3_100_000, True, 2)
         java.run("open", "b", "r", ledger, "CRC32C", "-", "recover")
