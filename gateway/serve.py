@@ -59,10 +59,13 @@ def main() -> None:
     # Daphne installs Twisted's asyncio reactor on import, so it comes after the set-up.
     from daphne.endpoints import build_endpoint_description_strings
     from daphne.server import Server
+    from twisted.internet import reactor
 
     from gateway.asgi import application
     from gateway.http import websocket_server
+    from gateway.services import engine_link
 
+    engine_link.live_on(reactor._asyncioEventloop)
     websocket_server.install()
     Server(
         application=application,

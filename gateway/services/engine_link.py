@@ -1,7 +1,9 @@
-"""One metadata session and one admin client per process, on an event loop in a thread of its own.
+"""One metadata session and one admin client per process.
 
-Synchronous callers (REST views) use ``run``, asynchronous ones (sockets) ``arun``; both raise what the work raised, or
-TimeoutError. Django's threads never wait for each other here: a slow broker delays only the calls that need it.
+They live on one event loop: the server's own (``live_on``), where work costs its caller nothing but the await, or,
+where no server runs (Celery, management commands, tests), one in a thread of its own. ``arun`` is for coroutines of
+any loop, ``run`` for threads without one; both raise what the work raised, or TimeoutError. A slow broker delays only
+the calls that need it.
 """
 
 import asyncio
@@ -16,6 +18,7 @@ from engine.admin.client import AdminClient, BrokerAddress
 from engine.admin.operation import A, Operation, R
 from engine.auth.internal import load_token
 from engine.base.entropy import RandomEntropy
+from engine.base.tasks import TaskScope
 from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
@@ -48,15 +51,25 @@ Work = Callable[[Engine], Awaitable[T]]
 
 
 class EngineLink:
-    """``connect`` opens the engine; it runs on the link's loop at the first call and again after it failed."""
+    """``connect`` opens the engine; it runs on the link's loop at the first call and again after it failed.
 
-    def __init__(self, connect: Callable[[], Awaitable[Engine]]) -> None:
+    ``loop`` is the loop to live on, which whoever runs it also ends; without one the link runs its own in a thread.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Engine]],
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
         self._connect = connect
         self._engine: Engine | None = None
         self._connecting = asyncio.Lock()
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, name="engine-link", daemon=True)
-        self._thread.start()
+        self._tasks = TaskScope("engine-link")
+        self._thread: threading.Thread | None = None
+        self.loop = loop if loop is not None else asyncio.new_event_loop()
+        if loop is None:
+            self._thread = threading.Thread(target=self._serve, name="engine-link", daemon=True)
+            self._thread.start()
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -72,18 +85,23 @@ class EngineLink:
 
     async def _perform(self, work: Work[T], principal: str, timeout_s: float) -> T:
         async with asyncio.timeout(timeout_s):
-            return await work((await self.engine())._replace(principal=principal))
+            engine = self._engine or await self.engine()
+            return await work(engine._replace(principal=principal) if principal else engine)
 
     def run(self, work: Work[T], *, principal: str = "", timeout_s: float = CALL_TIMEOUT_S) -> T:
-        """Run ``work(engine)`` for ``principal`` and wait for it. A change that timed out may or may not have
-        happened."""
+        """Run ``work(engine)`` for ``principal`` and wait for it, in a thread other than the loop's. A change that
+        timed out may or may not have happened."""
         performed = self._perform(work, principal, timeout_s)
         return asyncio.run_coroutine_threadsafe(performed, self.loop).result()
 
-    async def arun(self, work: Work[T], *, timeout_s: float = CALL_TIMEOUT_S) -> T:
+    async def arun(
+        self, work: Work[T], *, principal: str = "", timeout_s: float = CALL_TIMEOUT_S
+    ) -> T:
         """As ``run``, from a coroutine on any loop. Cancelling it cancels the work."""
-        future = asyncio.run_coroutine_threadsafe(self._perform(work, "", timeout_s), self.loop)
-        return await asyncio.wrap_future(future)
+        performed = self._perform(work, principal, timeout_s)
+        if asyncio.get_running_loop() is self.loop:
+            return await performed
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(performed, self.loop))
 
     def start(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run ``work()`` on the link's loop for the life of the process; it must catch its own errors."""
@@ -91,20 +109,23 @@ class EngineLink:
         async def forever() -> None:
             await work()
 
-        asyncio.run_coroutine_threadsafe(forever(), self.loop)
+        self.loop.call_soon_threadsafe(lambda: self._tasks.spawn("work", forever()))
 
     def close(self) -> None:
-        """End the session and the thread; for tests and orderly exits."""
+        """End the session and the thread; for tests and orderly exits. Not on the link's loop."""
         asyncio.run_coroutine_threadsafe(self._close(), self.loop).result(CONNECT_TIMEOUT_S)
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(CONNECT_TIMEOUT_S)
-        self.loop.close()
+        if self._thread is not None:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join(CONNECT_TIMEOUT_S)
+            self.loop.close()
 
     async def _close(self) -> None:
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await self._tasks.close()
+        if self._thread is not None:  # nobody else's work is on this loop
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
         if self._engine is not None:
             self._engine.admin.close()
             await self._engine.store.close()
@@ -134,6 +155,11 @@ def link() -> EngineLink:
         if _installed is None or _installed[0] != os.getpid():
             _installed = (os.getpid(), EngineLink(connect_as_configured))
         return _installed[1]
+
+
+def live_on(loop: asyncio.AbstractEventLoop) -> None:
+    """This process's link lives on ``loop``, the server's, which is about to run. Before its first use."""
+    install(EngineLink(connect_as_configured, loop))
 
 
 def install(other: EngineLink | None) -> None:
