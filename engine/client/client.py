@@ -1,7 +1,7 @@
 """A client of a cluster: connections that producers and consumers share, and asking again what failed in passing."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 from engine.base.backoff import Backoff
@@ -26,7 +26,7 @@ T = TypeVar("T")
 Brokers = Callable[[], Awaitable[Sequence[str]]]
 """Service URLs, ``pulsar://host:port``, of the brokers that may be asked now; it may raise a MagnetarError."""
 
-BUSY: Final = frozenset(
+_BUSY: Final = frozenset(
     {
         ServerError.ProducerBusy,
         ServerError.ConsumerBusy,
@@ -35,7 +35,19 @@ BUSY: Final = frozenset(
         ServerError.TooManyRequests,
     }
 )
-"""Refusals that pass with time, which whoever opens something wants to hear at once."""
+
+
+def is_final_at_first(error: MagnetarError) -> bool:
+    """Whether whoever opens something wants to hear this at once, though it passes with time: nobody is there, or the
+    place is taken."""
+    return isinstance(error, NoBrokerError) or (
+        isinstance(error, RefusedError) and error.code in _BUSY
+    )
+
+
+def never_final(error: MagnetarError) -> bool:
+    """Of whoever was there before and comes again."""
+    return False
 
 
 class PulsarClient:
@@ -104,7 +116,7 @@ class PulsarClient:
         """Ask one broker after the other, each time beginning with another, until one answers."""
         urls = list(await self._brokers())
         if not urls:
-            raise NoBrokerError("no broker is registered")
+            raise NoBrokerError("No broker is registered")
         self._asked += 1
         first = self._asked % len(urls)
         for url in urls[first:] + urls[:first]:
@@ -119,11 +131,11 @@ class PulsarClient:
         attempt: Callable[[], Awaitable[T]],
         *,
         timeout_s: float | None,
-        final: Collection[ServerError] = BUSY,
+        is_final: Callable[[MagnetarError], bool] = is_final_at_first,
     ) -> T:
         """What ``attempt`` returns, made again with rising pauses while what it raises passes with time.
 
-        Raises what is not retriable or in ``final`` at once, anything else when ``timeout_s`` (None: never) is over.
+        Raises what is not retriable or final at once, anything else when ``timeout_s`` (None: never) is over.
         Cancel-safe when ``attempt`` is.
         """
         loop = asyncio.get_running_loop()
@@ -136,7 +148,7 @@ class PulsarClient:
             except TimeoutError as error:
                 raise NoAnswerError("no answer in time") from error
             except MagnetarError as error:
-                if not error.retriable or (isinstance(error, RefusedError) and error.code in final):
+                if not error.retriable or is_final(error):
                     raise
                 pause = backoff.next_s(self.entropy.random())
                 if self._tasks.closed or (until is not None and loop.time() + pause >= until):

@@ -1,7 +1,20 @@
-"""Why a client's call failed. ``retriable`` says whether trying again may help; what a broker refused is a RefusedError
-of ``engine.wire.errors``."""
+"""Why a client's call failed. ``retriable``: trying again may help; a RefusedError has the code of the answer."""
 
 from engine.base.errors import MagnetarError
+from engine.wire.errors import REFUSALS, RefusedError, ServerError
+
+__all__ = [
+    "REFUSALS",
+    "ClientError",
+    "LostError",
+    "NoAnswerError",
+    "NoBrokerError",
+    "RedirectedError",
+    "RefusedError",
+    "SentAwayError",
+    "ServerError",
+    "UnreachableError",
+]
 
 
 class ClientError(MagnetarError):

@@ -11,7 +11,7 @@ from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName
-from engine.client.client import PulsarClient, partition_names
+from engine.client.client import PulsarClient, never_final, partition_names
 from engine.client.errors import LostError, NoAnswerError, NoBrokerError, UnreachableError
 from engine.net.network import LoopNetwork
 from engine.wire.errors import REFUSALS, ServerError
@@ -92,15 +92,16 @@ async def test_what_passes_with_time_is_tried_again() -> None:
 
 @pytest.mark.parametrize("code", [ServerError.TopicNotFound, ServerError.ProducerBusy])
 async def test_what_does_not_pass_or_is_final_is_told_at_once(code: ServerError) -> None:
-    attempts = Attempts(REFUSALS[code]("no"))
-    with pytest.raises(REFUSALS[code]):
-        await client_of().patiently(attempts, timeout_s=60)
-    assert attempts.count == 1
+    for error in (REFUSALS[code]("no"), NoBrokerError("nobody")):
+        attempts = Attempts(error)
+        with pytest.raises(type(error)):
+            await client_of().patiently(attempts, timeout_s=60)
+        assert attempts.count == 1
 
 
 async def test_a_busy_name_may_be_waited_for() -> None:
     attempts = Attempts(REFUSALS[ServerError.ProducerBusy]("no"))
-    assert await client_of().patiently(attempts, timeout_s=None, final=()) == "done"
+    assert await client_of().patiently(attempts, timeout_s=None, is_final=never_final) == "done"
 
 
 async def test_the_last_error_is_raised_when_the_time_is_over() -> None:

@@ -1,0 +1,63 @@
+"""The process' client of the cluster that its metadata names; endpoints of one event loop share it."""
+
+import asyncio
+from collections.abc import Sequence
+
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.base.errors import MagnetarError
+from engine.client.broker_link import LinkSettings
+from engine.client.client import PulsarClient
+from engine.client.errors import NoBrokerError
+from engine.net.network import LoopNetwork
+from gateway.services import brokers
+from gateway.services.engine_link import link
+
+OPERATION_TIMEOUT_S = 10.0
+KNOWN_FOR_S = 1.0
+CLIENT_VERSION = "Magnetar-WebSocket"
+
+
+class RegisteredBrokers:
+    """Service URLs of the brokers that are registered, asked for at most once a second.
+
+    While the metadata store does not answer, those that it named last stand.
+    """
+
+    def __init__(self) -> None:
+        self._known: list[str] = []
+        self._until = 0.0
+
+    async def __call__(self) -> Sequence[str]:
+        """Raises NoBrokerError when the store does not answer and never did. Cancel-safe."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._until:
+            try:
+                found = await link().arun(brokers.advertised)
+            except (MagnetarError, TimeoutError) as error:
+                if not self._known:
+                    raise NoBrokerError(f"The metadata store does not answer: {error}") from error
+            else:
+                self._known = [brokers.SCHEME + address for address in found]
+            if self._known:
+                self._until = now + KNOWN_FOR_S
+        return self._known
+
+
+_clients: dict[asyncio.AbstractEventLoop, PulsarClient] = {}
+
+
+def client() -> PulsarClient:
+    """Of the running loop; made when first asked for."""
+    loop = asyncio.get_running_loop()
+    found = _clients.get(loop)
+    if found is None:
+        found = _clients[loop] = PulsarClient(
+            network=LoopNetwork(),
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            brokers=RegisteredBrokers(),
+            settings=LinkSettings(CLIENT_VERSION, request_timeout_s=OPERATION_TIMEOUT_S),
+            operation_timeout_s=OPERATION_TIMEOUT_S,
+        )
+    return found
