@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tests.bench import raw
 from tests.bench.contenders import cpu_s
-from tests.bench.loads import percentile
+from tests.bench.figures import percentile
 from tests.support.instance import Instance, running_instance
 
 TOPIC = "persistent://public/default/backlog"

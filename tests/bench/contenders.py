@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,13 +41,14 @@ class Contender:
 
     def pss_mb(self) -> float:
         """Proportional set size, MB."""
-        return sum(_kilobytes(pid, "Pss:") for pid in self.pids) / 1024
+        return sum(kilobytes(pid, "Pss:") for pid in self.pids) / 1024
 
     def rss_mb(self) -> list[float]:
-        return [_kilobytes(pid, "Rss:") / 1024 for pid in self.pids]
+        return [kilobytes(pid, "Rss:") / 1024 for pid in self.pids]
 
 
-def _kilobytes(pid: int, field: str) -> int:
+def kilobytes(pid: int, field: str) -> int:
+    """A figure of ``smaps_rollup``, as ``Pss:``; 0 when it is not there."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1])
@@ -62,29 +63,36 @@ def ours(work: Path, name: str = "ours", root: Path = ROOT) -> Iterator[Contende
         yield Contender(name, instance.url, pids, instance.ready_after_s, instance.http)
 
 
-@contextmanager
-def earlier(work: Path, revision: str) -> Iterator[Contender]:
-    """Our instance as it was at another git revision: its own source, unpacked, and its own processes."""
+def unpacked(work: Path, revision: str) -> Path:
+    """The source tree of a git revision, in a folder below ``work``."""
     root = work / "source"
     packed = work / "source.tar"
     archive = ["git", "archive", "--output", str(packed), revision]
     subprocess.run(archive, check=True, cwd=ROOT, timeout=60)
     with tarfile.open(packed) as tar:
         tar.extractall(root)
-    with ours(work, "earlier", root) as contender:
+    return root
+
+
+@contextmanager
+def earlier(work: Path, revision: str) -> Iterator[Contender]:
+    """Our instance as it was at another git revision: its own source, unpacked, and its own processes."""
+    with ours(work, "earlier", unpacked(work, revision)) as contender:
         contender.name = revision
         yield contender
 
 
 @contextmanager
-def apache(work: Path) -> Iterator[Contender]:
-    """Apache Pulsar standalone that syncs before it confirms, as we do."""
+def apache(work: Path, settings: Mapping[str, str] | None = None) -> Iterator[Contender]:
+    """Apache Pulsar standalone that syncs before it confirms, as we do; further settings by Apache's names."""
     folder = work / "apache"
     folder.mkdir()
     binary, http, bookie = free_ports(3, gap=20)
     start = [sys.executable, str(PEER), "standalone", "--dir", str(folder), "--sync"]
     start += ["--binary-port", str(binary), "--http-port", str(http)]
     start += ["--bookie-port", str(bookie)]
+    for key, value in (settings or {}).items():
+        start += ["--config", f"{key}={value}"]
     began = time.monotonic()
     done = subprocess.run(start, capture_output=True, text=True, timeout=300)
     if done.returncode:

@@ -14,7 +14,8 @@ from engine.net.network import LoopNetwork
 from engine.wire.batches import Message, pack_entry
 from engine.wire.events import Delivered
 from tests.bench.contenders import Contender
-from tests.bench.loads import Figures, new_topic, rates
+from tests.bench.figures import Figures
+from tests.bench.loads import new_topic, rates
 
 SIZE = 1024
 PERMITS = 1000

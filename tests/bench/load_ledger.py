@@ -31,7 +31,7 @@ from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
 from gateway.standalone.plan import MALLOC
 from tests.bench.contenders import apache_missing, cpu_s
-from tests.bench.loads import Figures, medians, percentile
+from tests.bench.figures import Figures, medians, percentile
 from tests.conftest import ZooKeeperProcess, find_java
 from tests.oracle.servers import PEER, OurBookie, connected, make_root, peer_status
 from tests.support.ports import free_ports

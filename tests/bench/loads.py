@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import statistics
 import time
 from collections.abc import Sequence
 
@@ -10,19 +9,14 @@ import pulsar
 
 from tests.bench import raw
 from tests.bench.contenders import Contender
+from tests.bench.figures import Figures, percentile
 
 WINDOW = 1000
 _topic_number = itertools.count()
-Figures = dict[str, float]
 
 
 def new_topic(what: str) -> str:
     return f"persistent://public/default/bench-{what}-{time.time_ns()}-{next(_topic_number)}"
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
 
 
 def rates(count: int, size: int, took_s: float, cpu_s: float) -> Figures:
@@ -198,7 +192,3 @@ def client_publish(contender: Contender, size: int, count: int, batching: bool) 
         return rates(count, size, took, cpu)
     finally:
         client.close()
-
-
-def medians(rounds: Sequence[Figures]) -> Figures:
-    return {name: statistics.median(figures[name] for figures in rounds) for name in rounds[0]}

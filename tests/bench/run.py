@@ -9,7 +9,6 @@ message path (ours: broker and bookie; Apache: the standalone JVM) and is the fi
 
 import argparse
 import os
-import statistics
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,12 +16,9 @@ from pathlib import Path
 from engine.base.errors import MagnetarError
 from tests.bench import fans, loads
 from tests.bench.contenders import Contender, contenders
-from tests.bench.loads import Figures
+from tests.bench.figures import Figures, Results, short, table
 
 Work = Callable[[Contender], Figures]
-Rounds = dict[int, Figures]
-Results = dict[tuple[str, str], Rounds]
-"""By work and contender, then by the number of the round."""
 FOR_THE_FLOOR = ("publish 1", "publish 6", "one in flight", "official client")
 """It answers SENDs and delivers nothing."""
 
@@ -87,10 +83,10 @@ def main() -> None:
                     if figures and round_number:  # the first round warms all sides up
                         results.setdefault((name, contender.name), {})[round_number] = figures
                         print(
-                            f"round {round_number} {name} {contender.name} {_short(figures)}",
+                            f"round {round_number} {name} {contender.name} {short(figures)}",
                             flush=True,
                         )
-        _print_table(list(chosen), found, results)
+        print("", *table(list(chosen), [c.name for c in found], results), sep="\n")
         _print_processes(found, idle)
 
 
@@ -103,40 +99,6 @@ def _measured(name: str, work: Work, contender: Contender) -> Figures | None:
     except (MagnetarError, RuntimeError, TimeoutError, OSError) as error:
         print(f"{name}: {contender.name} failed: {error!r}", flush=True)
         return None
-
-
-def _short(figures: Figures) -> str:
-    return " ".join(f"{name}={value:.4g}" for name, value in figures.items())
-
-
-def _print_table(names: list[str], found: list[Contender], results: Results) -> None:
-    """Medians, and by how much ours differ: the ratio of medians, and in brackets the range of the rounds' ratios."""
-    mine, *others = [c.name for c in found]
-    heads = [f"{other} | to {other}" for other in others]
-    print(f"\n| work | figure | {' | '.join([mine, *heads])} |")
-    print("|" + "---|" * (3 + 2 * len(others)))
-    for name in names:
-        ours = results.get((name, mine), {})
-        for figure, value in loads.medians(list(ours.values())).items() if ours else ():
-            cells = [f"{value:.4g}"]
-            for other in others:
-                theirs = results.get((name, other), {})
-                cells += _beside(figure, ours, theirs) if theirs else ["–", "–"]
-            print(f"| {name} | {figure} | {' | '.join(cells)} |")
-
-
-def _beside(figure: str, ours: Rounds, theirs: Rounds) -> list[str]:
-    """Another's median, and ours to it."""
-    there = statistics.median(figures[figure] for figures in theirs.values())
-    here = statistics.median(figures[figure] for figures in ours.values())
-    by_round = [
-        ours[number][figure] / theirs[number][figure]
-        for number in ours.keys() & theirs.keys()
-        if theirs[number][figure]
-    ]
-    if not there or not by_round:
-        return [f"{there:.4g}", "–"]
-    return [f"{there:.4g}", f"{here / there:.3f} ({min(by_round):.2f}–{max(by_round):.2f})"]
 
 
 def _print_processes(

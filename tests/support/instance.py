@@ -25,12 +25,19 @@ class Instance:
     """A running instance. ``url`` for Pulsar clients, ``http`` for everything else."""
 
     def __init__(
-        self, data_dir: Path, bookies: int = 1, brokers: int = 1, root: Path = ROOT, **env: str
+        self,
+        data_dir: Path,
+        bookies: int = 1,
+        brokers: int = 1,
+        gateways: int = 1,
+        root: Path = ROOT,
+        **env: str,
     ) -> None:
         self.data_dir = data_dir
         self.root = root  # the source tree it runs from
         self.bookies = bookies
         self.brokers = brokers
+        self.gateways = gateways
         self.ports = dict(zip(PORTS, free_ports(len(PORTS), gap=200), strict=True))
         self.env = env
         self.process: subprocess.Popen[bytes] | None = None
@@ -52,6 +59,8 @@ class Instance:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "manage.py", "standalone", "run"]
         command += ["--bookies", str(self.bookies), "--brokers", str(self.brokers)]
+        if self.gateways > 1:
+            command += ["--gateways", str(self.gateways)]
         began = time.monotonic()
         with (self.data_dir / "supervisor.log").open("ab") as log:
             self.process = subprocess.Popen(command, cwd=self.root, env=env, stdout=log, stderr=log)

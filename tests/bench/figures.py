@@ -1,0 +1,68 @@
+"""Figures of works, and the table of several rounds and sides: medians with their range, ours to the others'."""
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+Figures = dict[str, float]
+Rounds = dict[int, Figures]
+Results = dict[tuple[str, str], Rounds]
+"""By row and side, then by the number of the round."""
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
+
+
+def medians(rounds: Sequence[Figures]) -> Figures:
+    """Of the figures that every round has."""
+    names = [name for name in rounds[0] if all(name in figures for figures in rounds)]
+    return {name: statistics.median(figures[name] for figures in rounds) for name in names}
+
+
+def short(figures: Figures) -> str:
+    return " ".join(f"{name}={value:.4g}" for name, value in figures.items())
+
+
+def table(rows: Sequence[str], sides: Sequence[str], results: Results) -> Iterator[str]:
+    """Lines of Markdown. For each figure of a row: each side's median, and the first side's ratio to each other's.
+
+    In brackets the lowest and the highest of the rounds: a difference smaller than that range is noise.
+    """
+    mine, *others = sides
+    heads = [f"{other} | to {other}" for other in others]
+    yield f"| work | figure | {' | '.join([mine, *heads])} |"
+    yield "|" + "---|" * (3 + 2 * len(others))
+    for row in rows:
+        ours = results.get((row, mine), {})
+        for figure in medians(list(ours.values())) if ours else ():
+            cells = [_cell(figure, ours)]
+            for other in others:
+                theirs = results.get((row, other), {})
+                cells += [_cell(figure, theirs), _ratio(figure, ours, theirs)]
+            yield f"| {row} | {figure} | {' | '.join(cells)} |"
+
+
+def _values(figure: str, rounds: Rounds) -> dict[int, float]:
+    return {number: found[figure] for number, found in rounds.items() if figure in found}
+
+
+def _cell(figure: str, rounds: Rounds) -> str:
+    values = list(_values(figure, rounds).values())
+    if not values:
+        return "–"
+    return f"{statistics.median(values):.4g}{_range(values, '.3g')}"
+
+
+def _ratio(figure: str, ours: Rounds, theirs: Rounds) -> str:
+    here, there = _values(figure, ours), _values(figure, theirs)
+    ratios = [here[n] / there[n] for n in here.keys() & there.keys() if there[n]]
+    if not ratios or not (middle := statistics.median(there.values())):
+        return "–"
+    return f"{statistics.median(here.values()) / middle:.3g}{_range(ratios, '.2f')}"
+
+
+def _range(values: Sequence[float], form: str) -> str:
+    if len(values) < 2:
+        return ""
+    return f" ({min(values):{form}}–{max(values):{form}})"

@@ -1,0 +1,142 @@
+"""REST: one request at a time on 1 and on 16 connections that stay open."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from tests.bench.gateway.http_client import Pool, Taken, build_request
+from tests.bench.gateway.measuring import Meter, Row, Rows, Run, Work, latency
+from tests.bench.gateway.sides import Side
+
+WARM_S = 0.7
+SECONDS = 3.0
+LISTED = 1000
+CHANGES_MAX = 2000
+_names = itertools.count(int(time.time()) % 1_000_000 * 1_000_000)
+
+
+def works(scale: float) -> dict[str, Work]:
+    """By name; ``scale`` 1 makes each take seconds."""
+    seconds = max(SECONDS * scale, 0.2)
+    found: dict[str, Work] = {}
+    for connections in (1, 16):
+        for name, (setup, sides) in READS.items():
+            row = f"{name}, {connections}"
+            found[row] = Work(_reading(row, setup, connections, seconds), sides)
+        found[f"PUT and DELETE topic, {connections}"] = Work(_changing(connections, seconds))
+    return found
+
+
+def _tenants(_: Side) -> str:
+    return "/admin/v2/tenants"
+
+
+def _policies(_: Side) -> str:
+    return "/admin/v2/namespaces/public/default"
+
+
+def _lookup(side: Side) -> str:
+    return f"/lookup/v2/topic/persistent/{_subscribed(side)}"
+
+
+def _stats(side: Side) -> str:
+    return f"/admin/v2/persistent/{_subscribed(side)}/stats"
+
+
+def _subscribed(side: Side) -> str:
+    """A topic with one subscription, that is loaded."""
+    topic = "public/default/bench-read"
+    if topic not in side.prepared:
+        side.ask("PUT", f"/admin/v2/persistent/{topic}", allowed=(409,))
+        side.ask("PUT", f"/admin/v2/persistent/{topic}/subscription/s", allowed=(409,))
+        side.ask("GET", f"/lookup/v2/topic/persistent/{topic}")
+        side.prepared.add(topic)
+    return topic
+
+
+def _list(side: Side) -> str:
+    return f"/admin/v2/persistent/{side.namespace('bench-list')}"
+
+
+READS = {
+    "GET tenants": (_tenants, ("apache", "floor")),
+    "GET namespace policies": (_policies, ("apache",)),
+    "lookup": (_lookup, ("apache",)),
+    "GET topic stats": (_stats, ("apache",)),
+    f"GET list of {LISTED:,} topics": (_list, ("apache",)),
+}
+
+
+def _row(meter: Meter, taken: Taken) -> Row:
+    parts = meter.each(len(taken.each), 1e3)
+    rate = {"requests/s": len(taken.each) / taken.seconds, "CPU ms/request": sum(parts.values())}
+    return Row(rate | latency(taken.each), parts)
+
+
+def _reading(row: str, path: Callable[[Side], str], connections: int, seconds: float) -> Run:
+    async def run(side: Side) -> Rows:
+        request = build_request("GET", path(side))
+        if path is _list:
+            await _fill(side)
+        async with Pool(side.http, connections) as pool:
+            await pool.run(itertools.repeat(request), WARM_S)
+            meter = Meter(side)
+            taken = await pool.run(itertools.repeat(request), seconds)
+            await meter.stop()
+        if path is _list and taken.body.count(b"persistent://") != LISTED:
+            raise RuntimeError(f"the list has {taken.body.count(b'persistent://')} topics")
+        return {row: _row(meter, taken)}
+
+    return run
+
+
+async def _fill(side: Side) -> None:
+    """A thousand topics in the namespace of the list, made the first time."""
+    if "list" in side.prepared:
+        return
+    where = side.namespace("bench-list")
+    async with Pool(side.http, 16) as pool:
+        await pool.run(_puts(where, [f"t-{i:04}" for i in range(LISTED)]), 110)
+    side.prepared.add("list")
+
+
+def _puts(namespace: str, topics: Iterable[str]) -> Iterator[bytes]:
+    return (build_request("PUT", f"/admin/v2/persistent/{namespace}/{topic}") for topic in topics)
+
+
+def _deletes(namespace: str, topics: Iterable[str]) -> Iterator[bytes]:
+    return (
+        build_request("DELETE", f"/admin/v2/persistent/{namespace}/{topic}") for topic in topics
+    )
+
+
+def _changing(connections: int, seconds: float) -> Run:
+    """Topics are made for ``seconds``, then all of them are deleted."""
+
+    async def run(side: Side) -> Rows:
+        where = side.namespace("bench-changes")
+        made: list[str] = []
+
+        def new() -> Iterator[str]:
+            for _ in range(CHANGES_MAX):
+                made.append(f"t-{next(_names)}")
+                yield made[-1]
+
+        async with Pool(side.http, connections) as pool:
+            await pool.run(_puts(where, new()), WARM_S)
+            await pool.run(_deletes(where, made), 30)
+            made.clear()
+            putting = Meter(side)
+            put = await pool.run(_puts(where, new()), seconds)
+            await putting.stop()
+            deleting = Meter(side)
+            deleted = await pool.run(_deletes(where, made), 60)
+            await deleting.stop()
+        if len(deleted.each) != len(made):
+            raise RuntimeError(f"{len(deleted.each)} of {len(made)} topics were deleted in time")
+        return {
+            f"PUT topic, {connections}": _row(putting, put),
+            f"DELETE topic, {connections}": _row(deleting, deleted),
+        }
+
+    return run

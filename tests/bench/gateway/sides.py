@@ -1,0 +1,186 @@
+"""Who is measured: our gateway with all that stands behind it, an earlier revision of it, Apache Pulsar, a floor."""
+
+import json
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.bench.contenders import apache, apache_missing, cpu_s, kilobytes, unpacked
+from tests.support.instance import ROOT, Instance, running_instance
+from tests.support.ports import free_ports
+
+FLOOR = Path(__file__).with_name("floor.py")
+COUNTED = ("gateway", "broker", "bookie", "zookeeper", "redis")
+"""Our processes whose CPU counts; the worker and Spark have no part in a request."""
+# Else topics without subscriptions are gone after a minute, and lists of them are lists of nothing.
+APACHE = {"brokerDeleteInactiveTopicsEnabled": "false"}
+
+
+@dataclass
+class Side:
+    """A running server. ``find`` looks for its processes: ids by what the table of CPU calls them."""
+
+    name: str
+    http: str
+    url: str
+    find: Callable[[], dict[str, list[int]]]
+    instance: Instance | None = None
+    """Of ours."""
+    prepared: set[str] = field(default_factory=set)
+    """What the works have set up."""
+
+    def __post_init__(self) -> None:
+        self.processes = self.find()
+
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds used so far by each kind of process."""
+        return {name: cpu_s(pids) for name, pids in self.processes.items()}
+
+    def pss_kb(self) -> dict[str, int]:
+        """Proportional set size of each kind of process, KB."""
+        return {
+            name: sum(kilobytes(pid, "Pss:") for pid in pids)
+            for name, pids in self.processes.items()
+        }
+
+    def ask(
+        self, method: str, path: str, body: object = None, allowed: tuple[int, ...] = ()
+    ) -> bytes:
+        """Set something up. Raises RuntimeError for an answer that is neither a success nor ``allowed``."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        request = urllib.request.Request(self.http + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                return bytes(reply.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                text = error.read()
+            if error.code in allowed:
+                return text
+            raise RuntimeError(
+                f"{self.name}: {method} {path}: {error.code} {text[:300]!r}"
+            ) from error
+
+    def namespace(self, name: str) -> str:
+        """A namespace of tenant ``public`` for the works, made at the first call."""
+        if name not in self.prepared:
+            self.ask("PUT", f"/admin/v2/namespaces/public/{name}", allowed=(409,))
+            self.prepared.add(name)
+        return f"public/{name}"
+
+
+def descendants(pid: int) -> list[int]:
+    """A process and those it has started, that still run."""
+    found = [pid]
+    for parent in found:
+        for task in Path(f"/proc/{parent}/task").glob("*/children"):
+            found += map(int, task.read_text().split())
+    return found
+
+
+def of_instance(instance: Instance) -> dict[str, list[int]]:
+    """The processes of an instance of ours, as its supervisor names them, without numbers."""
+    found: dict[str, list[int]] = {name: [] for name in COUNTED}
+    for child in instance.control("status")["children"]:
+        kind = str(child["name"]).partition("-")[0]
+        if kind in found and child["pid"]:
+            found[kind] += descendants(child["pid"])
+    return found
+
+
+@dataclass(frozen=True)
+class Options:
+    """How ours is started: the ASGI server, and the number of gateway processes."""
+
+    server: str = "daphne"
+    gateways: int = 1
+
+    def known_to(self, root: Path) -> "Options":
+        """Without what the source tree ``root`` does not have: older ones have Daphne and one gateway."""
+        source = "\n".join(file.read_text() for file in sorted((root / "gateway").rglob("*.py")))
+        return Options(
+            self.server if "asgi_server" in source else "daphne",
+            self.gateways if "--gateways" in source else 1,
+        )
+
+
+@contextmanager
+def ours(work: Path, options: Options, name: str = "ours", root: Path = ROOT) -> Iterator[Side]:
+    """Our instance, run from the source tree ``root``, which knows the options."""
+    env = {} if options.server == "daphne" else {"MAGNETAR_ASGI_SERVER": options.server}
+    with running_instance(work / name, root=root, gateways=options.gateways, **env) as instance:
+        yield Side(name, instance.http, instance.url, lambda: of_instance(instance), instance)
+
+
+@contextmanager
+def earlier(work: Path, options: Options, revision: str) -> Iterator[Side]:
+    """Our instance as it was at another git revision, with those of the options that it knows."""
+    root = unpacked(work, revision)
+    known = options.known_to(root)
+    if known != options:
+        print(f"{revision} knows only {known} of {options}", flush=True)
+    with ours(work, known, revision, root) as side:
+        yield side
+
+
+@contextmanager
+def peer(work: Path) -> Iterator[Side]:
+    """Apache Pulsar's standalone, one process."""
+    with apache(work, APACHE) as found:
+        yield Side("apache", found.http, found.url, lambda: {"all": found.pids})
+
+
+@contextmanager
+def floor(server: str) -> Iterator[Side]:
+    """An empty ASGI application under the same server."""
+    (port,) = free_ports(1)
+    command = [sys.executable, str(FLOOR), "--server", server, "--port", str(port)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    try:
+        side = Side("floor", f"http://127.0.0.1:{port}", "", lambda: {"all": [process.pid]})
+        wait_until_served(side, process)
+        yield side
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def wait_until_served(side: Side, process: subprocess.Popen[bytes], timeout_s: float = 20) -> None:
+    """Raises RuntimeError when it ends first, or the last error when time is up."""
+    until = time.monotonic() + timeout_s
+    while True:
+        try:
+            side.ask("GET", "/")
+            return
+        except urllib.error.URLError:
+            if process.poll() is not None:
+                raise RuntimeError(f"{side.name} ended with {process.returncode}") from None
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+
+
+@contextmanager
+def sides(
+    work: Path, options: Options, revision: str, with_apache: bool, with_floor: bool
+) -> Iterator[list[Side]]:
+    """Ours first, then the others that are asked for, and Apache where it can be had."""
+    with ExitStack() as stack:
+        found = [stack.enter_context(ours(work, options))]
+        if revision:
+            found.append(stack.enter_context(earlier(work, options, revision)))
+        if with_floor:
+            found.append(stack.enter_context(floor(options.server)))
+        reason = apache_missing() if with_apache else None
+        if reason is not None:
+            print(f"Apache Pulsar is not at hand ({reason})", flush=True)
+        elif with_apache:
+            found.append(stack.enter_context(peer(work)))
+        yield found
