@@ -9,6 +9,7 @@ from engine.admin.operation import A, Operation, R, encode_call
 from engine.auth.internal import TOKEN_HEADER
 from engine.base.errors import Failed, NotReady, refusal
 from engine.metadata import paths
+from engine.metadata.cached import derived, forget
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.net.http_client import (
     AnswerLostError,
@@ -65,15 +66,20 @@ class AdminClient:
 
     async def _broker(self, broker_id: str) -> BrokerAddress | None:
         try:
-            value, _ = await self._store.get(paths.broker(broker_id))
+            record = await derived(self._store, paths.broker(broker_id), json.loads)
         except NoNodeError:
             return None
-        record = json.loads(value)
         url = record.get("adminRpcUrl") or record.get("webServiceUrl") or ""
         return BrokerAddress(broker_id, url.rstrip("/"), record.get("pulsarServiceUrl", ""))
 
     async def call(self, operation: Operation[A, R], args: A, *, principal: str = "") -> R:
         """Run ``operation`` on the owner of the topic or bundle that ``args`` names, on behalf of ``principal``."""
+        try:
+            return await self._call(operation, args, principal)
+        finally:
+            self._forget_changed(operation, args)
+
+    async def _call(self, operation: Operation[A, R], args: A, principal: str) -> R:
         key, body = _owner_key(args), encode_call(args, principal)
         hint = self._owners.get(key)
         if hint is not None:
@@ -99,7 +105,16 @@ class AdminClient:
             )
         except NotReachedError as error:
             raise NotReady(f"Broker {broker.id} does not answer") from error
+        finally:
+            self._forget_changed(operation, args)
         return cast(R, _result(status, answer))
+
+    def _forget_changed(self, operation: Operation[Any, Any], args: Any) -> None:
+        """The broker may have changed metadata, whatever it answered: our next reads must not miss it."""
+        topic = getattr(args, "topic", None)
+        namespace = topic.namespace if topic is not None else getattr(args, "namespace", None)
+        if not operation.reads and namespace is not None:
+            forget(self._store, namespace, topic)
 
     async def _follow(self, url: str, key: str, operation: Operation[Any, Any], body: bytes) -> Any:
         for _ in range(HOPS_MAX):

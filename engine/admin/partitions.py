@@ -23,6 +23,7 @@ from engine.base.errors import (
 )
 from engine.base.names import TopicName, decode_name
 from engine.metadata import paths
+from engine.metadata.cached import fresh
 from engine.metadata.records import Document, decode_json, encode_json
 from engine.metadata.store import BadVersionError, MetadataStore, NoNodeError
 from engine.tenancy.nodes import children
@@ -31,6 +32,7 @@ from engine.tenancy.topics import (
     check_parent,
     create_missing,
     find_partitions,
+    ledger_path,
     partitioned_path,
     require_namespace,
     require_partitioned,
@@ -121,9 +123,10 @@ async def existing_partitions(store: MetadataStore, topic: TopicName) -> list[To
     if not topic.persistent:
         record = await find_partitions(store, topic)
         return _range(topic, 0, int(record["partitions"])) if record is not None else []
+    path = paths.managed_ledgers(str(topic.namespace))
     found = (
         topic.namespace.topic(decode_name(part))
-        for part in await children(store, paths.managed_ledgers(str(topic.namespace)))
+        for part in await children(fresh(store, path), path)
     )
     parts = [each for each in found if each.partition >= 0 and each.partitioned == topic]
     return sorted(parts, key=lambda part: part.partition)
@@ -135,8 +138,9 @@ def _range(topic: TopicName, first: int, stop: int) -> list[TopicName]:
 
 async def _record(store: MetadataStore, topic: TopicName) -> tuple[Document, int]:
     """The record and its version; Conflict without one, or when it is being deleted."""
+    path = partitioned_path(topic)
     try:
-        value, stat = await store.get(partitioned_path(topic))
+        value, stat = await fresh(store, path).get(path)
     except NoNodeError as error:
         raise Conflict(f"Topic {topic} is not the partitioned topic.") from error
     record = decode_json(value, "partitioned topic")
@@ -175,7 +179,7 @@ async def _subscriptions(
     be older than a subscription that was confirmed."""
 
     async def one(part: TopicName) -> dict[str, Properties]:
-        if not await topic_exists(store, part):
+        if not await topic_exists(fresh(store, ledger_path(part)), part):
             return {}
         return await brokers.call(api.DURABLE_SUBSCRIPTIONS, api.OnTopic(part))
 
@@ -221,7 +225,7 @@ async def _mark(store: MetadataStore, topic: TopicName, *, deleted: bool) -> int
     path = partitioned_path(topic)
     for _ in range(RACES_MAX):
         try:
-            value, stat = await store.get(path)
+            value, stat = await fresh(store, path).get(path)
             record = decode_json(value, "partitioned topic")
             if bool(record.get("deleted")) is deleted:
                 return stat.version

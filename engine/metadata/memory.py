@@ -22,6 +22,7 @@ from engine.metadata.store import (
     SessionState,
     Stat,
     StoreUnavailableError,
+    Watch,
 )
 from engine.metadata.tree import Tree, check_path, check_value
 
@@ -52,6 +53,7 @@ class _Session:
         self.reply_at = 0.0
         self.missed = False
         self.watched: dict[str, None] = {}
+        self.read_watched: dict[str, None] = {}
 
 
 class MemoryServer:
@@ -167,6 +169,8 @@ class MemoryServer:
 
     def _execute(self, session: _Session, op: str, path: str, args: tuple[Any, ...]) -> Any:
         now_ms = self._clock.wall_ms()
+        if op in ("get", "exists", "children") and args[0]:
+            session.read_watched[path] = None
         match op:
             case "ping":
                 missed, session.missed = session.missed, False
@@ -182,6 +186,9 @@ class MemoryServer:
                 return None
             case "unwatch":
                 session.watched.pop(path, None)
+                return None
+            case "unwatch_read":
+                session.read_watched.pop(path, None)
                 return None
             case "create":
                 value, ephemeral, sequence = args
@@ -204,7 +211,8 @@ class MemoryServer:
     def _notify(self, paths: list[str]) -> None:
         for path in paths:
             for session in list(self._sessions.values()):
-                if path in session.watched:
+                if path in session.watched or path in session.read_watched:
+                    session.read_watched.pop(path, None)
                     self._send(session, 0.0, session.store._changed, path)
 
     def _send(
@@ -249,7 +257,7 @@ class _Reply:
             else:
                 store._proven(self._sent)
                 if self._future is None and result:  # a ping: events were missed
-                    for path in list(store._watches):
+                    for path in {**store._watches, **store._read_watches}:
                         store._changed(path)
         if self._future is None or self._future.done():
             return
@@ -275,20 +283,21 @@ class MemoryStore(SessionStore):
     def session_id(self) -> int:
         return self._session.id
 
-    async def get(self, path: str) -> tuple[bytes, Stat]:
-        check_path(path)
-        found: tuple[bytes, Stat] = await self._call("get", path)
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        found: tuple[bytes, Stat] = await self._read("get", path, watch)
         return found
 
-    async def exists(self, path: str) -> Stat | None:
-        check_path(path)
-        found: Stat | None = await self._call("exists", path)
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        found: Stat | None = await self._read("exists", path, watch)
         return found
 
-    async def children(self, path: str) -> list[str]:
-        check_path(path)
-        names: list[str] = await self._call("children", path)
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        names: list[str] = await self._read("children", path, watch)
         return names
+
+    async def _read(self, op: str, path: str, watch: Watch | None) -> Any:
+        check_path(path)
+        return await self._call(op, path, watch is not None, watch=watch)
 
     async def _create(self, path: str, value: bytes, ephemeral: bool, sequence: bool) -> str:
         created: str = await self._call("create", path, value, ephemeral, sequence)
@@ -321,15 +330,19 @@ class MemoryStore(SessionStore):
     def _watch_removed(self, path: str) -> None:
         self._submit("unwatch", path)
 
+    def _read_watch_removed(self, path: str) -> None:
+        self._submit("unwatch_read", path)
+
     def _submit(
         self, op: str, path: str, *args: Any, future: "asyncio.Future[Any] | None" = None
     ) -> None:
         session = self._session
         self._server._submit(session, op, path, args, _Reply(self, session, future))
 
-    async def _call(self, op: str, path: str, *args: Any) -> Any:
+    async def _call(self, op: str, path: str, *args: Any, watch: Watch | None = None) -> Any:
         deadline = self._loop.time() + self._request_timeout_s
         await self._wait_connected(deadline)
+        self._watch_read(path, watch)
         future: asyncio.Future[Any] = self._loop.create_future()
         self._calls[future] = None
         self._submit(op, path, *args, future=future)

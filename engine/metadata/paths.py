@@ -3,7 +3,7 @@
 Arguments are plain names; where Apache encodes a name in a path, the function here does so.
 """
 
-from engine.base.names import encode_name
+from engine.base.names import PARTITION_SUFFIX, encode_name
 
 # Instance and cluster policies
 CLUSTERS = "/admin/clusters"
@@ -130,3 +130,33 @@ def ledger_id(path: str) -> int | None:
 def long_id_directory(high: int) -> str:
     """Directory of one value of the high 32 bits of long ledger ids."""
     return f"{LONG_ID_GENERATOR}/HOB-{high:010d}"
+
+
+_OF_TOPIC = {
+    POLICIES: -1,
+    LOCAL_POLICIES: -1,
+    NAMESPACE: -1,
+    PARTITIONED_TOPICS: 3,
+    MANAGED_LEDGERS: 3,
+    SCHEMAS: 2,
+}
+"""Trees whose first two levels are a namespace, and the level of topics there."""
+_OF_BROKERS = (LOCAL_POLICIES, NAMESPACE, PARTITIONED_TOPICS, MANAGED_LEDGERS, SCHEMAS)
+
+
+def whose(path: str) -> tuple[str, str]:
+    """``tenant/namespace`` that a path belongs to, and of its topics' paths the encoded name in common to a partitioned
+    topic and its partitions; empty texts for none. Of a legacy name its first two parts."""
+    depth = 3 if path.startswith("/admin/") else 2
+    parts = path.split("/")
+    level = _OF_TOPIC.get("/".join(parts[:depth]))
+    below = parts[depth:]
+    if level is None or len(below) < 2:
+        return "", ""
+    topic = below[level].partition(PARTITION_SUFFIX)[0] if 0 < level < len(below) else ""
+    return f"{below[0]}/{below[1]}", topic
+
+
+def above_namespace(tenant: str) -> list[str]:
+    """Nodes over those that brokers make of a namespace of ``tenant``."""
+    return [path for tree in _OF_BROKERS for path in (tree, f"{tree}/{tenant}")]

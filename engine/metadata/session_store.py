@@ -11,6 +11,7 @@ from engine.metadata.store import (
     SessionExpiredError,
     SessionState,
     StoreUnavailableError,
+    Watch,
 )
 from engine.metadata.tree import check_path, check_value, parent_of
 
@@ -39,7 +40,9 @@ class SessionStore:
         self._closed = False
         self._next_token = 0
         self._listeners: dict[int, tuple[Callable[[SessionState], None], contextvars.Context]] = {}
-        self._watches: dict[str, dict[int, tuple[Callable[[str], None], contextvars.Context]]] = {}
+        self._watches: dict[str, dict[int, tuple[Watch, contextvars.Context]]] = {}
+        self._read_watches: dict[str, dict[Watch, contextvars.Context]] = {}
+        self._connection = 0
         self._due: dict[str, None] = {}
         self._waiters: dict[asyncio.Future[None], None] = {}
 
@@ -54,6 +57,10 @@ class SessionStore:
     def session_proven(self) -> bool:
         alive = self._state is not SessionState.EXPIRED and not self._closed
         return alive and self._silence() <= EXPIRE_FRACTION
+
+    @property
+    def connection(self) -> int:
+        return self._connection
 
     @property
     def session_timeout_s(self) -> float:
@@ -94,7 +101,22 @@ class SessionStore:
     async def _create(self, path: str, value: bytes, ephemeral: bool, sequence: bool) -> str:
         raise NotImplementedError
 
-    def watch(self, path: str, callback: Callable[[str], None]) -> Callable[[], None]:
+    def _watch_read(self, path: str, watch: Watch | None) -> None:
+        """Before a read is sent: an event may come before its answer."""
+        if watch is not None:
+            self._read_watches.setdefault(path, {})[watch] = contextvars.copy_context()
+
+    def unwatch(self, path: str, watch: Watch) -> None:
+        watches = self._read_watches.get(path)
+        if watches is not None and watches.pop(watch, None) is not None and not watches:
+            del self._read_watches[path]
+            if path not in self._watches:
+                self._read_watch_removed(path)
+
+    def _read_watch_removed(self, path: str) -> None:
+        """Nobody waits for events of ``path`` any more: tell the server."""
+
+    def watch(self, path: str, callback: Watch) -> Callable[[], None]:
         check_path(path)
         token = self._token()
         first = path not in self._watches
@@ -142,6 +164,9 @@ class SessionStore:
         if state is self._state:
             return
         self._state = state
+        self._read_watches.clear()
+        if state is SessionState.CONNECTED:
+            self._connection += 1
         for callback, context in list(self._listeners.values()):
             self._loop.call_soon(callback, state, context=context)
         if state is SessionState.CONNECTED:
@@ -153,6 +178,8 @@ class SessionStore:
 
     def _changed(self, path: str) -> None:
         """Tell the watchers of ``path``; several changes before the loop's next turn are one call."""
+        for watch, context in self._read_watches.pop(path, {}).items():
+            self._loop.call_soon(watch, path, context=context)
         if path in self._watches and path not in self._due:
             self._due[path] = None
             self._loop.call_soon(self._tell, path)

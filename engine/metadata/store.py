@@ -51,6 +51,10 @@ class SessionState(Enum):
     EXPIRED = "expired"
 
 
+Watch = Callable[[str], None]
+"""Called with a path."""
+
+
 class MetadataStore(Protocol):
     """Paths are absolute, ``/``-separated, relative to the store's chroot. Values are bytes up to 1 MiB.
 
@@ -72,15 +76,24 @@ class MetadataStore(Protocol):
         ephemeral nodes stand for still holds. True for a while when SUSPENDED; false before anyone sees them gone."""
         ...
 
-    async def get(self, path: str) -> tuple[bytes, Stat]:
+    @property
+    def connection(self) -> int:
+        """Grows whenever the session is connected anew. The watches of reads are those of one connection."""
+        ...
+
+    # A read's ``watch`` is called on the event loop at most once: when the answer, also that there is no node, may hold
+    # no longer. Watches of a lost connection are never called. Several reads of a path with the same one are one watch.
+    # The children of a Stat are not watched: they are as many as at the read.
+
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         """Raises NoNodeError."""
         ...
 
-    async def exists(self, path: str) -> Stat | None:
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         """None is no older than the call, whichever server is asked."""
         ...
 
-    async def children(self, path: str) -> list[str]:
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
         """Names of children, sorted. Raises NoNodeError."""
         ...
 
@@ -104,7 +117,11 @@ class MetadataStore(Protocol):
         """Raises NoNodeError, BadVersionError, NotEmptyError."""
         ...
 
-    def watch(self, path: str, callback: Callable[[str], None]) -> Callable[[], None]:
+    def unwatch(self, path: str, watch: Watch) -> None:
+        """The watch that reads of ``path`` were given is not wanted any more."""
+        ...
+
+    def watch(self, path: str, callback: Watch) -> Callable[[], None]:
         """Call ``callback(path)`` on the event loop after the node's value, existence or child list changed, and after
         every reconnect (changes may have been missed). Lasts until the returned function is called. May coalesce."""
         ...

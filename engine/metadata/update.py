@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from engine.metadata.cached import fresh
 from engine.metadata.store import BadVersionError, MetadataStore, NodeExistsError, NoNodeError
 
 ATTEMPTS_MAX = 100
@@ -22,16 +23,16 @@ async def update(
     """
     for _ in range(ATTEMPTS_MAX):
         try:
-            value, stat = await store.get(path)
+            value, stat = await fresh(store, path).get(path)
         except NoNodeError:
             if create is None:
                 raise
-            fresh = create()
+            first = create()
             try:
-                await store.create(path, fresh, make_parents=True)
+                await store.create(path, first, make_parents=True)
             except NodeExistsError:
                 continue
-            return fresh
+            return first
         changed = change(value)
         if changed is None:
             return value

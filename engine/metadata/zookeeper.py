@@ -14,6 +14,7 @@ from typing import Any
 
 from kazoo import exceptions as zk
 from kazoo.client import KazooClient, KazooState
+from kazoo.protocol.serialization import int_struct, write_string
 from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
 
@@ -30,6 +31,7 @@ from engine.metadata.store import (
     SessionState,
     Stat,
     StoreUnavailableError,
+    Watch,
 )
 from engine.metadata.tree import check_path, check_value
 
@@ -62,6 +64,36 @@ def _translate(error: BaseException, what: str) -> Exception:
 
 def _stat(stat: ZnodeStat) -> Stat:
     return Stat(stat.version, stat.ephemeralOwner, stat.ctime, stat.mtime, stat.numChildren)
+
+
+class _NoWatcherError(zk.ZookeeperError):  # type: ignore[misc]  # kazoo has no types
+    """There was no watch to end: it fired meanwhile."""
+
+    code = -121
+
+
+zk.EXCEPTIONS[_NoWatcherError.code] = (
+    _NoWatcherError  # kazoo drops the connection for codes it does not know
+)
+
+
+class _EndWatches:
+    """ZooKeeper's removeWatches, which kazoo does not have: all that this session watches at ``path``."""
+
+    type = 18
+    _ANY_KIND = 3
+
+    def __init__(self, client: KazooClient, path: str) -> None:
+        self._client = client
+        self._path = path
+
+    def serialize(self) -> bytes:
+        return bytes(write_string(self._path) + int_struct.pack(self._ANY_KIND))
+
+    def deserialize(self, buffer: bytes, offset: int) -> None:
+        """On kazoo's thread that reads answers, in their order: what a later read watches is not forgotten."""
+        self._client._data_watchers.pop(self._path, None)
+        self._client._child_watchers.pop(self._path, None)
 
 
 class ZooKeeperStore(SessionStore):
@@ -205,24 +237,46 @@ class ZooKeeperStore(SessionStore):
 
     # Calls
 
-    async def get(self, path: str) -> tuple[bytes, Stat]:
-        check_path(path)
-        value, stat = await self._call("get", path, lambda client: client.get_async(path))
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        value, stat = await self._read(
+            "get", path, watch, lambda client, event: client.get_async(path, event)
+        )
         return value, _stat(stat)
 
-    async def exists(self, path: str) -> Stat | None:
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         check_path(path)
-        stat = await self._call("exists", path, lambda client: client.exists_async(path))
+        stat = await self._exists(path, watch)
         if stat is None:
             # Our server may be behind the others and not know the node yet; ledgers are deleted for less (I28).
             await self._call("sync", path, lambda client: client.sync_async(path))
-            stat = await self._call("exists", path, lambda client: client.exists_async(path))
+            stat = await self._exists(path, watch)
         return None if stat is None else _stat(stat)
 
-    async def children(self, path: str) -> list[str]:
-        check_path(path)
-        names = await self._call("children", path, lambda client: client.get_children_async(path))
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        names = await self._read(
+            "children", path, watch, lambda client, event: client.get_children_async(path, event)
+        )
         return sorted(names)
+
+    async def _read(
+        self, op: str, path: str, watch: Watch | None, start: Callable[[KazooClient, Any], Any]
+    ) -> Any:
+        """A read of a missing node sets no watch: that it is still missing is asked, with one."""
+        check_path(path)
+        event = None if watch is None else self._on_event
+        try:
+            return await self._call(op, path, lambda client: start(client, event), watch)
+        except NoNodeError:
+            if watch is None or await self._exists(path, watch) is None:
+                raise
+        return await self._call(op, path, lambda client: start(client, event), watch)
+
+    async def _exists(self, path: str, watch: Watch | None) -> ZnodeStat | None:
+        event = None if watch is None else self._on_event
+        found: ZnodeStat | None = await self._call(
+            "exists", path, lambda client: client.exists_async(path, event), watch
+        )
+        return found
 
     async def _create(self, path: str, value: bytes, ephemeral: bool, sequence: bool) -> str:
         created: str = await self._call(
@@ -244,9 +298,16 @@ class ZooKeeperStore(SessionStore):
             raise MisuseError("the root cannot be deleted")
         await self._call("delete", path, lambda client: client.delete_async(path, version))
 
-    async def _call(self, op: str, path: str, start: Callable[[KazooClient], Any]) -> Any:
+    async def _call(
+        self,
+        op: str,
+        path: str,
+        start: Callable[[KazooClient], Any],
+        watch: Watch | None = None,
+    ) -> Any:
         deadline = self._loop.time() + self._request_timeout_s
         await self._wait_connected(deadline)
+        self._watch_read(path, watch)
         future: asyncio.Future[Any] = self._loop.create_future()
         self._calls[future] = None
         sent = self._loop.time()
@@ -298,10 +359,18 @@ class ZooKeeperStore(SessionStore):
             self._from_thread(self._event, event.type, event.path)
 
     def _event(self, kind: str, path: str) -> None:
-        if path in self._watches and not self._closed:
+        if self._closed:
+            return
+        if path in self._watches:
             node, children = _ARM[kind]
             self._arm(path, node=node, children=children)
-            self._changed(path)
+        self._changed(path)
+
+    def _read_watch_removed(self, path: str) -> None:
+        client = self._client
+        if self._state is SessionState.CONNECTED:
+            end = _EndWatches(client, f"{client.chroot}{path}")
+            client._call(end, client.handler.async_result())
 
 
 _ARM = {

@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.base.errors import InvalidRequest, PreconditionFailed
 from engine.metadata import paths
+from engine.metadata.cached import fresh
 from engine.metadata.records import Document, decode_json, encode_json
 from engine.metadata.store import MetadataStore
 from engine.tenancy.checks import entity, texts, typed
@@ -162,9 +163,11 @@ async def set_peer_clusters(store: MetadataStore, name: str, peers: list[str]) -
 async def delete_cluster(store: MetadataStore, name: str) -> None:
     """NotFound when missing, PreconditionFailed while a namespace is placed on it."""
     await get_cluster(store, name)
-    for tenant in await children(store, paths.POLICIES):
-        for namespace in await children(store, paths.tenant(tenant)):
-            policies = await find_node(store, paths.namespace_policies(f"{tenant}/{namespace}"))
+    for tenant in await children(fresh(store, paths.POLICIES), paths.POLICIES):
+        path = paths.tenant(tenant)
+        for namespace in await children(fresh(store, path), path):
+            stored = paths.namespace_policies(f"{tenant}/{namespace}")
+            policies = await find_node(fresh(store, stored), stored)
             if policies is not None and name in policies.get("replication_clusters", []):
                 raise PreconditionFailed("Cluster not empty")
     await delete_tree(store, paths.cluster(name))

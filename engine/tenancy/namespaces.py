@@ -20,6 +20,7 @@ from engine.base.errors import (
 )
 from engine.base.names import HASH_TOP, NamespaceName
 from engine.metadata import paths
+from engine.metadata.cached import fresh
 from engine.metadata.records import Document, decode_json, encode_json
 from engine.metadata.store import MetadataStore, NodeExistsError, NotEmptyError
 from engine.tenancy.bundles import Bundles, even_bundles
@@ -91,7 +92,8 @@ async def create_namespace(
     """``cluster`` is the one this instance serves. NotFound without the tenant, AlreadyExists, Forbidden for clusters
     the tenant may not use, InvalidRequest or PreconditionFailed for bad policies, NotBuilt for those that nothing acts
     upon yet."""
-    tenant = await find_node(store, paths.tenant(name.tenant))
+    tenant_path = paths.tenant(name.tenant)
+    tenant = await find_node(fresh(store, tenant_path), tenant_path)
     if tenant is None:
         raise NotFound("Tenant does not exist")
     policies = given_policies(given or {}, own_cluster=cluster, default_bundles=default_bundles)
@@ -202,17 +204,20 @@ def _marked(deleted: bool) -> Callable[[bytes], bytes]:
 
 
 async def _empty(store: MetadataStore, name: NamespaceName) -> bool:
+    async def now(path: str) -> list[str]:
+        return await children(fresh(store, path), path)
+
     for domain in ("persistent", "non-persistent"):
-        if await children(store, paths.partitioned_topics(str(name), domain)):
+        if await now(paths.partitioned_topics(str(name), domain)):
             return False
     parents = [paths.managed_ledgers(str(name))]
     parents += [  # topics of a name with a slash lie one level deeper
         f"{paths.MANAGED_LEDGERS}/{name}/{legacy}/persistent"
-        for legacy in await children(store, f"{paths.MANAGED_LEDGERS}/{name}")
+        for legacy in await now(f"{paths.MANAGED_LEDGERS}/{name}")
         if legacy != "persistent"
     ]
     for parent in parents:
-        if any(not topic.startswith("__") for topic in await children(store, parent)):
+        if any(not topic.startswith("__") for topic in await now(parent)):
             return False
     return True
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from engine.base.errors import AlreadyExists, NotFound
+from engine.metadata.cached import fresh
 from engine.metadata.records import Document, decode_json
 from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
 from engine.metadata.update import update
@@ -53,7 +54,7 @@ async def change_node(
 
 async def delete_tree(store: MetadataStore, path: str) -> None:
     """Remove a node and all below it; what is gone already is fine."""
-    for child in await children(store, path):
+    for child in await children(fresh(store, path), path):
         await delete_tree(store, f"{path}/{child}")
     try:
         await store.delete(path)

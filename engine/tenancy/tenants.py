@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.base.errors import Conflict, NotFound, PreconditionFailed, Unsupported
 from engine.metadata import paths
+from engine.metadata.cached import fresh
 from engine.metadata.records import Document, encode_json
 from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
 from engine.tenancy.checks import entity, texts
@@ -74,7 +75,7 @@ async def delete_tenant(store: MetadataStore, name: str, *, force: bool = False)
         raise Unsupported("Broker doesn't allow forced deletion of tenants")
     path = paths.tenant(tenant_name(name))
     try:
-        if await children(store, path):
+        if await children(fresh(store, path), path):
             raise Conflict("The tenant still has active namespaces")
         await store.delete(path)
     except NoNodeError as error:

@@ -25,6 +25,7 @@ from engine.base.names import (
     decode_name,
 )
 from engine.metadata import paths
+from engine.metadata.cached import fresh
 from engine.metadata.records import Document, decode_json, encode_json
 from engine.metadata.store import MetadataStore, NodeExistsError
 from engine.tenancy.checks import check_properties_size
@@ -118,8 +119,7 @@ async def create_partitioned(
     check_parent(topic)
     await require_namespace(store, topic)
     check_count(partitions)
-    if await topic_exists(store, topic) or await find_partitions(store, topic) is not None:
-        raise AlreadyExists("This topic already exists")
+    await _refuse_existing(store, topic)
     record: Document = {"partitions": partitions, "deleted": False}
     if properties:
         check_properties_size(properties)
@@ -184,8 +184,7 @@ async def check_new_topic(store: MetadataStore, topic: TopicName) -> None:
     """Whether a plain topic may be created under this name: NotFound without its namespace, AlreadyExists for a plain
     or partitioned topic, PreconditionFailed for a partition's name that fits no partitioned topic."""
     await require_namespace(store, topic)
-    if await topic_exists(store, topic) or await find_partitions(store, topic) is not None:
-        raise AlreadyExists("This topic already exists")
+    await _refuse_existing(store, topic)
     if topic.partition >= 0:
         parent = topic.partitioned
         record = await find_partitions(store, parent)
@@ -199,6 +198,12 @@ async def check_new_topic(store: MetadataStore, topic: TopicName) -> None:
                 f'Can\'t create topic {topic.local} with "{PARTITION_SUFFIX}" followed by a number '
                 f"smaller than number of partition of partitioned topic {parent.local}",
             )
+
+
+async def _refuse_existing(store: MetadataStore, topic: TopicName) -> None:
+    store = fresh(store, ledger_path(topic), partitioned_path(topic))
+    if await topic_exists(store, topic) or await find_partitions(store, topic) is not None:
+        raise AlreadyExists("This topic already exists")
 
 
 async def count_topics(store: MetadataStore, namespace: NamespaceName) -> int:

@@ -19,6 +19,7 @@ from engine.admin.operation import A, Operation, R
 from engine.auth.internal import load_token
 from engine.base.entropy import RandomEntropy
 from engine.base.tasks import TaskScope
+from engine.metadata.cached import CachedStore
 from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
@@ -141,7 +142,8 @@ async def connect_as_configured() -> Engine:
         session_timeout_s=SESSION_TIMEOUT_S,
         connect_timeout_s=CONNECT_TIMEOUT_S,
     )
-    return Engine(store, AdminClient(store, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S))
+    cached = CachedStore(store)
+    return Engine(cached, AdminClient(cached, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S))
 
 
 _lock = threading.Lock()

@@ -20,6 +20,7 @@ from engine.base.errors import (
     Unsupported,
 )
 from engine.base.names import PERSISTENT, NamespaceName, TopicName, check_subscription
+from engine.metadata.cached import fresh
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import get_bundles, get_policies, namespace_name
 from gateway.services.catalog import each
@@ -395,6 +396,9 @@ async def create_subscription(
             "Create subscription on non-persistent topic can only be done through client"
         )
     await require_namespace(engine, name.namespace)
+    fresh(
+        engine.store, metadata.partitioned_path(name)
+    )  # a partition that was promised must get it
     count = await partitions_of(engine, name)
     parts = [name.partition_at(index) for index in range(count)] or [name]
 

@@ -1,4 +1,5 @@
-"""What every metadata store must do, held against the in-memory reference and a real ZooKeeper."""
+"""What every metadata store must do, held against the in-memory reference and a real ZooKeeper, each with and without
+a cache before it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -7,6 +8,7 @@ from itertools import count
 import pytest
 
 from engine.base.errors import MisuseError
+from engine.metadata.cached import CachedStore
 from engine.metadata.connect import connect
 from engine.metadata.memory import MemoryServer
 from engine.metadata.store import (
@@ -24,16 +26,21 @@ Opener = Callable[[], Awaitable[MetadataStore]]
 _chroots = count()
 
 
-@pytest.fixture(params=["memory", "zookeeper"])
+@pytest.fixture(params=["memory", "zookeeper", "cached memory", "cached zookeeper"])
 async def opener(request: pytest.FixtureRequest) -> AsyncIterator[Opener]:
     """Opens sessions on one empty tree."""
     stores: list[MetadataStore] = []
-    if request.param == "memory":
+    cached, _, kind = request.param.rpartition(" ")
+
+    def opened(store: MetadataStore) -> MetadataStore:
+        stores.append(CachedStore(store) if cached else store)
+        return stores[-1]
+
+    if kind == "memory":
         server = MemoryServer()
 
         async def open_memory() -> MetadataStore:
-            stores.append(server.session(5.0))
-            return stores[-1]
+            return opened(server.session(5.0))
 
         yield open_memory
     else:
@@ -41,8 +48,7 @@ async def opener(request: pytest.FixtureRequest) -> AsyncIterator[Opener]:
         chroot = f"/contract-{next(_chroots)}"
 
         async def open_zookeeper() -> MetadataStore:
-            stores.append(await connect(f"zk:{hosts}{chroot}", session_timeout_s=5.0))
-            return stores[-1]
+            return opened(await connect(f"zk:{hosts}{chroot}", session_timeout_s=5.0))
 
         yield open_zookeeper
     for store in stores:
@@ -200,6 +206,70 @@ async def test_stopped_watch_is_silent_and_others_go_on(opener: Opener) -> None:
     await two.create("/w")
     await second.next()
     assert first.paths == []
+
+
+async def test_the_watch_of_a_read_is_called_once(opener: Opener) -> None:
+    one, two = await opener(), await opener()
+    found, absent, listed = Watcher(), Watcher(), Watcher()
+    await two.create("/w", b"0")
+    await one.get("/w", found)
+    assert await one.exists("/w/c", absent) is None
+    await one.children("/w", listed)
+    await two.create("/w/c")
+    assert await absent.next() == "/w/c"
+    assert await listed.next() == "/w"
+    await two.put("/w", b"1")
+    assert await found.next() == "/w"
+    seen = len(found.paths), len(absent.paths), len(listed.paths)
+    await two.put("/w", b"2")
+    await two.delete("/w/c")
+    await one.exists("/w")
+    assert (len(found.paths), len(absent.paths), len(listed.paths)) == seen == (1, 1, 1)
+
+
+async def test_reads_of_a_missing_node_are_watched(opener: Opener) -> None:
+    one, two = await opener(), await opener()
+    got, listed = Watcher(), Watcher()
+    with pytest.raises(NoNodeError):
+        await one.get("/a", got)
+    with pytest.raises(NoNodeError):
+        await one.children("/b", listed)
+    await two.create("/a")
+    await two.create("/b")
+    assert await got.next() == "/a"
+    assert await listed.next() == "/b"
+
+
+async def test_a_watch_that_was_ended_is_silent_and_can_be_set_anew(opener: Opener) -> None:
+    one, two = await opener(), await opener()
+    ended, other, again = Watcher(), Watcher(), Watcher()
+    await two.create("/w")
+    await one.get("/w", ended)
+    await one.children("/w", ended)
+    one.unwatch("/w", ended)
+    one.unwatch("/w", ended)
+    await one.get("/w", again)
+    await one.exists("/w/other", other)
+    await two.put("/w", b"1")
+    await again.next()
+    one.unwatch("/w", again)  # it fired: nothing is left to end
+    await two.create("/w/other")
+    await other.next()
+    assert ended.paths == []
+    assert (await one.get("/w"))[0] == b"1"
+
+
+async def test_a_read_after_anothers_write_is_true_when_its_event_came(opener: Opener) -> None:
+    one, two = await opener(), await opener()
+    for step in range(20):
+        change = Watcher()
+        await one.exists("/n", change)
+        if step:
+            await two.put("/n", b"%d" % step)
+        else:
+            await two.create("/n", b"0")
+        await change.next()
+        assert (await one.get("/n"))[0] == b"%d" % step
 
 
 async def test_update_loop_loses_no_increment(opener: Opener) -> None:

@@ -11,6 +11,7 @@ from engine.metadata.store import (
     SessionState,
     Stat,
     StoreUnavailableError,
+    Watch,
 )
 
 T = TypeVar("T")
@@ -78,14 +79,21 @@ class FailingStore:
     def session_proven(self) -> bool:
         return self._store.session_proven
 
-    async def get(self, path: str) -> tuple[bytes, Stat]:
-        return await self._call("get", path, lambda: self._store.get(path))
+    @property
+    def connection(self) -> int:
+        return self._store.connection
 
-    async def exists(self, path: str) -> Stat | None:
-        return await self._call("exists", path, lambda: self._store.exists(path))
+    async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
+        return await self._call("get", path, lambda: self._store.get(path, watch))
 
-    async def children(self, path: str) -> list[str]:
-        return await self._call("children", path, lambda: self._store.children(path))
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        return await self._call("exists", path, lambda: self._store.exists(path, watch))
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        return await self._call("children", path, lambda: self._store.children(path, watch))
+
+    def unwatch(self, path: str, watch: Watch) -> None:
+        self._store.unwatch(path, watch)
 
     async def create(
         self,

@@ -3,6 +3,7 @@
 from typing import Any
 
 from engine.metadata.memory import MemoryServer, MemoryStore
+from engine.metadata.store import Watch
 
 
 class LosingStore(MemoryStore):
@@ -28,12 +29,12 @@ class LosingStore(MemoryStore):
         self._server.expire(self.session_id)
         self._broken()
 
-    async def _call(self, op: str, path: str, *args: Any) -> Any:
+    async def _call(self, op: str, path: str, *args: Any, watch: Watch | None = None) -> Any:
         when = self.losses.pop(self.calls, "")
         self.calls += 1
         if when == "before":
             self.lose()
-        result = await super()._call(op, path, *args)
+        result = await super()._call(op, path, *args, watch=watch)
         if when == "after":
             self.lose()
         return result

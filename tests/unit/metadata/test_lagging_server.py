@@ -30,7 +30,7 @@ class LaggingServer:
         self._exists = exists
         self.asked: list[str] = []
 
-    def exists_async(self, path: str) -> Answer:
+    def exists_async(self, path: str, watch: object = None) -> Answer:
         self.asked.append("exists")
         assert path == self._path
         return Answer(STAT if self._known else None)
