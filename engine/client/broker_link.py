@@ -76,6 +76,7 @@ class BrokerLink(Connection):
         self._keepalive = KeepAlive(self, settings.keep_alive_s)
         self._connected: asyncio.Future[None] = self._loop.create_future()
         self._replies: dict[int, asyncio.Future[Body]] = {}
+        self._undo: dict[int, bytes] = {}
         self._last_id = 0
         self._room: asyncio.Future[None] | None = None
 
@@ -113,19 +114,31 @@ class BrokerLink(Connection):
         self._last_id += 1
         return self._last_id
 
-    async def request(self, request_id: int, frame: bytes) -> Body:
-        """Send a request, return its answer's body. Raises RefusedError, NoAnswerError, LostError; cancel-safe."""
+    async def request(self, request_id: int, frame: bytes, undo: bytes = b"") -> Body:
+        """Send a request, return its answer's body. Raises RefusedError, NoAnswerError, LostError; cancel-safe.
+
+        ``undo``: a frame that is sent when the request succeeds though nobody waits for that any more.
+        """
         if self.closing:
             raise LostError("the connection is closed")
         reply = self._replies[request_id] = self._loop.create_future()
+        if undo:
+            self._undo[request_id] = undo
         self.send(frame)
         try:
             async with asyncio.timeout(self._settings.request_timeout_s):
-                return await reply
-        except TimeoutError as error:
-            raise NoAnswerError(f"no answer to request {request_id}") from error
-        finally:
+                answer = await reply
+        except BaseException as error:
             self._replies.pop(request_id, None)
+            if reply.done() and not reply.cancelled():  # answered, and then cancelled
+                self._undo.pop(request_id, None)
+                if undo and reply.exception() is None:
+                    self.send(undo)
+            if isinstance(error, TimeoutError):
+                raise NoAnswerError(f"no answer to request {request_id}") from error
+            raise
+        self._undo.pop(request_id, None)
+        return answer
 
     async def room(self) -> None:
         """Return when the broker takes what was sent: nobody needs to heed it for little. Raises LostError."""
@@ -204,9 +217,14 @@ class BrokerLink(Connection):
                 self._route(kind, body)
 
     def _route(self, kind: int, body: Body) -> None:
-        reply = self._replies.pop(getattr(body, "request_id", commands.NO_REQUEST), None)
-        if reply is not None:
+        request_id = getattr(body, "request_id", commands.NO_REQUEST)
+        reply = self._replies.pop(request_id, None)
+        if reply is not None and not reply.done():
             self._resolve(reply, kind, body)
+        elif request_id in self._undo:
+            undo = self._undo.pop(request_id)
+            if kind != CommandType.ERROR:
+                self.send(undo)
         elif not self._connected.done():
             self._connected.set_exception(refusal(body.error, body.message))
             self.close()
@@ -221,8 +239,6 @@ class BrokerLink(Connection):
         """A command for nobody who is attached: what came for it crossed its end."""
 
     def _resolve(self, reply: "asyncio.Future[Body]", kind: int, body: Body) -> None:
-        if reply.done():
-            return
         fields = type(body).DESCRIPTOR.fields_by_name
         for code, text in (("error", "message"), ("error_code", "error_message")):
             if code in fields and body.HasField(code):

@@ -38,15 +38,14 @@ _BUSY: Final = frozenset(
 
 
 def is_final_at_first(error: MagnetarError) -> bool:
-    """Whether whoever opens something wants to hear this at once, though it passes with time: nobody is there, or the
-    place is taken."""
-    return isinstance(error, NoBrokerError) or (
-        isinstance(error, RefusedError) and error.code in _BUSY
-    )
+    """Whether whoever opens something wants to hear this at once: it lasts, nobody is there, or the place is taken."""
+    if isinstance(error, RefusedError) and error.code in _BUSY:
+        return True
+    return not error.retriable or isinstance(error, NoBrokerError)
 
 
 def never_final(error: MagnetarError) -> bool:
-    """Of whoever was there before and comes again."""
+    """Of whoever was there before and comes again, whatever it takes."""
     return False
 
 
@@ -133,9 +132,9 @@ class PulsarClient:
         timeout_s: float | None,
         is_final: Callable[[MagnetarError], bool] = is_final_at_first,
     ) -> T:
-        """What ``attempt`` returns, made again with rising pauses while what it raises passes with time.
+        """What ``attempt`` returns, made again with rising pauses while what it raises is not final.
 
-        Raises what is not retriable or final at once, anything else when ``timeout_s`` (None: never) is over.
+        Raises what is final at once, anything else when ``timeout_s`` (None: never) is over.
         Cancel-safe when ``attempt`` is.
         """
         loop = asyncio.get_running_loop()
@@ -148,7 +147,7 @@ class PulsarClient:
             except TimeoutError as error:
                 raise NoAnswerError("no answer in time") from error
             except MagnetarError as error:
-                if not error.retriable or is_final(error):
+                if is_final(error):
                     raise
                 pause = backoff.next_s(self.entropy.random())
                 if self._tasks.closed or (until is not None and loop.time() + pause >= until):

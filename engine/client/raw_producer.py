@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engine.base.errors import MagnetarError, PeerError
 from engine.client.broker_link import Body, BrokerLink
-from engine.client.errors import SentAwayError
+from engine.client.errors import RefusedError, SentAwayError
 from engine.wire import client_commands as say
 from engine.wire.errors import refusal
 from engine.wire.events import Receipt
@@ -30,6 +30,7 @@ class RawProducer:
         topic: str,
         on_receipts: Callable[[Sequence[Receipt]], None],
         on_end: Callable[[MagnetarError], None],
+        on_refused: Callable[[int, RefusedError], int | None],
     ) -> None:
         self.link = link
         self.topic = topic
@@ -40,6 +41,7 @@ class RawProducer:
         self.error: MagnetarError | None = None
         self._on_receipts = on_receipts
         self._on_end = on_end
+        self._on_refused = on_refused
         self._unanswered: deque[int] = deque()
         self._drained: asyncio.Future[None] | None = None
 
@@ -51,15 +53,19 @@ class RawProducer:
         *,
         on_receipts: Callable[[Sequence[Receipt]], None] = lambda receipts: None,
         on_end: Callable[[MagnetarError], None] = lambda error: None,
+        on_refused: Callable[[int, RefusedError], int | None] = lambda sequence, error: None,
         name: str | None = None,
+        named_by_user: bool = True,
         epoch: int | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> "RawProducer":
         """Attached to the topic, which ``link``'s broker owns; ``name`` None: the broker gives one.
 
-        Raises RefusedError, NoAnswerError, LostError. Cancel-safe: what came too late leaves with the link.
+        ``named_by_user``: False for a name that the broker gave before. ``on_refused``: an entry was, by its highest
+        sequence id; it returns the entry's own when the others are as they should be, None to have it end here.
+        Raises RefusedError, NoAnswerError, LostError. Cancel-safe: what comes too late leaves at once.
         """
-        made = cls(link, topic, on_receipts, on_end)
+        made = cls(link, topic, on_receipts, on_end, on_refused)
         link.producers[made.producer_id] = made
         request_id = link.new_id()
         frame = say.producer(
@@ -69,10 +75,11 @@ class RawProducer:
             producer_name=name,
             epoch=epoch,
             metadata=metadata,
-            user_provided_producer_name=name is not None,
+            user_provided_producer_name=named_by_user and name is not None,
         )
+        undo = say.close_producer(made.producer_id, link.new_id())
         try:
-            answer = await link.request(request_id, frame)
+            answer = await link.request(request_id, frame, undo)
         except BaseException:
             link.producers.pop(made.producer_id, None)
             raise
@@ -89,14 +96,19 @@ class RawProducer:
         sequences: Sequence[int],
         entries: Sequence[bytes | memoryview],
         counts: Sequence[int] | None = None,
+        *,
+        highest: bool = False,
     ) -> None:
         """Send a run of entries (checksum, metadata, payload) under rising sequence ids, without waiting.
 
-        ``counts``: messages of each; None: one. Heed ``link.room`` between large runs. Nothing happens once it is over.
+        ``counts``: messages of each; None: one. ``highest``: each message of a batch has a sequence id of its own.
+        Heed ``link.room`` between large runs. Nothing happens once it is over.
         """
         if self.error is None:
             self._unanswered += sequences
-            self.link.send_parts(build_sends(self.producer_id, sequences, entries, counts))
+            self.link.send_parts(
+                build_sends(self.producer_id, sequences, entries, counts, highest=highest)
+            )
 
     def send_chunk(self, sequence: int, entry: bytes) -> None:
         """Send one chunk of a message, without waiting."""
@@ -136,9 +148,18 @@ class RawProducer:
 
     def heard(self, kind: int, body: Body) -> None:
         if kind == CommandType.SEND_ERROR:
-            self._end(refusal(body.error, body.message))
+            self._refused(body.sequence_id, refusal(body.error, body.message))
         elif kind == CommandType.CLOSE_PRODUCER:
             self._end(SentAwayError(f"the broker closed producer {self.name}"))
+
+    def _refused(self, sequence_id: int, error: RefusedError) -> None:
+        own = self._on_refused(sequence_id, error)
+        if own is None:
+            self._end(error)
+        elif own in self._unanswered:
+            self._unanswered.remove(own)
+            if not self._unanswered:
+                self._wake()
 
     def lost(self, error: MagnetarError) -> None:
         self._end(error)

@@ -312,8 +312,13 @@ def build_sends(
     sequences: Sequence[int],
     entries: Sequence[bytes | memoryview],
     counts: Sequence[int] | None = None,
+    *,
+    highest: bool = False,
 ) -> list[bytes | memoryview]:
-    """SEND frames of ``entries``, in parts. ``counts``: messages of each, None when all are single."""
+    """SEND frames of ``entries``, in parts. ``counts``: messages of each, None when all are single.
+
+    ``highest``: each message has a sequence id of its own, so that of a batch's last is told as well.
+    """
     parts: list[bytes | memoryview] = []
     pack = _HEAD.pack
     producer = b"\x08" + varint(producer_id) + b"\x10"
@@ -321,6 +326,8 @@ def build_sends(
         body = producer + varint(sequences[i])
         if counts is not None and counts[i] > 1:
             body += b"\x18" + varint(counts[i])
+            if highest:
+                body += b"\x30" + varint(sequences[i] + counts[i] - 1)
         n = len(body)
         parts.append(pack(n + 8 + len(entry), n + 4, 0x0806, 0x32, n) + body)
         parts.append(entry)

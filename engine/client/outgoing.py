@@ -1,0 +1,145 @@
+"""Messages to be published, and the entries that carry them: single, in batches, in chunks. Pure.
+
+An entry is ``0x0e01 u32 crc32c | u32 size MessageMetadata | payload``, see ``wire.batches``. The fields that every
+message has are written by hand, rare ones by protobuf: protobuf's fields may stand in any order.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Any
+
+from engine.base.crc32c import crc32c
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.compression import NONE, compress
+from engine.wire.kernels import CHECKSUM_MAGIC
+from engine.wire.varints import varint
+
+_MAGIC = Struct(">HI")
+_SIZE = Struct(">I")
+CHUNK_BYTES_MIN = 1024
+"""A chunk holds at least so much of the payload, however large its metadata is."""
+
+
+@dataclass(slots=True)
+class OutgoingMessage:
+    """``token``: what its result is told with. Times are epoch milliseconds, 0 for none; ``replicate_to``: clusters."""
+
+    payload: bytes
+    token: Any = None
+    key: str | None = None
+    ordering_key: bytes | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    event_ms: int = 0
+    deliver_at_ms: int = 0
+    replicate_to: Sequence[str] = ()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it cannot stand in a batch, which has one time of delivery and one list of clusters."""
+        return bool(self.deliver_at_ms or self.replicate_to)
+
+    def metadata(self) -> bytes:
+        """Fields of MessageMetadata that only this message has."""
+        if self.key is None and not (
+            self.properties
+            or self.event_ms
+            or self.deliver_at_ms
+            or self.replicate_to
+            or self.ordering_key
+        ):
+            return b""
+        fields = pb.MessageMetadata(
+            partition_key=self.key,
+            ordering_key=self.ordering_key,
+            event_time=self.event_ms or None,
+            deliver_at_time=self.deliver_at_ms or None,
+            replicate_to=self.replicate_to,
+        )
+        for key, value in self.properties.items():
+            fields.properties.add(key=key, value=value)
+        return fields.SerializePartialToString()
+
+    def member(self, sequence_id: int) -> bytes:
+        """It in a batch: ``u32 size SingleMessageMetadata payload``."""
+        payload = self.payload
+        metadata = b"\x18" + varint(len(payload)) + b"\x40" + varint(sequence_id)
+        if self.key is not None or self.properties or self.event_ms or self.ordering_key:
+            fields = pb.SingleMessageMetadata(
+                partition_key=self.key,
+                ordering_key=self.ordering_key,
+                event_time=self.event_ms or None,
+            )
+            for key, value in self.properties.items():
+                fields.properties.add(key=key, value=value)
+            metadata += fields.SerializePartialToString()
+        return _SIZE.pack(len(metadata)) + metadata + payload
+
+
+class EntryBuilder:
+    """Entries of one producer. ``compression``: codec number of ``wire.compression``."""
+
+    def __init__(self, producer_name: str, compression: int) -> None:
+        name = producer_name.encode()
+        self._name = producer_name
+        self._head = b"\x0a" + varint(len(name)) + name + b"\x10"
+        self._compression = compression
+
+    def single(self, message: OutgoingMessage, sequence_id: int, publish_ms: int) -> bytes:
+        """An entry of one message."""
+        payload = message.payload
+        metadata = self._head + varint(sequence_id) + b"\x18" + varint(publish_ms)
+        metadata += message.metadata()
+        if self._compression != NONE:
+            metadata += self._compressed(len(payload))
+            payload = compress(self._compression, payload)
+        return _entry(metadata, payload)
+
+    def batch(
+        self, messages: Sequence[OutgoingMessage], first_sequence: int, publish_ms: int
+    ) -> bytes:
+        """An entry of several messages, whose sequence ids follow each other. It has the first one's key."""
+        payload = b"".join(
+            [message.member(first_sequence + i) for i, message in enumerate(messages)]
+        )
+        count = len(messages)
+        metadata = self._head + varint(first_sequence) + b"\x18" + varint(publish_ms)
+        if messages[0].key is not None:
+            metadata += pb.MessageMetadata(partition_key=messages[0].key).SerializePartialToString()
+        if self._compression != NONE:
+            metadata += self._compressed(len(payload))
+            payload = compress(self._compression, payload)
+        metadata += b"\x58" + varint(count) + b"\xc0\x01" + varint(first_sequence + count - 1)
+        return _entry(metadata, payload)
+
+    def chunks(
+        self, message: OutgoingMessage, sequence_id: int, publish_ms: int, entry_bytes_max: int
+    ) -> list[bytes]:
+        """Entries that make one message together: compressed as a whole, then cut."""
+        whole = compress(self._compression, message.payload)
+        metadata = self._head + varint(sequence_id) + b"\x18" + varint(publish_ms)
+        metadata += message.metadata()
+        if self._compression != NONE:
+            metadata += self._compressed(len(message.payload))
+        uuid = f"{self._name}-{sequence_id}"
+        longest = len(metadata) + len(uuid) + 64
+        step = max(entry_bytes_max - longest, CHUNK_BYTES_MIN)
+        starts = range(0, len(whole), step)
+        entries = []
+        for index, start in enumerate(starts):
+            about = pb.MessageMetadata(
+                uuid=uuid,
+                num_chunks_from_msg=len(starts),
+                total_chunk_msg_size=len(whole),
+                chunk_id=index,
+            ).SerializePartialToString()
+            entries.append(_entry(metadata + about, whole[start : start + step]))
+        return entries
+
+    def _compressed(self, size: int) -> bytes:
+        return b"\x40" + varint(self._compression) + b"\x48" + varint(size)
+
+
+def _entry(metadata: bytes, payload: bytes) -> bytes:
+    body = _SIZE.pack(len(metadata)) + metadata + payload
+    return _MAGIC.pack(CHECKSUM_MAGIC, crc32c(body)) + body

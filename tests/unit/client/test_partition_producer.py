@@ -1,0 +1,313 @@
+"""A producer that comes again: nothing is lost, reordered or told twice, whatever ends its link."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.budget import Budget
+from engine.broker.errors import BrokerError, NotAllowed, PersistenceError, TopicTerminated
+from engine.client.broker_link import BrokerLink
+from engine.client.client import PulsarClient
+from engine.client.errors import RefusedError, ServerError
+from engine.client.outgoing import OutgoingMessage
+from engine.client.partition_producer import (
+    BatchSettings,
+    MessageTooLargeError,
+    PartitionProducer,
+    ProducerSettings,
+    SendResult,
+    SendTimeoutError,
+)
+from engine.client.raw_reader import RawReader
+from engine.wire.batches import EntryMessages, unpack_entry
+from tests.support.broker_bench import NAME, Bench, served, until
+from tests.unit.client.test_client import client_of
+
+
+class Publisher:
+    """A producer and what it was told."""
+
+    def __init__(self, client: PulsarClient, settings: ProducerSettings) -> None:
+        self.client = client
+        self.results: list[SendResult] = []
+        self.budget = Budget(1 << 30)
+        self.producer = PartitionProducer(
+            client, NAME.full, settings, self.budget, self.results.extend
+        )
+
+    def send(self, *contents: bytes, **fields: Any) -> None:
+        self.producer.send([OutgoingMessage(one, one, **fields) for one in contents])
+
+    async def told(self, count: int) -> list[SendResult]:
+        await until(lambda: len(self.results) >= count)
+        assert len(self.results) == count, "told twice"
+        return self.results
+
+    @property
+    def link(self) -> BrokerLink:
+        assert self.producer._raw is not None
+        return self.producer._raw.link
+
+
+@asynccontextmanager
+async def publishing(
+    directory: Path, settings: ProducerSettings | None = None
+) -> AsyncIterator[tuple[Bench, Publisher]]:
+    async with served(directory) as (bench, _, url):
+        client = client_of(url)
+        publisher = Publisher(client, settings or ProducerSettings())
+        await publisher.producer.open()
+        yield bench, publisher
+        await publisher.producer.close()
+        assert (publisher.budget.bytes, publisher.budget.items) == (0, 0)
+        await client.close()
+
+
+async def stored(publisher: Publisher) -> list[EntryMessages]:
+    """All entries of the topic."""
+    link = await publisher.client.owner(NAME.full)
+    reader = await RawReader.open(link, NAME.full, name="test")
+    found = [unpack_entry(one.entry) for one in await reader.rest()]
+    await reader.consumer.close()
+    return found
+
+
+async def contents(publisher: Publisher) -> list[bytes | None]:
+    return [one.value for entry in await stored(publisher) for one in entry.messages]
+
+
+def numbered(start: int, stop: int) -> list[bytes]:
+    return [b"%d" % number for number in range(start, stop)]
+
+
+async def test_messages_are_stored_in_order_and_each_told_once(tmp_path: Path) -> None:
+    async with publishing(tmp_path) as (bench, publisher):
+        publisher.send(*numbered(0, 300))
+        publisher.send(*numbered(300, 500))
+        assert publisher.budget.items == 500
+        results = await publisher.told(500)
+        assert [one.token for one in results] == numbered(0, 500)
+        ids = [one.message_id for one in results]
+        assert all(one is not None and one.batch_index == -1 for one in ids)
+        assert [one.position for one in ids if one] == sorted({one.position for one in ids if one})
+        assert publisher.budget.items == 0
+        assert await contents(publisher) == numbered(0, 500)
+        [entry, *_] = await stored(publisher)
+        assert (entry.producer_name, entry.messages[0].sequence_id) == (publisher.producer.name, 0)
+        assert list(bench.topic.producers) == [publisher.producer.name]
+
+
+async def test_everything_of_a_message_is_stored(tmp_path: Path) -> None:
+    async with publishing(tmp_path) as (_, publisher):
+        publisher.send(
+            b"x",
+            key="k",
+            ordering_key=b"o",
+            properties={"a": "1", "ü": "ö"},
+            event_ms=7,
+            deliver_at_ms=9,
+            replicate_to=["r1", "r2"],
+        )
+        await publisher.told(1)
+        [entry] = await stored(publisher)
+        [message] = entry.messages
+        assert (message.key, message.ordering_key, message.event_ms) == ("k", b"o", 7)
+        assert message.properties == {"a": "1", "ü": "ö"}
+        assert entry.metadata.deliver_at_time == 9
+        assert list(entry.metadata.replicate_to) == ["r1", "r2"]
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2, 3, 4])
+async def test_batches_are_full_or_late_and_their_messages_are_numbered(
+    tmp_path: Path, kind: int
+) -> None:
+    settings = ProducerSettings(batching=BatchSettings(4, 100, 0.01), compression=kind)
+    async with publishing(tmp_path, settings) as (bench, publisher):
+        publisher.send(*(b"%d" % n for n in range(10)), key="k", properties={"a": "b"})
+        publisher.send(b"x" * 200)
+        publisher.send(b"later", deliver_at_ms=1)
+        results = await publisher.told(12)
+        entries = await stored(publisher)
+        assert [len(entry.messages) for entry in entries] == [4, 4, 3, 1]
+        assert [one.value for entry in entries for one in entry.messages] == [
+            *numbered(0, 10),
+            b"x" * 200,
+            b"later",
+        ]
+        numbers = [one.sequence_id for entry in entries for one in entry.messages]
+        assert numbers == list(range(12))
+        assert entries[0].metadata.highest_sequence_id == 3
+        assert entries[0].metadata.partition_key == "k"
+        assert entries[0].messages[1].properties == {"a": "b"}
+        ids = [one.message_id for one in results]
+        assert [(one.batch_index, one.batch_size) for one in ids if one][:5] == [
+            (0, 4), (1, 4), (2, 4), (3, 4), (0, 4),
+        ]  # fmt: skip
+        [producer] = bench.topic.producers.values()
+        assert producer.published.messages.total == 12
+
+
+async def test_what_has_no_receipt_is_sent_again_over_any_loss(tmp_path: Path) -> None:
+    async with publishing(tmp_path) as (bench, publisher):
+        sent = 0
+        for round_ in range(12):
+            publisher.send(*numbered(sent, sent + 40))
+            sent += 40
+            match round_ % 4:
+                case 0:
+                    publisher.link.abort()
+                case 1:
+                    await asyncio.sleep(0)
+                    await bench.registry.unload(NAME)
+                case 2:
+                    await bench.kill()
+            await until(lambda: publisher.producer.connected)
+        results = await publisher.told(sent)
+        assert [one.token for one in results] == numbered(0, sent)
+        assert all(one.message_id is not None for one in results)
+        found = await contents(publisher)
+        first_seen = list(dict.fromkeys(found))
+        assert first_seen == numbered(0, sent), "lost, or out of order"
+
+
+async def test_sequence_ids_go_on_where_the_broker_or_the_caller_says(tmp_path: Path) -> None:
+    settings = ProducerSettings(name="mine", initial_sequence_id=41)
+    async with publishing(tmp_path, settings) as (_, publisher):
+        publisher.send(b"a", b"b")
+        await publisher.told(2)
+        entries = await stored(publisher)
+        assert [entry.metadata.sequence_id for entry in entries] == [42, 43]
+        assert publisher.producer.name == "mine"
+
+
+async def test_a_name_that_is_taken_is_told_at_once(tmp_path: Path) -> None:
+    settings = ProducerSettings(name="mine")
+    async with publishing(tmp_path, settings) as (_, publisher):
+        other = Publisher(client_of(f"pulsar://{publisher.link.peer_name}"), settings)
+        async with asyncio.timeout(5):
+            with pytest.raises(RefusedError, match="already connected") as caught:
+                await other.producer.open()
+        assert caught.value.code is ServerError.ProducerBusy
+        await other.client.close()
+
+
+def refusing(bench: Bench, error: BrokerError, at: int) -> None:
+    """The topic refuses the run that is published after ``at`` others."""
+    publish, count = bench.topic.publish, 0
+
+    def refuse(run: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == at + 1:
+            run.refuse(error)
+        else:
+            publish(run)
+
+    bench.topic.publish = refuse  # type: ignore[method-assign]
+
+
+async def test_a_message_refused_for_itself_harms_no_other(tmp_path: Path) -> None:
+    async with publishing(tmp_path) as (bench, publisher):
+        refusing(bench, NotAllowed("too rare"), 1)
+        name = publisher.producer.name
+        for content in numbered(0, 4):
+            publisher.send(content)
+            await asyncio.sleep(0.05)
+        results = {one.token: one for one in await publisher.told(4)}
+        assert isinstance(results[b"1"].error, RefusedError)
+        assert [results[n].error for n in (b"0", b"2", b"3")] == [None] * 3
+        assert await contents(publisher) == [b"0", b"2", b"3"]
+        assert publisher.producer.name == name
+
+
+async def test_a_refusal_that_passes_is_not_told_but_sent_again(tmp_path: Path) -> None:
+    async with publishing(tmp_path) as (bench, publisher):
+        refusing(bench, PersistenceError("not now"), 0)
+        publisher.send(*numbered(0, 3))
+        results = await publisher.told(3)
+        assert [one.error for one in results] == [None] * 3
+        assert list(dict.fromkeys(await contents(publisher))) == numbered(0, 3)
+
+
+async def test_a_terminated_topic_answers_everything_for_good(tmp_path: Path) -> None:
+    async with publishing(tmp_path) as (bench, publisher):
+        refusing(bench, TopicTerminated("Topic was already terminated"), 0)
+        publisher.send(b"a")
+        [result] = await publisher.told(1)
+        assert isinstance(result.error, RefusedError)
+        assert result.error.code is ServerError.TopicTerminatedError
+        publisher.send(b"b")
+        assert len(publisher.results) == 2
+        assert publisher.producer.error is result.error
+
+
+async def test_without_receipts_in_time_all_that_wait_are_told_once(tmp_path: Path) -> None:
+    settings = ProducerSettings(send_timeout_s=0.2)
+    async with publishing(tmp_path, settings) as (bench, publisher):
+        held: list[Any] = []
+        publish = bench.topic.publish
+        bench.topic.publish = held.append  # type: ignore[method-assign]
+        publisher.send(b"a", b"b")
+        results = await publisher.told(2)
+        assert all(isinstance(one.error, SendTimeoutError) for one in results)
+        assert publisher.budget.items == 0
+        bench.topic.publish = publish  # type: ignore[method-assign]
+        for run in held:
+            publish(run)
+        publisher.send(b"c")
+        assert (await publisher.told(3))[2].error is None
+        assert await contents(publisher) == [b"a", b"b", b"c"], "late is not lost"
+
+
+async def test_a_message_too_large_is_told_or_cut_in_chunks(tmp_path: Path) -> None:
+    async with publishing(tmp_path) as (_, publisher):
+        publisher.link.max_message_size = 3000
+        publisher.send(b"a", b"b" * 7000, b"c")
+        results = {one.token[:1]: one for one in await publisher.told(3)}
+        assert isinstance(results[b"b"].error, MessageTooLargeError)
+        assert await contents(publisher) == [b"a", b"c"]
+        settings = replace(publisher.producer._settings, chunking=True)
+        chunking = Publisher(publisher.client, settings)
+        await chunking.producer.open()
+        chunking.send(b"d" * 7000, b"e")
+        big, small = await chunking.told(2)
+        assert big.message_id is not None
+        assert big.message_id.first_chunk is not None
+        assert small.message_id is not None
+        assert small.message_id.first_chunk is None
+        entries = (await stored(publisher))[2:]
+        chunks = [entry.metadata for entry in entries[:-1]]
+        assert [one.chunk_id for one in chunks] == list(range(chunks[0].num_chunks_from_msg))
+        assert {one.total_chunk_msg_size for one in chunks} == {7000}
+        assert b"".join(entry.messages[0].value or b"" for entry in entries[:-1]) == b"d" * 7000
+        await chunking.producer.close()
+
+
+async def test_a_producer_that_is_not_awaited_any_more_leaves_the_topic(tmp_path: Path) -> None:
+    async with publishing(tmp_path) as (bench, publisher):
+        for turns in range(40):
+            other = Publisher(publisher.client, ProducerSettings(name=f"gone{turns}"))
+            opening = asyncio.ensure_future(other.producer.open())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            opening.cancel()
+            with suppress(asyncio.CancelledError):
+                await opening
+                await other.producer.close()
+        await publisher.client.partitions(NAME.full)  # whatever was asked before is answered
+        await until(lambda: len(bench.topic.producers) == 1)
+
+
+async def test_a_closed_producer_answers_what_was_stored_and_leaves(tmp_path: Path) -> None:
+    settings = ProducerSettings(batching=BatchSettings(delay_s=60.0))
+    async with publishing(tmp_path, settings) as (bench, publisher):
+        publisher.send(b"a", b"b")
+        await publisher.producer.close()
+        assert [one.error for one in await publisher.told(2)] == [None, None]
+        assert bench.topic.producers == {}
+        assert await contents(publisher) == [b"a", b"b"]
