@@ -17,8 +17,8 @@ from admin_ui import feeds
 from admin_ui.resources import RESOURCES
 from engine.base.errors import InvalidField, Refusal
 from engine.base.tasks import TaskScope
-from gateway.http.backpressure import buffered_bytes
-from gateway.http.security import SERVER_SEND
+from gateway.http.refusal import refuse
+from gateway.http.socket_port import port_of
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +27,7 @@ OPENED = [resource.opened for resource in RESOURCES if resource.opened is not No
 SUBSCRIPTIONS_MAX = 32
 MESSAGE_CHARS_MAX = 16_384
 ID_CHARS_MAX = 64
-BUFFERED_BYTES_MAX = 1 << 20
 CLOSE_SLOW = 4008
-CLOSE_UNAUTHENTICATED = 4401
 
 Body = dict[str, Any]
 
@@ -45,7 +43,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.cut_off = False
         user = self.scope.get("user")
         if settings.AUTHENTICATION_ENABLED and not (user and user.is_authenticated):
-            await self.close(code=CLOSE_UNAUTHENTICATED)
+            await refuse(self.base_send, 401)
             return
         await self.accept()
         self.tasks.spawn("push", self._push())
@@ -126,8 +124,10 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         is cut off, and nobody waits for it."""
         if self.cut_off:
             return
-        await self.send(text_data=f"{{{members}}}")
-        if buffered_bytes(self.scope[SERVER_SEND]) > BUFFERED_BYTES_MAX:
+        port = port_of(self.scope)
+        if port.writable:
+            port.send_text(f"{{{members}}}")
+        else:
             log.warning("live feed closed: the reader is too slow")
             self.cut_off = True
             await self.close(code=CLOSE_SLOW)

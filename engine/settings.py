@@ -29,7 +29,7 @@ class Settings:
 
 ELSEWHERE = frozenset(
     {
-        *("allowed_hosts", "control_socket", "redis_url", "secret_key"),
+        *("allowed_hosts", "asgi_server", "control_socket", "redis_url", "secret_key"),
         *("bookie_http_port", "bookie_port", "http_port", "redis_port", "spark_port"),
     }
 )

@@ -1,4 +1,5 @@
-"""The gateway's front door: HTTP to Django, WebSockets to their consumers. Daphne runs ``application``."""
+"""The gateway's front door: HTTP to Django, WebSockets to their consumers. A server of ``gateway.servers`` runs
+``application``."""
 
 import os
 

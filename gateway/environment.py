@@ -20,6 +20,7 @@ class Environment:
 
     data_dir: Path = folder("data", "holds the console's database, keys and results of analyses")
     http_port: int = port(8080, "console, REST, WebSocket endpoints (webServicePort)")
+    asgi_server: str = text("daphne", "what serves it", choices=("daphne", "uvicorn"))
     broker_port: int = port(6650, "Pulsar's protocol, as told in a broker's configuration")
     redis_url: str = text("", "queue of the worker and fan-out between gateways; empty: none")
     cluster_name: str = text("standalone", "the cluster it administers (clusterName)")

@@ -1,8 +1,10 @@
-"""Serve the gateway: bring the console's database up to date, then Daphne. ``python -m gateway.serve --port 8080``."""
+"""Bring the console's database up to date, then serve the gateway by Daphne or uvicorn: ``python -m gateway.serve``."""
 
 import argparse
+import asyncio
 import logging
 import os
+import socket
 import sys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
@@ -15,6 +17,9 @@ from engine.base import log as logs
 from engine.base.addresses import is_loopback
 
 log = logging.getLogger("gateway")
+
+NAME = "magnetar"
+BACKLOG = 1024
 
 
 def migrate() -> None:
@@ -56,31 +61,48 @@ def main() -> None:
         sys.exit(os.EX_CONFIG)  # trying again will not help
     migrate()
     port = settings.ENVIRONMENT.http_port if args.port is None else args.port
-    # Daphne installs Twisted's asyncio reactor on import, so it comes after the set-up.
-    from daphne.endpoints import build_endpoint_description_strings
-    from daphne.server import Server
-    from twisted.internet import reactor
+    try:
+        listener = listen(args.host, port)
+    except OSError as error:
+        log.critical("cannot start: port %d of %s: %s", port, args.host, error.strerror)
+        sys.exit(1)
+    serve(listener)
 
-    from gateway.asgi import application
-    from gateway.http import websocket_server
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket to which clients connect from now on. Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host.strip("[]"), port))
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def serve(listener: socket.socket) -> None:
+    """Serve by the server that is set, until SIGINT or SIGTERM. Only one of the two is imported."""
     from gateway.services import engine_link
 
-    engine_link.live_on(reactor._asyncioEventloop)
-    websocket_server.install()
-    Server(
-        application=application,
-        endpoints=build_endpoint_description_strings(host=args.host, port=port),
-        websocket_handshake_timeout=15,  # longer than an operation on a broker may take
-        # ours instead (gateway.http.websocket_server): Daphne's would hold for what we send, too
-        websocket_max_message_size=0,
-        websocket_max_frame_size=0,
-        ping_interval=20,
-        ping_timeout=30,
-        server_name="magnetar",
-        proxy_forwarded_address_header=None,
-        request_buffer_size=65536,
-        verbosity=1,
-    ).run()
+    if settings.ENVIRONMENT.asgi_server == "uvicorn":
+        from gateway.servers import on_uvicorn
+
+        loop = asyncio.new_event_loop()
+        engine_link.live_on(loop)
+        from gateway.asgi import application
+
+        on_uvicorn.serve(application, listener, NAME, loop)
+    else:
+        from gateway.servers import on_daphne  # installs Twisted's reactor
+
+        engine_link.live_on(on_daphne.loop())
+        from gateway.asgi import application
+
+        on_daphne.serve(application, listener, NAME)
 
 
 if __name__ == "__main__":

@@ -115,6 +115,9 @@ LOGGING = {
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         "daphne.http_protocol": {"level": "WARNING"},
         "daphne.server": {"level": "WARNING"},
+        # a line for each malformed request, and for each socket that opens or closes
+        "uvicorn.error": {"level": "ERROR"},
+        "websockets": {"level": "WARNING"},
         "kazoo": {"level": "WARNING"},
         "celery": {"level": "WARNING"},
         "kombu": {"level": "WARNING"},

@@ -8,6 +8,7 @@ from django.urls import re_path
 from django.utils.module_loading import import_string
 
 from gateway.http.installed import brought
+from gateway.http.refusal import refuse
 from gateway.ws.routing import websocket_urlpatterns
 
 
@@ -18,7 +19,7 @@ async def unknown(
 ) -> None:
     """Refuse a handshake on a path that is none of ours (the client sees HTTP 404)."""
     await receive()
-    await send({"type": "websocket.close", "code": 4404, "reason": "Not Found"})
+    await refuse(send, 404)
 
 
 def router() -> URLRouter:

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.request import split_domain_port, validate_host
 
 from gateway.http.duplex import Answer, middleware
+from gateway.http.refusal import refuse
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -69,13 +70,12 @@ headers = middleware(after=_set_headers)
 allowed_host = middleware(before=_refuse_foreign_host)
 same_origin = middleware(before=_refuse_foreign_origin)
 
-SERVER_SEND = "magnetar.server_send"
 Scope = MutableMapping[str, Any]
 Application = Callable[[Scope, Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]], Any]
 
 
 class SameOriginSockets:
-    """ASGI wrapper: a WebSocket handshake from a foreign page or for a foreign host is closed before it opens."""
+    """ASGI wrapper: a WebSocket handshake from a foreign page or for a foreign host is refused."""
 
     def __init__(self, inner: Application) -> None:
         self._inner = inner
@@ -86,7 +86,6 @@ class SameOriginSockets:
         sent = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         host = sent.get("host", "")
         if is_allowed_host(host) and is_same_origin(sent.get("origin"), host):
-            # The server's own ``send``, before session handling wraps it: only it leads to the transport.
-            return await self._inner({**scope, SERVER_SEND: send}, receive, send)
+            return await self._inner(scope, receive, send)
         await receive()
-        return await send({"type": "websocket.close", "code": 4403})
+        return await refuse(send, 403)

@@ -13,8 +13,8 @@ import _pulsar
 import pulsar.asyncio
 
 from engine.base.errors import MagnetarError
-from gateway.http import backpressure
-from gateway.http.security import SERVER_SEND
+from gateway.http import refusal
+from gateway.http.socket_port import SocketPort, port_of
 from gateway.services import brokers
 from gateway.services.engine_link import link
 from gateway.ws.frames import RefusedError
@@ -24,10 +24,7 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-FRAMES_WAITING_MAX = 64  # of 1 MiB at most
-UNREAD_BYTES_MAX = 4 << 20
 OPERATION_TIMEOUT_S = 10
-CLOSE_BASE = 4000  # a refusal's HTTP status travels as close code 4000 + status (gateway.serve makes it HTTP again)
 
 STATUS = {
     "ProducerBusy": 409,
@@ -75,40 +72,37 @@ async def client() -> pulsar.asyncio.Client:
     return made
 
 
-def refusal(error: pulsar.asyncio.PulsarException) -> RefusedError:
+def refusal_of(error: pulsar.asyncio.PulsarException) -> RefusedError:
     """The client's error as an HTTP refusal."""
     name = error.error().name
     return RefusedError(STATUS.get(name, 500), f"Failed to create producer/consumer: {error}")
 
 
 class Socket:
-    """One accepted WebSocket: text frames in, text frames out. ``transport`` is the server's own ``send``."""
+    """One accepted WebSocket: text frames in, text frames out."""
 
-    def __init__(self, receive: Receive, send: Send, transport: Send) -> None:
+    def __init__(self, receive: Receive, port: SocketPort) -> None:
         self._receive = receive
-        self._send = send
-        self._transport = transport
-        self.closed = False
-        backpressure.bound_frames(transport, FRAMES_WAITING_MAX)
+        self._port = port
+
+    @property
+    def closed(self) -> bool:
+        return self._port.closed
 
     async def send_text(self, text: str) -> None:
         """Send a frame once a slow reader left room; nothing when the peer is gone (its loop ends by the event)."""
-        await backpressure.drained(self._transport, UNREAD_BYTES_MAX)
-        if not self.closed:
-            await self._send({"type": "websocket.send", "text": text})
+        if not self._port.writable:
+            await self._port.drained()
+        self._port.send_text(text)
 
     async def close(self, code: int, reason: str = "") -> None:
-        if not self.closed:
-            self.closed = True
-            await self._send({"type": "websocket.close", "code": code, "reason": reason})
+        self._port.close(code, reason)
 
     async def next_text(self) -> str | None:
         """The next text frame, binary ones skipped; None when the socket ended, or was idle too long."""
         while not self.closed:
             event = await self._receive()
-            backpressure.frame_taken(self._transport)
             if event["type"] == "websocket.disconnect":
-                self.closed = True
                 return None
             text = event.get("text")
             if text is None:
@@ -132,21 +126,21 @@ async def serve(
         await refuse(send, error)
         return
     except pulsar.asyncio.PulsarException as error:
-        await refuse(send, refusal(error))
+        await refuse(send, refusal_of(error))
         return
     except (ValueError, TypeError) as error:  # the client's own checks of parameters
         await refuse(send, RefusedError(400, f"Invalid query params: {error}"))
         return
     try:
         await send({"type": "websocket.accept"})
-        await talk(Socket(receive, send, scope.get(SERVER_SEND, send)), peer)
+        await talk(Socket(receive, port_of(scope)), peer)
     finally:
         await asyncio.shield(_close(peer))
 
 
 async def refuse(send: Send, error: RefusedError) -> None:
     """Turn a handshake down; the connect event was received."""
-    await send({"type": "websocket.close", "code": CLOSE_BASE + error.status, "reason": error.text})
+    await refusal.refuse(send, error.status, error.text)
 
 
 async def _close(peer: Any) -> None:

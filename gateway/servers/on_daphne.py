@@ -1,0 +1,117 @@
+"""Serve by Daphne. Importing this installs Twisted's reactor, so only ``gateway.serve`` does, and only for Daphne."""
+
+import asyncio
+import socket
+from typing import Any
+
+from daphne.endpoints import build_endpoint_description_strings
+from daphne.server import Server
+from daphne.ws_protocol import WebSocketFactory
+from twisted.internet import reactor as _reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionDone
+
+from gateway.servers.websocket import Application, Sockets
+
+reactor: Any = _reactor
+
+
+class _Transport(asyncio.Transport):
+    """Twisted's transport with the methods of asyncio's that a ``Connection`` uses."""
+
+    def __init__(self, transport: Any, owner: asyncio.Protocol) -> None:
+        self._transport = transport
+        self._owner = owner
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """``low`` is nothing at all: Twisted tells when the buffer is empty."""
+        self._transport.unregisterProducer()  # that of the HTTP channel before us
+        self._transport.bufferSize = high
+        self._transport.registerProducer(self, True)
+
+    def pauseProducing(self) -> None:
+        self._owner.pause_writing()
+
+    def resumeProducing(self) -> None:
+        self._owner.resume_writing()
+
+    def stopProducing(self) -> None:
+        """Twisted's, when the connection is lost."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._transport.write(data)
+
+    def get_write_buffer_size(self) -> int:
+        transport = self._transport
+        return len(transport.dataBuffer) - int(transport.offset) + int(transport._tempDataLen)
+
+    def pause_reading(self) -> None:
+        self._transport.pauseProducing()
+
+    def resume_reading(self) -> None:
+        self._transport.resumeProducing()
+
+    def is_closing(self) -> bool:
+        return bool(self._transport.disconnecting or self._transport.disconnected)
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self._transport.loseWriteConnection()
+
+    def close(self) -> None:
+        self._transport.unregisterProducer()  # it would wait for us
+        self._transport.loseConnection()
+
+    def abort(self) -> None:
+        self._transport.abortConnection()
+
+    def get_extra_info(self, name: str, default: Any = None) -> tuple[str, int]:
+        at = self._transport.getPeer() if name == "peername" else self._transport.getHost()
+        return str(at.host), int(at.port)
+
+
+def _socket_of(sockets: Sockets) -> type:
+    class Socket:
+        """What Daphne hands an upgraded connection to, with the request as it was."""
+
+        factory: Any = None
+
+        def makeConnection(self, transport: Any) -> None:
+            self._connection = sockets.open()
+            self._connection.connection_made(_Transport(transport, self._connection))
+
+        def dataReceived(self, data: bytes) -> None:
+            self._connection.data_received(data)
+
+        def connectionLost(self, reason: Any) -> None:
+            clean = reason.check(ConnectionDone) is not None
+            self._connection.connection_lost(None if clean else reason.value)
+
+    return Socket
+
+
+def loop() -> asyncio.AbstractEventLoop:
+    """The event loop that serves."""
+    found: asyncio.AbstractEventLoop = reactor._asyncioEventloop
+    return found
+
+
+def serve(application: Application, listener: socket.socket, name: str) -> None:
+    """Serve what connects to ``listener`` until SIGINT or SIGTERM."""
+    sockets = Sockets(application, name)
+    WebSocketFactory.protocol = _socket_of(sockets)
+
+    def stop() -> "Deferred[None]":
+        return Deferred.fromFuture(loop().create_task(sockets.close()))
+
+    reactor.addSystemEventTrigger("before", "shutdown", stop)
+    Server(
+        application=application,
+        endpoints=build_endpoint_description_strings(file_descriptor=listener.fileno()),
+        server_name=name,
+        proxy_forwarded_address_header=None,
+        request_buffer_size=65536,
+        verbosity=1,
+    ).run()

@@ -1,0 +1,138 @@
+"""Serve by uvicorn with httptools, with the bounds that Daphne brings along: on heads of requests and on idle peers."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from uvicorn import Config, Server
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from gateway.servers.websocket import Application, Connection, Sockets
+
+HEAD_BYTES_MAX = 16 << 10
+HEADERS_MAX = 500
+IDLE_S = 60
+"""How long a connection may take from its start, or from its last answer, to the end of the next request's head; and
+between two pieces of a body."""
+LOOK_S = 5.0
+END_S = 5
+"""How long requests may go on once the server stops."""
+
+
+class Http(HttpToolsProtocol):
+    """uvicorn's protocol of one connection. A head that grows above a bound is answered by 400."""
+
+    _in_head = False
+    _head_bytes = 0
+    _since = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._since = self.loop.time()
+
+    def data_received(self, data: bytes) -> None:
+        if (
+            self._in_head
+        ):  # httptools tells of a header when it is whole, and keeps what comes until then
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES_MAX:
+                self.send_400_response("The head of the request is too long.")
+                return
+        else:
+            self._since = self.loop.time()
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head = True
+        self._head_bytes = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._head_bytes += len(name) + len(value)
+        if self._head_bytes > HEAD_BYTES_MAX or len(self.headers) > HEADERS_MAX:
+            raise ValueError(
+                "the head of the request is too long"
+            )  # httptools makes it a parser's error
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    def end_if_idle(self, now: float) -> None:
+        """Close a connection that we wait for since ``IDLE_S``, be it for a head or for more of a body."""
+        waits = self._in_head or self.cycle is None or self.cycle.response_complete
+        if (waits or self.cycle.more_body) and now - self._since > IDLE_S:
+            self.transport.close()
+
+
+class _Server(Server):
+    """uvicorn's server on an event loop that is there; it ends as asked by a signal, and does not die of it."""
+
+    def __init__(self, config: Config, sockets: Sockets) -> None:
+        super().__init__(config)
+        self._sockets = sockets
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        self._look()
+        try:
+            yield
+        finally:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(LOOK_S, self._look)
+        now = loop.time()
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, Http):
+                connection.end_if_idle(now)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        await self._sockets.close()
+        await super().shutdown(sockets)
+
+
+def serve(
+    application: Application, listener: socket.socket, name: str, loop: asyncio.AbstractEventLoop
+) -> None:
+    """Serve what connects to ``listener`` on ``loop`` until SIGINT or SIGTERM."""
+    sockets = Sockets(application, name)
+
+    def upgraded(**_: Any) -> Connection:
+        return sockets.open()
+
+    config = Config(
+        application,
+        http=Http,
+        ws=upgraded,  # type: ignore[arg-type]
+        loop="asyncio",
+        interface="asgi3",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        headers=[("Server", name)],
+        timeout_keep_alive=IDLE_S,
+        timeout_graceful_shutdown=END_S,
+    )
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(_Server(config, sockets).serve(sockets=[listener]))
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()

@@ -1,0 +1,214 @@
+"""What Daphne and uvicorn must do alike, on real sockets: each runs a small application as a process of its own."""
+
+import http.client
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from tests.support.ports import free_ports
+
+TIMEOUT_S = 20.0
+
+
+class Server:
+    """A running server. ``kilobytes`` is what it holds of its own (USS)."""
+
+    def __init__(self, name: str) -> None:
+        (self.port,) = free_ports(1)
+        command = [sys.executable, "-m", "tests.support.net.echo_server", name, str(self.port)]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        until = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                assert time.monotonic() < until
+                time.sleep(0.02)
+
+    def kilobytes(self) -> int:
+        lines = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
+
+    def socket(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), TIMEOUT_S)
+
+    def opened(self, path: str = "/") -> ClientConnection:
+        made: ClientConnection = connect(f"ws://127.0.0.1:{self.port}{path}", max_size=None)
+        return made
+
+    def stop(self) -> tuple[int, str]:
+        """Exit code, and what was said to standard error."""
+        self.process.send_signal(signal.SIGTERM)
+        _, said = self.process.communicate(timeout=TIMEOUT_S)
+        return self.process.returncode, said.decode()
+
+
+@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    made = Server(request.param)
+    yield made
+    assert made.stop() == (0, "")
+
+
+def replied(sock: socket.socket) -> bytes:
+    """What the server says until it hangs up."""
+    said = b""
+    try:
+        while data := sock.recv(65536):
+            said += data
+    except ConnectionResetError:
+        pass
+    return said
+
+
+def test_a_connection_is_kept_for_the_next_request(server: Server) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT_S)
+    for size in (0, 100_000, 3):
+        connection.request("POST", "/", b"x" * size)
+        used = connection.sock
+        reply = connection.getresponse()
+        assert (reply.status, reply.read()) == (200, str(size).encode())
+        assert reply.headers["Server"] == "magnetar"
+        assert connection.sock is used
+    connection.close()
+
+
+def test_a_refused_handshake_is_a_page(server: Server) -> None:
+    with pytest.raises(InvalidStatus) as caught, server.opened("/no"):
+        pass
+    response = caught.value.response
+    assert response.status_code == 404
+    assert response.headers["Content-Type"] == "text/html;charset=utf-8"
+    assert response.headers["Server"] == "magnetar"
+    assert b"<title>Error 404 not &lt;here&gt;</title>" in bytes(response.body)
+
+
+def test_a_malformed_handshake_is_refused(server: Server) -> None:
+    with server.socket() as sock:
+        head = b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+        sock.sendall(head)
+        assert replied(sock).startswith(b"HTTP/1.1 400 ")
+
+
+def test_what_is_no_http_is_refused(server: Server) -> None:
+    with server.socket() as sock:
+        sock.sendall(b"\x16\x03\x01 nothing\r\n\r\n")
+        assert replied(sock)[:12] in (b"HTTP/1.1 400", b"")
+
+
+@pytest.mark.parametrize("line", [b"A: " + b"x" * 20_000, b"A: b\r\n" * 5_000])
+def test_a_head_is_bounded(server: Server, line: bytes) -> None:
+    with server.socket() as sock:
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n" + line)
+        said = b""
+        for _ in range(1000):  # a client that never comes to the end
+            try:
+                sock.sendall(b"x" * 1000)
+            except OSError:
+                break
+            time.sleep(0.001)
+        else:
+            pytest.fail("the server took a megabyte of headers")
+        assert said[:12] in (b"HTTP/1.1 400", b"")
+
+
+def test_texts_come_back_in_order(server: Server) -> None:
+    with server.opened() as sock:
+        texts = [str(number) * (1 + number * 37) for number in range(200)]
+        for text in texts:
+            sock.send(text)
+        assert [sock.recv(TIMEOUT_S) for _ in texts] == texts
+
+
+def test_a_message_above_a_mebibyte_closes_with_1009_in_pulsars_words(server: Server) -> None:
+    with server.opened() as sock:
+        sock.send("x" * (1 << 20))
+        assert len(sock.recv(TIMEOUT_S)) == 1 << 20
+        with pytest.raises(ConnectionClosed) as caught:
+            sock.send("x" * ((1 << 20) + 1))
+            sock.recv(TIMEOUT_S)
+    assert caught.value.rcvd is not None
+    said = "Resulting message size [1048577] is too large for configured max of [1048576]"
+    assert (caught.value.rcvd.code, caught.value.rcvd.reason) == (1009, said)
+
+
+def test_a_clients_close_is_answered_at_once(server: Server) -> None:
+    with server.opened() as sock:
+        began = time.monotonic()
+        sock.close(4001)
+        assert time.monotonic() - began < 2
+        assert sock.close_code == 4001
+
+
+def test_a_client_that_does_not_read_is_not_read(server: Server) -> None:
+    """It sends until the server's bounds are full, far below what it would send, and everything arrives at the end."""
+    with server.socket() as sock:
+        before = server.kilobytes()
+        key = b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        sock.sendall(
+            b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" + key
+        )
+        assert sock.recv(4096).startswith(b"HTTP/1.1 101")
+        frame = b"\x81\xfe\xea\x60\0\0\0\0" + b"x" * 60_000
+        sock.setblocking(False)
+        sent = 0
+        quiet_since = time.monotonic()
+        rest = b""
+        while time.monotonic() - quiet_since < 1 and sent < 60_000_000:
+            try:
+                rest = rest or frame
+                count = sock.send(rest)
+                sent, rest, quiet_since = sent + count, rest[count:], time.monotonic()
+            except BlockingIOError:
+                time.sleep(0.01)
+        assert sent < 60_000_000
+        assert server.kilobytes() - before < 12_000
+        sock.setblocking(True)
+        sock.settimeout(TIMEOUT_S)
+        whole, got = sent // len(frame), 0
+        while got < whole * 60_004:
+            got += len(sock.recv(1 << 20))
+
+
+def test_idle_sockets_cost_little(server: Server) -> None:
+    count = 400
+    request = (
+        b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+
+    def open_many() -> list[socket.socket]:
+        made = [server.socket() for _ in range(count)]
+        for sock in made:
+            sock.sendall(request)
+            assert sock.recv(4096).startswith(b"HTTP/1.1 101")
+        return made
+
+    for sock in open_many():  # whatever grows once
+        sock.close()
+    before = server.kilobytes()
+    socks = open_many()
+    assert (server.kilobytes() - before) / count <= 20
+    for sock in socks:
+        sock.close()
+
+
+@pytest.mark.parametrize("name", ["daphne", "uvicorn"])
+def test_a_server_that_stops_says_so_and_ends_well(name: str) -> None:
+    server = Server(name)
+    with server.opened() as sock:
+        stopped = server.stop()
+        with pytest.raises(ConnectionClosed) as caught:
+            sock.recv(TIMEOUT_S)
+    assert stopped == (0, "")
+    assert caught.value.rcvd is not None
+    assert caught.value.rcvd.code == 1012

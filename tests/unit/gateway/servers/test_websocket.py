@@ -1,0 +1,387 @@
+"""One WebSocket as every server serves it: handshake, order, limits, close codes, and holding back both ways."""
+
+import asyncio
+import logging
+import struct
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from websockets.frames import Frame, Opcode
+
+from gateway.http.refusal import refuse
+from gateway.http.socket_port import SocketPort, port_of
+from gateway.servers import websocket
+from tests.support.net.socket_pair import SocketPair
+
+MASK = b"\1\2\3\4"
+
+
+def frame(opcode: Opcode, payload: bytes, fin: bool = True) -> bytes:
+    return Frame(opcode, payload, fin).serialize(mask=True)
+
+
+def header(opcode: Opcode, length: int) -> bytes:
+    """Of a masked frame that announces ``length`` bytes."""
+    return struct.pack("!BBQ", 0x80 | opcode, 0x80 | 127, length) + MASK
+
+
+class Endpoint:
+    """An application that accepts and then does nothing: the test drives its port."""
+
+    def __init__(self) -> None:
+        self.scope: dict[str, Any] = {}
+        self.accepted = asyncio.Event()
+        self.code: int | None = None
+        self.told: list[list[str]] = []
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        self.scope = scope
+        await receive()
+        await send({"type": "websocket.accept"})
+        self.port.listen(self.told.append)
+        self.accepted.set()
+        self.code = (await receive())["code"]
+
+    @property
+    def port(self) -> SocketPort:
+        return port_of(self.scope)
+
+
+@pytest.fixture
+async def endpoint() -> Endpoint:
+    return Endpoint()
+
+
+@pytest.fixture
+async def pair(endpoint: Endpoint) -> AsyncIterator[SocketPair]:
+    made = await SocketPair(endpoint, "/ws/a%2Fb?x=1").opened()
+    yield made
+    await made.hang_up()
+
+
+async def settled() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def answered(application: Any) -> tuple[int, str]:
+    """Status and page of a handshake."""
+    pair = await SocketPair(application, "/").opened()
+    await pair.hang_up()
+    assert pair.response is not None
+    return pair.response.status_code, bytes(pair.response.body).decode()
+
+
+async def test_the_scope_has_the_path_as_it_was_sent(pair: SocketPair, endpoint: Endpoint) -> None:
+    assert endpoint.scope["path"] == "/ws/a/b"
+    assert endpoint.scope["raw_path"] == b"/ws/a%2Fb"
+    assert endpoint.scope["query_string"] == b"x=1"
+    assert (b"host", b"127.0.0.1:8080") in endpoint.scope["headers"]
+
+
+async def test_compression_is_never_agreed_on(endpoint: Endpoint) -> None:
+    offer = {"Sec-WebSocket-Extensions": "permessage-deflate"}
+    pair = await SocketPair(endpoint, "/", offer).opened()
+    assert pair.response is not None
+    assert "Sec-WebSocket-Extensions" not in pair.response.headers
+    compressed = bytearray(frame(Opcode.TEXT, b"\xaa\x56\x4a"))
+    compressed[0] |= 0x40
+    pair.send_raw(bytes(compressed))
+    assert pair.closed() == (1002, "reserved bits must be 0")
+    await pair.hang_up()
+
+
+async def test_texts_of_one_read_are_told_at_once_in_order(
+    pair: SocketPair, endpoint: Endpoint
+) -> None:
+    pair.send("a", "b", "ü")
+    assert endpoint.told == [["a", "b", "ü"]]
+
+
+async def test_frames_of_one_turn_leave_in_one_write(pair: SocketPair, endpoint: Endpoint) -> None:
+    before = pair.transport.writes
+    for number in range(10):
+        endpoint.port.send_text(str(number))
+    assert [await pair.receive() for _ in range(10)] == [str(number) for number in range(10)]
+    assert pair.transport.writes == before + 1
+
+
+async def test_what_is_sent_before_closing_arrives(pair: SocketPair, endpoint: Endpoint) -> None:
+    endpoint.port.send_text("last")
+    endpoint.port.close(4000, "x" * 200)
+    endpoint.port.send_text("too late")
+    assert await pair.receive() == "last"
+    assert pair.closed() == (4000, "x" * 123)
+    await settled()
+    assert endpoint.code == 4000
+    assert pair.texts.empty()
+
+
+async def test_fragments_become_one_message(pair: SocketPair, endpoint: Endpoint) -> None:
+    text = "häß".encode()
+    pair.send_raw(frame(Opcode.TEXT, text[:2], fin=False) + frame(Opcode.PING, b"p"))
+    pair.send_raw(frame(Opcode.CONT, b"", fin=False) + frame(Opcode.CONT, text[2:]))
+    assert endpoint.told == [["häß"]]
+    assert [f.data for f in pair.frames if f.opcode is Opcode.PONG] == [b"p"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "size"),
+    [
+        (header(Opcode.TEXT, (1 << 20) + 1), (1 << 20) + 1),
+        (header(Opcode.BINARY, 1 << 30), 1 << 30),
+        (
+            frame(Opcode.TEXT, b"x" * (1 << 20), fin=False) + header(Opcode.CONT, 1 << 19),
+            (1 << 20) + (1 << 19),
+        ),
+    ],
+)
+async def test_a_message_above_a_mebibyte_is_refused_by_what_it_announces(
+    pair: SocketPair, endpoint: Endpoint, sent: bytes, size: int
+) -> None:
+    pair.send_raw(sent)
+    said = f"Resulting message size [{size}] is too large for configured max of [1048576]"
+    assert pair.closed() == (1009, said)
+    await settled()
+    assert endpoint.code == 1009
+    assert endpoint.told == []
+
+
+async def test_a_message_of_exactly_a_mebibyte_is_taken(
+    pair: SocketPair, endpoint: Endpoint
+) -> None:
+    pair.send("x" * (1 << 20))
+    assert len(endpoint.told[0][0]) == 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        (frame(Opcode.TEXT, b"\xff\xfe"), 1007),
+        (frame(Opcode.TEXT, b"\xc3", fin=False) + frame(Opcode.CONT, b"("), 1007),
+        (frame(Opcode.CONT, b"of nothing"), 1002),
+        (Frame(Opcode.TEXT, b"not masked").serialize(mask=False), 1002),
+        (b"\x83\x80" + MASK, 1002),
+        (header(Opcode.PING, 126) + b"x" * 126, 1002),
+        (frame(Opcode.TEXT, b"a", fin=False) + frame(Opcode.TEXT, b"b"), 1002),
+    ],
+)
+async def test_what_is_no_websocket_closes_with_its_code(
+    pair: SocketPair, endpoint: Endpoint, sent: bytes, code: int
+) -> None:
+    pair.send("before")
+    pair.send_raw(sent + frame(Opcode.TEXT, b"after"))
+    assert pair.closed()[0] == code
+    await settled()
+    assert endpoint.code == code
+    assert endpoint.told == [["before"]]
+
+
+async def test_a_closing_client_is_answered_and_its_code_is_told(
+    pair: SocketPair, endpoint: Endpoint
+) -> None:
+    pair.client.send_close(4001, "enough")
+    pair.push()
+    assert pair.closed() == (4001, "enough")
+    await settled()
+    assert endpoint.code == 4001
+    assert pair.transport.is_closing()
+
+
+async def test_a_lost_client_is_1006(pair: SocketPair, endpoint: Endpoint) -> None:
+    pair.transport.abort()
+    await settled()
+    assert endpoint.code == 1006
+    endpoint.port.send_text("nobody hears it")
+
+
+async def test_a_client_that_does_not_read_is_seen_and_waited_for(
+    pair: SocketPair, endpoint: Endpoint
+) -> None:
+    pair.reads = False
+    while endpoint.port.writable:
+        endpoint.port.send_text("x" * 10_000)
+    assert websocket.UNSENT_BYTES_HIGH < endpoint.port.buffered_bytes() < 1_200_000
+    waiting = asyncio.create_task(endpoint.port.drained())
+    await settled()
+    assert not waiting.done()
+    pair.reads = True
+    pair.transport.drain()
+    await asyncio.wait_for(waiting, 1)
+    assert endpoint.port.buffered_bytes() == 0
+
+
+async def test_who_waits_for_a_slow_client_is_woken_by_its_end(
+    pair: SocketPair, endpoint: Endpoint
+) -> None:
+    pair.reads = False
+    while endpoint.port.writable:
+        endpoint.port.send_text("x" * 100_000)
+    waiting = asyncio.create_task(endpoint.port.drained())
+    await settled()
+    pair.transport.abort()
+    await asyncio.wait_for(waiting, 1)
+
+
+async def test_an_endpoint_holds_its_client_back(pair: SocketPair, endpoint: Endpoint) -> None:
+    endpoint.port.pause_reading()
+    pair.send("a")
+    await settled()
+    assert endpoint.told == []
+    endpoint.port.resume_reading()
+    await settled()
+    assert endpoint.told == [["a"]]
+
+
+async def test_without_a_listener_only_so_many_messages_wait() -> None:
+    go = asyncio.Event()
+    heard: list[str] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await go.wait()
+        while (event := await receive())["type"] == "websocket.receive":
+            heard.append(event["text"])
+
+    pair = await SocketPair(application, "/").opened()
+    for number in range(200):
+        pair.send(str(number))
+    assert not pair.transport.reading
+    go.set()
+    for _ in range(20):
+        await settled()
+    assert heard == [str(number) for number in range(200)]
+    await pair.hang_up()
+
+
+async def test_a_failing_listener_closes_with_1011(
+    pair: SocketPair, endpoint: Endpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(texts: list[str]) -> None:
+        raise RuntimeError("broken")
+
+    endpoint.port.listen(fail)
+    with caplog.at_level(logging.ERROR):
+        pair.send("x")
+    assert pair.closed()[0] == 1011
+    assert "broken" in caplog.text
+
+
+async def test_a_refusal_is_a_page_with_its_status() -> None:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await refuse(send, 409, "Producer <busy>")
+
+    status, page = await answered(application)
+    assert status == 409
+    assert "<title>Error 409 Producer &lt;busy&gt;</title>" in page
+
+
+async def _closes(receive: Any, send: Any) -> None:
+    await send({"type": "websocket.close", "code": 4000})
+
+
+async def _returns(receive: Any, send: Any) -> None:
+    return
+
+
+async def _fails(receive: Any, send: Any) -> None:
+    raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize(("act", "status"), [(_closes, 403), (_returns, 503), (_fails, 500)])
+async def test_an_application_that_does_not_accept_refuses(
+    act: Callable[..., Any], status: int
+) -> None:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await act(receive, send)
+
+    assert (await answered(application))[0] == status
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("Sec-WebSocket-Key", "short", 400),
+        ("Sec-WebSocket-Version", "12", 400),
+        ("Connection", "keep-alive", 426),
+    ],
+)
+async def test_a_malformed_handshake_never_reaches_the_application(
+    endpoint: Endpoint, name: str, value: str, status: int
+) -> None:
+    pair = await SocketPair(endpoint, "/", {name: value}).opened()
+    assert pair.response is not None
+    assert pair.response.status_code == status
+    assert not endpoint.scope
+    await pair.hang_up()
+
+
+async def test_frames_before_the_answer_wait_for_it() -> None:
+    go = asyncio.Event()
+    endpoint = Endpoint()
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await go.wait()
+        await endpoint(scope, receive, send)
+
+    pair = SocketPair(application, "/")
+    pair.send_raw(frame(Opcode.PING, b"p") + frame(Opcode.TEXT, b"early"))
+    assert pair.response is None
+    go.set()
+    await pair.opened()
+    await settled()
+    assert endpoint.told == [["early"]]
+    assert [f.data for f in pair.frames if f.opcode is Opcode.PONG] == [b"p"]
+    await pair.hang_up()
+
+
+async def test_more_than_a_little_before_the_answer_is_too_much() -> None:
+    go = asyncio.Event()
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await go.wait()
+
+    pair = SocketPair(application, "/")
+    pair.send_raw(frame(Opcode.BINARY, b"x" * websocket.EARLY_BYTES_MAX))
+    assert pair.transport.is_closing()
+    go.set()
+    await pair.sockets.close()
+
+
+async def test_a_silent_peer_is_pinged_then_given_up(pair: SocketPair, endpoint: Endpoint) -> None:
+    pair.connection.beat()
+    assert pair.frames[-1].opcode is Opcode.PING
+    pair.connection.beat()
+    assert not pair.transport.is_closing()  # the client answered the ping
+    pair.reads = False
+    pair.connection.beat()
+    pair.connection.beat()
+    assert pair.transport.is_closing()
+    await settled()
+    assert endpoint.code == 1006
+
+
+async def test_a_handshake_that_takes_too_long_is_refused() -> None:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.Event().wait()
+
+    pair = SocketPair(application, "/")
+    await settled()
+    pair.connection.beat()
+    await settled()
+    assert pair.response is None
+    pair.connection.beat()
+    await pair.opened()
+    assert pair.response is not None
+    assert pair.response.status_code == 503
+    await pair.hang_up()
+
+
+async def test_a_server_that_stops_says_so(pair: SocketPair, endpoint: Endpoint) -> None:
+    await pair.sockets.close()
+    assert pair.closed()[0] == 1012
+    assert endpoint.code == 1012
