@@ -16,6 +16,7 @@ from engine.base.names import NamespaceName, TopicName, check_subscription
 JsonObject = dict[str, Any]
 LONG_MAX = (1 << 63) - 1
 COUNT_MAX = 1 << 31
+TOPICS_AT_REST_MAX = 100
 
 
 def _within(name: str, value: int, low: int, high: int) -> None:
@@ -117,6 +118,35 @@ class LoadedTopics:
     """Topics loaded on a broker, all or of one namespace."""
 
     namespace: NamespaceName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRows:
+    """What changed since an earlier answer; without one, and for one of another life of the broker: everything."""
+
+    incarnation: str = ""
+    revision: int = 0
+    begun: int = 0
+
+    def __post_init__(self) -> None:
+        _within("revision", self.revision, 0, LONG_MAX)
+        _within("begun", self.begun, 0, LONG_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsAtRest:
+    """Persistent topics, no partitioned parents, at most ``TOPICS_AT_REST_MAX``."""
+
+    topics: list[TopicName]
+
+    def __post_init__(self) -> None:
+        if len(self.topics) > TOPICS_AT_REST_MAX:
+            raise ValueError(
+                f"topics: at most {TOPICS_AT_REST_MAX} at a time, not {len(self.topics)}"
+            )
+        for name in self.topics:
+            if not name.persistent:
+                raise ValueError(f"topics: {name} keeps nothing to be at rest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +381,23 @@ BROKER_TOPICS_STATS = Operation(
 )
 """``{"at": ms, "broker": id, "rows": [row]}``, sorted by name. row: name, domain, tenant, namespace, topic, producers,
 consumers, subscriptions, msg_rate_in, msg_rate_out, bytes_rate_in, bytes_rate_out, backlog, storage_bytes."""
+ROW_COLUMNS = (
+    "producers", "consumers", "subscriptions", "msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out",
+    "backlog", "storage_bytes",
+)  # fmt: skip
+"""Numbers of a topic's row, in their order."""
+TOPIC_ROWS = Operation("topic_rows", TopicRows, JsonObject, AdminAccess.SUPERUSER, reads=True)
+"""Of the topics loaded there: ``{"at": ms, "incarnation": text, "revision": number, "begun": number, "whole": bool,
+"more": bool, "rows": [[name, *ROW_COLUMNS]], "gone": [name]}``. ``at``: when the broker counted; ``gone``: no longer
+loaded. ``whole``: a list of everything begins here, and what is not named up to its end is gone, too. Ask for
+the next answer with ``incarnation``, ``revision`` and ``begun`` of this one: with ``more`` it is there, otherwise it
+comes when the broker has counted again, which it does once a second. Rates are whole thousandths per second; null: not
+known."""
+TOPICS_AT_REST = Operation(
+    "topics_at_rest", TopicsAtRest, JsonObject, AdminAccess.SUPERUSER, reads=True
+)
+"""What is stored of topics that nobody has loaded, which are not loaded for it; any broker answers: ``{"at": ms,
+"rows": [[name, subscriptions, backlog, storage_bytes]], "missing": [name]}``. null: not known now."""
 TOPICS = Operation("topics", LoadedTopics, list[str], AdminAccess.CONSUME, reads=True)
 """Names of topics loaded there, sorted."""
 OWNED_BUNDLES = Operation(

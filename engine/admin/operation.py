@@ -86,6 +86,8 @@ def to_json(args: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if type(value) in _NAMES:
         return str(value)
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
     return to_json(value) if is_dataclass(value) else value
 
 
@@ -132,6 +134,10 @@ def _checked(name: str, value: object, kind: Any) -> Any:
         if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
             raise ValueError(f"{name}: must be a JSON object of texts")
         return value
+    if origin is list:
+        if not isinstance(value, list):
+            raise ValueError(f"{name}: must be a JSON array")
+        return [_checked(f"{name}[{i}]", one, inner[0]) for i, one in enumerate(value)]
     if kind in _NAMES:
         return _NAMES[kind](_checked(name, value, str))
     if is_dataclass(kind):

@@ -18,6 +18,7 @@ from engine.base.tasks import TaskScope
 from engine.broker.administration.admin_http import AdminPages
 from engine.broker.administration.metrics_page import metrics_page
 from engine.broker.administration.operations import BrokerOperations, Collaborators
+from engine.broker.administration.row_feed import RowFeed
 from engine.broker.connection.session import Session
 from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
@@ -31,6 +32,7 @@ from engine.broker.upkeep import Upkeep
 from engine.ledger.client import LedgerClient
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.settings import LedgerConfig
+from engine.managed.stored.resting import RestingLogs
 from engine.metadata import paths
 from engine.metadata.layout import check_layout
 from engine.metadata.store import (
@@ -109,7 +111,10 @@ class Running:
             ledger_config=base.ledger_config,
         )
         self.sessions = Sessions(context, self.registry, owned, namespaces)
-        self.upkeep = Upkeep(self.registry, namespaces, base.ledger_config, base.data_path)
+        rows = RowFeed(self.registry, base.clock, f"{record.id}-{instance}")
+        self.upkeep = Upkeep(
+            self.registry, namespaces, base.ledger_config, base.data_path, rows.count
+        )
         self.catalog.on_change = self.upkeep.policies_changed
         self.policy_log.on_change = self.upkeep.policies_changed
         self.operations = BrokerOperations(
@@ -121,6 +126,8 @@ class Running:
                 assignment=self.assignment,
                 ownership=self.ownership,
                 catalog=self.catalog,
+                rows=rows,
+                resting=RestingLogs(base.store, base.ledgers),
             )
         )
         self.registration = BrokerRegistration(base.store, record)

@@ -42,7 +42,10 @@ class Upkeep:
         namespaces: Namespaces,
         ledger_config: Callable[[TopicPolicies], LedgerConfig],
         settings: DataPathSettings,
+        counted: Callable[[list[Topic]], None] = lambda touched: None,
     ) -> None:
+        """``counted`` is told once a second which topics may have changed since."""
+        self._counted = counted
         self._registry = registry
         self._namespaces = namespaces
         self._ledger_config = ledger_config
@@ -76,8 +79,7 @@ class Upkeep:
             before = now
 
     async def _count_rates(self, elapsed_s: float) -> None:
-        for topic in self._registry:
-            topic.tick(elapsed_s)
+        self._counted(self._registry.tick(elapsed_s))
 
     async def _unload_idle(self, elapsed_s: float) -> None:
         """Non-persistent topics that nobody used, now and the time before: nothing else ever ends them."""

@@ -85,6 +85,7 @@ class ManagedLedger:
             self._trimmer.soon,
         )  # fmt: skip
         self.append = self._appender.append
+        self._when_trimmed: list[Callable[[], None]] = []
         self._tenure.on_end(self._end)
 
     async def start(self) -> None:
@@ -96,7 +97,7 @@ class ManagedLedger:
         self.step = "loading of the cursors"
         await self._cursors.load()
         self._state.check()  # somebody else may have opened it meanwhile
-        self._trimmer.begin(self._cursors.consumed, self._cursors.trimmed)
+        self._trimmer.begin(self._cursors.consumed, self._trimmed)
 
     # Facts
 
@@ -225,6 +226,15 @@ class ManagedLedger:
         with self._tenure.owned():
             await self._cursors.delete(name)
         self.trim_soon()
+
+    def on_trimmed(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` whenever ledgers in front were dropped. Must not raise."""
+        self._when_trimmed.append(callback)
+
+    def _trimmed(self) -> None:
+        self._cursors.trimmed()
+        for callback in self._when_trimmed:
+            callback()
 
     def on_cursor_read(self, callback: Callable[[Cursor], None]) -> None:
         """Call ``callback`` with each of ``unread_cursors`` that turns up in ``cursors`` after all. Must not raise."""

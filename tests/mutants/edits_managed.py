@@ -178,7 +178,7 @@ EDITS = (
     ),
     Edit(
         "last-state-of-a-cursor-not-read",
-        f"{STORE}::CursorStore._last_readable",
+        "engine/managed/stored/cursor_entries.py::last_readable",
         "last = reader.last_confirmed",
         "last = reader.last_confirmed - 1",
         (f"{CURSOR}::test_persisted_acknowledgements_survive_a_crash_and_later_ones_may_not",),

@@ -113,6 +113,7 @@ class Reading:
             name=TopicName.parse("persistent://public/default/shelf"),
             closing=False,
             terminated=False,
+            touched=lambda: None,
             check_room=lambda _: None,
             abandoned=lambda _: None,
             abandoned_later=lambda _: None,

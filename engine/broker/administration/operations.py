@@ -29,6 +29,7 @@ from engine.broker.administration import reports
 from engine.broker.administration.admin_http import MovedError
 from engine.broker.administration.internal_info import internal_info
 from engine.broker.administration.policy_operations import PolicyOperations
+from engine.broker.administration.row_feed import RowFeed
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.errors import NotAllowed
@@ -42,6 +43,7 @@ from engine.managed.errors import (
 )
 from engine.managed.ledger import InitialPosition
 from engine.managed.stored.records import INTERNAL_PREFIX, OWN_PREFIX, LogRecord
+from engine.managed.stored.resting import RestingLogs
 from engine.managed.stored.survey import survey
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
@@ -68,6 +70,8 @@ class Collaborators:
     assignment: BundleAssignment
     ownership: BundleOwnership
     catalog: Catalog
+    rows: RowFeed
+    resting: RestingLogs
 
 
 class BrokerOperations:
@@ -111,6 +115,8 @@ class BrokerOperations:
                 bind(api.EXAMINE, self.examine),
                 bind(api.MESSAGE_BY_ID, self.message_by_id),
                 bind(api.BROKER_TOPICS_STATS, self.broker_topics_stats),
+                bind(api.TOPIC_ROWS, self.topic_rows),
+                bind(api.TOPICS_AT_REST, self.topics_at_rest),
                 bind(api.TOPICS, self.topics),
                 bind(api.OWNED_BUNDLES, self.owned_bundles),
                 bind(api.UNLOAD_BUNDLE, self.unload_bundle),
@@ -258,8 +264,30 @@ class BrokerOperations:
         return internal_info(stored, self._parts.clock.wall_ms())
 
     async def broker_topics_stats(self, args: api.LoadedTopics) -> JsonObject:
-        rows = [reports.topic_row(topic) for topic in self._registry.topics(args.namespace)]
+        rows = []
+        for topic in self._registry.topics(args.namespace):
+            name, numbers = topic.name, reports.topic_row(topic)[1:]
+            row: JsonObject = dict(zip(api.ROW_COLUMNS, numbers, strict=True))
+            row |= {key: row[key] / 1000 for key in row if "rate" in key}
+            row |= {"name": name.full, "domain": name.domain, "tenant": name.tenant}
+            row |= {"namespace": str(name.namespace), "topic": name.local}
+            rows.append(row | {"backlog": row["backlog"] or 0})
         return {"at": self._parts.clock.wall_ms(), "broker": self._parts.record.id, "rows": rows}
+
+    async def topic_rows(self, args: api.TopicRows) -> JsonObject:
+        return await self._parts.rows.since(args)
+
+    async def topics_at_rest(self, args: api.TopicsAtRest) -> JsonObject:
+        at = self._parts.clock.wall_ms()
+        found = await self._parts.resting.read([name.managed_ledger_name for name in args.topics])
+        rows: list[list[object]] = []
+        missing: list[str] = []
+        for name, log in zip(args.topics, found, strict=True):
+            if log is None:
+                missing.append(name.full)
+            else:
+                rows.append([name.full, *reports.at_rest(log)])
+        return {"at": at, "rows": rows, "missing": missing}
 
     async def topics(self, args: api.LoadedTopics) -> list[str]:
         return [str(topic.name) for topic in self._registry.topics(args.namespace)]

@@ -14,8 +14,9 @@ from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscription import Subscription
-from engine.broker.topics.topic import Topic
+from engine.broker.topics.topic import RESERVED_CURSORS, Topic
 from engine.managed.stats import CursorStats
+from engine.managed.stored.resting import LogAtRest
 
 
 def iso(ms: int) -> str:
@@ -395,24 +396,36 @@ def _cursor(topic: Topic, cursor: CursorStats) -> JsonObject:
     }
 
 
-def topic_row(topic: Topic) -> JsonObject:
-    """The console's compact row of a topic."""
-    name, ledger = topic.name, topic.log.stats()
+def topic_row(topic: Topic) -> list[object]:
+    """The topic's row: its name, then ``ROW_COLUMNS``."""
     subscriptions = topic.subscriptions.values()
-    rates = [rate_out(subscription) for subscription in subscriptions]
-    return {
-        "name": name.full,
-        "domain": name.domain,
-        "tenant": name.tenant,
-        "namespace": str(name.namespace),
-        "topic": name.local,
-        "producers": len(topic.producers),
-        "consumers": sum(len(subscription.consumers) for subscription in subscriptions),
-        "subscriptions": len(topic.subscription_names),
-        "msg_rate_in": topic.published.messages.per_second,
-        "msg_rate_out": sum((messages for messages, _ in rates), 0.0),
-        "bytes_rate_in": topic.published.bytes.per_second,
-        "bytes_rate_out": sum((size for _, size in rates), 0.0),
-        "backlog": sum(each.cursor.backlog_entries() for each in subscriptions),
-        "storage_bytes": ledger.size,
-    }
+    unread = topic.unread
+    out = [rate_out(subscription) for subscription in subscriptions]
+    return [
+        topic.name.full,
+        len(topic.producers),
+        sum(len(subscription.consumers) for subscription in subscriptions),
+        len(subscriptions) + sum(1 for name in unread if name not in topic.subscriptions),
+        _thousandths(topic.published.messages.per_second),
+        _thousandths(sum(messages for messages, _ in out)),
+        _thousandths(topic.published.bytes.per_second),
+        _thousandths(sum(size for _, size in out)),
+        None if unread else sum(each.cursor.backlog_entries() for each in subscriptions),
+        topic.log.bytes_behind(EARLIEST),
+    ]
+
+
+def at_rest(log: LogAtRest) -> tuple[int | None, int | None, int | None]:
+    """Subscriptions, backlog and bytes of a topic that nobody has loaded; None: not known."""
+    if log.backlogs is None:
+        return None, None, log.storage_bytes
+    subscribed = [
+        entries for name, entries in log.backlogs.items() if not name.startswith(RESERVED_CURSORS)
+    ]
+    known = [entries for entries in subscribed if entries is not None]
+    backlog = sum(known) if len(known) == len(subscribed) else None
+    return len(subscribed), backlog, log.storage_bytes
+
+
+def _thousandths(rate: float) -> int:
+    return round(rate * 1000)

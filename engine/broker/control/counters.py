@@ -1,4 +1,5 @@
-"""Rates from counters: sampled once a second by the registry's tick, smoothed so that a console can draw them."""
+"""Rates from counters: sampled by the registry's tick once a second while anything flows,
+smoothed so that a console can draw them."""
 
 _SHARE = 0.4
 _QUIET = 0.05
@@ -14,15 +15,17 @@ class Rate:
         self._last = 0
         self.per_second = 0.0
 
-    def tick(self, elapsed_s: float) -> None:
-        """Take a sample, ``elapsed_s`` (> 0) after the one before."""
+    def tick(self, elapsed_s: float) -> bool:
+        """Take a sample, ``elapsed_s`` (> 0) after the one before. False when the rate is zero: then it needs no
+        sample before ``total`` grows."""
         fresh = self.total - self._last
         if fresh:
             self._last = self.total
         elif not self.per_second:
-            return
+            return False
         now = self.per_second + _SHARE * (fresh / elapsed_s - self.per_second)
         self.per_second = now if fresh or now > _QUIET else 0.0
+        return self.per_second != 0.0
 
 
 class Traffic:
@@ -34,9 +37,10 @@ class Traffic:
         self.messages = Rate()
         self.bytes = Rate()
 
-    def tick(self, elapsed_s: float) -> None:
-        self.messages.tick(elapsed_s)
-        self.bytes.tick(elapsed_s)
+    def tick(self, elapsed_s: float) -> bool:
+        """As of a Rate."""
+        moves = self.messages.tick(elapsed_s)
+        return self.bytes.tick(elapsed_s) or moves
 
     @property
     def average_size(self) -> float:

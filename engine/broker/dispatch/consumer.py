@@ -1,5 +1,6 @@
 """One attached consumer: what it may receive (D1), what it holds (D3), what it received."""
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -98,6 +99,7 @@ class Consumer:
         self.flow_ms = 0
         self.consumed_ms = 0
         self.acked_ms = 0
+        self._touched: Callable[[], None] = lambda: None
 
     @property
     def unacked(self) -> int:
@@ -184,6 +186,7 @@ class Consumer:
         self.out.bytes.total += view.size
         self.entries_out += view.count
         self.consumed_ms = now_ms
+        self._touched()
         if redelivery_counts is not None:
             self.redelivered.total += sum(1 for count in redelivery_counts if count)
         if (
@@ -193,9 +196,10 @@ class Consumer:
         ):
             self.blocked = True
 
-    def attach(self) -> None:
-        """A subscription took it."""
+    def attach(self, touched: Callable[[], None]) -> None:
+        """A subscription took it; ``touched`` is to be told when something is sent."""
         self.attached = True
+        self._touched = touched
 
     def detach(self) -> None:
         """It left, or was sent away."""
@@ -229,10 +233,11 @@ class Consumer:
             return True
         return False
 
-    def tick(self, elapsed_s: float) -> None:
-        self.out.tick(elapsed_s)
-        self.acked.tick(elapsed_s)
-        self.redelivered.tick(elapsed_s)
+    def tick(self, elapsed_s: float) -> bool:
+        """As of a Rate."""
+        moves = self.out.tick(elapsed_s)
+        moves = self.acked.tick(elapsed_s) or moves
+        return self.redelivered.tick(elapsed_s) or moves
 
 
 def pending_of(consumer: Consumer) -> PendingAcks:

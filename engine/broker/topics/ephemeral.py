@@ -185,6 +185,9 @@ class EphemeralLog:
         if self.cursors.pop(name, None) is None:
             raise CursorNotFoundError(name)
 
+    def on_trimmed(self, callback: Callable[[], None], /) -> None:
+        pass
+
     def on_cursor_read(self, callback: Callable[[SubscriptionCursor], None], /) -> None:
         pass
 

@@ -11,6 +11,7 @@ from engine.broker.context import Context
 from engine.broker.errors import BrokerError, NotAllowed, PersistenceError, ServiceNotReady
 from engine.broker.ports import Namespaces, Ownership, TopicPolicies
 from engine.broker.topics.ephemeral import EphemeralLog
+from engine.broker.topics.ports import Log
 from engine.broker.topics.topic import Topic
 from engine.ledger.errors import NotEnoughBookiesError
 from engine.managed.factory import ManagedLedgerFactory
@@ -49,6 +50,7 @@ class TopicRegistry:
         self._loading: dict[str, asyncio.Task[Topic]] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
         self._deleting: dict[str, None] = {}
+        self._touched: dict[Topic, None] = {}
         self._producer_names = 0
         self.load_failures = 0
         self.loads = 0
@@ -82,6 +84,16 @@ class TopicRegistry:
     def __iter__(self) -> Iterator[Topic]:
         """Topics served at this moment, in no order."""
         return iter(list(self._loaded.values()))
+
+    def tick(self, elapsed_s: float) -> list[Topic]:
+        """Once a second: rates from counters. Looks only at topics of which anything can have changed since; they are
+        returned, with those that are not served any more."""
+        touched = list(self._touched)
+        self._touched.clear()
+        for topic in touched:
+            if topic.tick(elapsed_s) and self._loaded.get(topic.name.full) is topic:
+                self._touched[topic] = None
+        return touched
 
     def producer_name(self) -> str:
         """A name no other producer of the cluster has: cluster, this broker process, a counter."""
@@ -145,6 +157,7 @@ class TopicRegistry:
             raise PersistenceError(f"Topic {name} could not be loaded: {error}") from error
         self.loads += 1
         self._loaded[name.full] = topic
+        topic.touched()
         await self._look_again(topic)
         return topic
 
@@ -161,7 +174,7 @@ class TopicRegistry:
         policies = await self._namespaces.policies(name)
         if not name.persistent:
             self._ownership.check_owned(name)
-            return Topic(name, EphemeralLog(name.full), policies, self._context, self.reload)
+            return self._topic(name, EphemeralLog(name.full), policies)
         ledger = await self._open_ledger(name, self._ledger_config(policies))
         try:
             self._ownership.check_owned(name)  # it may have gone while the ledger was being opened
@@ -170,7 +183,10 @@ class TopicRegistry:
             raise
         if ledger.ended:  # taken over while it was being handed to us
             raise ServiceNotReady(f"Topic {name} was opened by another broker")
-        return Topic(name, ledger, policies, self._context, self.reload)
+        return self._topic(name, ledger, policies)
+
+    def _topic(self, name: TopicName, log: Log, policies: TopicPolicies) -> Topic:
+        return Topic(name, log, policies, self._context, self.reload, self._touched)
 
     async def _open_ledger(self, name: TopicName, config: LedgerConfig) -> ManagedLedger:
         """Open it, waiting for a bookie that is just starting again.
@@ -214,6 +230,7 @@ class TopicRegistry:
     async def _unload(self, topic: Topic) -> None:
         full = topic.name.full
         self._loaded.pop(full, None)
+        topic.touched()
         try:
             await topic.close()
         finally:

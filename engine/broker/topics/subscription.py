@@ -43,6 +43,10 @@ class SubscriptionHost(Protocol):
     @property
     def log(self) -> Log: ...
 
+    def touched(self) -> None:
+        """What statistics show has changed, or may have: it will be looked at."""
+        ...
+
     def check_room(self, subscription: "Subscription") -> None:
         """Raises ConsumerBusy where one more consumer would be too many."""
         ...
@@ -183,8 +187,9 @@ class Subscription:
         if self._dispatcher is None or (not self.consumers and self._other_type(consumer)):
             self._dispatcher = self._make_dispatcher(consumer)
             self.kind, self._keys = consumer.kind, consumer.keys
-        consumer.attach()
+        consumer.attach(self._host.touched)
         self._dispatcher.add(consumer)
+        self._host.touched()
 
     def _other_type(self, consumer: Consumer) -> bool:
         """Whether the first consumer that comes changes what the subscription is."""
@@ -221,6 +226,7 @@ class Subscription:
         self.out.bytes.total += consumer.out.bytes.total
         self.consumed_ms = max(self.consumed_ms, consumer.consumed_ms)
         self._dispatcher.remove(consumer)
+        self._host.touched()
 
     def disconnect(self, *, moving: bool = False) -> None:
         """Send all consumers away; they come back by themselves. ``moving``: to the place the cursor gets now."""
@@ -270,6 +276,7 @@ class Subscription:
         now_ms = self._context.clock.wall_ms()
         consumer.acknowledged(messages, now_ms)
         self.acked_ms = now_ms
+        self._host.touched()
         if self._host.terminated:
             self.tell_end()
         if self.cursor.mark != self._mark:
@@ -310,10 +317,13 @@ class Subscription:
             self.disconnect(moving=True)
             await self._source.settle()
             self._forget()
-            await self.cursor.reset(position)
-            if any(ack_set):
-                self.cursor.acknowledge_batch(position, ack_set)
-                await self.cursor.persisted()
+            try:
+                await self.cursor.reset(position)
+                if any(ack_set):
+                    self.cursor.acknowledge_batch(position, ack_set)
+                    await self.cursor.persisted()
+            finally:
+                self._host.touched()
 
     async def skip(self, entries: int) -> None:
         """Acknowledge the first ``entries`` unacknowledged entries; durable before it returns."""
@@ -362,6 +372,7 @@ class Subscription:
             self._dispatcher.acknowledged_up_to(self.cursor.mark_delete)
 
     def _moved(self) -> None:
+        self._host.touched()
         if self._dispatcher is not None:
             self._dispatcher.acknowledged_up_to(self.cursor.mark_delete)
         self.wake()
@@ -392,8 +403,10 @@ class Subscription:
         self._source.close()
         self._scope.cancel()
 
-    def tick(self, elapsed_s: float) -> None:
-        self.dropped.tick(elapsed_s)
-        self.expired.tick(elapsed_s)
+    def tick(self, elapsed_s: float) -> bool:
+        """As of a Rate."""
+        moves = self.dropped.tick(elapsed_s)
+        moves = self.expired.tick(elapsed_s) or moves
         for consumer in self.consumers:
-            consumer.tick(elapsed_s)
+            moves = consumer.tick(elapsed_s) or moves
+        return moves

@@ -63,8 +63,10 @@ class Topic:
         policies: TopicPolicies,
         context: Context,
         reload: Callable[["Topic"], None],
+        touched: dict["Topic", None],
     ) -> None:
-        """``reload`` is called once when the log can no longer be written: it closes the topic."""
+        """``reload`` is called once when the log can no longer be written: it closes the topic. The topic puts itself
+        among ``touched`` when what statistics show of it has changed, or may have."""
         self.name = name
         self.log = log
         self.policies = binding(name, policies)
@@ -83,12 +85,19 @@ class Topic:
         self._coming = 0
         """Subscriptions being made."""
         self._last_message = (EARLIEST, -1)
+        self._touched = touched
         for cursor_name in sorted(log.cursors):
             if not cursor_name.startswith(RESERVED_CURSORS):
                 self._add_subscription(log.cursors[cursor_name])
         log.on_cursor_read(self._came_back)
+        log.on_trimmed(self.touched)
+        self.touched()
         self._stop_listening = log.on_appended(self._wake)
         log.on_fenced(lambda: reload(self))
+
+    def touched(self) -> None:
+        """What statistics show has changed, or may have. Often called."""
+        self._touched[self] = None
 
     @property
     def in_use(self) -> bool:
@@ -140,6 +149,7 @@ class Topic:
 
     def _wake(self) -> None:
         """Entries were appended (D2)."""
+        self.touched()
         for subscription in self.subscriptions.values():
             subscription.wake()
 
@@ -162,6 +172,7 @@ class Topic:
                 if reached(self.policies.max_producers, len(self.producers)):
                     raise ProducerBusy(f"Topic '{self.name}' reached max producers limit")
                 self.producers[producer.name] = producer
+                self.touched()
                 return
             if holder.outlet is producer.outlet:
                 if holder.producer_id == producer.producer_id and producer.epoch > holder.epoch:
@@ -193,6 +204,7 @@ class Topic:
         """It left. Safe to call twice."""
         if self.producers.get(producer.name) is producer:
             del self.producers[producer.name]
+            self.touched()
 
     # --- subscriptions --------------------------------------------------------------------------
 
@@ -328,6 +340,7 @@ class Topic:
             raise ServiceNotReady(f"Subscription {name} cannot be used now: {error}") from error
         finally:
             self._coming -= 1
+            self.touched()
 
     def _came_back(self, cursor: SubscriptionCursor) -> None:
         if not cursor.name.startswith(RESERVED_CURSORS) and not self.closing:
@@ -337,6 +350,7 @@ class Topic:
         kind = Subscription if self.name.persistent else EphemeralSubscription
         subscription = kind(self, cursor, self.context)
         self.subscriptions[cursor.name] = subscription
+        self.touched()
         return subscription
 
     async def delete_subscription(self, name: str, *, force: bool = False) -> None:
@@ -379,6 +393,7 @@ class Topic:
         except CursorNotFoundError:
             logger.debug("cursor was gone topic=%s cursor=%s", self.name, name)
         finally:
+            self.touched()
             back = self.subscriptions.pop(name, None)
             if back is not None:
                 await back.close(force=True)
@@ -391,6 +406,7 @@ class Topic:
         finally:
             if self.subscriptions.get(subscription.name) is subscription:
                 del self.subscriptions[subscription.name]
+            self.touched()
 
     def abandoned(self, subscription: Subscription) -> None:
         """The last consumer left: a non-durable subscription goes with it, at once for whoever subscribes next."""
@@ -399,6 +415,7 @@ class Topic:
             return
         del self.subscriptions[subscription.name]
         subscription.end()
+        self.touched()
         name = subscription.name
         self._leaving[name] = self.scope.spawn(f"delete {name}", self._drop(subscription))
 
@@ -513,13 +530,15 @@ class Topic:
                 f"Properties of {self.name} may not be stored: {error}"
             ) from error
 
-    def tick(self, elapsed_s: float) -> None:
-        """Once a second: rates from counters."""
-        self.published.tick(elapsed_s)
+    def tick(self, elapsed_s: float) -> bool:
+        """Once a second, rates from counters. False when all are zero and nothing else changes by itself: then it is
+        needed again only after the topic was touched."""
+        moves = self.published.tick(elapsed_s)
         for producer in self.producers.values():
-            producer.published.tick(elapsed_s)
+            moves = producer.published.tick(elapsed_s) or moves
         for subscription in self.subscriptions.values():
-            subscription.tick(elapsed_s)
+            moves = subscription.tick(elapsed_s) or moves
+        return moves or bool(self.log.unread_cursors)
 
 
 def last_batch_index(entry: bytes) -> int:

@@ -13,17 +13,12 @@ from collections.abc import Callable
 from engine.base.clock import Clock
 from engine.base.errors import WorldError
 from engine.ledger.client import LedgerClient
-from engine.ledger.errors import (
-    CorruptEntryError,
-    LedgerError,
-    NoSuchEntryError,
-    NoSuchLedgerError,
-)
-from engine.ledger.reading.reader import LedgerReader
+from engine.ledger.errors import LedgerError, NoSuchLedgerError
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.cursors.cursor_ledger import CursorLedger
-from engine.managed.errors import ManagedLedgerFencedError, StoredRecordError
+from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.settings import LedgerConfig, ManagedSettings
+from engine.managed.stored.cursor_entries import last_readable
 from engine.managed.stored.node import StoredNode
 from engine.managed.stored.records import INTERNAL_PREFIX, CursorRecord, CursorState
 from engine.managed.stored.removal import remove_cursor
@@ -34,8 +29,6 @@ log = logging.getLogger(__name__)
 TAKE_ATTEMPTS = 5
 INLINE_BYTES_MAX = 256 << 10
 """A larger record stays in the cursor ledger, however few its ranges: a node takes 1 MiB at most."""
-ENTRIES_TRIED_MAX = 8
-"""When the last entry of a cursor ledger is lost, so many before it are tried: each is newer than the snapshot."""
 
 
 class CursorStore:
@@ -109,21 +102,11 @@ class CursorStore:
             return record.state
         try:
             reader = await self._ledgers.open(record.ledger_id, recover=True)
-            state = await self._last_readable(reader)
+            state = await last_readable(reader, self._warn_lost)
         except NoSuchLedgerError as error:
             state = None
             self._warn_lost(str(error))
         return record.state if state is None else state
-
-    async def _last_readable(self, reader: LedgerReader) -> CursorState | None:
-        last = reader.last_confirmed
-        for entry in range(last, max(last - ENTRIES_TRIED_MAX, -1), -1):
-            try:
-                (run,) = await reader.read(entry, entry, 1)
-                return CursorState.decode(run.entry(0))
-            except (NoSuchEntryError, CorruptEntryError, StoredRecordError) as error:
-                self._warn_lost(str(error))
-        return None
 
     def _warn_lost(self, why: str) -> None:
         log.warning(

@@ -1,0 +1,26 @@
+"""The newest state in a cursor ledger."""
+
+from collections.abc import Callable
+
+from engine.ledger.errors import CorruptEntryError, NoSuchEntryError
+from engine.ledger.reading.reader import LedgerReader
+from engine.managed.errors import StoredRecordError
+from engine.managed.stored.records import CursorState
+
+ENTRIES_TRIED_MAX = 8
+"""When the last entry of a cursor ledger is lost, so many before it are tried: each is newer than the snapshot."""
+
+
+async def last_readable(reader: LedgerReader, lost: Callable[[str], None]) -> CursorState | None:
+    """The state in the last entry that can be read; None when there is none. ``lost`` is told why later ones fail.
+
+    Raises LedgerError when storage does not answer. Cancel-safe.
+    """
+    last = reader.last_confirmed
+    for entry in range(last, max(last - ENTRIES_TRIED_MAX, -1), -1):
+        try:
+            (run,) = await reader.read(entry, entry, 1)
+            return CursorState.decode(run.entry(0))
+        except (NoSuchEntryError, CorruptEntryError, StoredRecordError) as error:
+            lost(str(error))
+    return None

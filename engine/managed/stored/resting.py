@@ -1,0 +1,133 @@
+"""What topics hold that nobody has open: storage and backlogs, worked out from their nodes without opening them.
+
+Nobody is fenced and nothing is written. The open ledger that a killed owner left counts up to its last stored entry,
+where the next owner's recovery will most likely find its end. What storage does not tell in time is unknown.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from engine.ledger.client import LedgerClient
+from engine.ledger.errors import LedgerError, NoSuchLedgerError
+from engine.managed.errors import ManagedLedgerNotFoundError, StoredRecordError
+from engine.managed.positions import LedgerLine, LedgerSpan
+from engine.managed.stored.cursor_entries import last_readable
+from engine.managed.stored.records import CursorRecord, CursorState
+from engine.managed.stored.survey import StoredLog, survey
+from engine.metadata.store import MetadataStore
+
+AT_ONCE = 16
+"""Topics read at the same time, whoever asks."""
+LEDGER_TIMEOUT_S = 2.0
+"""For each ledger that has to be asked for its end or its last state."""
+KNOWN_MAX = 10_000
+"""Answers kept, each for as long as its nodes stay what they were."""
+
+
+class LogAtRest(NamedTuple):
+    """``backlogs``: unacknowledged entries by cursor; None: which cursors there are is not known."""
+
+    storage_bytes: int | None
+    backlogs: dict[str, int | None] | None
+
+
+UNKNOWN = LogAtRest(None, None)
+
+
+class _Undecided(Exception):
+    """Storage did not tell."""
+
+
+class RestingLogs:
+    """One per process; on one event loop."""
+
+    def __init__(self, store: MetadataStore, ledgers: LedgerClient) -> None:
+        self._store = store
+        self._ledgers = ledgers
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._known: OrderedDict[str, tuple[object, LogAtRest]] = OrderedDict()
+
+    async def read(self, names: Sequence[str]) -> list[LogAtRest | None]:
+        """By managed ledger's name, in order; None: there is none. Raises the store's errors. Cancel-safe."""
+        work = (self._read(name) for name in names)
+        found = await asyncio.gather(*work, return_exceptions=True)
+        for one in found:
+            if isinstance(one, BaseException):
+                raise one
+        return [one for one in found if not isinstance(one, BaseException)]
+
+    async def _read(self, name: str) -> LogAtRest | None:
+        async with self._room:
+            try:
+                stored = await survey(self._store, name)
+            except ManagedLedgerNotFoundError:
+                return None
+            except StoredRecordError:
+                return UNKNOWN
+            versions = _versions(stored)
+            known = self._known.get(name)
+            if known is not None and known[0] == versions:
+                self._known.move_to_end(name)
+                return known[1]
+            found, settled = await self._work_out(stored)
+            self._known.pop(name, None)
+            if settled:
+                self._known[name] = versions, found
+                if len(self._known) > KNOWN_MAX:
+                    self._known.popitem(last=False)
+            return found
+
+    async def _work_out(self, stored: StoredLog) -> tuple[LogAtRest, bool]:
+        """And whether that holds for as long as the nodes stay the same."""
+        cursors = {name: record for name, (record, _) in stored.cursors.items()}
+        try:
+            line, settled = await self._line(stored.record.ledgers)
+        except _Undecided:
+            return LogAtRest(None, dict.fromkeys(cursors)), False
+        backlogs: dict[str, int | None] = {}
+        for name, record in cursors.items():
+            try:
+                state, is_last = await self._state(record)
+            except _Undecided:
+                backlogs[name], settled = None, False
+                continue
+            backlogs[name] = state.acks(line).backlog(line.end)
+            settled = settled and is_last
+        return LogAtRest(sum(one.size for one in line.ledgers), backlogs), settled
+
+    async def _line(self, ledgers: list[LedgerSpan]) -> tuple[LedgerLine, bool]:
+        """The last ledger's node may be behind; the others' numbers are final."""
+        if not ledgers or ledgers[-1].timestamp_ms:
+            return LedgerLine(ledgers), True
+        last = ledgers[-1]
+        try:
+            async with asyncio.timeout(LEDGER_TIMEOUT_S):
+                reader = await self._ledgers.open(last.ledger_id, recover=False, unconfirmed=True)
+        except NoSuchLedgerError:
+            return LedgerLine(ledgers[:-1]), True
+        except (LedgerError, TimeoutError) as error:
+            raise _Undecided from error
+        tail = LedgerSpan(last.ledger_id, reader.last_confirmed + 1, reader.length)
+        return LedgerLine([*ledgers[:-1], tail]), reader.closed
+
+    async def _state(self, record: CursorRecord) -> tuple[CursorState, bool]:
+        """A cursor's last state, and whether no later one can come without its node being written."""
+        if record.ledger_id < 0:
+            return record.state, True
+        try:
+            async with asyncio.timeout(LEDGER_TIMEOUT_S):
+                reader = await self._ledgers.open(record.ledger_id, recover=False, unconfirmed=True)
+                state = await last_readable(reader, lambda why: None)
+        except NoSuchLedgerError:
+            return record.state, True
+        except (LedgerError, TimeoutError) as error:
+            raise _Undecided from error
+        return state or record.state, reader.closed
+
+
+def _versions(stored: StoredLog) -> object:
+    """Changes with any of the nodes; a node made anew begins at version 0 again, later."""
+    nodes = [(name, stat) for name, (_, stat) in stored.cursors.items()] + [("", stored.stat)]
+    return [(name, stat.version, stat.ctime_ms) for name, stat in nodes]

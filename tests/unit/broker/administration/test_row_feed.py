@@ -1,0 +1,188 @@
+"""The rows that a broker tells are those of the topics as they are, though it looks only at what was touched."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.base.errors import NotReady
+from engine.base.names import TopicName
+from engine.broker.administration import row_feed
+from engine.broker.administration.reports import topic_row
+from engine.broker.administration.row_feed import RowFeed
+from engine.broker.dispatch.consumer import SubscriptionType
+from engine.managed.ledger import InitialPosition
+from tests.support.broker_bench import Bench, opened, until
+
+OTHER = TopicName.parse("persistent://public/default/other")
+
+
+class Followed:
+    """A gateway's side: its rows, after each count."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.feed = RowFeed(bench.registry, bench.context.clock, "b-1")
+        self.rows: dict[str, list[Any]] = {}
+        self.asked = api.TopicRows()
+
+    def count(self) -> None:
+        self.feed.count(self.bench.registry.tick(1.0))
+
+    async def hear(self) -> dict[str, Any]:
+        self.count()
+        answer = await self.feed.since(self.asked)
+        for row in answer["rows"]:
+            self.rows[row[0]] = row
+        for name in answer["gone"]:
+            self.rows.pop(name, None)
+        self.asked = api.TopicRows(answer["incarnation"], answer["revision"], answer["begun"])
+        return answer
+
+    async def check(self) -> None:
+        await self.hear()
+        truth = [topic_row(topic) for topic in self.bench.registry.topics()]
+        assert sorted(self.rows.values(), key=lambda row: str(row[0])) == truth
+
+
+@pytest.fixture
+async def followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Followed]:
+    monkeypatch.setattr(row_feed, "SWEEP_ROUNDS", 1 << 30)  # all that changes must touch its topic
+    async with opened(tmp_path) as bench:
+        made = Followed(bench)
+        await made.hear()
+        for _ in range(3):  # the sweep's first turn
+            made.count()
+        yield made
+
+
+def number(followed: Followed, column: str, name: str = "persistent://public/default/d") -> int:
+    value: int = followed.rows[name][1 + api.ROW_COLUMNS.index(column)]
+    return value
+
+
+async def test_each_thing_that_a_row_shows_is_told_when_it_changes(followed: Followed) -> None:
+    bench = followed.bench
+    await bench.topic.add_producer(bench.producer)
+    await followed.check()
+    assert number(followed, "producers") == 1
+    await bench.publish(10)
+    await followed.check()
+    assert number(followed, "msg_rate_in") > 0
+    assert number(followed, "storage_bytes") > 0
+    made = await bench.topic.create_subscription("s", InitialPosition.EARLIEST, {})
+    assert made is not None
+    await followed.check()
+    assert (number(followed, "subscriptions"), number(followed, "backlog")) == (1, 10)
+    consumer, client = await bench.join(SubscriptionType.SHARED, permits=6)
+    await followed.check()
+    assert number(followed, "consumers") == 1
+    assert number(followed, "msg_rate_out") > 0
+    bench.subscription.acknowledge(consumer, client.received[:4])
+    await followed.check()
+    assert number(followed, "backlog") == 6
+    await bench.subscription.skip(2)
+    await followed.check()
+    assert number(followed, "backlog") == 4
+    await bench.subscription.clear()
+    await followed.check()
+    await bench.subscription.reset(bench.topic.log.next_position(client.received[0]))
+    await followed.check()
+    assert number(followed, "backlog") == 9
+    assert number(followed, "consumers") == 0
+    await bench.topic.delete_subscription("s")
+    await followed.check()
+    assert number(followed, "subscriptions") == 0
+    bench.producer.leave()
+    await followed.check()
+    assert number(followed, "producers") == 0
+
+
+async def test_rates_fall_to_zero_and_then_nothing_is_told(followed: Followed) -> None:
+    await followed.bench.publish(10)
+    rates = []
+    for _ in range(60):
+        answer = await followed.hear()
+        rates.append(number(followed, "msg_rate_in"))
+        if not answer["rows"]:
+            break
+    assert rates[0] > rates[5] > rates[-1] == 0
+    assert not followed.bench.registry.tick(1.0), "nothing of it needs to be looked at"
+
+
+async def test_trimmed_ledgers_are_storage_no_more(followed: Followed) -> None:
+    bench = followed.bench
+    bench.everything.ledger_entries = 5
+    config = bench.everything.ledger_config(bench.everything.in_force)
+    await bench.topic.log.update_config(replace(config, retention_s=3600.0, retention_bytes=-1))
+    for _ in range(4):
+        await bench.publish(5)
+    await followed.check()
+    before = number(followed, "storage_bytes")
+    for _ in range(60):
+        await followed.hear()
+    await bench.topic.log.update_config(config)
+    await until(lambda: bench.topic.log.stats().size < before)
+    await followed.check()
+    assert number(followed, "storage_bytes") < before
+
+
+async def test_topics_come_and_go(followed: Followed) -> None:
+    await followed.bench.registry.get(OTHER, create=True)
+    await followed.check()
+    assert str(OTHER) in followed.rows
+    await followed.bench.registry.unload(OTHER)
+    await followed.check()
+    assert str(OTHER) not in followed.rows
+    await followed.bench.registry.get(OTHER, create=True)
+    await followed.bench.registry.delete(OTHER, force=True)
+    answer = await followed.hear()
+    assert answer["gone"] == [str(OTHER)], "it was here, though nobody saw it"
+
+
+async def test_a_topic_that_nothing_touched_is_looked_at_now_and_then(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed.bench.topic.producers["unseen"] = followed.bench.producer
+    monkeypatch.setattr(row_feed, "SWEEP_ROUNDS", 1)
+    await followed.hear()
+    await followed.hear()
+    assert number(followed, "producers") == 1
+
+
+async def test_who_is_up_to_date_waits_for_the_next_count(followed: Followed) -> None:
+    asking = asyncio.ensure_future(followed.feed.since(followed.asked))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not asking.done()
+    followed.count()
+    answer = await asking
+    assert (answer["rows"], answer["gone"], answer["more"]) == ([], [], False)
+    other = api.TopicRows("another-life", followed.asked.revision, followed.asked.begun)
+    everything = await followed.feed.since(other)
+    assert everything["whole"]
+    assert [row[0] for row in everything["rows"]] == ["persistent://public/default/d"]
+
+
+async def test_before_the_first_count_nothing_is_said(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_feed, "WAIT_MAX_S", 0.01)
+    fresh = RowFeed(followed.bench.registry, followed.bench.context.clock, "b-2")
+    with pytest.raises(NotReady):
+        await fresh.since(api.TopicRows())
+
+
+async def test_a_subscription_that_cannot_be_read_makes_the_backlog_unknown(
+    followed: Followed,
+) -> None:
+    followed.bench.topic.log.unread_cursors["lost"] = "its storage does not answer"  # type: ignore[index]
+    followed.bench.topic.touched()
+    await followed.hear()
+    row = followed.rows[str(followed.bench.topic.name)]
+    assert row[1 + api.ROW_COLUMNS.index("backlog")] is None
+    assert row[1 + api.ROW_COLUMNS.index("subscriptions")] == 1
