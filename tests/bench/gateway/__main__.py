@@ -21,7 +21,7 @@ from pathlib import Path
 
 from engine.base.errors import MagnetarError
 from tests.bench.figures import Results, Rounds, medians, short, table
-from tests.bench.gateway import rest
+from tests.bench.gateway import large, rest, websocket
 from tests.bench.gateway.measuring import Rows, Work
 from tests.bench.gateway.sides import COUNTED, Options, Side, sides
 from tests.support.instance import ROOT
@@ -31,7 +31,7 @@ Parts = dict[tuple[str, str], Rounds]
 
 def works(scale: float) -> dict[str, Work]:
     """By name, in the order of the table."""
-    return rest.works(scale)
+    return rest.works(scale) | websocket.works(scale) | large.works(scale)
 
 
 def main() -> None:
@@ -79,11 +79,13 @@ def main() -> None:
 
 
 def rounds(chosen: dict[str, Work], found: list[Side], count: int) -> tuple[Results, Parts]:
-    """Every work on every side ``count`` times after one to warm up."""
+    """Every work on every side ``count`` times after one to warm up; last, those that are done once."""
     results: Results = {}
     parts: Parts = {}
-    for number in range(count + 1):
-        for name, work in chosen.items():
+    often = {name: work for name, work in chosen.items() if not work.once}
+    once = {name: work for name, work in chosen.items() if work.once}
+    for number in range(count + 2 if once else count + 1):
+        for name, work in (often if number <= count else once).items():
             for side in found if number % 2 else found[::-1]:
                 if side.instance is None and side.name not in work.sides:
                     continue

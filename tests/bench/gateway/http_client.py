@@ -18,6 +18,14 @@ def build_request(method: str, path: str, body: bytes | None = None) -> bytes:
     return head.encode() + body
 
 
+def host_and_port(url: str) -> tuple[str, int]:
+    """Where a URL with a port leads. Raises ValueError."""
+    parts = urlsplit(url)
+    if not parts.hostname or not parts.port:
+        raise ValueError(f"{url} has no host or no port")
+    return parts.hostname, parts.port
+
+
 def field_value(head: bytes, name: bytes) -> bytes | None:
     """The value of a header in ``head``, which has been lowered; None when it is not there."""
     at = head.find(b"\r\n" + name + b":")
@@ -195,15 +203,13 @@ class Pool:
     """Connections to one server, in order of their opening. An async context manager."""
 
     def __init__(self, url: str, count: int) -> None:
-        self._url, self._count = urlsplit(url), count
+        self._where, self._count = host_and_port(url), count
         self._connections: list[Connection] = []
 
     async def __aenter__(self) -> "Pool":
         loop = asyncio.get_running_loop()
         for _ in range(self._count):
-            _, connection = await loop.create_connection(
-                Connection, self._url.hostname, self._url.port
-            )
+            _, connection = await loop.create_connection(Connection, *self._where)
             self._connections.append(connection)
         return self
 

@@ -34,6 +34,8 @@ class Work:
     run: Run
     sides: tuple[str, ...] = ("apache",)
     limit_s: float = 120.0
+    once: bool = False
+    """After the rounds of all others."""
 
 
 class Meter:
@@ -44,12 +46,17 @@ class Meter:
         self._cpu = side.cpu()
         self._began = time.perf_counter()
 
-    async def stop(self) -> None:
-        """After what is done behind the answers; time ends before that."""
+    def stop(self) -> None:
         self.seconds = time.perf_counter() - self._began
-        await asyncio.sleep(SETTLE_S)
         now = self._side.cpu()
         self.cpu = {name: now[name] - before for name, before in self._cpu.items()}
+
+    async def settle(self) -> None:
+        """Stop the time now, the CPU after what is done behind the answers."""
+        seconds = time.perf_counter() - self._began
+        await asyncio.sleep(SETTLE_S)
+        self.stop()
+        self.seconds = seconds
 
     def each(self, count: int, unit: float) -> dict[str, float]:
         """CPU by process for each of ``count``; ``unit`` 1e3 for milliseconds, 1e6 for microseconds."""

@@ -82,7 +82,7 @@ def _reading(row: str, path: Callable[[Side], str], connections: int, seconds: f
             await pool.run(itertools.repeat(request), WARM_S)
             meter = Meter(side)
             taken = await pool.run(itertools.repeat(request), seconds)
-            await meter.stop()
+            await meter.settle()
         if path is _list and taken.body.count(b"persistent://") != LISTED:
             raise RuntimeError(f"the list has {taken.body.count(b'persistent://')} topics")
         return {row: _row(meter, taken)}
@@ -128,10 +128,10 @@ def _changing(connections: int, seconds: float) -> Run:
             made.clear()
             putting = Meter(side)
             put = await pool.run(_puts(where, new()), seconds)
-            await putting.stop()
+            await putting.settle()
             deleting = Meter(side)
             deleted = await pool.run(_deletes(where, made), 60)
-            await deleting.stop()
+            await deleting.settle()
         if len(deleted.each) != len(made):
             raise RuntimeError(f"{len(deleted.each)} of {len(made)} topics were deleted in time")
         return {
