@@ -18,8 +18,8 @@ from engine.base.ids import Position
 from engine.client.client import PulsarClient
 from engine.client.errors import ClientError, LostError, RefusedError, ServerError
 from engine.client.message_ids import MessageId
-from engine.client.outgoing import EntryBuilder, OutgoingMessage
-from engine.client.partition_choice import Hashing, Routing
+from engine.client.producing.outgoing import EntryBuilder, OutgoingMessage
+from engine.client.producing.partition_choice import Hashing, Routing
 from engine.client.raw_producer import RawProducer
 from engine.wire.events import Receipt
 

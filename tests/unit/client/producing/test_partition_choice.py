@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from engine.client.outgoing import OutgoingMessage
-from engine.client.partition_choice import Hashing, PartitionChoice, Routing, key_hash
+from engine.client.producing.outgoing import OutgoingMessage
+from engine.client.producing.partition_choice import Hashing, PartitionChoice, Routing, key_hash
 
 JAVA, MURMUR = Hashing.JAVA_STRING, Hashing.MURMUR3
 

@@ -14,8 +14,8 @@ from engine.broker.errors import BrokerError, NotAllowed, PersistenceError, Topi
 from engine.client.broker_link import BrokerLink
 from engine.client.client import PulsarClient
 from engine.client.errors import RefusedError, ServerError
-from engine.client.outgoing import OutgoingMessage
-from engine.client.partition_producer import (
+from engine.client.producing.outgoing import OutgoingMessage
+from engine.client.producing.partition_producer import (
     BatchSettings,
     MessageTooLargeError,
     PartitionProducer,

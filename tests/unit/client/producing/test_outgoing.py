@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.client.outgoing import EntryBuilder, OutgoingMessage
+from engine.client.producing.outgoing import EntryBuilder, OutgoingMessage
 from engine.wire.batches import unpack_entry
 from engine.wire.kernels import batch_sizes
 

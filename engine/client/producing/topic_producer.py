@@ -7,9 +7,13 @@ from collections.abc import Callable, Sequence
 from engine.base.budget import Budget
 from engine.base.errors import MagnetarError
 from engine.client.client import PulsarClient, is_final_at_first, partition_names
-from engine.client.outgoing import OutgoingMessage
-from engine.client.partition_choice import PartitionChoice
-from engine.client.partition_producer import PartitionProducer, ProducerSettings, SendResult
+from engine.client.producing.outgoing import OutgoingMessage
+from engine.client.producing.partition_choice import PartitionChoice
+from engine.client.producing.partition_producer import (
+    PartitionProducer,
+    ProducerSettings,
+    SendResult,
+)
 
 log = logging.getLogger(__name__)
 

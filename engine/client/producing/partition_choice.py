@@ -4,7 +4,7 @@ from enum import Enum
 
 import mmh3
 
-from engine.client.outgoing import OutgoingMessage
+from engine.client.producing.outgoing import OutgoingMessage
 
 SWITCH_DELAYS = 10
 """Publish delays of a batching producer after which messages without a key go to the next partition."""

@@ -9,12 +9,12 @@ import pytest
 from engine.base.budget import Budget
 from engine.base.names import TopicName
 from engine.broker.errors import TopicNotFound
-from engine.client import topic_producer
 from engine.client.errors import RefusedError
-from engine.client.outgoing import OutgoingMessage
-from engine.client.partition_choice import Hashing, Routing, key_hash
-from engine.client.partition_producer import ProducerSettings, SendResult
-from engine.client.topic_producer import TopicProducer
+from engine.client.producing import topic_producer
+from engine.client.producing.outgoing import OutgoingMessage
+from engine.client.producing.partition_choice import Hashing, Routing, key_hash
+from engine.client.producing.partition_producer import ProducerSettings, SendResult
+from engine.client.producing.topic_producer import TopicProducer
 from tests.support.broker_bench import NAME, Bench, served, until
 from tests.unit.client.test_client import client_of
 
