@@ -49,8 +49,9 @@ def run(
     scan_dir = output_dir / ".scan"
     spark.registerProgressHandler(counter)
     try:
-        source = spark.read.format("pulsar").options(**given).option("ranges", ranges).load()
-        source.select(*SCAN_COLUMNS).write.mode("overwrite").parquet(str(scan_dir))
+        asked = {**given, "ranges": ranges, "columns": ",".join(SCAN_COLUMNS)}
+        source = spark.read.format("pulsar").options(**asked).load()
+        source.write.mode("overwrite").parquet(str(scan_dir))
     finally:
         spark.removeProgressHandler(counter)
     messages = spark.read.parquet(str(scan_dir))

@@ -1,134 +1,91 @@
-"""Read a range of a ledger into Arrow batches: entries from the bookies, messages out of entries."""
+"""Read a range of a ledger: entries from the bookies, opened into columns, and those joined into rows for Spark."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Collection, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from engine.ledger.client import LedgerClient
-from engine.wire.batches import EntryMessages, unpack_entry
+from engine.wire.batches import BatchFormatError
+from spark_jobs.pulsar_source.columns import ENTRIES, EntryColumns, Kind, Opened
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
 from spark_jobs.pulsar_source.planning import connected
 
-READ_BYTES = 4 << 20
-ROWS_MAX = 20_000
-BYTES_MAX = 16 << 20
-ARROW_SCHEMA = pa.schema(
-    [
-        ("key", pa.string()),
-        ("value", pa.binary()),
-        ("properties", pa.map_(pa.string(), pa.string())),
-        ("publish_time", pa.timestamp("us", tz="UTC")),
-        ("event_time", pa.timestamp("us", tz="UTC")),
-        ("ledger_id", pa.int64()),
-        ("entry_id", pa.int64()),
-        ("batch_index", pa.int32()),
-        ("batch_size", pa.int32()),
-        ("partition", pa.int32()),
-        ("producer_name", pa.string()),
-        ("sequence_id", pa.int64()),
-        ("publish_ms", pa.int64()),
-        ("value_bytes", pa.int64()),
-        ("entry_bytes", pa.int64()),
-        ("payload_bytes", pa.int64()),
-        ("packed_bytes", pa.int64()),
-        ("compression", pa.string()),
-    ]
-)
+READ_BYTES = 1 << 20
+_TIMES = {"publish_time": "publish_ms", "event_time": "event_ms"}
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
 def read_range(options: Options, one: LedgerRange) -> Iterator[pa.RecordBatch]:
-    """Batches of at most ROWS_MAX rows and about BYTES_MAX bytes. Connects when first asked, closes at the end.
+    """Rows of at most about columns.ROWS_MAX messages, with the columns of ``options``.
 
     Raises LedgerError when an entry of the range cannot be read, BatchFormatError when one is no Pulsar entry.
     """
+    wanted = {_TIMES.get(name, name) for name in options.columns}
+    for opened in open_range(options, one, wanted):
+        if opened.problem:
+            raise BatchFormatError(f"ledger {one.ledger_id}, {opened.problem}")
+        yield rows(opened, one, options.columns)
+
+
+def open_range(options: Options, one: LedgerRange, wanted: Collection[str]) -> Iterator[Opened]:
+    """All entries of the range, with the ``wanted`` columns of messages. Connects when first asked, closes at the end.
+
+    Raises LedgerError when an entry cannot be read; one that cannot be opened is among the entries as such.
+    """
     with asyncio.Runner() as runner:
-        batches = _read(options, one)
+        found = _read(options, one, wanted)
         try:
-            while (batch := runner.run(_next(batches))) is not None:
-                yield batch
+            while (opened := runner.run(_next(found))) is not None:
+                yield opened
         finally:
-            runner.run(batches.aclose())
+            runner.run(found.aclose())
 
 
-async def _next(batches: AsyncGenerator[pa.RecordBatch, None]) -> pa.RecordBatch | None:
-    return await anext(batches, None)
+async def _next(found: AsyncGenerator[Opened, None]) -> Opened | None:
+    return await anext(found, None)
 
 
-async def _read(options: Options, one: LedgerRange) -> AsyncGenerator[pa.RecordBatch, None]:
+async def _read(
+    options: Options, one: LedgerRange, wanted: Collection[str]
+) -> AsyncGenerator[Opened, None]:
     async with connected(options.metadata_url) as (_, ledgers):
-        rows = _Rows(one)
-        async for entry_id, entry in _entries(ledgers, options, one):
-            rows.add(entry_id, entry)
-            if rows.full:
-                yield rows.take()
-        if rows.count:
-            yield rows.take()
+        reader = await ledgers.open(
+            one.ledger_id, options.password, recover=False, unconfirmed=True
+        )
+        columns = EntryColumns(wanted)
+        async with reader.scan(one.first, one.last, READ_BYTES) as scan:
+            async for runs in scan:
+                for run in runs:
+                    for opened in columns.add(run):
+                        yield opened
+        if not columns.empty:
+            yield columns.take()
 
 
-async def _entries(
-    ledgers: LedgerClient, options: Options, one: LedgerRange
-) -> AsyncIterator[tuple[int, bytes]]:
-    reader = await ledgers.open(one.ledger_id, options.password, recover=False, unconfirmed=True)
-    at = one.first
-    while at <= one.last:
-        for run in await reader.read(at, one.last, READ_BYTES):
-            for i in range(run.count):
-                yield run.first + i, run.entry(i)
-            at = run.first + run.count
+def rows(opened: Opened, one: LedgerRange, names: Collection[str]) -> pa.RecordBatch:
+    """One row per message; what is known of its entry is repeated."""
+    of_message = pa.array(opened.entry_of_message())
+    count = len(of_message)
+    made = {
+        "ledger_id": lambda: pa.repeat(pa.scalar(one.ledger_id, pa.int64()), count),
+        "partition": lambda: pa.repeat(pa.scalar(one.partition, pa.int32()), count),
+        "encrypted": lambda: _is(opened, Kind.ENCRYPTED).take(of_message),
+        "sequence_id": lambda: opened.messages["sequence_id"].cast(pa.int64(), safe=False),
+    }
+
+    def column(name: str) -> Any:
+        if name in made:
+            return made[name]()
+        kept = _TIMES.get(name, name)
+        of_entry = kept in ENTRIES.names
+        values = opened.entries[kept].take(of_message) if of_entry else opened.messages[kept]
+        return pc.multiply(values, 1000).cast(_TIMESTAMP) if name in _TIMES else values
+
+    return pa.RecordBatch.from_arrays([column(name) for name in names], names=list(names))
 
 
-class _Rows:
-    """Columns of the batch that is being filled."""
-
-    def __init__(self, one: LedgerRange) -> None:
-        self._range = one
-        self._clear()
-
-    def _clear(self) -> None:
-        self.count = 0
-        self._bytes = 0
-        self._columns: dict[str, list[Any]] = {name: [] for name in ARROW_SCHEMA.names}
-
-    @property
-    def full(self) -> bool:
-        return self.count >= ROWS_MAX or self._bytes >= BYTES_MAX
-
-    def add(self, entry_id: int, entry: bytes) -> None:
-        """One row per message of the entry."""
-        unpacked: EntryMessages = unpack_entry(entry)
-        columns = self._columns
-        batched = unpacked.batched
-        for index, message in enumerate(unpacked.messages):
-            row = (
-                message.key,
-                message.value,
-                list(message.properties.items()),
-                unpacked.publish_ms * 1000,
-                message.event_ms * 1000 if message.event_ms else None,
-                self._range.ledger_id,
-                entry_id,
-                index if batched else -1,
-                len(unpacked.messages),
-                self._range.partition,
-                unpacked.producer_name,
-                message.sequence_id,
-                unpacked.publish_ms,
-                len(message.value or b""),
-                len(entry),
-                unpacked.payload_bytes,
-                unpacked.packed_bytes,
-                unpacked.compression,
-            )
-            for column, value in zip(columns.values(), row, strict=True):
-                column.append(value)
-        self.count += len(unpacked.messages)
-        self._bytes += len(entry)
-
-    def take(self) -> pa.RecordBatch:
-        """The filled batch; filling starts over."""
-        arrays = [pa.array(self._columns[f.name], f.type) for f in ARROW_SCHEMA]
-        self._clear()
-        return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
+def _is(opened: Opened, kind: Kind) -> Any:
+    return pc.equal(opened.entries["kind"], pa.scalar(int(kind), pa.int8()))

@@ -7,8 +7,25 @@ from engine.base.settings import SettingsError
 from engine.metadata.connect import MetadataUrl
 
 ENTRIES_PER_PARTITION = 50_000
+BYTES_PER_PARTITION = 32 << 20
 PARTITIONS_MAX = 10_000
 TOPIC_PREFIX = "persistent://"
+COLUMNS = {
+    **{"key": "string", "value": "binary", "properties": "map<string, string>"},
+    **{"publish_time": "timestamp", "event_time": "timestamp"},
+    **{"ledger_id": "bigint", "entry_id": "bigint", "batch_index": "int", "batch_size": "int"},
+    **{"chunk_id": "int", "partition": "int", "producer_name": "string", "sequence_id": "bigint"},
+    **{"publish_ms": "bigint", "value_bytes": "bigint", "entry_bytes": "bigint"},
+    **{"payload_bytes": "bigint", "packed_bytes": "bigint", "compression": "string"},
+    "encrypted": "boolean",
+}
+"""Of a message, in the order of the rows, with their types in SQL.
+
+``batch_index`` is -1 in an entry that is no batch, ``chunk_id`` null where the entry is no chunk. Sizes:
+``value_bytes`` of this message; of its entry ``entry_bytes`` as stored, ``payload_bytes`` before and ``packed_bytes``
+after compression. An encrypted entry is one row, its value the stored bytes and ``value_bytes`` null; a chunk is one
+row with the chunk's stored bytes, and ``value_bytes`` is the whole message's at the first chunk and 0 at the others.
+"""
 
 
 class OptionError(ValueError):
@@ -17,13 +34,16 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``topic`` full name · ``metadata_url`` as brokers have it · ``entries_per_partition`` 1..10⁹ ·
-    ``last_entries`` 0 (all) or how many of the newest entries to read · ``password`` of the ledgers."""
+    """``topic`` full name · ``metadata_url`` as brokers have it · ``entries_per_partition``, ``bytes_per_partition`` at
+    most about so much is one task's · ``last_entries`` 0 (all) or how many of the newest entries to read · ``columns``
+    of COLUMNS to build · ``password`` of the ledgers."""
 
     topic: str
     metadata_url: str
     entries_per_partition: int = ENTRIES_PER_PARTITION
+    bytes_per_partition: int = BYTES_PER_PARTITION
     last_entries: int = 0
+    columns: tuple[str, ...] = tuple(COLUMNS)
     password: bytes = b""
 
 
@@ -44,6 +64,8 @@ def parse(options: Mapping[str, str]) -> Options:
         topic=topic,
         metadata_url=url,
         entries_per_partition=_whole(given, "entriesperpartition", ENTRIES_PER_PARTITION, 1),
+        bytes_per_partition=_whole(given, "bytesperpartition", BYTES_PER_PARTITION, 1),
+        columns=_columns(given.get("columns")),
         last_entries=_whole(given, "lastentries", 0, 0),
         password=given.get("ledger.password", "").encode(),
     )
@@ -56,3 +78,15 @@ def _whole(given: Mapping[str, str], name: str, default: int, low: int) -> int:
             f"option {name} must be a whole number from {low} to 1000000000, not {text!r}"
         )
     return int(text)
+
+
+def _columns(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return tuple(COLUMNS)
+    names = tuple(name.strip() for name in text.split(","))
+    unknown = [name for name in names if name not in COLUMNS]
+    if unknown or len(set(names)) != len(names):
+        raise OptionError(
+            f"option columns must be different names of {', '.join(COLUMNS)}, not {text!r}"
+        )
+    return names

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
 
-from spark_jobs.pulsar_source.options import PARTITIONS_MAX
+from spark_jobs.pulsar_source.options import BYTES_PER_PARTITION, PARTITIONS_MAX
 
 
 @dataclass(frozen=True)
@@ -23,20 +23,27 @@ class LedgerRange(InputPartition):
 
 
 def plan(
-    ledgers: Iterable[tuple[int, int]], entries_per_partition: int, partition: int = -1
+    ledgers: Iterable[tuple[int, int, int]],
+    entries_max: int,
+    bytes_max: int = BYTES_PER_PARTITION,
+    partition: int = -1,
 ) -> list[LedgerRange]:
-    """Ranges over ``(ledger id, entries)`` in topic order. Empty ledgers give none.
+    """Ranges over ``(ledger id, entries, bytes)`` in topic order, each of at most ``entries_max`` entries and about
+    ``bytes_max`` bytes by the ledger's mean. Bytes of 0 are not known. Empty ledgers give none.
 
-    Never more than PARTITIONS_MAX ranges: larger ones are made instead.
+    Never more than about PARTITIONS_MAX ranges: larger ones are made instead.
     """
-    known = [(ledger_id, entries) for ledger_id, entries in ledgers if entries > 0]
-    total = sum(entries for _, entries in known)
-    step = max(entries_per_partition, -(-total // PARTITIONS_MAX))
-    return [
-        LedgerRange(ledger_id, first, min(first + step, entries) - 1, partition)
-        for ledger_id, entries in known
-        for first in range(0, entries, step)
-    ]
+    known = [(one, entries, size) for one, entries, size in ledgers if entries > 0]
+    share = max(entries_max, -(-sum(entries for _, entries, _ in known) // PARTITIONS_MAX))
+    size_share = max(bytes_max, -(-sum(size for _, _, size in known) // PARTITIONS_MAX))
+    ranges: list[LedgerRange] = []
+    for ledger_id, entries, size in known:
+        step = min(share, max(1, entries * size_share // size)) if size else share
+        ranges += [
+            LedgerRange(ledger_id, first, min(first + step, entries) - 1, partition)
+            for first in range(0, entries, step)
+        ]
+    return ranges
 
 
 def newest(ranges: Sequence[LedgerRange], last_entries: int) -> list[LedgerRange]:

@@ -68,10 +68,9 @@ async def _plan(options: Options) -> list[LedgerRange]:
                 if count:  # a partition nobody has used yet
                     continue
                 raise OptionError(f"option topic: there is no topic {topic}") from error
-            known = [(ledger.ledger_id, ledger.entries) for ledger in info.ledgers]
-            ranges += newest(
-                plan(known, options.entries_per_partition, number), options.last_entries
-            )
+            known = [(ledger.ledger_id, ledger.entries, ledger.size) for ledger in info.ledgers]
+            limits = options.entries_per_partition, options.bytes_per_partition
+            ranges += newest(plan(known, *limits, number), options.last_entries)
         return ranges
 
 

@@ -1,7 +1,8 @@
 """The ``pulsar`` data source: ``spark.read.format("pulsar")`` reads a topic straight from the bookies.
 
 Options: spark_jobs.pulsar_source.options, and ``ranges``, JSON ``[[ledger, first, last, partition], …]``, to read a
-range planned before. Brokers are not asked and nothing is acknowledged.
+range planned before. Only the columns named by ``columns`` are built. Brokers are not asked and nothing is
+acknowledged.
 """
 
 import json
@@ -11,17 +12,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from spark_jobs.pulsar_source.options import OptionError, Options, parse
+from spark_jobs.pulsar_source.options import COLUMNS, OptionError, Options, parse
 from spark_jobs.pulsar_source.partitions import LedgerRange
-
-SCHEMA = """
-    key string, value binary, properties map<string, string>, publish_time timestamp, event_time timestamp,
-    ledger_id bigint, entry_id bigint, batch_index int, batch_size int, partition int,
-    producer_name string, sequence_id bigint, publish_ms bigint,
-    value_bytes bigint, entry_bytes bigint, payload_bytes bigint, packed_bytes bigint, compression string
-"""
-"""``batch_index`` is -1 in an entry that is no batch. Sizes: ``value_bytes`` of this message; of its entry
-``entry_bytes`` as stored, ``payload_bytes`` before and ``packed_bytes`` after compression."""
 
 
 class PulsarDataSource(DataSource):
@@ -32,7 +24,8 @@ class PulsarDataSource(DataSource):
         return "pulsar"
 
     def schema(self) -> str:
-        return SCHEMA
+        names = parse(dict(self.options)).columns
+        return ", ".join(f"{name} {COLUMNS[name]}" for name in names)
 
     def reader(self, schema: Any) -> "PulsarReader":
         return PulsarReader(dict(self.options))

@@ -5,26 +5,46 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.pulsar_source.options import PARTITIONS_MAX, OptionError, parse
-from spark_jobs.pulsar_source.partitions import newest, plan
+from spark_jobs.pulsar_source.partitions import LedgerRange, newest, plan
 
-LEDGERS = st.lists(st.integers(0, 5_000), max_size=8).map(
-    lambda sizes: [(i * 3, size) for i, size in enumerate(sizes)]
+LEDGERS = st.lists(st.tuples(st.integers(0, 5_000), st.integers(0, 1 << 20)), max_size=8).map(
+    lambda sizes: [(i * 3, *size) for i, size in enumerate(sizes)]
 )
 
 
-@given(LEDGERS, st.integers(1, 2_000))
-def test_every_entry_is_in_exactly_one_range(ledgers: list[tuple[int, int]], step: int) -> None:
-    ranges = plan(ledgers, step)
+@given(LEDGERS, st.integers(1, 2_000), st.integers(1, 1 << 20))
+def test_every_entry_is_in_exactly_one_range(
+    ledgers: list[tuple[int, int, int]], step: int, size: int
+) -> None:
+    ranges = plan(ledgers, step, size)
     read = [(r.ledger_id, e) for r in ranges for e in range(r.first, r.last + 1)]
-    assert read == [(ledger, e) for ledger, size in ledgers for e in range(size)]
-    assert len(ranges) <= PARTITIONS_MAX + len(ledgers)
+    assert read == [(ledger, e) for ledger, entries, _ in ledgers for e in range(entries)]
+    assert len(ranges) <= 2 * PARTITIONS_MAX + len(ledgers)
+
+
+@given(LEDGERS, st.integers(1, 2_000), st.integers(1, 1 << 20))
+def test_no_range_is_larger_than_asked_for(
+    ledgers: list[tuple[int, int, int]], step: int, size: int
+) -> None:
+    mean = {one: total / entries for one, entries, total in ledgers if entries}
+    for one in plan(ledgers, step, size):
+        most = sum(entries for _, entries, _ in ledgers) // PARTITIONS_MAX + 1
+        assert one.entries <= max(step, most)
+        share = max(size, sum(total for *_, total in ledgers) // PARTITIONS_MAX + 1)
+        assert one.entries == 1 or one.entries * mean[one.ledger_id] <= share
+
+
+def test_large_entries_are_cut_by_bytes() -> None:
+    gigabyte = plan([(1, 10_000, 1 << 30)], 50_000, 32 << 20)
+    assert len(gigabyte) == 33
+    assert plan([(1, 10_000, 0)], 50_000, 32 << 20) == [LedgerRange(1, 0, 9_999)]
 
 
 @given(LEDGERS, st.integers(1, 2_000), st.integers(1, 6_000))
 def test_newest_keeps_the_last_entries_in_order(
-    ledgers: list[tuple[int, int]], step: int, last: int
+    ledgers: list[tuple[int, int, int]], step: int, last: int
 ) -> None:
-    everything = [(ledger, e) for ledger, size in ledgers for e in range(size)]
+    everything = [(ledger, e) for ledger, entries, _ in ledgers for e in range(entries)]
     kept = newest(plan(ledgers, step), last)
     assert [(r.ledger_id, e) for r in kept for e in range(r.first, r.last + 1)] == everything[
         -last:
@@ -32,7 +52,7 @@ def test_newest_keeps_the_last_entries_in_order(
 
 
 def test_newest_zero_means_everything() -> None:
-    ranges = plan([(1, 10)], 3)
+    ranges = plan([(1, 10, 0)], 3)
     assert newest(ranges, 0) == ranges
 
 
@@ -44,6 +64,10 @@ def test_newest_zero_means_everything() -> None:
         (
             {"topic": "persistent://a/b/c", "metadata.url": "zk:h:1", "entriesPerPartition": "0"},
             "option entriesperpartition must be a whole number from 1",
+        ),
+        (
+            {"topic": "persistent://a/b/c", "metadata.url": "zk:h:1", "columns": "key,size"},
+            "option columns must be different names of key, value",
         ),
     ],
 )
