@@ -2,22 +2,22 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, ParamSpec, TypeVar, cast
 
-from django.http import HttpRequest
+from channels.db import database_sync_to_async
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from admin_ui.params import Params, require_served
 from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS
-from gateway.http.bodies import object_body
-from gateway.services.engine_link import link
+from gateway.http.bodies import json_answer, object_body
+from gateway.http.view import View
 
 Body = dict[str, Any]
+P = ParamSpec("P")
+T = TypeVar("T")
 Shape = type[serializers.Serializer[Any]]
 
 
@@ -61,7 +61,7 @@ TOPIC_PATH = (
 )
 
 
-class ConsoleView(APIView):
+class ConsoleView(View):
     """Base: reading and changing are open to whoever may use the console."""
 
     permission = "console"
@@ -73,14 +73,14 @@ class ConsoleView(APIView):
 class ClusterView(ConsoleView):
     """Base of what belongs to a cluster: served below ``clusters/<cluster>/``, 404 for one that is not ours."""
 
-    def dispatch(
+    async def dispatch(  # type: ignore[override]
         self, request: HttpRequest, *args: Any, cluster: str, **kwargs: Any
     ) -> HttpResponseBase:
         self.cluster = cluster
-        return super().dispatch(request, *args, **kwargs)
+        return await super().dispatch(request, *args, **kwargs)
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
+    async def admit(self, request: HttpRequest) -> None:
+        await super().admit(request)
         require_served(self.cluster)
 
 
@@ -89,12 +89,12 @@ class SnapshotView(ClusterView):
 
     selector: ClassVar[Callable[[Params], Awaitable[Body]]]
 
-    def get(self, request: Request) -> Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
-        return Response(link().run(lambda engine: type(self).selector(params)))
+        return json_answer(await self.work(lambda engine: type(self).selector(params)))
 
 
-def checked(shape: Shape, request: Request) -> Body:
+def checked(shape: Shape, request: HttpRequest) -> Body:
     """The request's JSON body, held against its shape. Raises InvalidField naming the first wrong field."""
     serializer = shape(data=object_body(request) or {})
     if not serializer.is_valid():
@@ -110,12 +110,12 @@ def _first(problems: Any) -> str:
     return str(problems)
 
 
-def query(request: Request) -> Params:
+def query(request: HttpRequest) -> Params:
     """Query parameters, the last of each."""
-    return {name: str(value) for name, value in request.query_params.items()}
+    return {name: str(value) for name, value in request.GET.items()}
 
 
-def http_url(request: Request) -> str:
+def http_url(request: HttpRequest) -> str:
     """Where the gateway is reached, by the name it was called."""
     return f"{request.scheme}://{request.get_host()}"
 
@@ -124,3 +124,10 @@ def actor_of(request: HttpRequest) -> str:
     """The signed-in user's name, or ``anonymous``."""
     user = getattr(request, "user", None)
     return user.get_username() if user is not None and user.is_authenticated else "anonymous"
+
+
+def in_thread(work: Callable[P, T]) -> Callable[P, Awaitable[T]]:
+    """``work`` on the database, in a thread whose connection it then gives back: what asynchronous calls cannot do,
+    transactions and what also waits for something else."""
+    made: Callable[P, Awaitable[T]] = database_sync_to_async(work, thread_sensitive=False)
+    return made

@@ -1,5 +1,7 @@
 """The page: one HTML file for every route of the console, whose own router does the rest; and the API's description."""
 
+import asyncio
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 
@@ -11,7 +13,7 @@ NOT_BUILT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title
 """
 
 
-def page(request: HttpRequest) -> HttpResponse:
+async def page(request: HttpRequest) -> HttpResponse:
     """``frontend/dist/index.html``, never cached because it names the hashed files of the present build; when there is
     no build, a page that says how to make one (503)."""
     if request.method not in ("GET", "HEAD"):
@@ -26,8 +28,10 @@ def page(request: HttpRequest) -> HttpResponse:
     return answer
 
 
-def schema(request: HttpRequest) -> HttpResponse:
+async def schema(request: HttpRequest) -> HttpResponse:
     """The OpenAPI document. The generator is loaded on demand: it would cost every start of the gateway."""
     from admin_ui.openapi import document_text
 
-    return HttpResponse(document_text(), content_type="application/vnd.oai.openapi+json")
+    return HttpResponse(
+        await asyncio.to_thread(document_text), content_type="application/vnd.oai.openapi+json"
+    )

@@ -5,16 +5,17 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 
-from django.core.asgi import get_asgi_application
+import django
 
-http = get_asgi_application()
+django.setup(set_prefix=False)
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402 - apps must be loaded first
 from channels.routing import ProtocolTypeRouter  # noqa: E402 - apps must be loaded first
 
+from gateway.http.handler import Handler  # noqa: E402 - apps must be loaded first
 from gateway.http.security import SameOriginSockets  # noqa: E402 - apps must be loaded first
 from gateway.sockets import router  # noqa: E402 - apps must be loaded first
 
 application = ProtocolTypeRouter(
-    {"http": http, "websocket": SameOriginSockets(AuthMiddlewareStack(router()))}
+    {"http": Handler(), "websocket": SameOriginSockets(AuthMiddlewareStack(router()))}
 )

@@ -39,16 +39,10 @@ INSTALLED_APPS = [
     "admin_ui",
 ]
 
-# All of these work in asynchronous and synchronous mode, so a request costs one thread hop: the one into its view.
+# All are asynchronous; an ordinary one would cost every request a thread's turn, twice.
 MIDDLEWARE = [
-    "gateway.http.counting.count_requests",
-    "gateway.http.paths.raw_path",
-    "gateway.http.security.headers",
-    "gateway.http.security.allowed_host",
-    "gateway.http.security.same_origin",
-    "gateway.http.front_end.static_files",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "gateway.http.entrance.Entrance",
+    "gateway.http.identity.Identity",
     "gateway.http.installed.middleware",
 ]
 ROOT_URLCONF = "gateway.urls"
@@ -87,9 +81,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["gateway.rest.permissions.Declared"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "gateway.rest.negotiation.AcceptsJson",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "gateway.http.errors.handle",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
 SESSION_COOKIE_HTTPONLY = True

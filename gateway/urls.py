@@ -8,7 +8,7 @@ from gateway.http import paths as _converters  # noqa: F401 - registers the path
 from gateway.http.installed import brought
 
 
-def _only_websockets(request: HttpRequest) -> HttpResponse:
+async def _only_websockets(request: HttpRequest) -> HttpResponse:
     """What a data-plane endpoint of ``gateway.ws`` answers to plain HTTP."""
     return container.empty(405)
 

@@ -4,15 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from django.http import StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from admin_ui.analyses import selectors, shapes
-from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, checked, query
+from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, checked, in_thread, query
 from admin_ui.params import window
-from gateway.http.bodies import principal
+from gateway.http.bodies import json_answer
 from gateway.jobs import services
 
 PIECE_BYTES = 1 << 16
@@ -29,9 +27,9 @@ class JobsView(ConsoleView):
 class AnalysesView(JobsView):
     calls = {"get": Call("listAnalyses", shapes.AnalysisShape(many=True))}
 
-    def get(self, request: Request) -> Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         """The analyses that can be launched."""
-        return Response(selectors.analyses())
+        return json_answer(selectors.analyses())
 
 
 class RunsView(JobsView):
@@ -47,35 +45,36 @@ class RunsView(JobsView):
         ),
     }
 
-    def get(self, request: Request) -> Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         """Runs, newest first, without their results."""
         params = query(request)
         offset, limit = window(params)
         runs = services.history(topic=params.get("topic", ""), analysis=params.get("analysis", ""))
-        rows = [selectors.row(run, with_result=False) for run in runs[offset : offset + limit]]
-        return Response({"total": runs.count(), "rows": rows})
+        part = runs[offset : offset + limit]
+        rows = [selectors.row(run, with_result=False) async for run in part]
+        return json_answer({"total": await runs.acount(), "rows": rows})
 
-    def post(self, request: Request) -> Response:
+    async def post(self, request: HttpRequest) -> HttpResponse:
         """Queue a run of an analysis."""
         asked = checked(shapes.RunRequest, request)
-        run = services.create(**asked, user=principal(request))
-        return Response(selectors.row(run), status=201)
+        run = await in_thread(services.create)(**asked, user=self.principal)
+        return json_answer(selectors.row(run), status=201)
 
 
 class RunView(JobsView):
     calls = {"get": Call("getRun", shapes.RunShape, RUN_PATH, errors=(404,))}
 
-    def get(self, request: Request, run_id: str) -> Response:
+    async def get(self, request: HttpRequest, run_id: str) -> HttpResponse:
         """One run with its progress and, when it is over, its result."""
-        return Response(selectors.run(run_id))
+        return json_answer(await in_thread(selectors.run)(run_id))
 
 
 class CancelRunView(JobsView):
     calls = {"post": Call("cancelRun", shapes.RunShape, RUN_PATH, errors=(404,))}
 
-    def post(self, request: Request, run_id: str) -> Response:
+    async def post(self, request: HttpRequest, run_id: str) -> HttpResponse:
         """Cancel; a run that is over stays as it is."""
-        return Response(selectors.row(services.cancel(run_id=run_id)))
+        return json_answer(selectors.row(await in_thread(services.cancel)(run_id=run_id)))
 
 
 class DownloadView(JobsView):
@@ -88,9 +87,9 @@ class DownloadView(JobsView):
         )
     }
 
-    def get(self, request: Request, run_id: str, name: str) -> HttpResponseBase:
+    async def get(self, request: HttpRequest, run_id: str, name: str) -> HttpResponseBase:
         """A file of a finished run."""
-        path = services.file_of(run_id=run_id, name=name)
+        path = await in_thread(services.file_of)(run_id=run_id, name=name)
         answer = StreamingHttpResponse(_pieces(path), content_type=PARQUET)
         answer["Content-Length"] = str(path.stat().st_size)
         answer["Content-Disposition"] = f'attachment; filename="{run_id}-{name}"'

@@ -1,12 +1,12 @@
 """REST of the audit log."""
 
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.http import HttpRequest, HttpResponse
 
 from admin_ui.audit import shapes
 from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, query
 from admin_ui.models import AuditEntry
 from admin_ui.params import window
+from gateway.http.bodies import json_answer
 
 
 class AuditView(ConsoleView):
@@ -21,7 +21,7 @@ class AuditView(ConsoleView):
         )
     }
 
-    def get(self, request: Request) -> Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
         offset, limit = window(params)
         entries = AuditEntry.objects.all()
@@ -39,6 +39,8 @@ class AuditView(ConsoleView):
                 "target": entry.target,
                 "status": entry.status,
             }
-            for entry in entries[offset : offset + limit]
+            async for entry in entries[offset : offset + limit]
         ]
-        return Response({"total": entries.count(), "offset": offset, "limit": limit, "rows": found})
+        return json_answer(
+            {"total": await entries.acount(), "offset": offset, "limit": limit, "rows": found}
+        )

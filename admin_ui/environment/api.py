@@ -1,11 +1,10 @@
 """REST of where the console is."""
 
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import Call, ConsoleView, http_url
 from admin_ui.environment import selectors, shapes
-from gateway.services.engine_link import link
+from gateway.http.bodies import json_answer
 
 
 class EnvironmentView(ConsoleView):
@@ -13,8 +12,8 @@ class EnvironmentView(ConsoleView):
 
     calls = {"get": Call("getEnvironment", shapes.EnvironmentAnswer)}
 
-    def get(self, request: Request) -> Response:
-        body = link().run(selectors.environment)
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        body = await self.work(selectors.environment)
         body["http_url"] = http_url(request)
         user = request.user
         body["user"] = (
@@ -22,4 +21,4 @@ class EnvironmentView(ConsoleView):
             if user.is_authenticated
             else None
         )
-        return Response(body)
+        return json_answer(body)

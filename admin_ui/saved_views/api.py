@@ -2,14 +2,12 @@
 
 from typing import Any
 
-from django.http import HttpResponse
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.http import HttpRequest, HttpResponse
 
-from admin_ui.calls import Call, ConsoleView, Parameter, actor_of, checked
+from admin_ui.calls import Call, ConsoleView, Parameter, actor_of, checked, in_thread
 from admin_ui.models import SavedView
 from admin_ui.saved_views import services, shapes
-from gateway.http.bodies import no_content
+from gateway.http.bodies import json_answer, no_content
 
 
 def _row(view: SavedView) -> dict[str, Any]:
@@ -36,16 +34,16 @@ class ViewsView(ConsoleView):
         ),
     }
 
-    def get(self, request: Request) -> Response:
-        mine = SavedView.objects.filter(owner=actor_of(request._request))
-        if request.query_params.get("resource"):
-            mine = mine.filter(resource=request.query_params["resource"])
-        return Response({"rows": [_row(view) for view in mine]})
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        mine = SavedView.objects.filter(owner=actor_of(request))
+        if request.GET.get("resource"):
+            mine = mine.filter(resource=request.GET["resource"])
+        return json_answer({"rows": [_row(view) async for view in mine]})
 
-    def post(self, request: Request) -> Response:
+    async def post(self, request: HttpRequest) -> HttpResponse:
         asked = checked(shapes.ViewBody, request)
-        view = services.save_view(owner=actor_of(request._request), **asked)
-        return Response(_row(view), status=201)
+        view = await in_thread(services.save_view)(owner=actor_of(request), **asked)
+        return json_answer(_row(view), status=201)
 
 
 class SavedViewView(ConsoleView):
@@ -60,6 +58,6 @@ class SavedViewView(ConsoleView):
         )
     }
 
-    def delete(self, request: Request, view_id: int) -> HttpResponse:
-        services.delete_view(owner=actor_of(request._request), view_id=view_id)
+    async def delete(self, request: HttpRequest, view_id: int) -> HttpResponse:
+        await services.delete_view(owner=actor_of(request), view_id=view_id)
         return no_content()

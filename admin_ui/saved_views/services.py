@@ -23,8 +23,8 @@ def save_view(*, owner: str, name: str, resource: str, query: dict[str, str]) ->
             raise AlreadyExists(f"A view named {name} exists already") from None
 
 
-def delete_view(*, owner: str, view_id: int) -> None:
+async def delete_view(*, owner: str, view_id: int) -> None:
     """Forget a saved view of this owner. Raises NotFound."""
-    deleted, _ = SavedView.objects.filter(owner=owner, pk=view_id).delete()
+    deleted, _ = await SavedView.objects.filter(owner=owner, pk=view_id).adelete()
     if not deleted:
         raise NotFound("No such view")

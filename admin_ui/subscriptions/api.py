@@ -2,15 +2,13 @@
 
 from typing import ClassVar
 
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import TOPIC_PATH, Call, ClusterView, Parameter, Shape, checked, http_url
 from admin_ui.params import topic_name
 from admin_ui.subscriptions import services, shapes
 from engine.base.names import check_subscription
-from gateway.http.bodies import principal
-from gateway.services.engine_link import link
+from gateway.http.bodies import json_answer
 
 
 def _changes(operation: str, body: Shape) -> dict[str, Call]:
@@ -27,23 +25,21 @@ class CursorView(ClusterView):
     change: ClassVar[services.Change]
     body_shape: ClassVar[Shape]
 
-    def post(self, request: Request, subscription: str, **where: str) -> Response:
+    async def post(self, request: HttpRequest, subscription: str, **where: str) -> HttpResponse:
         name = topic_name(**where)
         check_subscription(subscription)
         asked = checked(self.body_shape, request)
         amounts = {"count": asked.get("count"), "timestamp": asked.get("timestamp")}
         if asked["preview"]:
-            found = link().run(
+            found = await self.work(
                 lambda engine: services.preview(engine, name, subscription, self.change, **amounts),
-                principal=principal(request),
             )
-            return Response(found)
-        link().run(
+            return json_answer(found)
+        await self.work(
             lambda engine: services.apply(engine, name, subscription, self.change, **amounts),
-            principal=principal(request),
         )
         said = services.commands(http_url(request), name, subscription, self.change, **amounts)
-        return Response({"done": True, "commands": said})
+        return json_answer({"done": True, "commands": said})
 
 
 class SkipAllView(CursorView):

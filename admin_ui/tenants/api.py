@@ -1,10 +1,6 @@
 """REST of tenants, namespaces and their policies. As in the admin REST, changes ask for a superuser."""
 
-from typing import TypeVar
-
-from django.http import HttpResponse
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import WINDOW, Call, ClusterView, Parameter, checked, query
 from admin_ui.tenants import selectors, services, shapes
@@ -12,24 +8,15 @@ from engine.base.errors import NotFound
 from engine.tenancy.namespaces import namespace_name
 from engine.tenancy.policies import BY_NAME
 from engine.tenancy.tenants import delete_tenant
-from gateway.http.bodies import no_content, principal
+from gateway.http.bodies import json_answer, no_content
 from gateway.services import namespaces
-from gateway.services.engine_link import Work, link
 
-T = TypeVar("T")
 TENANT = Parameter("tenant", place="path")
 NAMESPACE = Parameter("namespace", "without the tenant", place="path")
 FILTERED = (Parameter("q", "part of the name, in any case"), *WINDOW)
 
 
-class TenancyView(ClusterView):
-    """Base: on behalf of whoever sent the request."""
-
-    def run(self, work: Work[T]) -> T:
-        return link().run(work, principal=principal(self.request))
-
-
-class TenantsView(TenancyView):
+class TenantsView(ClusterView):
     """All tenants."""
 
     permission = "tenant"
@@ -45,17 +32,17 @@ class TenantsView(TenancyView):
         ),
     }
 
-    def get(self, request: Request) -> Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
-        return Response(self.run(lambda engine: selectors.tenants(engine, params)))
+        return json_answer(await self.work(lambda engine: selectors.tenants(engine, params)))
 
-    def post(self, request: Request) -> Response:
+    async def post(self, request: HttpRequest) -> HttpResponse:
         asked = checked(shapes.NewTenant, request)
-        row = self.run(lambda engine: services.make_tenant(engine, **asked))
-        return Response(row, status=201)
+        row = await self.work(lambda engine: services.make_tenant(engine, **asked))
+        return json_answer(row, status=201)
 
 
-class TenantView(TenancyView):
+class TenantView(ClusterView):
     """One tenant."""
 
     permission = "tenant"
@@ -73,16 +60,18 @@ class TenantView(TenancyView):
         ),
     }
 
-    def put(self, request: Request, tenant: str) -> Response:
+    async def put(self, request: HttpRequest, tenant: str) -> HttpResponse:
         asked = checked(shapes.TenantBody, request)
-        return Response(self.run(lambda engine: services.change_tenant(engine, tenant, **asked)))
+        return json_answer(
+            await self.work(lambda engine: services.change_tenant(engine, tenant, **asked))
+        )
 
-    def delete(self, request: Request, tenant: str) -> HttpResponse:
-        self.run(lambda engine: delete_tenant(engine.store, tenant))
+    async def delete(self, request: HttpRequest, tenant: str) -> HttpResponse:
+        await self.work(lambda engine: delete_tenant(engine.store, tenant))
         return no_content()
 
 
-class NamespacesView(TenancyView):
+class NamespacesView(ClusterView):
     """The namespaces of a tenant."""
 
     permission = "tenant"
@@ -101,19 +90,23 @@ class NamespacesView(TenancyView):
         ),
     }
 
-    def get(self, request: Request, tenant: str) -> Response:
+    async def get(self, request: HttpRequest, tenant: str) -> HttpResponse:
         params = query(request)
-        return Response(self.run(lambda engine: selectors.namespaces(engine, tenant, params)))
+        return json_answer(
+            await self.work(lambda engine: selectors.namespaces(engine, tenant, params))
+        )
 
-    def post(self, request: Request, tenant: str) -> Response:
+    async def post(self, request: HttpRequest, tenant: str) -> HttpResponse:
         asked = checked(shapes.NewNamespace, request)
         name = namespace_name(tenant, asked["name"])
         bundles = asked["bundles"]
-        made = self.run(lambda engine: services.make_namespace(engine, name, bundles=bundles))
-        return Response(made, status=201)
+        made = await self.work(
+            lambda engine: services.make_namespace(engine, name, bundles=bundles)
+        )
+        return json_answer(made, status=201)
 
 
-class NamespaceView(TenancyView):
+class NamespaceView(ClusterView):
     """One namespace with its policies."""
 
     permission = "namespace"
@@ -128,17 +121,17 @@ class NamespaceView(TenancyView):
         ),
     }
 
-    def get(self, request: Request, tenant: str, namespace: str) -> Response:
+    async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        return Response(self.run(lambda engine: selectors.namespace(engine, name)))
+        return json_answer(await self.work(lambda engine: selectors.namespace(engine, name)))
 
-    def delete(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
+    async def delete(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        self.run(lambda engine: namespaces.delete(engine, name))
+        await self.work(lambda engine: namespaces.delete(engine, name))
         return no_content()
 
 
-class PolicyView(TenancyView):
+class PolicyView(ClusterView):
     """One policy of a namespace: set it, or remove it with the value null."""
 
     permission = "namespace"
@@ -153,10 +146,14 @@ class PolicyView(TenancyView):
         ),
     }
 
-    def put(self, request: Request, tenant: str, namespace: str, policy: str) -> Response:
+    async def put(
+        self, request: HttpRequest, tenant: str, namespace: str, policy: str
+    ) -> HttpResponse:
         name = namespace_name(tenant, namespace)
         asked = checked(shapes.PolicyBody, request)
         if policy not in BY_NAME:
             raise NotFound(f"Namespaces have no policy {policy}")
         row = BY_NAME[policy]
-        return Response(self.run(lambda engine: services.set_policy(engine, name, row, **asked)))
+        return json_answer(
+            await self.work(lambda engine: services.set_policy(engine, name, row, **asked))
+        )

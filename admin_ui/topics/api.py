@@ -1,13 +1,12 @@
 """REST of topics, for reading."""
 
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import TOPIC_PATH, WINDOW, Call, ClusterView, Parameter, SnapshotView
 from admin_ui.params import topic_name
 from admin_ui.topics import selectors, shapes
 from engine.base.names import DOMAINS
-from gateway.services.engine_link import link
+from gateway.http.bodies import json_answer
 
 FILTERS = (
     Parameter("q", "part of the full name, in any case"),
@@ -36,6 +35,6 @@ class TopicView(ClusterView):
         "get": Call("getTopic", shapes.TopicAnswer, parameters=TOPIC_PATH, errors=(400, 404, 412))
     }
 
-    def get(self, request: Request, **where: str) -> Response:
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = topic_name(**where)
-        return Response(link().run(lambda engine: selectors.topic(engine, name)))
+        return json_answer(await self.work(lambda engine: selectors.topic(engine, name)))

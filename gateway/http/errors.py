@@ -6,7 +6,6 @@ import concurrent.futures
 import logging
 import sys
 import uuid
-from typing import Any
 
 from django.core.exceptions import DisallowedHost, RequestDataTooBig
 from django.db import DatabaseError
@@ -37,6 +36,7 @@ from engine.metadata.store import (
     StoreUnavailableError,
 )
 from gateway.http import container
+from gateway.http.exchange import BODY_TIMEOUT_S, EncodedBodyError, SlowBodyError
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +64,8 @@ TABLE: list[tuple[type[BaseException], int, str | None]] = [
     (asyncio.TimeoutError, 503, "No answer in time from the owning broker; try again"),
     (ConnectionError, 503, "The owning broker cannot be reached; try again"),
     (RequestDataTooBig, 413, "The request body is larger than 1 MiB"),
+    (SlowBodyError, 408, f"The request body did not come within {BODY_TIMEOUT_S:g} s"),
+    (EncodedBodyError, 415, "Content-Encoding: the request body must not be compressed"),
     (DisallowedHost, 400, "Host header is not one this gateway answers to"),
     (DatabaseError, 503, "The console's database does not answer; try again"),
     (exceptions.NotAuthenticated, 401, "Authentication required"),
@@ -73,23 +75,26 @@ TABLE: list[tuple[type[BaseException], int, str | None]] = [
 ]
 
 
-def handle(error: Exception, context: dict[str, Any]) -> HttpResponse:
-    """Django REST framework's exception hook. ``context["request"]`` is the request that failed."""
-    request: HttpRequest = context["request"]
+def handle(error: Exception, request: HttpRequest, *, quiet: bool = False) -> HttpResponse:
+    """The answer to what a REST view raised. ``quiet``: its 503 is an answer, not an event for the log."""
     if isinstance(error, Http404):
         return container.page(request, 404)
-    if isinstance(error, exceptions.MethodNotAllowed):
-        answer = container.empty(405)
-        answer.headers["Allow"] = ", ".join(context["view"].allowed_methods)
-        return answer
     if isinstance(error, exceptions.UnsupportedMediaType):
         return container.empty(415)
     if isinstance(error, exceptions.NotAcceptable):
         return container.page(request, 406)
     status, reason = describe(error)
-    if status == 503 and getattr(context["view"], "quiet", False):
+    if status == 503 and quiet:
         return JsonResponse({"reason": reason}, status=503)
     return answer_error(request, status, reason, error)
+
+
+def answer_failure(request: HttpRequest, error: Exception) -> HttpResponse:
+    """The answer to what was raised before or beside a REST view."""
+    answer = answer_error(request, *describe(error), error)
+    if answer.status_code in (408, 413):
+        answer.headers["Connection"] = "close"  # what is left of the body is not read
+    return answer
 
 
 def describe(error: BaseException) -> tuple[int, str]:

@@ -7,8 +7,6 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from whitenoise.base import WhiteNoise
 
-from gateway.http.duplex import Answer, middleware
-
 PREFIX = "/static/"
 """The front end is built to find its files below it, which keeps them apart from the console's routes."""
 HASHED_DIR = f"{PREFIX}assets/"
@@ -28,8 +26,9 @@ def _site(directory: str) -> WhiteNoise:
     return site
 
 
-def _serve(request: HttpRequest) -> Answer | None:
-    if request.method not in ("GET", "HEAD"):
+def file_of(request: HttpRequest) -> HttpResponse | None:
+    """The answer to a GET of one of the files."""
+    if not request.path_info.startswith(PREFIX) or request.method not in ("GET", "HEAD"):
         return None
     found = _site(str(settings.FRONT_END_DIR)).files.get(request.path_info)
     if found is None:
@@ -45,6 +44,3 @@ def _serve(request: HttpRequest) -> Answer | None:
     for name, value in response.headers:
         answer.headers[name] = value
     return answer
-
-
-static_files = middleware(before=_serve)

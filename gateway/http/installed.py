@@ -6,7 +6,6 @@ from typing import Any
 
 from django.apps import apps
 from django.http import HttpRequest
-from django.utils.decorators import sync_and_async_middleware
 from django.utils.module_loading import import_string
 
 
@@ -15,9 +14,12 @@ def brought(attribute: str) -> list[str]:
     return [getattr(app, attribute) for app in apps.get_app_configs() if hasattr(app, attribute)]
 
 
-@sync_and_async_middleware
 def middleware(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Django middleware: that of all installed apps, the first outermost."""
+    """Django middleware: that of all installed apps, the first outermost. Asynchronous only."""
     for name in reversed(brought("middleware")):
         get_response = import_string(name)(get_response)
     return get_response
+
+
+middleware.sync_capable = False  # type: ignore[attr-defined]
+middleware.async_capable = True  # type: ignore[attr-defined]

@@ -10,12 +10,11 @@ from urllib.parse import quote, unquote_plus
 from django.http import HttpRequest
 from django.urls import register_converter
 
-from gateway.http.duplex import middleware
-
 RAW_PREFIXES = ("/admin/", "/lookup/", "/api/", "/topics/", "/metrics")
 
 
-def _use_raw_path(request: HttpRequest) -> None:
+def use_raw_path(request: HttpRequest) -> None:
+    """Have ``request`` routed on its target as sent, kept as ``original_target``, where names may hold anything."""
     scope = getattr(request, "scope", None) or {}
     raw: bytes | None = scope.get("raw_path")
     target = raw.decode("latin-1").split("?", 1)[0] if raw is not None else request.path_info
@@ -24,9 +23,6 @@ def _use_raw_path(request: HttpRequest) -> None:
     request.original_target = target  # type: ignore[attr-defined]
     # One trailing slash is tolerated, as Pulsar does; an empty segment inside the path is not.
     request.path_info = target[:-1] if target.endswith("/") and len(target) > 1 else target
-
-
-raw_path = middleware(before=_use_raw_path)
 
 
 def decode_segment(text: str) -> str:

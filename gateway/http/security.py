@@ -5,10 +5,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, JsonResponse
 from django.http.request import split_domain_port, validate_host
 
-from gateway.http.duplex import Answer, middleware
 from gateway.http.refusal import refuse
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -25,18 +24,15 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
+HEADERS = [
+    (b"Content-Security-Policy", CONTENT_SECURITY_POLICY.encode()),
+    (b"X-Content-Type-Options", b"nosniff"),
+    (b"X-Frame-Options", b"DENY"),
+    (b"Referrer-Policy", b"same-origin"),
+    (b"Cross-Origin-Opener-Policy", b"same-origin"),
+]
+"""Sent with every answer."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-
-
-def _set_headers(request: HttpRequest, answer: Answer) -> Answer:
-    answer.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
-    answer.headers.setdefault("X-Content-Type-Options", "nosniff")
-    answer.headers.setdefault("X-Frame-Options", "DENY")
-    answer.headers.setdefault("Referrer-Policy", "same-origin")
-    answer.headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")
-    if isinstance(answer, HttpResponse) and answer.status_code not in (204, 304):
-        answer.headers.setdefault("Content-Length", str(len(answer.content)))
-    return answer
 
 
 def is_allowed_host(host: str) -> bool:
@@ -50,25 +46,16 @@ def is_same_origin(origin: str | None, host: str) -> bool:
     return origin is None or urlsplit(origin).netloc.lower() == host.lower()
 
 
-def _refuse_foreign_host(request: HttpRequest) -> Answer | None:
+def refuse_foreign(request: HttpRequest) -> JsonResponse | None:
+    """The answer to a request that is not for us, or to a change that another's page asks for; None to all others."""
     host = request.META.get("HTTP_HOST", "")
-    if host and is_allowed_host(host):
-        return None
-    reason = "Host header is not one this gateway answers to; set MAGNETAR_ALLOWED_HOSTS"
-    return JsonResponse({"reason": reason}, status=400)
-
-
-def _refuse_foreign_origin(request: HttpRequest) -> Answer | None:
-    if request.method in SAFE_METHODS:
-        return None
-    if is_same_origin(request.META.get("HTTP_ORIGIN"), request.META.get("HTTP_HOST", "")):
+    if not host or not is_allowed_host(host):
+        reason = "Host header is not one this gateway answers to; set MAGNETAR_ALLOWED_HOSTS"
+        return JsonResponse({"reason": reason}, status=400)
+    if request.method in SAFE_METHODS or is_same_origin(request.META.get("HTTP_ORIGIN"), host):
         return None
     return JsonResponse({"reason": "Cross-origin changes are refused"}, status=403)
 
-
-headers = middleware(after=_set_headers)
-allowed_host = middleware(before=_refuse_foreign_host)
-same_origin = middleware(before=_refuse_foreign_origin)
 
 Scope = MutableMapping[str, Any]
 Application = Callable[[Scope, Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]], Any]

@@ -1,14 +1,11 @@
 """``/admin/v2/brokers``, ``/lookup/v2`` and ``/metrics``."""
 
 from django.conf import settings
-from django.http import Http404, HttpResponse
-from rest_framework.renderers import BaseRenderer
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.base.metrics import METRICS_TYPE
 from engine.base.names import DOMAINS
-from gateway.http.bodies import plain_text
+from gateway.http.bodies import json_answer, plain_text
 from gateway.rest.base import AdminView
 from gateway.rest.permissions import PUBLIC
 from gateway.services import brokers, metrics, topics
@@ -17,15 +14,15 @@ from gateway.services import brokers, metrics, topics
 class Brokers(AdminView):
     """Ids of live brokers."""
 
-    def get(self, request: Request) -> Response:
-        return Response(self.run(brokers.ids))
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        return json_answer(await self.work(brokers.ids))
 
 
 class BrokersOfCluster(AdminView):
     """Ids of live brokers; the name is not looked at, as in Pulsar."""
 
-    def get(self, request: Request, cluster: str) -> Response:
-        return Response(self.run(brokers.ids))
+    async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        return json_answer(await self.work(brokers.ids))
 
 
 class Health(AdminView):
@@ -33,11 +30,11 @@ class Health(AdminView):
 
     quiet = True
 
-    def get(self, request: Request) -> HttpResponse:
-        if request.query_params.get("topicVersion", "V2") not in ("V1", "V2"):
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        if request.GET.get("topicVersion", "V2") not in ("V1", "V2"):
             raise Http404
-        broker_id = request.query_params.get("brokerId") or None
-        self.run(lambda engine: brokers.health(engine, broker_id))
+        broker_id = request.GET.get("brokerId") or None
+        await self.work(lambda engine: brokers.health(engine, broker_id))
         return plain_text("ok")
 
 
@@ -46,31 +43,31 @@ class Ready(AdminView):
 
     quiet = True
 
-    def get(self, request: Request) -> HttpResponse:
-        self.run(lambda engine: brokers.health(engine, None))
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        await self.work(lambda engine: brokers.health(engine, None))
         return plain_text("ok")
 
 
 class Version(AdminView):
     """The version of Pulsar whose interface this is, as bare text."""
 
-    def get(self, request: Request) -> HttpResponse:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         return plain_text(settings.PULSAR_VERSION)
 
 
 class Leader(AdminView):
     """BrokerInfo of the elected broker."""
 
-    def get(self, request: Request) -> Response:
-        return Response(self.run(brokers.leader))
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        return json_answer(await self.work(brokers.leader))
 
 
 class InternalConfiguration(AdminView):
     """Where the metadata lives, for tools that read it themselves."""
 
-    def get(self, request: Request) -> Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         url = settings.METADATA_URL
-        return Response(
+        return json_answer(
             {
                 "zookeeperServers": url,
                 "configurationStoreServers": url,
@@ -84,9 +81,9 @@ class InternalConfiguration(AdminView):
 class RuntimeConfiguration(AdminView):
     """Settings in force under Pulsar's names, as text: those that the gateway shares with the brokers."""
 
-    def get(self, request: Request) -> Response:
+    async def get(self, request: HttpRequest) -> HttpResponse:
         known = settings.ENVIRONMENT
-        return Response(
+        return json_answer(
             {
                 "clusterName": known.cluster_name,
                 "metadataStoreUrl": settings.METADATA_URL,
@@ -102,8 +99,10 @@ class RuntimeConfiguration(AdminView):
 class OwnedNamespaces(AdminView):
     """Bundles a broker owns."""
 
-    def get(self, request: Request, cluster: str, brokerId: str) -> Response:
-        return Response(self.run(lambda engine: brokers.owned_namespaces(engine, brokerId)))
+    async def get(self, request: HttpRequest, cluster: str, brokerId: str) -> HttpResponse:
+        return json_answer(
+            await self.work(lambda engine: brokers.owned_namespaces(engine, brokerId))
+        )
 
 
 class Lookup(AdminView):
@@ -111,14 +110,14 @@ class Lookup(AdminView):
 
     permission = "topic"
 
-    def get(self, request: Request, domain: str, **where: str) -> Response:
+    async def get(self, request: HttpRequest, domain: str, **where: str) -> HttpResponse:
         if domain not in DOMAINS:
             raise Http404
         name = topics.topic_name(domain, **where)
-        found = self.run(lambda engine: topics.lookup(engine, name))
+        found = await self.work(lambda engine: topics.lookup(engine, name))
         # Of HTTP, brokers serve only the private admin RPC; the REST interface is here, under the name we were called.
         found["httpUrl"] = f"{request.scheme}://{request.META['HTTP_HOST']}"
-        return Response(found)
+        return json_answer(found)
 
 
 class LookupBundle(AdminView):
@@ -126,27 +125,21 @@ class LookupBundle(AdminView):
 
     permission = "topic"
 
-    def get(self, request: Request, domain: str, **where: str) -> HttpResponse:
+    async def get(self, request: HttpRequest, domain: str, **where: str) -> HttpResponse:
         if domain not in DOMAINS:
             raise Http404
         name = topics.topic_name(domain, **where)
-        return plain_text(self.run(lambda engine: topics.bundle_of(engine, name)))
+        return plain_text(await self.work(lambda engine: topics.bundle_of(engine, name)))
 
 
 class Metrics(AdminView):
     """Prometheus text of the gateway and all brokers."""
 
     permission = PUBLIC
+    negotiates = False  # scrapers ask for text
 
-    def get(self, request: Request) -> HttpResponse:
-        return HttpResponse(self.run(metrics.document), content_type=METRICS_TYPE)
-
-    def perform_content_negotiation(
-        self, request: Request, force: bool = False
-    ) -> tuple[BaseRenderer, str]:
-        """Scrapers ask for text; there is nothing to negotiate."""
-        renderer = self.get_renderers()[0]
-        return renderer, str(renderer.media_type)
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponse(await self.work(metrics.document), content_type=METRICS_TYPE)
 
 
 _BROKERS = "/admin/v2/brokers"

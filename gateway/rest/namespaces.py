@@ -1,9 +1,7 @@
 """``/admin/v2/namespaces``."""
 
 from django.conf import settings
-from django.http import Http404, HttpResponse
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.tenancy.namespaces import (
     create_namespace,
@@ -11,7 +9,7 @@ from engine.tenancy.namespaces import (
     list_namespaces,
     namespace_name,
 )
-from gateway.http.bodies import flag, no_content, object_body
+from gateway.http.bodies import flag, json_answer, json_list, no_content, object_body
 from gateway.rest.base import AdminView
 from gateway.services import namespaces
 
@@ -22,8 +20,10 @@ class NamespacesOfTenant(AdminView):
     permission = "tenant"
     write_permission = "tenant"
 
-    def get(self, request: Request, tenant: str) -> Response:
-        return Response(self.run(lambda engine: list_namespaces(engine.store, tenant)))
+    async def get(self, request: HttpRequest, tenant: str) -> HttpResponse:
+        return await json_list(
+            await self.work(lambda engine: list_namespaces(engine.store, tenant))
+        )
 
 
 class Namespace(AdminView):
@@ -32,21 +32,21 @@ class Namespace(AdminView):
     permission = "namespace"
     write_permission = "tenant"
 
-    def get(self, request: Request, tenant: str, namespace: str) -> Response:
+    async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        return Response(self.run(lambda engine: namespaces.policies(engine, name)))
+        return json_answer(await self.work(lambda engine: namespaces.policies(engine, name)))
 
-    def put(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
+    async def put(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         given = object_body(request)
         name = namespace_name(tenant, namespace)
         cluster = settings.ENVIRONMENT.cluster_name
-        self.run(lambda engine: create_namespace(engine.store, name, given, cluster=cluster))
+        await self.work(lambda engine: create_namespace(engine.store, name, given, cluster=cluster))
         return no_content()
 
-    def delete(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
+    async def delete(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
         force = flag(request, "force")
-        self.run(lambda engine: namespaces.delete(engine, name, force=force))
+        await self.work(lambda engine: namespaces.delete(engine, name, force=force))
         return no_content()
 
 
@@ -56,14 +56,14 @@ class Topics(AdminView):
     permission = "namespace"
     write_permission = "namespace"
 
-    def get(self, request: Request, tenant: str, namespace: str) -> Response:
+    async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        mode = request.query_params.get("mode") or "PERSISTENT"
+        mode = request.GET.get("mode") or "PERSISTENT"
         if mode not in namespaces.MODES:
             raise Http404
         system = flag(request, "includeSystemTopic")
-        return Response(
-            self.run(
+        return await json_list(
+            await self.work(
                 lambda engine: namespaces.list_topics(engine, name, mode, include_system=system)
             )
         )
@@ -75,10 +75,10 @@ class Bundles(AdminView):
     permission = "namespace"
     write_permission = "namespace"
 
-    def get(self, request: Request, tenant: str, namespace: str) -> Response:
+    async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        found = self.run(lambda engine: get_bundles(engine.store, name))
-        return Response(found.document)
+        found = await self.work(lambda engine: get_bundles(engine.store, name))
+        return json_answer(found.document)
 
 
 class Replication(AdminView):
@@ -87,10 +87,10 @@ class Replication(AdminView):
     permission = "namespace"
     write_permission = "tenant"
 
-    def get(self, request: Request, tenant: str, namespace: str) -> Response:
+    async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        policies = self.run(lambda engine: namespaces.policies(engine, name))
-        return Response(policies["replication_clusters"])
+        policies = await self.work(lambda engine: namespaces.policies(engine, name))
+        return json_answer(policies["replication_clusters"])
 
 
 class Unload(AdminView):
@@ -98,9 +98,9 @@ class Unload(AdminView):
 
     write_permission = "cluster"
 
-    def put(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
+    async def put(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        self.run(lambda engine: namespaces.unload(engine, name))
+        await self.work(lambda engine: namespaces.unload(engine, name))
         return no_content()
 
 
@@ -109,10 +109,12 @@ class UnloadBundle(AdminView):
 
     write_permission = "cluster"
 
-    def put(self, request: Request, tenant: str, namespace: str, bundle: str) -> HttpResponse:
+    async def put(
+        self, request: HttpRequest, tenant: str, namespace: str, bundle: str
+    ) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        destination = request.query_params.get("destinationBroker") or None
-        self.run(lambda engine: namespaces.unload_bundle(engine, name, bundle, destination))
+        destination = request.GET.get("destinationBroker") or None
+        await self.work(lambda engine: namespaces.unload_bundle(engine, name, bundle, destination))
         return no_content()
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.conf import settings
 from rest_framework.permissions import BasePermission
-from rest_framework.request import Request
 
 PUBLIC = "public"
 LEVELS = (PUBLIC, "cluster", "tenant", "namespace", "topic", "console")
@@ -18,7 +17,7 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 class Declared(BasePermission):
     """Refuses views that declare nothing: forgetting must not open a door."""
 
-    def has_permission(self, request: Request, view: Any) -> bool:
+    def has_permission(self, request: Any, view: Any) -> bool:
         """Whether this user may use this view with this method."""
         attribute = "permission" if request.method in READING else "write_permission"
         level = getattr(view, attribute, None)

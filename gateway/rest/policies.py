@@ -3,15 +3,13 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from django.http import Http404, HttpResponse
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.base.errors import NotBuilt
 from engine.tenancy.forms import Fields
 from engine.tenancy.namespaces import namespace_name
 from engine.tenancy.policies import AGE_QUOTA, POLICIES, SIZE_QUOTA, Policy
-from gateway.http.bodies import flag, json_body, no_content
+from gateway.http.bodies import flag, json_answer, json_body, no_content
 from gateway.rest.base import AdminView
 from gateway.rest.topics import TopicView
 from gateway.services import policies
@@ -28,15 +26,15 @@ def value_of(policy: Policy, given: Any) -> Any:
     return policy.read(given)
 
 
-def quota(request: Request) -> Policy:
+def quota(request: HttpRequest) -> Policy:
     """The row of ``backlogQuotaType``; 404 for an unknown one, as in Pulsar."""
-    name = request.query_params.get("backlogQuotaType") or "destination_storage"
+    name = request.GET.get("backlogQuotaType") or "destination_storage"
     if name not in QUOTAS:
         raise Http404
     return QUOTAS[name]
 
 
-def refuse_global(request: Request) -> None:
+def refuse_global(request: HttpRequest) -> None:
     """501 for policies that replicated clusters share."""
     if flag(request, "isGlobal"):
         raise NotBuilt("isGlobal: policies shared by clusters are not built yet")
@@ -46,13 +44,13 @@ class _OnNamespace(AdminView):
     permission = "namespace"
     write_permission = "namespace"
 
-    def value(self, tenant: str, namespace: str, policy: Policy) -> Any:
+    async def value(self, tenant: str, namespace: str, policy: Policy) -> Any:
         name = namespace_name(tenant, namespace)
-        return self.run(lambda engine: policies.of_namespace(engine, name, policy))
+        return await self.work(lambda engine: policies.of_namespace(engine, name, policy))
 
-    def set(self, tenant: str, namespace: str, policy: Policy, value: Any) -> HttpResponse:
+    async def set(self, tenant: str, namespace: str, policy: Policy, value: Any) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        self.run(lambda engine: policies.set_on_namespace(engine, name, policy, value))
+        await self.work(lambda engine: policies.set_on_namespace(engine, name, policy, value))
         return no_content()
 
 
@@ -61,54 +59,62 @@ class NamespacePolicy(_OnNamespace):
 
     policy: ClassVar[Policy]
 
-    def get(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
-        value = self.value(tenant, namespace, self.policy)
+    async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
+        value = await self.value(tenant, namespace, self.policy)
         found = self.policy.unset if value is None else value
-        return no_content(200) if found is None else Response(found)
+        return no_content(200) if found is None else json_answer(found)
 
-    def post(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
-        return self.set(tenant, namespace, self.policy, value_of(self.policy, json_body(request)))
+    async def post(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
+        return await self.set(
+            tenant, namespace, self.policy, value_of(self.policy, json_body(request))
+        )
 
-    def delete(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
-        return self.set(tenant, namespace, self.policy, None)
+    async def delete(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
+        return await self.set(tenant, namespace, self.policy, None)
 
 
 class NamespaceQuota(_OnNamespace):
     """A backlog quota; the query names its type. NamespaceQuotas reads it."""
 
-    def post(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
+    async def post(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         policy = quota(request)
-        return self.set(tenant, namespace, policy, policy.read(json_body(request)))
+        return await self.set(tenant, namespace, policy, policy.read(json_body(request)))
 
-    def delete(self, request: Request, tenant: str, namespace: str) -> HttpResponse:
-        return self.set(tenant, namespace, quota(request), None)
+    async def delete(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
+        return await self.set(tenant, namespace, quota(request), None)
 
 
 class NamespaceQuotas(_OnNamespace):
     """Both quotas by type, those that are set."""
 
-    def get(self, request: Request, tenant: str, namespace: str) -> Response:
-        found = {kind: self.value(tenant, namespace, row) for kind, row in QUOTAS.items()}
-        return Response({kind: value for kind, value in found.items() if value is not None})
+    async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
+        found = {kind: await self.value(tenant, namespace, row) for kind, row in QUOTAS.items()}
+        return json_answer({kind: value for kind, value in found.items() if value is not None})
 
 
 class _OnTopic(TopicView):
-    def found(
-        self, request: Request, tenant: str, namespace: str, topic: str
+    async def found(
+        self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> Callable[[Policy], Any]:
         """What the topic itself says of a policy, or with ``applied`` what is in force."""
         refuse_global(request)
         name = self.name(tenant, namespace, topic)
-        said = self.run(lambda engine: policies.of_topic(engine, name))
+        said = await self.work(lambda engine: policies.of_topic(engine, name))
         part = "value" if flag(request, "applied") else "own"
         return lambda policy: said[policy.name][part]
 
-    def set(
-        self, request: Request, tenant: str, namespace: str, topic: str, policy: Policy, value: Any
+    async def set(
+        self,
+        request: HttpRequest,
+        tenant: str,
+        namespace: str,
+        topic: str,
+        policy: Policy,
+        value: Any,
     ) -> HttpResponse:
         refuse_global(request)
         name = self.name(tenant, namespace, topic)
-        self.run(lambda engine: policies.set_on_topic(engine, name, policy, value))
+        await self.work(lambda engine: policies.set_on_topic(engine, name, policy, value))
         return no_content()
 
 
@@ -117,40 +123,52 @@ class TopicPolicy(_OnTopic):
 
     policy: ClassVar[Policy]
 
-    def get(self, request: Request, tenant: str, namespace: str, topic: str) -> HttpResponse:
-        value = self.found(request, tenant, namespace, topic)(self.policy)
+    async def get(
+        self, request: HttpRequest, tenant: str, namespace: str, topic: str
+    ) -> HttpResponse:
+        value = (await self.found(request, tenant, namespace, topic))(self.policy)
         if value is None:
             return no_content(204 if self.policy.topic_name in ANSWERED_204 else 200)
-        return Response(value)
+        return json_answer(value)
 
-    def post(self, request: Request, tenant: str, namespace: str, topic: str) -> HttpResponse:
-        query = request.query_params.get(self.policy.topic_name)  # messageTTL comes so
+    async def post(
+        self, request: HttpRequest, tenant: str, namespace: str, topic: str
+    ) -> HttpResponse:
+        query = request.GET.get(self.policy.topic_name)  # messageTTL comes so
         value = value_of(self.policy, json_body(request) if query is None else query)
-        return self.set(request, tenant, namespace, topic, self.policy, value)
+        return await self.set(request, tenant, namespace, topic, self.policy, value)
 
-    def delete(self, request: Request, tenant: str, namespace: str, topic: str) -> HttpResponse:
-        return self.set(request, tenant, namespace, topic, self.policy, None)
+    async def delete(
+        self, request: HttpRequest, tenant: str, namespace: str, topic: str
+    ) -> HttpResponse:
+        return await self.set(request, tenant, namespace, topic, self.policy, None)
 
 
 class TopicQuota(_OnTopic):
     """A backlog quota; the query names its type. TopicQuotas reads it."""
 
-    def post(self, request: Request, tenant: str, namespace: str, topic: str) -> HttpResponse:
+    async def post(
+        self, request: HttpRequest, tenant: str, namespace: str, topic: str
+    ) -> HttpResponse:
         policy = quota(request)
         value = policy.read(json_body(request))
-        return self.set(request, tenant, namespace, topic, policy, value)
+        return await self.set(request, tenant, namespace, topic, policy, value)
 
-    def delete(self, request: Request, tenant: str, namespace: str, topic: str) -> HttpResponse:
-        return self.set(request, tenant, namespace, topic, quota(request), None)
+    async def delete(
+        self, request: HttpRequest, tenant: str, namespace: str, topic: str
+    ) -> HttpResponse:
+        return await self.set(request, tenant, namespace, topic, quota(request), None)
 
 
 class TopicQuotas(_OnTopic):
     """Both quotas by type: those that are set, or with ``applied`` those in force."""
 
-    def get(self, request: Request, tenant: str, namespace: str, topic: str) -> Response:
-        found = self.found(request, tenant, namespace, topic)
+    async def get(
+        self, request: HttpRequest, tenant: str, namespace: str, topic: str
+    ) -> HttpResponse:
+        found = await self.found(request, tenant, namespace, topic)
         values = {kind: found(row) for kind, row in QUOTAS.items()}
-        return Response({kind: value for kind, value in values.items() if value is not None})
+        return json_answer({kind: value for kind, value in values.items() if value is not None})
 
 
 def _of(base: type[AdminView], policy: Policy) -> type[AdminView]:

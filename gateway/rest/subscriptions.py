@@ -1,12 +1,10 @@
 """``…/{topic}/subscription``: subscriptions of a topic."""
 
-from django.http import HttpResponse
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.http import HttpRequest, HttpResponse
 
 from engine.admin import api
 from engine.base.errors import InvalidField
-from gateway.http.bodies import flag, json_body, no_content, object_body, string_map
+from gateway.http.bodies import flag, json_answer, json_body, no_content, object_body, string_map
 from gateway.rest.base import AdminView
 from gateway.rest.messages import message_answer, message_position
 from gateway.rest.topics import TopicView
@@ -25,118 +23,126 @@ def counted(value: int, field: str, low: int = 1) -> int:
 class Subscriptions(TopicView):
     """Names."""
 
-    def get(self, request: Request, **where: str) -> Response:
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = self.name(**where)
-        return Response(self.run(lambda engine: topics.subscriptions(engine, name)))
+        return json_answer(await self.work(lambda engine: topics.subscriptions(engine, name)))
 
 
 class Subscription(TopicView):
     """Creation at a position, deletion."""
 
-    def put(self, request: Request, subName: str, **where: str) -> HttpResponse:
+    async def put(self, request: HttpRequest, subName: str, **where: str) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         body = json_body(request)
         position = message_position(body)
         given = body.get("properties") if isinstance(body, dict) else None
         properties = string_map(given, "properties")
         replicated = flag(request, "replicated")
-        self.run(
+        await self.work(
             lambda engine: topics.create_subscription(
                 engine, name, title, position, properties, replicated=replicated
             )
         )
         return no_content()
 
-    def delete(self, request: Request, subName: str, **where: str) -> HttpResponse:
+    async def delete(self, request: HttpRequest, subName: str, **where: str) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         force = flag(request, "force")
         args = api.DeleteSubscription(name, title, force)
-        self.run(lambda engine: topics.on_subscription(engine, api.DELETE_SUBSCRIPTION, args))
+        await self.work(
+            lambda engine: topics.on_subscription(engine, api.DELETE_SUBSCRIPTION, args)
+        )
         return no_content()
 
 
 class Properties(TopicView):
     """What users noted about the subscription."""
 
-    def get(self, request: Request, subName: str, **where: str) -> Response:
+    async def get(self, request: HttpRequest, subName: str, **where: str) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
-        return Response(
-            self.run(lambda engine: topics.subscription_properties(engine, name, title))
+        return json_answer(
+            await self.work(lambda engine: topics.subscription_properties(engine, name, title))
         )
 
-    def put(self, request: Request, subName: str, **where: str) -> HttpResponse:
+    async def put(self, request: HttpRequest, subName: str, **where: str) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         properties = string_map(object_body(request), "properties")
-        self.run(lambda engine: topics.set_subscription_properties(engine, name, title, properties))
+        await self.work(
+            lambda engine: topics.set_subscription_properties(engine, name, title, properties)
+        )
         return no_content()
 
 
 class Skip(TopicView):
     """Acknowledge the next messages."""
 
-    def post(self, request: Request, subName: str, numMessages: int, **where: str) -> HttpResponse:
+    async def post(
+        self, request: HttpRequest, subName: str, numMessages: int, **where: str
+    ) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         count = counted(numMessages, "numMessages", low=0)
-        self.run(lambda engine: topics.skip(engine, name, title, count))
+        await self.work(lambda engine: topics.skip(engine, name, title, count))
         return no_content()
 
 
 class SkipAll(TopicView):
     """Acknowledge everything."""
 
-    def post(self, request: Request, subName: str, **where: str) -> HttpResponse:
+    async def post(self, request: HttpRequest, subName: str, **where: str) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         args = api.OnSubscription(name, title)
-        self.run(lambda engine: topics.on_subscription(engine, api.CLEAR_BACKLOG, args))
+        await self.work(lambda engine: topics.on_subscription(engine, api.CLEAR_BACKLOG, args))
         return no_content()
 
 
 class ResetToTime(TopicView):
     """Move to the first message published at or after a time."""
 
-    def post(self, request: Request, subName: str, timestamp: int, **where: str) -> HttpResponse:
+    async def post(
+        self, request: HttpRequest, subName: str, timestamp: int, **where: str
+    ) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         if timestamp < 0:
             raise InvalidField("timestamp", "must not be negative")
         args = api.ResetCursor(name, title, timestamp)
-        self.run(lambda engine: topics.on_subscription(engine, api.RESET_CURSOR, args))
+        await self.work(lambda engine: topics.on_subscription(engine, api.RESET_CURSOR, args))
         return no_content()
 
 
 class ResetToPosition(TopicView):
     """Move to a message."""
 
-    def post(self, request: Request, subName: str, **where: str) -> HttpResponse:
+    async def post(self, request: HttpRequest, subName: str, **where: str) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         position = message_position(json_body(request))
         if position is None:
             raise InvalidField("body", 'expected a message id, "earliest" or "latest"')
-        self.run(lambda engine: topics.reset_to_position(engine, name, title, position))
+        await self.work(lambda engine: topics.reset_to_position(engine, name, title, position))
         return no_content()
 
 
 class Expire(TopicView):
     """Acknowledge messages older than an age."""
 
-    def post(
-        self, request: Request, subName: str, expireTimeInSeconds: int, **where: str
+    async def post(
+        self, request: HttpRequest, subName: str, expireTimeInSeconds: int, **where: str
     ) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         seconds = counted(expireTimeInSeconds, "expireTimeInSeconds")
         args = api.ExpireMessages(name, title, seconds)
-        self.run(lambda engine: topics.on_subscription(engine, api.EXPIRE_MESSAGES, args))
+        await self.work(lambda engine: topics.on_subscription(engine, api.EXPIRE_MESSAGES, args))
         return no_content()
 
 
 class Peek(TopicView):
     """The nth unacknowledged message."""
 
-    def get(
-        self, request: Request, subName: str, messagePosition: int, **where: str
+    async def get(
+        self, request: HttpRequest, subName: str, messagePosition: int, **where: str
     ) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
         nth = counted(messagePosition, "messagePosition")
-        return message_answer(self.run(lambda engine: topics.peek(engine, name, title, nth)))
+        return message_answer(await self.work(lambda engine: topics.peek(engine, name, title, nth)))
 
 
 _TOPIC = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"

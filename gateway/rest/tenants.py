@@ -1,8 +1,6 @@
 """``/admin/v2/tenants``."""
 
-from django.http import HttpResponse
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.http import HttpRequest, HttpResponse
 
 from engine.tenancy.tenants import (
     create_tenant,
@@ -11,11 +9,11 @@ from engine.tenancy.tenants import (
     list_tenants,
     update_tenant,
 )
-from gateway.http.bodies import flag, no_content, object_body, string_list
+from gateway.http.bodies import flag, json_answer, json_list, no_content, object_body, string_list
 from gateway.rest.base import AdminView
 
 
-def tenant_info(request: Request) -> dict[str, list[str]] | None:
+def tenant_info(request: HttpRequest) -> dict[str, list[str]] | None:
     """The body as TenantInfo, None without one. Raises InvalidField."""
     given = object_body(request)
     if given is None:
@@ -28,8 +26,8 @@ class Tenants(AdminView):
 
     permission = "tenant"
 
-    def get(self, request: Request) -> Response:
-        return Response(self.run(lambda engine: list_tenants(engine.store)))
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        return await json_list(await self.work(lambda engine: list_tenants(engine.store)))
 
 
 class Tenant(AdminView):
@@ -38,22 +36,22 @@ class Tenant(AdminView):
     permission = "tenant"
     write_permission = "cluster"
 
-    def get(self, request: Request, tenant: str) -> Response:
-        return Response(self.run(lambda engine: get_tenant(engine.store, tenant)))
+    async def get(self, request: HttpRequest, tenant: str) -> HttpResponse:
+        return json_answer(await self.work(lambda engine: get_tenant(engine.store, tenant)))
 
-    def put(self, request: Request, tenant: str) -> HttpResponse:
+    async def put(self, request: HttpRequest, tenant: str) -> HttpResponse:
         info = tenant_info(request)
-        self.run(lambda engine: create_tenant(engine.store, tenant, info))
+        await self.work(lambda engine: create_tenant(engine.store, tenant, info))
         return no_content()
 
-    def post(self, request: Request, tenant: str) -> HttpResponse:
+    async def post(self, request: HttpRequest, tenant: str) -> HttpResponse:
         info = tenant_info(request)
-        self.run(lambda engine: update_tenant(engine.store, tenant, info))
+        await self.work(lambda engine: update_tenant(engine.store, tenant, info))
         return no_content()
 
-    def delete(self, request: Request, tenant: str) -> HttpResponse:
+    async def delete(self, request: HttpRequest, tenant: str) -> HttpResponse:
         force = flag(request, "force")
-        self.run(lambda engine: delete_tenant(engine.store, tenant, force=force))
+        await self.work(lambda engine: delete_tenant(engine.store, tenant, force=force))
         return no_content()
 
 

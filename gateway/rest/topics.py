@@ -2,15 +2,22 @@
 
 from typing import Any
 
-from django.http import Http404, HttpResponse
-from rest_framework.request import Request
-from rest_framework.response import Response
+from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.base.errors import InvalidField
 from engine.base.names import TopicName
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import namespace_name
-from gateway.http.bodies import flag, json_body, no_content, object_body, string_map, whole_number
+from gateway.http.bodies import (
+    flag,
+    json_answer,
+    json_body,
+    json_list,
+    no_content,
+    object_body,
+    string_map,
+    whole_number,
+)
 from gateway.rest.base import AdminView
 from gateway.rest.messages import message_answer
 from gateway.services import topics
@@ -36,7 +43,7 @@ class TopicView(AdminView):
         return topics.topic_name(self.domain, tenant, namespace, topic)
 
 
-def stats_flags(request: Request) -> dict[str, bool]:
+def stats_flags(request: HttpRequest) -> dict[str, bool]:
     """The flags of the stats routes under the names of ``engine.admin.api.TopicStats``."""
     return {
         name: flag(request, parameter, default=default)
@@ -49,16 +56,16 @@ class TopicsOfNamespace(TopicView):
 
     permission = "namespace"
 
-    def get(self, request: Request, tenant: str, namespace: str) -> Response:
+    async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         where = namespace_name(tenant, namespace)
-        bundle = request.query_params.get("bundle") or None
+        bundle = request.GET.get("bundle") or None
         system = flag(request, "includeSystemTopic")
-        found = self.run(
+        found = await self.work(
             lambda engine: topics.list_topics(
                 engine, self.domain, where, bundle=bundle, include_system=system
             )
         )
-        return Response(found)
+        return await json_list(found)
 
 
 class PartitionedTopics(TopicView):
@@ -66,10 +73,12 @@ class PartitionedTopics(TopicView):
 
     permission = "namespace"
 
-    def get(self, request: Request, tenant: str, namespace: str) -> Response:
+    async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         where = namespace_name(tenant, namespace)
-        found = self.run(lambda engine: metadata.list_partitioned(engine.store, where, self.domain))
-        return Response([str(name) for name in found])
+        found = await self.work(
+            lambda engine: metadata.list_partitioned(engine.store, where, self.domain)
+        )
+        return await json_list([str(name) for name in found])
 
 
 class Topic(TopicView):
@@ -77,15 +86,15 @@ class Topic(TopicView):
 
     write_permission = "namespace"
 
-    def put(self, request: Request, **where: str) -> HttpResponse:
+    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
         properties = string_map(object_body(request), "properties")
         name = self.name(**where)
-        self.run(lambda engine: topics.create(engine, name, properties))
+        await self.work(lambda engine: topics.create(engine, name, properties))
         return no_content()
 
-    def delete(self, request: Request, **where: str) -> HttpResponse:
+    async def delete(self, request: HttpRequest, **where: str) -> HttpResponse:
         name, force = self.name(**where), flag(request, "force")
-        self.run(lambda engine: topics.delete(engine, name, force=force))
+        await self.work(lambda engine: topics.delete(engine, name, force=force))
         return no_content()
 
 
@@ -94,32 +103,34 @@ class Partitions(TopicView):
 
     write_permission = "namespace"
 
-    def get(self, request: Request, **where: str) -> Response:
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = self.name(**where)
         missing_ok = flag(request, "checkAllowAutoCreation")
-        return Response(
-            self.run(lambda engine: topics.partitions(engine, name, allow_missing=missing_ok))
+        return json_answer(
+            await self.work(
+                lambda engine: topics.partitions(engine, name, allow_missing=missing_ok)
+            )
         )
 
-    def put(self, request: Request, **where: str) -> HttpResponse:
+    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
         count, properties = partition_count(request)
         name = self.name(**where)
-        self.run(lambda engine: topics.create_partitioned(engine, name, count, properties))
+        await self.work(lambda engine: topics.create_partitioned(engine, name, count, properties))
         return no_content()
 
-    def post(self, request: Request, **where: str) -> HttpResponse:
+    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
         count, _ = partition_count(request)
         name = self.name(**where)
-        self.run(lambda engine: topics.grow(engine, name, count))
+        await self.work(lambda engine: topics.grow(engine, name, count))
         return no_content()
 
-    def delete(self, request: Request, **where: str) -> HttpResponse:
+    async def delete(self, request: HttpRequest, **where: str) -> HttpResponse:
         name, force = self.name(**where), flag(request, "force")
-        self.run(lambda engine: topics.delete_partitioned(engine, name, force=force))
+        await self.work(lambda engine: topics.delete_partitioned(engine, name, force=force))
         return no_content()
 
 
-def partition_count(request: Request) -> tuple[int, dict[str, str]]:
+def partition_count(request: HttpRequest) -> tuple[int, dict[str, str]]:
     """A bare number, or ``{"partitions": n, "properties": {…}}``. Raises InvalidField."""
     body: Any = json_body(request, also=("text/plain",))
     if body is None:
@@ -135,9 +146,9 @@ class MissedPartitions(TopicView):
 
     write_permission = "namespace"
 
-    def post(self, request: Request, **where: str) -> HttpResponse:
+    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = self.name(**where)
-        self.run(lambda engine: topics.create_missed(engine, name))
+        await self.work(lambda engine: topics.create_missed(engine, name))
         return no_content()
 
 
@@ -146,83 +157,89 @@ class Properties(TopicView):
 
     write_permission = "namespace"
 
-    def get(self, request: Request, **where: str) -> Response:
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = self.name(**where)
-        return Response(self.run(lambda engine: topics.properties(engine, name)))
+        return json_answer(await self.work(lambda engine: topics.properties(engine, name)))
 
-    def put(self, request: Request, **where: str) -> HttpResponse:
+    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
         name, given = self.name(**where), string_map(object_body(request), "properties")
-        self.run(lambda engine: topics.set_properties(engine, name, given))
+        await self.work(lambda engine: topics.set_properties(engine, name, given))
         return no_content()
 
-    def delete(self, request: Request, **where: str) -> HttpResponse:
-        name, key = self.name(**where), request.query_params.get("key")
+    async def delete(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name, key = self.name(**where), request.GET.get("key")
         if key is None:
             raise InvalidField("key", "is missing")
-        self.run(lambda engine: topics.remove_property(engine, name, key))
+        await self.work(lambda engine: topics.remove_property(engine, name, key))
         return no_content()
 
 
 class Stats(TopicView):
     """Live numbers."""
 
-    def get(self, request: Request, **where: str) -> Response:
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name, flags = self.name(**where), stats_flags(request)
-        return Response(self.run(lambda engine: topics.stats(engine, name, flags)))
+        return json_answer(await self.work(lambda engine: topics.stats(engine, name, flags)))
 
 
 class PartitionedStats(TopicView):
     """Live numbers, summed over partitions."""
 
-    def get(self, request: Request, **where: str) -> Response:
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name, flags = self.name(**where), stats_flags(request)
         each = flag(request, "perPartition", default=True)
-        found = self.run(
+        found = await self.work(
             lambda engine: topics.partitioned_stats(engine, name, flags, per_partition=each)
         )
-        return Response(found)
+        return json_answer(found)
 
 
 class InternalStats(TopicView):
     """Ledgers and cursors."""
 
-    def get(self, request: Request, **where: str) -> Response:
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name, details = self.name(**where), flag(request, "metadata")
-        found = self.run(lambda engine: topics.internal_stats(engine, name, with_metadata=details))
-        return Response(found)
+        found = await self.work(
+            lambda engine: topics.internal_stats(engine, name, with_metadata=details)
+        )
+        return json_answer(found)
 
 
 class PartitionedInternalStats(TopicView):
     """Ledgers and cursors of each partition."""
 
-    def get(self, request: Request, **where: str) -> Response:
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = self.name(**where)
-        return Response(self.run(lambda engine: topics.partitioned_internal_stats(engine, name)))
+        return json_answer(
+            await self.work(lambda engine: topics.partitioned_internal_stats(engine, name))
+        )
 
 
 class InternalInfo(TopicView):
     """Ledgers and cursors as they are stored."""
 
-    def get(self, request: Request, **where: str) -> Response:
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = self.name(**where)
-        return Response(self.run(lambda engine: topics.internal_info(engine, name)))
+        return json_answer(await self.work(lambda engine: topics.internal_info(engine, name)))
 
 
 class LastMessageId(TopicView):
     """Id of the newest message."""
 
-    def get(self, request: Request, **where: str) -> Response:
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = self.name(**where)
-        return Response(self.run(lambda engine: topics.last_message_id(engine, name)))
+        return json_answer(await self.work(lambda engine: topics.last_message_id(engine, name)))
 
 
 class MessageIdByTime(TopicView):
     """Id of the first message published at or after a time."""
 
-    def get(self, request: Request, timestamp: int, **where: str) -> Response:
+    async def get(self, request: HttpRequest, timestamp: int, **where: str) -> HttpResponse:
         name = self.name(**where)
-        return Response(
-            self.run(lambda engine: topics.message_id_by_time(engine, name, max(0, timestamp)))
+        return json_answer(
+            await self.work(
+                lambda engine: topics.message_id_by_time(engine, name, max(0, timestamp))
+            )
         )
 
 
@@ -231,9 +248,9 @@ class Terminate(TopicView):
 
     write_permission = "namespace"
 
-    def post(self, request: Request, **where: str) -> Response:
+    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = self.name(**where)
-        return Response(self.run(lambda engine: topics.terminate(engine, name)))
+        return json_answer(await self.work(lambda engine: topics.terminate(engine, name)))
 
 
 class Unload(TopicView):
@@ -241,9 +258,9 @@ class Unload(TopicView):
 
     write_permission = "namespace"
 
-    def put(self, request: Request, **where: str) -> HttpResponse:
+    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = self.name(**where)
-        self.run(lambda engine: topics.unload(engine, name))
+        await self.work(lambda engine: topics.unload(engine, name))
         return no_content()
 
 
@@ -252,35 +269,39 @@ class Trim(TopicView):
 
     write_permission = "namespace"
 
-    def post(self, request: Request, **where: str) -> HttpResponse:
+    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = self.name(**where)
-        self.run(lambda engine: topics.trim(engine, name))
+        await self.work(lambda engine: topics.trim(engine, name))
         return no_content(200)
 
 
 class Examine(TopicView):
     """The nth message from an end."""
 
-    def get(self, request: Request, **where: str) -> HttpResponse:
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = self.name(**where)
-        initial = request.query_params.get("initialPosition", "latest")
+        initial = request.GET.get("initialPosition", "latest")
         try:
-            nth = int(request.query_params.get("messagePosition", "1"))
+            nth = int(request.GET.get("messagePosition", "1"))
         except ValueError:
             raise Http404 from None
         nth = min(max(1, nth), 1 << 31)
-        return message_answer(self.run(lambda engine: topics.examine(engine, name, initial, nth)))
+        return message_answer(
+            await self.work(lambda engine: topics.examine(engine, name, initial, nth))
+        )
 
 
 class MessageById(TopicView):
     """One message by its place."""
 
-    def get(self, request: Request, ledgerId: int, entryId: int, **where: str) -> HttpResponse:
+    async def get(
+        self, request: HttpRequest, ledgerId: int, entryId: int, **where: str
+    ) -> HttpResponse:
         name = self.name(**where)
         if ledgerId < 0 or entryId < 0:
             raise InvalidField("ledgerId" if ledgerId < 0 else "entryId", "must not be negative")
         return message_answer(
-            self.run(lambda engine: topics.message_by_id(engine, name, ledgerId, entryId))
+            await self.work(lambda engine: topics.message_by_id(engine, name, ledgerId, entryId))
         )
 
 

@@ -14,6 +14,9 @@ from twisted.internet.error import ConnectionDone
 from gateway.servers.websocket import Application, Sockets
 
 reactor: Any = _reactor
+BUFFERED_BYTES_MAX = 1 << 18
+"""Of a long answer so much may wait for its reader before the next piece is taken."""
+POLL_S = 0.02
 
 
 class _Transport(asyncio.Transport):
@@ -42,8 +45,7 @@ class _Transport(asyncio.Transport):
         self._transport.write(data)
 
     def get_write_buffer_size(self) -> int:
-        transport = self._transport
-        return len(transport.dataBuffer) - int(transport.offset) + int(transport._tempDataLen)
+        return _waiting(self._transport)
 
     def pause_reading(self) -> None:
         self._transport.pauseProducing()
@@ -92,6 +94,29 @@ def _socket_of(sockets: Sockets) -> type:
     return Socket
 
 
+class _Server(Server):  # type: ignore[misc]
+    """Daphne's server, whose ``send`` waits for a reader that does not take a long answer."""
+
+    async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
+        """Cancelled while it waits, it cuts the reader off."""
+        await super().handle_reply(protocol, message)
+        if not message.get("more_body"):
+            return
+        transport = protocol.transport
+        try:
+            # Twisted tells only that all has left
+            while not transport.disconnected and _waiting(transport) > BUFFERED_BYTES_MAX:  # noqa: ASYNC110
+                await asyncio.sleep(POLL_S)
+        except asyncio.CancelledError:
+            transport.abortConnection()
+            raise
+
+
+def _waiting(transport: Any) -> int:
+    """Bytes that Twisted's transport holds for its reader."""
+    return len(transport.dataBuffer) - int(transport.offset) + int(transport._tempDataLen)
+
+
 def loop() -> asyncio.AbstractEventLoop:
     """The event loop that serves."""
     found: asyncio.AbstractEventLoop = reactor._asyncioEventloop
@@ -107,7 +132,7 @@ def serve(application: Application, listener: socket.socket, name: str) -> None:
         return Deferred.fromFuture(loop().create_task(sockets.close()))
 
     reactor.addSystemEventTrigger("before", "shutdown", stop)
-    Server(
+    _Server(
         application=application,
         endpoints=build_endpoint_description_strings(file_descriptor=listener.fileno()),
         server_name=name,

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
+from asgiref.sync import sync_to_async
+from django.db import connections
 
 from engine.admin.client import AdminClient
 from engine.metadata.memory import MemoryServer
@@ -105,6 +107,13 @@ def engine() -> Iterator[EngineLink]:
 
 
 @pytest.fixture
-def call(engine: EngineLink, transactional_db: None) -> Callable[..., Answer]:
+def call(engine: EngineLink, transactional_db: None) -> Iterator[Callable[..., Answer]]:
     """``call(method, target, body=None, …)`` on the gateway."""
-    return request
+    yield request
+    asyncio.run(sync_to_async(let_go_of_connections)())
+
+
+def let_go_of_connections() -> None:
+    """The thread of asynchronous database calls outlives the test, its connection must not."""
+    for connection in connections.all(initialized_only=True):
+        del connections[connection.alias]

@@ -1,0 +1,35 @@
+"""The outermost middleware: where a request is meant to go, whether it may come in, and the count of its answer."""
+
+from collections.abc import Awaitable, Callable
+
+from asgiref.sync import markcoroutinefunction
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from gateway.http.front_end import file_of
+from gateway.http.paths import use_raw_path
+from gateway.http.security import refuse_foreign
+from gateway.services import metrics
+
+METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
+
+
+class Entrance:
+    """Django middleware, asynchronous only."""
+
+    sync_capable = False
+    async_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], Awaitable[HttpResponseBase]]) -> None:
+        markcoroutinefunction(self)
+        self._get_response = get_response
+
+    async def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        use_raw_path(request)
+        answer: HttpResponseBase | None = refuse_foreign(request) or file_of(request)
+        if answer is None:
+            answer = await self._get_response(request)
+        # A client may invent methods; the label may not grow with them.
+        method = request.method if request.method in METHODS else "other"
+        metrics.requests.labels(method, str(answer.status_code)).inc()
+        return answer

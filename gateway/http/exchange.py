@@ -1,0 +1,112 @@
+"""One HTTP exchange with the ASGI server: a request's body read within bounds, an answer sent at the client's pace."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+from gateway.http.security import HEADERS
+
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+BODY_TIMEOUT_S = 10.0
+"""Time a body has to come whole: a slow one may not hold its memory for longer."""
+PIECE_BYTES = 1 << 16
+READER_TIMEOUT_S = 60.0
+"""Time a reader has to make room for the next piece before it is cut off."""
+
+
+class ClientGoneError(Exception):
+    """The client left before its request had come whole."""
+
+
+class SlowBodyError(Exception):
+    """The body did not come in time."""
+
+
+class EncodedBodyError(Exception):
+    """The body is compressed: what it would grow to is not known before it is read."""
+
+
+async def read_body(scope: Message, receive: Receive) -> bytes:
+    """The whole body. Raises RequestDataTooBig, as soon as its length is known to pass DATA_UPLOAD_MAX_MEMORY_SIZE,
+    SlowBodyError, EncodedBodyError, and ClientGoneError."""
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit() and int(value) > limit:
+            raise RequestDataTooBig
+        if name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
+            raise EncodedBodyError(value.decode("latin-1"))
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientGoneError
+    body: bytes = message.get("body", b"")
+    if message.get("more_body", False):
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                return await _read_rest(body, receive, limit)
+        except TimeoutError as error:
+            raise SlowBodyError from error
+    if len(body) > limit:
+        raise RequestDataTooBig
+    return body
+
+
+async def _read_rest(first: bytes, receive: Receive, limit: int) -> bytes:
+    body = bytearray(first)
+    while len(body) <= limit:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
+        body += message.get("body", b"")
+        if not message.get("more_body", False) and len(body) <= limit:
+            return bytes(body)
+    raise RequestDataTooBig
+
+
+async def send_answer(answer: HttpResponseBase, send: Send, *, head: bool) -> None:
+    """The answer as ASGI messages; of HEAD (``head``) without its body. Cancel-safe: the answer is then cut off."""
+    fields = [
+        (name.encode("ascii"), value.encode("latin-1")) for name, value in answer.headers.items()
+    ]
+    fields += HEADERS
+    for cookie in answer.cookies.values():
+        fields.append((b"Set-Cookie", cookie.output(header="").encode("ascii").strip()))
+    content = answer.content if isinstance(answer, HttpResponse) else None
+    has_length = answer.status_code in (204, 304) or answer.has_header("Content-Length")
+    if content is not None and not has_length:
+        fields.append((b"Content-Length", b"%d" % len(content)))
+    await send(
+        {"type": "http.response.start", "status": answer.status_code, "headers": fields},
+    )
+    if head or answer.status_code in (204, 304):
+        content = b""
+    if content is not None and len(content) <= PIECE_BYTES:
+        await send({"type": "http.response.body", "body": content})
+        return
+    try:
+        if content is not None:
+            for start in range(0, len(content), PIECE_BYTES):
+                await _send_piece(content[start : start + PIECE_BYTES], send)
+        else:
+            assert isinstance(answer, StreamingHttpResponse)
+            pieces: Any = aiter(answer)
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    await _send_piece(piece, send)
+    except TimeoutError:
+        return  # what is not complete is cut off by the server
+    await send({"type": "http.response.body"})
+
+
+async def _send_piece(piece: bytes, send: Send) -> None:
+    """Send; the server waits for a reader that has no room. Raises TimeoutError."""
+    async with asyncio.timeout(READER_TIMEOUT_S):
+        await send({"type": "http.response.body", "body": piece, "more_body": True})

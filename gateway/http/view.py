@@ -1,0 +1,83 @@
+"""What all REST views are: Django REST framework's, dispatched on the event loop.
+
+The framework's permissions and schema hold; of its dispatch a request pays only for what it uses. There is no
+authenticator but Django's session (``identity``), no parser (``bodies``) and no renderer but JSON, so its Request and
+Response, which choose among these, are not made.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from rest_framework import exceptions
+from rest_framework.views import APIView
+
+from gateway.http import container, errors
+from gateway.http.bodies import no_content
+from gateway.http.conditional import conditional
+from gateway.http.identity import identify
+from gateway.services.engine_link import Work, link
+
+T = TypeVar("T")
+Method = Callable[..., Awaitable[HttpResponseBase]]
+
+
+class View(APIView):
+    """Base of all REST views. Methods are coroutines that take Django's request and return its response.
+
+    ``quiet`` views are polled until they succeed: their 503 is an answer, not an event for the log. ``negotiates``:
+    an Accept header without JSON is refused.
+    """
+
+    view_is_async = True
+    quiet = False
+    negotiates = True
+    request: HttpRequest  # type: ignore[assignment]
+    principal = ""
+    """The signed-in user's name; empty for nobody."""
+
+    async def dispatch(  # type: ignore[override]
+        self, request: HttpRequest, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        """The answer, whatever happens."""
+        try:
+            await self.admit(request)
+            name = (request.method or "").lower()
+            method: Method | None = getattr(self, name, None)
+            if method is None or name not in self.http_method_names:
+                return self.refuse_method(request)
+            return await conditional(request, await method(request, *args, **kwargs))
+        except Exception as error:
+            return errors.handle(error, request, quiet=self.quiet)
+
+    async def admit(self, request: HttpRequest) -> None:
+        """Returns when this caller may use this view with this method. Raises NotAcceptable, NotAuthenticated,
+        PermissionDenied."""
+        if self.negotiates and not container.accepts_json(request):
+            raise exceptions.NotAcceptable
+        user = await identify(request)
+        if user.is_authenticated:
+            self.principal = user.get_username()
+        for permission in self.get_permissions():
+            if not permission.has_permission(request, self):  # type: ignore[arg-type]
+                refusal = exceptions.PermissionDenied if self.principal else None
+                raise (refusal or exceptions.NotAuthenticated)()
+
+    async def work(self, work: Work[T]) -> T:
+        """``work(engine)`` on behalf of whoever sent the request. Raises TimeoutError."""
+        return await link().arun(work, principal=self.principal)
+
+    def refuse_method(self, request: HttpRequest) -> HttpResponseBase:
+        """405 with the methods that there are."""
+        answer = container.empty(405)
+        answer.headers["Allow"] = ", ".join(self.allowed_methods)
+        return answer
+
+    async def options(  # type: ignore[override]
+        self, request: HttpRequest, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        """The methods, no body, as Pulsar answers."""
+        answer = no_content(200)
+        answer.headers["Allow"] = ", ".join(self.allowed_methods)
+        return answer

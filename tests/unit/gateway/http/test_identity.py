@@ -1,0 +1,81 @@
+"""Who is asked for: nobody without a session's cookie, else the session's user, whose changes need the CSRF token."""
+
+import json
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
+from django.contrib.sessions.backends.db import SessionStore
+
+from tests.support.admin.gateway_client import request
+from tests.unit.gateway.http.conftest import Client
+
+TENANTS = "/admin/v2/tenants"
+TENANT = json.dumps({"allowedClusters": ["standalone"]}).encode()
+TOKEN = "a" * 32
+
+
+async def session(*, superuser: bool = False) -> str:
+    """The cookie of a user's session, with a CSRF token."""
+    users: Any = get_user_model().objects
+    user = await users.acreate(username="ann", is_superuser=superuser)
+    store = SessionStore()
+    await store.aset(SESSION_KEY, str(user.pk))
+    await store.aset(BACKEND_SESSION_KEY, "django.contrib.auth.backends.ModelBackend")
+    await store.aset(HASH_SESSION_KEY, user.get_session_auth_hash())
+    await store.asave()
+    return f"{settings.SESSION_COOKIE_NAME}={store.session_key}; csrftoken={TOKEN}"
+
+
+async def call(method: str, target: str, cookie: str = "", token: str = "") -> Client:
+    headers = [(b"cookie", cookie.encode())] if cookie else []
+    headers += [(b"x-csrftoken", token.encode())] if token else []
+    return await Client(method, target, *headers).say(TENANT).served()
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("cookie", ["", "other=1"])
+def test_without_a_sessions_cookie_no_database_is_asked(cookie: str) -> None:
+    """pytest-django refuses its use to a test that does not ask for it."""
+    assert request("GET", TENANTS, headers={"cookie": cookie}).status == 200
+
+
+@pytest.mark.usefixtures("store")
+async def test_the_user_of_the_session_is_known() -> None:
+    body = json.loads((await call("GET", "/api/v1/environment", await session())).body)
+    assert body["user"] == {"name": "ann", "superuser": False}
+
+
+@pytest.mark.usefixtures("store")
+async def test_a_change_under_a_session_needs_its_token() -> None:
+    cookie = await session()
+    refused = await call("PUT", f"{TENANTS}/t1", cookie)
+    assert refused.status == 403
+    assert "CSRF" in json.loads(refused.body)["reason"]
+    assert (await call("PUT", f"{TENANTS}/t1", cookie, TOKEN)).status == 204
+
+
+@pytest.mark.usefixtures("store")
+async def test_with_authentication_on_reading_needs_a_user_and_changing_a_superuser(
+    settings: Any,
+) -> None:
+    settings.AUTHENTICATION_ENABLED = True
+    assert (await call("GET", TENANTS)).status == 401
+    assert (await call("GET", "/metrics")).status == 200
+    cookie = await session()
+    assert (await call("GET", TENANTS, cookie)).status == 200
+    assert (await call("PUT", f"{TENANTS}/t1", cookie, TOKEN)).status == 403
+
+
+@pytest.mark.usefixtures("store")
+async def test_a_superuser_changes(settings: Any) -> None:
+    settings.AUTHENTICATION_ENABLED = True
+    cookie = await session(superuser=True)
+    assert (await call("PUT", f"{TENANTS}/t1", cookie, TOKEN)).status == 204
+
+
+@pytest.mark.usefixtures("store")
+async def test_a_session_that_is_gone_is_nobodys(settings: Any) -> None:
+    settings.AUTHENTICATION_ENABLED = True
+    assert (await call("GET", TENANTS, f"{settings.SESSION_COOKIE_NAME}=gone")).status == 401
