@@ -30,7 +30,8 @@ class Settings:
 ELSEWHERE = frozenset(
     {
         *("allowed_hosts", "asgi_server", "control_socket", "redis_url", "secret_key"),
-        *("bookie_http_port", "bookie_port", "http_port", "redis_port", "spark_port"),
+        *("bookie_http_port", "bookie_port", "gateway_http_port", "gateways", "http_port"),
+        *("redis_port", "spark_port"),
     }
 )
 """Settings at the top of the file that only the gateway and the supervisor read."""

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import fcntl
 import logging
 import os
 import socket
@@ -23,7 +24,16 @@ BACKLOG = 1024
 
 
 def migrate() -> None:
-    """Apply migrations that the database lacks; a look at the migration table when it lacks none."""
+    """Apply migrations that the database lacks; a look at the migration table when it lacks none.
+
+    One process at a time: those that start together wait for the first, and then find nothing to do.
+    """
+    with (settings.ENVIRONMENT.data_dir / "migrations.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # ends with the process, however that ends
+        _apply_migrations()
+
+
+def _apply_migrations() -> None:
     from django.core.management import call_command
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
@@ -51,22 +61,42 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, help="instead of the setting http_port")
+    parser.add_argument(
+        "--listener", type=int, help="serve this listening socket, too: its file descriptor"
+    )
     args = parser.parse_args()
     logs.configure()
     try:
         django.setup()
-        prepare(args.host)
+        shared = [] if args.listener is None else [inherited(args.listener)]
+        for host in (args.host, *(one.getsockname()[0] for one in shared)):
+            prepare(host)
     except ImproperlyConfigured as error:
         log.critical("cannot start: %s", error)
         sys.exit(os.EX_CONFIG)  # trying again will not help
     migrate()
     port = settings.ENVIRONMENT.http_port if args.port is None else args.port
     try:
-        listener = listen(args.host, port)
+        own = listen(args.host, port)
     except OSError as error:
         log.critical("cannot start: port %d of %s: %s", port, args.host, error.strerror)
         sys.exit(1)
-    serve(listener)
+    serve([own, *shared])
+
+
+def inherited(descriptor: int) -> socket.socket:
+    """A listening socket that whoever started us holds. Raises ImproperlyConfigured when it is none, and when nothing
+    but this process's memory would join those that share it."""
+    try:
+        listener = socket.socket(fileno=descriptor)
+        listener.setblocking(False)
+        if not listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            raise OSError(0, "it does not listen")
+    except OSError as error:
+        raise ImproperlyConfigured(f"--listener {descriptor}: {error.strerror}") from error
+    if not settings.ENVIRONMENT.redis_url:
+        raise ImproperlyConfigured("--listener needs redis_url: it joins gateways behind one port")
+    return listener
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -84,7 +114,7 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(listener: socket.socket) -> None:
+def serve(listeners: list[socket.socket]) -> None:
     """Serve by the server that is set, until SIGINT or SIGTERM. Only one of the two is imported."""
     from gateway.services import engine_link
 
@@ -95,14 +125,14 @@ def serve(listener: socket.socket) -> None:
         engine_link.live_on(loop)
         from gateway.asgi import application
 
-        on_uvicorn.serve(application, listener, NAME, loop)
+        on_uvicorn.serve(application, listeners, NAME, loop)
     else:
         from gateway.servers import on_daphne  # installs Twisted's reactor
 
         engine_link.live_on(on_daphne.loop())
         from gateway.asgi import application
 
-        on_daphne.serve(application, listener, NAME)
+        on_daphne.serve(application, listeners, NAME)
 
 
 if __name__ == "__main__":

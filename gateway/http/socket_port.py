@@ -38,6 +38,9 @@ class SocketPort(Protocol):
     def resume_reading(self) -> None:
         """Read again."""
 
+    def abort(self) -> None:
+        """Send what waits and hang up without a close frame: the client sees 1006."""
+
     def close(self, code: int = 1000, reason: str = "") -> None:
         """Send what waits, then a close frame; a reason longer than 123 bytes is cut. Safe to call twice."""
 

@@ -4,12 +4,12 @@ import asyncio
 import socket
 from typing import Any
 
-from daphne.endpoints import build_endpoint_description_strings
 from daphne.server import Server
 from daphne.ws_protocol import WebSocketFactory
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
+from twisted.internet.tcp import Port
 
 from gateway.servers.websocket import Application, Sockets
 
@@ -123,8 +123,10 @@ def loop() -> asyncio.AbstractEventLoop:
     return found
 
 
-def serve(application: Application, listener: socket.socket, name: str) -> None:
-    """Serve what connects to ``listener`` until SIGINT or SIGTERM."""
+def serve(application: Application, listeners: list[socket.socket], name: str) -> None:
+    """Serve what connects to ``listeners`` until SIGINT or SIGTERM."""
+    # Twisted would accept all that wait, and leave none to those who share a listener with us.
+    Port.numberAccepts = property(lambda port: 1, lambda port, number: None)  # type: ignore[assignment]
     sockets = Sockets(application, name)
     WebSocketFactory.protocol = _socket_of(sockets)
 
@@ -134,7 +136,7 @@ def serve(application: Application, listener: socket.socket, name: str) -> None:
     reactor.addSystemEventTrigger("before", "shutdown", stop)
     _Server(
         application=application,
-        endpoints=build_endpoint_description_strings(file_descriptor=listener.fileno()),
+        endpoints=[f"fd:fileno={listener.fileno()}" for listener in listeners],
         server_name=name,
         proxy_forwarded_address_header=None,
         request_buffer_size=65536,

@@ -18,6 +18,9 @@ IDLE_S = 60
 """How long a connection may take from its start, or from its last answer, to the end of the next request's head; and
 between two pieces of a body."""
 LOOK_S = 5.0
+BACKLOG = 1024
+ACCEPTS = 1
+"""Connections accepted in a turn of the loop: one that takes all that wait would leave none to those beside it."""
 END_S = 5
 """How long requests may go on once the server stops."""
 
@@ -99,6 +102,11 @@ class _Server(Server):
             if isinstance(connection, Http):
                 connection.end_if_idle(now)
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for sock in sockets or ():
+            sock.listen(BACKLOG)  # asyncio has made the queue as short as ACCEPTS
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
             server.close()
@@ -107,9 +115,12 @@ class _Server(Server):
 
 
 def serve(
-    application: Application, listener: socket.socket, name: str, loop: asyncio.AbstractEventLoop
+    application: Application,
+    listeners: list[socket.socket],
+    name: str,
+    loop: asyncio.AbstractEventLoop,
 ) -> None:
-    """Serve what connects to ``listener`` on ``loop`` until SIGINT or SIGTERM."""
+    """Serve what connects to ``listeners`` on ``loop`` until SIGINT or SIGTERM."""
     sockets = Sockets(application, name)
 
     def upgraded(**_: Any) -> Connection:
@@ -127,12 +138,13 @@ def serve(
         proxy_headers=False,
         server_header=False,
         headers=[("Server", name)],
+        backlog=ACCEPTS,
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=END_S,
     )
     asyncio.set_event_loop(loop)
     try:
-        loop.run_until_complete(_Server(config, sockets).serve(sockets=[listener]))
+        loop.run_until_complete(_Server(config, sockets).serve(sockets=listeners))
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()

@@ -413,6 +413,12 @@ class Connection(asyncio.Protocol):
         self._end(code)
         self._flush()
 
+    def abort(self) -> None:
+        if not self.closed and self._response is None:
+            self._end(CloseCode.ABNORMAL_CLOSURE)
+            self._flush()
+            self._transport.close()
+
     # inside
 
     def _take(self, frame: Frame, texts: list[str]) -> None:

@@ -21,9 +21,10 @@ from gateway.standalone.programs import (
     redis_server,
     zookeeper_classpath,
 )
-from gateway.standalone.settings import PROGRAM, StandaloneSettings
+from gateway.standalone.settings import GATEWAYS_MAX, PROGRAM, StandaloneSettings
 from gateway.standalone.supervisor import Supervisor, fail, say, speak
 
+BACKLOG = 1024
 CHILDREN_END_S = 20.0
 """How long the children of a killed supervisor may take to end."""
 
@@ -35,6 +36,9 @@ def main(argv: Sequence[str]) -> int:
     run = verbs.add_parser("run", help="start an instance and stay in the foreground")
     run.add_argument("--bookies", type=int, default=1, help="number of bookies, 1 to 16")
     run.add_argument("--brokers", type=int, default=1, help="number of brokers, 1 to 16")
+    run.add_argument(
+        "--gateways", type=int, help=f"number of gateways behind one port, 1 to {GATEWAYS_MAX}"
+    )
     run.add_argument("--clusters", help="not built yet: several clusters in one instance")
     verbs.add_parser("status", help="list the children of the running instance")
     for verb, text in (
@@ -45,7 +49,8 @@ def main(argv: Sequence[str]) -> int:
         verbs.add_parser(verb, help=text).add_argument("name")
     args = parser.parse_args(argv)
     try:
-        settings = PROGRAM.load(os.environ, Path.cwd())
+        given = {"gateways": getattr(args, "gateways", None)}
+        settings = PROGRAM.load(os.environ, Path.cwd(), given)
     except SettingsError as error:
         fail(str(error))
     data_dir = settings.instance.data_dir.resolve()
@@ -102,12 +107,17 @@ def _run(args: argparse.Namespace, data_dir: Path, settings: StandaloneSettings)
         for label, port in child.ports.items():
             if problem := _taken_port(options.host, port, child.name, label):
                 fail(problem)
+    listeners = _listeners(options.host, children)
     _prepare_folders(options, children)
     supervisor_banner = _banner(options, children)
 
     async def serve() -> int:
         supervisor = Supervisor(
-            children, log_dir=data_dir / "logs", host=options.host, control_socket=socket_path
+            children,
+            log_dir=data_dir / "logs",
+            host=options.host,
+            control_socket=socket_path,
+            listeners=listeners,
         )
         return await supervisor.run(supervisor_banner)
 
@@ -139,17 +149,33 @@ def _lock_data(data_dir: Path) -> IO[str]:
     return lock
 
 
+def _listeners(host: str, children: Sequence[plan.Child]) -> dict[int, socket.socket]:
+    """The sockets that children share, by port; held for as long as the instance runs."""
+    made: dict[int, socket.socket] = {}
+    for port in sorted({child.listener for child in children if child.listener}):
+        made[port] = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if problem := _bound(made[port], host, port, "gateways, http"):
+            fail(problem)
+        made[port].listen(BACKLOG)
+    return made
+
+
 def _taken_port(host: str, port: int, child: str, label: str) -> str:
     """What is wrong with a port and how to mend it; empty when it is free."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            return (
-                f"port {port} ({child}, {label}) cannot be used: {error.strerror}."
-                " Free it, or choose others with MAGNETAR_PORT_OFFSET=4000 make run"
-            )
+        return _bound(probe, host, port, f"{child}, {label}")
+
+
+def _bound(sock: socket.socket, host: str, port: int, user: str) -> str:
+    """Bind ``sock``; what is wrong, and how to mend it, when that cannot be."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as error:
+        return (
+            f"port {port} ({user}) cannot be used: {error.strerror}."
+            " Free it, or choose others with MAGNETAR_PORT_OFFSET=4000 make run"
+        )
     return ""
 
 
@@ -168,12 +194,13 @@ def _prepare_folders(options: plan.Options, children: Sequence[plan.Child]) -> N
 
 def _banner(options: plan.Options, children: Sequence[plan.Child]):  # type: ignore[no-untyped-def]
     ports = {child.name: child.ports for child in children}
+    http_port = options.ports()["HTTP"]
 
     def text(took_s: float) -> str:
         host = options.host
         return (
             f"ready in {took_s:.1f} s\n"
-            f"  console, REST, WebSocket  http://{host}:{ports['gateway']['http']}\n"
+            f"  console, REST, WebSocket  http://{host}:{http_port}\n"
             f"  Pulsar clients            pulsar://{host}:{ports['broker-1']['pulsar']}\n"
             f"  ZooKeeper                 {host}:{ports['zookeeper']['zookeeper']}\n"
             f"  logs and data             {options.data_dir}\n"

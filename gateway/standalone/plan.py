@@ -19,6 +19,9 @@ MALLOC = {
 }
 
 
+LISTENER = "{listener}"
+
+
 class PlanError(Exception):
     """An option is out of range, or ports meet; the message names them."""
 
@@ -34,7 +37,11 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """One supervised process. ``needs`` are children that must be ready before it starts."""
+    """One supervised process. ``needs`` are children that must be ready before it starts.
+
+    ``listener``: a port to which the supervisor listens, for this child and others; its descriptor is put in the place
+    of ``LISTENER`` in ``argv``.
+    """
 
     name: str
     argv: tuple[str, ...]
@@ -43,6 +50,7 @@ class Child:
     needs: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     on_demand: bool = False
+    listener: int = 0
     stop_timeout_s: float = 10.0
 
 
@@ -57,11 +65,15 @@ class Options:
     brokers: int = 1
     spark_remote: str = ""
 
+    @property
+    def gateways(self) -> int:
+        return self.settings.instance.gateways
+
     def ports(self) -> dict[str, int]:
         """As given, else the default plus ``port_offset``. Raises PlanError."""
         named = self.settings.instance.ports()
         offset = self.settings.offset.port_offset
-        if problem := refusal(offset, self.bookies, self.brokers, named):
+        if problem := refusal(offset, self.bookies, self.brokers, named, self.gateways):
             raise PlanError(problem)
         return {name: named.get(name, default + offset) for name, default in DEFAULTS.items()}
 
@@ -179,16 +191,8 @@ def children(
         ready = Ready("http", http, "/ready")
         command = (sys.executable, "-m", "engine", "broker")
         out.append(Child(name, command, own_ports, ready, (*bookie_names,), env, stop_timeout_s=20))
-    out.append(
-        Child(
-            "gateway",
-            (sys.executable, "-m", "gateway.serve", "--host", host, "--port", str(http_port)),
-            {"http": http_port},
-            Ready("http", http_port, "/admin/v2/brokers/health"),
-            ("zookeeper", "redis"),
-            shared,
-        )
-    )
+    gateways = _gateways(options, host, http_port, ports["GATEWAY_HTTP"], shared)
+    out += gateways
     worker = (
         *(
             sys.executable,
@@ -203,15 +207,45 @@ def children(
         ),
         *("--loglevel", "WARNING", "--without-mingle", "--without-gossip"),
     )
-    out.append(Child("worker", worker, {}, Ready("alive"), ("redis", "gateway"), shared))
+    out.append(
+        Child(
+            "worker",
+            worker,
+            {},
+            Ready("alive"),
+            ("redis", *(child.name for child in gateways)),
+            shared,
+        )
+    )
     if not options.spark_remote:
         out.append(_spark(host, spark_port, data, java_home, spark_home, shared))
     _refuse_shared_ports(out)
     return out
 
 
+def _gateways(
+    options: Options, host: str, port: int, own_port: int, env: Mapping[str, str]
+) -> list[Child]:
+    """One on ``port``, or several that share it and have a port of their own each, by which they are told apart."""
+    several = options.gateways > 1
+    out = []
+    for i in range(options.gateways):
+        own = own_port + i if several else port
+        argv = (
+            *(sys.executable, "-m", "gateway.serve", "--host", host, "--port", str(own)),
+            *(("--listener", LISTENER) if several else ()),
+        )
+        name = f"gateway-{i + 1}" if several else "gateway"
+        ready = Ready("http", own, "/admin/v2/brokers/health")
+        needs = ("zookeeper", "redis")
+        out.append(
+            Child(name, argv, {"http": own}, ready, needs, env, listener=port if several else 0)
+        )
+    return out
+
+
 def _refuse_shared_ports(made: Sequence[Child]) -> None:
-    users: dict[int, str] = {}
+    users: dict[int, str] = {child.listener: "gateways (http)" for child in made if child.listener}
     for child in made:
         for label, port in child.ports.items():
             user = f"{child.name} ({label})"

@@ -10,6 +10,7 @@ DEFAULTS = {
     "HTTP": 8080,
     "BROKER_HTTP": 8081,
     "BOOKIE_HTTP": 8301,
+    "GATEWAY_HTTP": 8401,
     "SPARK": 15002,
     "REDIS": 16379,
 }
@@ -27,7 +28,7 @@ _OUTGOING = 32768
 """From here on Linux gives ports to outgoing connections: one may be taken at the moment it is wanted."""
 
 
-def default_ports(bookies: int, brokers: int) -> dict[int, str]:
+def default_ports(bookies: int, brokers: int, gateways: int = 1) -> dict[int, str]:
     """Every port of an instance without offset → the name of its setting."""
     found = {port: name for name, port in DEFAULTS.items()}
     for i in range(bookies):
@@ -37,16 +38,20 @@ def default_ports(bookies: int, brokers: int) -> dict[int, str]:
         found[DEFAULTS["BROKER"] + BROKER_STEP * i] = "BROKER"
         found[DEFAULTS["BROKER"] + BROKER_STEP * i + 1] = "BROKER"
         found[DEFAULTS["BROKER_HTTP"] + BROKER_STEP * i] = "BROKER_HTTP"
+    for i in range(gateways if gateways > 1 else 0):
+        found[DEFAULTS["GATEWAY_HTTP"] + i] = "GATEWAY_HTTP"
     return found
 
 
-def refusal(offset: int, bookies: int, brokers: int, named: Collection[str] = ()) -> str:
+def refusal(
+    offset: int, bookies: int, brokers: int, named: Collection[str] = (), gateways: int = 1
+) -> str:
     """Why an instance of this size cannot use ``offset``, and the nearest offset that it can; empty when it can.
 
     ``named``: settings that have a port of their own, which no offset moves. Two offsets that are both good may still
     lie apart by a bad one.
     """
-    plain = default_ports(bookies, brokers)
+    plain = default_ports(bookies, brokers, gateways)
     why = _wrong(offset, plain, named)
     if not why:
         return ""

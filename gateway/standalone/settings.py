@@ -4,8 +4,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.base.log import LogSettings
-from engine.base.settings import PortOffset, Program, folder, maybe_port
+from engine.base.settings import PortOffset, Program, count, folder, maybe_port
 from gateway.standalone.ports import DEFAULTS
+
+GATEWAYS_MAX = 16
 
 
 def _port(name: str, help: str) -> int | None:
@@ -25,6 +27,10 @@ class InstanceSettings:
     bookie_http_port: int | None = _port("BOOKIE_HTTP", "bookies' metrics; the next ones follow")
     spark_port: int | None = _port("SPARK", "Spark Connect")
     redis_port: int | None = _port("REDIS", "Redis")
+    gateway_http_port: int | None = _port(
+        "GATEWAY_HTTP", "each of several gateways' own; the next ones follow"
+    )
+    gateways: int = count(1, "gateways behind http_port", low=1, high=GATEWAYS_MAX)
 
     def ports(self) -> dict[str, int]:
         """Those that are given, by their names in ``ports.DEFAULTS``."""

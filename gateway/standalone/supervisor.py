@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base import log as logs
-from gateway.standalone.plan import Child, Ready
+from gateway.standalone.plan import LISTENER, Child, Ready
 
 PR_SET_PDEATHSIG = 1
 POLL_S = 0.05
@@ -30,6 +31,7 @@ REQUEST_MAX = 4096
 LOG_KEEP_BYTES = 64 << 20
 LOG_LOOK_S = 5.0
 LAST_WORDS_MAX = 300
+NO_LISTENERS: Mapping[int, socket.socket] = {}
 
 
 log = logging.getLogger("magnetar")
@@ -149,8 +151,16 @@ class Running:
     process that is there and for the one that is being made, so it is told at once or right after the spawn.
     """
 
-    def __init__(self, spec: Child, log_dir: Path, say: Callable[[str], None], host: str) -> None:
+    def __init__(
+        self,
+        spec: Child,
+        log_dir: Path,
+        say: Callable[[str], None],
+        host: str,
+        listener: socket.socket | None = None,
+    ) -> None:
         self.spec = spec
+        self._listener = listener
         self.state = State.DOWN
         self.restarts = 0
         self.process: asyncio.subprocess.Process | None = None
@@ -293,10 +303,12 @@ class Running:
             log = self.log.path.open("ab")  # appending, so that it may be cut below its writer
         except OSError as error:
             return f"cannot open its log: {error.strerror}"
+        passed = () if self._listener is None else (self._listener.fileno(),)
         with log:
             try:
                 self.process = await asyncio.create_subprocess_exec(
-                    *self.spec.argv,
+                    *(word if word != LISTENER else str(*passed) for word in self.spec.argv),
+                    pass_fds=passed,
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -336,11 +348,13 @@ class Supervisor:
         log_dir: Path,
         host: str,
         control_socket: Path,
+        listeners: Mapping[int, socket.socket] = NO_LISTENERS,
         say: Callable[[str], None] = say,
     ) -> None:
         self._say = say
         self._children: Mapping[str, Running] = {
-            spec.name: Running(spec, log_dir, self._say, host) for spec in specs
+            spec.name: Running(spec, log_dir, self._say, host, listeners.get(spec.listener))
+            for spec in specs
         }
         self._socket_path = control_socket
         self._stopping = asyncio.Event()

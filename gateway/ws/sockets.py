@@ -100,7 +100,7 @@ class Socket:
 
     async def next_text(self) -> str | None:
         """The next text frame, binary ones skipped; None when the socket ended, or was idle too long."""
-        while not self.closed:
+        while True:  # what came before the end is still told
             event = await self._receive()
             if event["type"] == "websocket.disconnect":
                 return None
@@ -108,7 +108,6 @@ class Socket:
             if text is None:
                 continue
             return str(text)
-        return None
 
 
 async def serve(

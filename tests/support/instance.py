@@ -18,7 +18,10 @@ from gateway.standalone.plan import control_socket
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
-PORTS = ("ZOOKEEPER", "REDIS", "HTTP", "SPARK", "BROKER", "BROKER_HTTP", "BOOKIE", "BOOKIE_HTTP")
+PORTS = (
+    *("ZOOKEEPER", "REDIS", "HTTP", "SPARK", "BROKER", "BROKER_HTTP", "BOOKIE", "BOOKIE_HTTP"),
+    "GATEWAY_HTTP",
+)
 
 
 class Instance:

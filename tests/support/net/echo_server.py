@@ -60,11 +60,11 @@ def main(server: str, port: str) -> None:
     if server == "uvicorn":
         from gateway.servers import on_uvicorn
 
-        on_uvicorn.serve(application, listener, NAME, asyncio.new_event_loop())
+        on_uvicorn.serve(application, [listener], NAME, asyncio.new_event_loop())
     else:
         from gateway.servers import on_daphne
 
-        on_daphne.serve(application, listener, NAME)
+        on_daphne.serve(application, [listener], NAME)
 
 
 if __name__ == "__main__":

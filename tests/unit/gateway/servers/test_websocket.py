@@ -189,6 +189,24 @@ async def test_a_closing_client_is_answered_and_its_code_is_told(
     assert pair.transport.is_closing()
 
 
+async def test_texts_before_a_close_are_told_first(pair: SocketPair, endpoint: Endpoint) -> None:
+    pair.client.send_text(b"last")
+    pair.client.send_close(1000)
+    pair.push()
+    assert endpoint.told == [["last"]]
+    await settled()
+    assert endpoint.code == 1000
+
+
+async def test_an_endpoint_may_hang_up(pair: SocketPair, endpoint: Endpoint) -> None:
+    endpoint.port.send_text("last")
+    endpoint.port.abort()
+    assert await pair.receive() == "last"
+    await settled()
+    assert endpoint.code == 1006
+    assert pair.client.close_rcvd is None
+
+
 async def test_a_lost_client_is_1006(pair: SocketPair, endpoint: Endpoint) -> None:
     pair.transport.abort()
     await settled()

@@ -30,9 +30,19 @@ def test_children_have_the_names_of_the_interface_contract() -> None:
 
 
 def test_no_two_ports_are_equal_in_the_largest_instance() -> None:
-    made = plan(bookies="16", brokers="16")
+    made = plan(bookies="16", brokers="16", MAGNETAR_GATEWAYS="16")
     ports = [port for child in made.values() for port in child.ports.values()]
     assert len(ports) == len(set(ports))
+
+
+def test_several_gateways_share_a_port_and_have_one_each() -> None:
+    made = plan(MAGNETAR_GATEWAYS="3")
+    gateways = [made[f"gateway-{number}"] for number in (1, 2, 3)]
+    assert {child.listener for child in gateways} == {8080}
+    assert [child.ports["http"] for child in gateways] == [8401, 8402, 8403]
+    assert [child.ready.port for child in gateways] == [8401, 8402, 8403]
+    assert made["worker"].needs == ("redis", "gateway-1", "gateway-2", "gateway-3")
+    assert plan()["gateway"].listener == 0
 
 
 def test_offset_moves_every_default_port_and_a_named_port_wins() -> None:
@@ -52,6 +62,11 @@ def test_offset_moves_every_default_port_and_a_named_port_wins() -> None:
             "MAGNETAR_PORT_OFFSET 60000 puts the BROKER port above",
         ),
         ({"MAGNETAR_HTTP_PORT": "6650"}, "port 6650 is that of broker-1 .pulsar. and of gateway"),
+        ({"MAGNETAR_GATEWAYS": "17"}, "gateways must be a whole number from 1 to 16"),
+        (
+            {"MAGNETAR_GATEWAYS": "2", "MAGNETAR_BROKER_PORT": "8080"},
+            "port 8080 is that of gateways .http. and of broker-1",
+        ),
         ({"bookies": "0"}, "--bookies must be from 1 to 16"),
         ({"brokers": "17"}, "--brokers must be from 1 to 16"),
     ],

@@ -1,0 +1,114 @@
+"""Two gateways behind one port: they share the work, each can be told apart, and one may go while the other serves."""
+
+import http.client
+import re
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.instance import Instance, running_instance
+
+NAMES = ("gateway-1", "gateway-2")
+
+
+@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
+def instance(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Instance]:
+    folder = tmp_path_factory.mktemp("gateways")
+    with running_instance(folder, gateways=2, MAGNETAR_ASGI_SERVER=request.param) as made:
+        for name in NAMES:
+            made.wait_running(name)
+        yield made
+
+
+def own_port(instance: Instance, name: str) -> int:
+    port: int = instance.child(name)["ports"]["http"]
+    return port
+
+
+def called(port: int, method: str, path: str) -> tuple[int, bytes]:
+    """A request on a connection of its own."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request(method, path)
+        reply = connection.getresponse()
+        return reply.status, reply.read()
+    finally:
+        connection.close()
+
+
+def answered(instance: Instance, name: str) -> float:
+    """How many GETs this gateway answered with 200."""
+    status, text = called(own_port(instance, name), "GET", "/metrics")
+    assert status == 200
+    found = re.search(
+        rb'^magnetar_gateway_requests_total\{.*method="GET",status="200".*\} ([\d.]+)', text, re.M
+    )
+    return float(found[1]) if found else 0.0
+
+
+def test_both_answer_on_the_one_port(instance: Instance) -> None:
+    before = [answered(instance, name) for name in NAMES]
+    open_ones = [
+        http.client.HTTPConnection("127.0.0.1", instance.ports["HTTP"], timeout=30)
+        for _ in range(40)
+    ]
+    for connection in open_ones:
+        connection.connect()
+    for connection in open_ones:
+        connection.request("GET", "/admin/v2/clusters")
+    for connection in open_ones:
+        assert connection.getresponse().status == 200
+        connection.close()
+    grown = [answered(instance, name) - was for name, was in zip(NAMES, before, strict=True)]
+    assert sum(grown) >= 40
+    assert min(grown) >= 5
+
+
+def test_what_one_changed_the_other_tells_and_both_are_in_the_audit_log(instance: Instance) -> None:
+    ports = [own_port(instance, name) for name in NAMES]
+    for number, port in enumerate(ports):
+        topic = f"/admin/v2/persistent/public/default/made-by-{number}"
+        assert called(port, "PUT", topic)[0] == 204
+        other = ports[1 - number]
+        until = time.monotonic() + 5
+        while (
+            b"made-by-%d" % number
+            not in called(other, "GET", "/admin/v2/persistent/public/default")[1]
+        ):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    audit = called(ports[0], "GET", "/api/v1/audit?q=made-by-")[1]
+    assert all(b"made-by-%d" % number in audit for number in (0, 1))
+
+
+def test_one_may_be_killed_or_restarted_while_the_other_serves(instance: Instance) -> None:
+    port = instance.ports["HTTP"]
+    for name, verb in (("gateway-1", "kill"), ("gateway-2", "stop")):
+        instance.control(verb, name)
+        for _ in range(50):  # each on a connection of its own: none is refused, none hangs
+            assert called(port, "GET", "/admin/v2/clusters")[0] == 200
+        if verb == "stop":
+            instance.control("start", name)
+        instance.wait_running(name)
+
+
+def test_the_port_is_not_shared_with_strangers(instance: Instance, tmp_path: Any) -> None:
+    for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+        with socket.socket() as stranger:
+            stranger.setsockopt(socket.SOL_SOCKET, option, 1)
+            with pytest.raises(OSError, match="in use"):
+                stranger.bind(("127.0.0.1", instance.ports["HTTP"]))
+    other = Instance(tmp_path, gateways=2)
+    other.ports["HTTP"] = instance.ports["HTTP"]
+    other.start()  # it seems healthy at once: the first one answers
+    try:
+        assert other.process is not None
+        assert other.process.wait(60) == 1
+    finally:
+        other.stop()
+    assert "cannot be used: Address already in use" in other.logs()
