@@ -4,7 +4,8 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway.services import brokers, catalog
+from engine.tenancy.nodes import children
+from gateway.services import brokers
 from gateway.services.collector import now_ms
 from gateway.services.engine_link import Engine
 
@@ -14,7 +15,7 @@ Body = dict[str, Any]
 async def environment(engine: Engine) -> Body:
     """Where we are; without the user and our own address, which only the request knows."""
     known = settings.ENVIRONMENT
-    clusters = await catalog.children(engine.store, "/admin/clusters")
+    clusters = await children(engine.store, "/admin/clusters")
     return {
         "cluster": known.cluster_name,
         "clusters": [name for name in clusters if name != "global"] or [known.cluster_name],

@@ -6,9 +6,9 @@ from typing import Any
 from admin_ui.params import Params, window
 from engine.base.names import NamespaceName
 from engine.metadata import paths
-from engine.metadata.records import Document
+from engine.metadata.records import Stored
 from engine.tenancy.namespaces import get_policies, list_namespaces
-from engine.tenancy.nodes import find_node
+from engine.tenancy.nodes import children, find_node
 from engine.tenancy.policies import POLICIES, Level, Policy, completed, find
 from engine.tenancy.tenants import get_tenant, list_tenants
 from gateway.http.errors import describe
@@ -93,7 +93,7 @@ async def _inherited(engine: Engine, name: NamespaceName) -> tuple[Body, str]:
     return {policy: said["default"] for policy, said in found.items()}, ""
 
 
-def _policy_row(policy: Policy, stored: Document, inherited: Body) -> Body:
+def _policy_row(policy: Policy, stored: Stored, inherited: Body) -> Body:
     """``inherited`` is empty when no broker answers. Computed from what is stored, not taken from a broker: its cache
     may not have heard yet of a change that was just made."""
     said, default = find(stored, policy.key), inherited.get(policy.name)
@@ -138,10 +138,10 @@ async def _tenant(engine: Engine, name: str) -> Body | None:
     info = await find_node(engine.store, paths.tenant(name))
     if info is None:
         return None
-    return _tenant_row(name, info, len(await catalog.children(engine.store, paths.tenant(name))))
+    return _tenant_row(name, info, len(await children(engine.store, paths.tenant(name))))
 
 
-def _tenant_row(name: str, info: Document, count: int) -> Body:
+def _tenant_row(name: str, info: Stored, count: int) -> Body:
     return {
         "name": name,
         "admin_roles": info.get("adminRoles") or [],

@@ -10,6 +10,7 @@ from engine.auth.internal import TOKEN_HEADER
 from engine.base.errors import Failed, NotReady, refusal
 from engine.metadata import paths
 from engine.metadata.cached import derived, forget
+from engine.metadata.records import decode_json
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.net.http_client import (
     AnswerLostError,
@@ -66,7 +67,7 @@ class AdminClient:
 
     async def _broker(self, broker_id: str) -> BrokerAddress | None:
         try:
-            record = await derived(self._store, paths.broker(broker_id), json.loads)
+            record = await derived(self._store, paths.broker(broker_id), decode_json)
         except NoNodeError:
             return None
         url = record.get("adminRpcUrl") or record.get("webServiceUrl") or ""

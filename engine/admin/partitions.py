@@ -21,18 +21,19 @@ from engine.base.errors import (
     Unprocessable,
     WorldError,
 )
-from engine.base.names import TopicName, decode_name
+from engine.base.names import PARTITION_SUFFIX, TopicName
 from engine.metadata import paths
 from engine.metadata.cached import fresh
 from engine.metadata.records import Document, decode_json, encode_json
 from engine.metadata.store import BadVersionError, MetadataStore, NoNodeError
-from engine.tenancy.nodes import children
 from engine.tenancy.topics import (
     check_count,
     check_parent,
     create_missing,
     find_partitions,
+    full_names,
     ledger_path,
+    names_below,
     partitioned_path,
     require_namespace,
     require_partitioned,
@@ -124,10 +125,9 @@ async def existing_partitions(store: MetadataStore, topic: TopicName) -> list[To
         record = await find_partitions(store, topic)
         return _range(topic, 0, int(record["partitions"])) if record is not None else []
     path = paths.managed_ledgers(str(topic.namespace))
-    found = (
-        topic.namespace.topic(decode_name(part))
-        for part in await children(fresh(store, path), path)
-    )
+    names = await names_below(fresh(store, path), path, full_names)
+    start = f"{topic}{PARTITION_SUFFIX}"
+    found = (TopicName.parse(name) for name in names if name.startswith(start))
     parts = [each for each in found if each.partition >= 0 and each.partitioned == topic]
     return sorted(parts, key=lambda part: part.partition)
 

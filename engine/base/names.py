@@ -48,6 +48,11 @@ def decode_name(encoded: str) -> str:
     return unquote_plus(encoded)
 
 
+def bundle_hash(full: str) -> int:
+    """0..HASH_TOP, of a full topic name."""
+    return crc32(full.encode())
+
+
 def check_subscription(name: str) -> str:
     """``name`` when a subscription may be called so; raises InvalidNameError."""
     if not name.strip():
@@ -145,7 +150,7 @@ class TopicName:
             )
         found = _PARTITION.fullmatch(local)
         index = int(found[2]) if found is not None else -1
-        return cls(domain, namespace, local, index, crc32(full.encode()), full)
+        return cls(domain, namespace, local, index, bundle_hash(full), full)
 
     @property
     def persistent(self) -> bool:

@@ -65,6 +65,23 @@ class _Entry:
         self.size = ENTRY_BYTES
 
 
+class StaleNamespaces:
+    """Namespaces of which something that was read is kept no longer: it changed, had to make room, or is not known.
+    An empty text stands for what belongs to none."""
+
+    def __init__(self, look: Callable[[], object]) -> None:
+        self._look = look
+        self.namespaces: dict[str, None] = {}
+        self.everything = False
+
+    def take(self) -> tuple[bool, dict[str, None]]:
+        """Whether anything may have changed, or else the namespaces of which something has, since the last time."""
+        self._look()
+        taken = self.everything, self.namespaces
+        self.everything, self.namespaces = False, {}
+        return taken
+
+
 class CachedStore:
     """A MetadataStore over ``store``, which it owns. At most ``entries_max`` paths and about ``bytes_max`` bytes are
     kept, those unused for longest go first.
@@ -84,6 +101,7 @@ class CachedStore:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._topics: dict[str, dict[str, dict[str, None]]] = {}
         self._tasks = TaskScope("metadata-cache")
+        self._followers: list[StaleNamespaces] = []
 
     # The session
 
@@ -154,21 +172,21 @@ class CachedStore:
             raise NoNodeError(path)
         return cast(tuple[str, ...], found)
 
-    async def derived(self, path: str, make: Callable[[bytes], T]) -> T:
+    async def derived(self, path: str, make: Callable[[bytes, str], T]) -> T:
         """See ``derived``."""
         found = self._kept(path, make)
         if found is UNKNOWN:
             value, _ = await self.get(path)
-            found = make(value)
+            found = make(value, path)
             self._keep_derived(path, _Read.GET, value, make, found)
         return cast(T, found)
 
-    async def derived_children(self, path: str, make: Callable[[Sequence[str]], T]) -> T:
+    async def derived_children(self, path: str, make: Callable[[Sequence[str], str], T]) -> T:
         """See ``derived_children``."""
         found = self._kept(path, make)
         if found is UNKNOWN:
             names = await self._children(path)
-            found = make(names)
+            found = make(names, path)
             self._keep_derived(path, _Read.CHILDREN, names, make, found)
         return cast(T, found)
 
@@ -207,6 +225,7 @@ class CachedStore:
         """Ask the store; everyone who asks the same meanwhile waits for this answer. A caller that is cancelled leaves
         the others theirs."""
         if not self._live():
+            self._tell_all()
             return await self._ask(path, read, None)
         entry = self._entries.get(path) or self._add(path)
         task = entry.reads.get(read)
@@ -284,8 +303,19 @@ class CachedStore:
         namespace, topic = paths.whose(path)
         return self._topics.setdefault(namespace, {}).setdefault(topic, {})
 
+    def follow(self) -> "StaleNamespaces":
+        """What changes from now on, for as long as this store lives."""
+        self._followers.append(StaleNamespaces(self._live))
+        return self._followers[-1]
+
+    def _tell_all(self) -> None:
+        for follower in self._followers:
+            follower.everything = True
+
     def _ungroup(self, path: str) -> None:
         namespace, topic = paths.whose(path)
+        for follower in self._followers:
+            follower.namespaces[namespace] = None
         topics = self._topics.get(namespace)
         group = topics.get(topic) if topics is not None else None
         if topics is None or group is None:
@@ -300,6 +330,7 @@ class CachedStore:
         """Of a lost connection: its watches are gone, too."""
         self._entries.clear()
         self._topics.clear()
+        self._tell_all()
         self._bytes = 0
 
     def forget_path(self, path: str) -> None:
@@ -401,23 +432,23 @@ def _agree(entry: _Entry, read: _Read, answer: Any) -> bool:
 # For any store: a plain one keeps nothing.
 
 
-async def derived(store: MetadataStore, path: str, make: Callable[[bytes], T]) -> T:
-    """``make(value)``, made once for as long as the node's value is kept: not to be changed by who gets it.
+async def derived(store: MetadataStore, path: str, make: Callable[[bytes, str], T]) -> T:
+    """``make(value, path)``, made once for as long as the node's value is kept: not to be changed by who gets it.
 
     ``make`` is a function of a module, by which its results are told apart. Raises NoNodeError, and what it raises.
     """
     if isinstance(store, CachedStore):
         return await store.derived(path, make)
-    return make((await store.get(path))[0])
+    return make((await store.get(path))[0], path)
 
 
 async def derived_children(
-    store: MetadataStore, path: str, make: Callable[[Sequence[str]], T]
+    store: MetadataStore, path: str, make: Callable[[Sequence[str], str], T]
 ) -> T:
     """As ``derived``, of the sorted names of the children."""
     if isinstance(store, CachedStore):
         return await store.derived_children(path, make)
-    return make(await store.children(path))
+    return make(await store.children(path), path)
 
 
 def fresh(store: S, *paths: str) -> S:

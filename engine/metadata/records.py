@@ -14,6 +14,8 @@ from engine.metadata.protobinary import put_bytes, put_int, take_fields
 from engine.metadata.prototext import escape, parse_text
 
 Document = dict[str, Any]
+Stored = Mapping[str, Any]
+"""A document that others are given, too: read only, at every depth."""
 
 
 class RecordFormatError(MagnetarError, ValueError):

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.base.errors import InvalidRequest
 from engine.base.names import HASH_TOP, BundleName, NamespaceName, TopicName
-from engine.metadata.records import Document, decode_json, encode_json
+from engine.metadata.records import Document, Stored, decode_json, encode_json
 from engine.tenancy.checks import texts, typed
 
 BUNDLES_MAX = 65_536
@@ -44,7 +44,7 @@ class Bundles:
         return cls.of_policies(namespace, decode_json(document, f"policies of {namespace}"))
 
     @classmethod
-    def of_policies(cls, namespace: NamespaceName, stored: Document) -> "Bundles | None":
+    def of_policies(cls, namespace: NamespaceName, stored: Stored) -> "Bundles | None":
         """As ``decode``, of the decoded document."""
         bundles = stored.get("bundles") or {}
         boundaries = bundles.get("boundaries") if isinstance(bundles, dict) else bundles

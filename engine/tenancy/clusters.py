@@ -10,7 +10,7 @@ from typing import Any
 from engine.base.errors import InvalidRequest, PreconditionFailed
 from engine.metadata import paths
 from engine.metadata.cached import fresh
-from engine.metadata.records import Document, decode_json, encode_json
+from engine.metadata.records import Document, Stored, decode_json, encode_json
 from engine.metadata.store import MetadataStore
 from engine.tenancy.checks import entity, texts, typed
 from engine.tenancy.nodes import (
@@ -119,7 +119,7 @@ async def list_clusters(store: MetadataStore) -> list[str]:
     return [name for name in await children(store, paths.CLUSTERS) if name != GLOBAL_CLUSTER]
 
 
-async def get_cluster(store: MetadataStore, name: str) -> Document:
+async def get_cluster(store: MetadataStore, name: str) -> Stored:
     """ClusterData; NotFound when missing."""
     return await read_node(store, paths.cluster(cluster_name(name)), "Cluster does not exist")
 

@@ -21,7 +21,7 @@ from engine.base.errors import (
 from engine.base.names import HASH_TOP, NamespaceName
 from engine.metadata import paths
 from engine.metadata.cached import fresh
-from engine.metadata.records import Document, decode_json, encode_json
+from engine.metadata.records import Document, Stored, decode_json, encode_json
 from engine.metadata.store import MetadataStore, NodeExistsError, NotEmptyError
 from engine.tenancy.bundles import Bundles, even_bundles
 from engine.tenancy.clusters import own_cluster
@@ -50,7 +50,7 @@ async def list_namespaces(store: MetadataStore, tenant: str) -> list[str]:
     return [f"{tenant}/{local}" for local in await children(store, path)]
 
 
-async def get_policies(store: MetadataStore, name: NamespaceName) -> Document:
+async def get_policies(store: MetadataStore, name: NamespaceName) -> Stored:
     """Policies; NotFound when missing or being deleted."""
     policies = await find_node(store, paths.namespace_policies(str(name)))
     if policies is None and name.cluster is not None and await _legacy(store, name):
@@ -66,7 +66,7 @@ async def get_bundles(store: MetadataStore, name: NamespaceName) -> Bundles:
     return await bundles_beside(store, name, await get_policies(store, name))
 
 
-async def bundles_beside(store: MetadataStore, name: NamespaceName, policies: Document) -> Bundles:
+async def bundles_beside(store: MetadataStore, name: NamespaceName, policies: Stored) -> Bundles:
     """As ``get_bundles``, of the namespace whose ``policies`` were read."""
     local = await find_node(store, paths.local_policies(str(name))) or {}
     try:
@@ -106,7 +106,7 @@ async def create_namespace(
     await create_node(store, path, encode_json(policies), "Namespace already exists")
 
 
-def _check_clusters(name: NamespaceName, clusters: list[str], tenant: Document) -> None:
+def _check_clusters(name: NamespaceName, clusters: list[str], tenant: Stored) -> None:
     allowed = tenant.get("allowedClusters", [])
     for cluster in clusters:
         if cluster not in allowed:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from engine.base.errors import AlreadyExists, NotFound
-from engine.metadata.cached import fresh
-from engine.metadata.records import Document, decode_json
+from engine.metadata.cached import derived, fresh
+from engine.metadata.records import Stored, decode_json
 from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
 from engine.metadata.update import update
 
@@ -17,16 +17,15 @@ async def children(store: MetadataStore, path: str) -> list[str]:
         return []
 
 
-async def find_node(store: MetadataStore, path: str) -> Document | None:
+async def find_node(store: MetadataStore, path: str) -> Stored | None:
     """The stored document, None when the node is missing."""
     try:
-        value, _ = await store.get(path)
+        return await derived(store, path, decode_json)
     except NoNodeError:
         return None
-    return decode_json(value, path)
 
 
-async def read_node(store: MetadataStore, path: str, missing: str) -> Document:
+async def read_node(store: MetadataStore, path: str, missing: str) -> Stored:
     """The stored document; NotFound when the node is missing."""
     found = await find_node(store, path)
     if found is None:

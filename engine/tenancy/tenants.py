@@ -10,7 +10,7 @@ from typing import Any
 from engine.base.errors import Conflict, NotFound, PreconditionFailed, Unsupported
 from engine.metadata import paths
 from engine.metadata.cached import fresh
-from engine.metadata.records import Document, encode_json
+from engine.metadata.records import Document, Stored, encode_json
 from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
 from engine.tenancy.checks import entity, texts
 from engine.tenancy.clusters import GLOBAL_CLUSTER, list_clusters
@@ -38,7 +38,7 @@ async def list_tenants(store: MetadataStore) -> list[str]:
     return await children(store, paths.POLICIES)
 
 
-async def get_tenant(store: MetadataStore, name: str) -> Document:
+async def get_tenant(store: MetadataStore, name: str) -> Stored:
     """TenantInfo; NotFound when missing."""
     return await read_node(store, paths.tenant(tenant_name(name)), "Tenant does not exist")
 

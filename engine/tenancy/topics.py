@@ -4,7 +4,7 @@ A topic exists when its managed ledger's node does; a partitioned topic is a rec
 topics. Raises Refusal with Pulsar's texts. Cancelled: a change may or may not have happened.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from engine.base.errors import (
@@ -22,12 +22,13 @@ from engine.base.names import (
     BundleName,
     NamespaceName,
     TopicName,
+    bundle_hash,
     decode_name,
 )
 from engine.metadata import paths
-from engine.metadata.cached import fresh
-from engine.metadata.records import Document, decode_json, encode_json
-from engine.metadata.store import MetadataStore, NodeExistsError
+from engine.metadata.cached import derived_children, fresh
+from engine.metadata.records import Document, Stored, decode_json, encode_json
+from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError
 from engine.tenancy.checks import check_properties_size
 from engine.tenancy.namespaces import get_policies
 from engine.tenancy.nodes import change_node, children, create_node, find_node
@@ -53,36 +54,62 @@ async def list_topics(
     *,
     bundle: str | None = None,
     include_system: bool = False,
-) -> list[TopicName]:
-    """Persistent topics and partitions of a namespace, sorted; NotFound without it. ``bundle``: only those of this
-    range (none when no such range can be)."""
+) -> Sequence[str]:
+    """Full names of the persistent topics and partitions of a namespace, sorted; NotFound without it. ``bundle``: only
+    those of this range (none when no such range can be)."""
     await get_policies(store, namespace)
-    found = [
-        namespace.topic(decode_name(part))
-        for part in await children(store, paths.managed_ledgers(str(namespace)))
-    ]
-    if bundle is not None:
-        try:
-            wanted = BundleName.parse(namespace, bundle)
-        except InvalidNameError:
-            return []
-        found = [topic for topic in found if wanted.holds(topic.bundle_hash)]
-    if not include_system:
-        found = [topic for topic in found if not topic.local.startswith(SYSTEM_PREFIX)]
-    return sorted(found, key=str)
+    make = full_names if include_system else users_names
+    names = await names_below(store, paths.managed_ledgers(str(namespace)), make)
+    if bundle is None:
+        return names
+    try:
+        wanted = BundleName.parse(namespace, bundle)
+    except InvalidNameError:
+        return ()
+    return tuple(name for name in names if wanted.holds(bundle_hash(name)))
 
 
 async def list_partitioned(
     store: MetadataStore, namespace: NamespaceName, domain: str = PERSISTENT
-) -> list[TopicName]:
-    """Partitioned topics of a namespace, sorted; NotFound without it."""
+) -> Sequence[str]:
+    """Full names of the partitioned topics of a namespace, sorted; NotFound without it."""
     await get_policies(store, namespace)
-    parts = await children(store, paths.partitioned_topics(str(namespace), domain))
-    topics = (namespace.topic(decode_name(part), domain) for part in parts)
-    return sorted((topic for topic in topics if not topic.local.startswith(SYSTEM_PREFIX)), key=str)
+    path = paths.partitioned_topics(str(namespace), domain)
+    return await names_below(store, path, users_names)
 
 
-async def find_partitions(store: MetadataStore, topic: TopicName) -> Document | None:
+Names = tuple[str, ...]
+
+
+async def names_below(
+    store: MetadataStore, path: str, make: Callable[[Sequence[str], str], Names]
+) -> Names:
+    """``full_names`` or ``users_names`` of a node's children, none without the node."""
+    try:
+        return await derived_children(store, path, make)
+    except NoNodeError:
+        return ()
+
+
+def full_names(parts: Sequence[str], path: str) -> Names:
+    """Full topic names, sorted, of the children of ``<tree>/<namespace>/<domain>``. The store's names were checked when
+    they were written: they are not parsed again."""
+    _, _, below = path.removeprefix("/admin").lstrip("/").partition("/")
+    namespace, _, domain = below.rpartition("/")
+    start = f"{domain}://{namespace}/"
+    return tuple(
+        sorted(
+            start + (decode_name(part) if "%" in part or "+" in part else part) for part in parts
+        )
+    )
+
+
+def users_names(parts: Sequence[str], path: str) -> Names:
+    """As ``full_names``, without the system's."""
+    return full_names([part for part in parts if not part.startswith(SYSTEM_PREFIX)], path)
+
+
+async def find_partitions(store: MetadataStore, topic: TopicName) -> Stored | None:
     """PartitionedTopicMetadata ``{partitions, deleted, properties?}``; None when the topic is not partitioned."""
     return await find_node(store, partitioned_path(topic))
 
@@ -92,7 +119,7 @@ async def topic_exists(store: MetadataStore, topic: TopicName) -> bool:
     return topic.persistent and await store.exists(ledger_path(topic)) is not None
 
 
-async def get_partitions(store: MetadataStore, topic: TopicName) -> Document:
+async def get_partitions(store: MetadataStore, topic: TopicName) -> Stored:
     """Metadata of a topic whose namespace exists: 0 partitions for a plain one, NotFound without any."""
     found = await find_partitions(store, topic)
     if found is not None:
@@ -167,7 +194,7 @@ async def create_missing(store: MetadataStore, topic: TopicName, record: bytes =
         return
 
 
-async def require_partitioned(store: MetadataStore, topic: TopicName) -> Document:
+async def require_partitioned(store: MetadataStore, topic: TopicName) -> Stored:
     """Metadata of a partitioned topic to be deleted; NotFound for nothing, Conflict for a plain topic."""
     await require_namespace(store, topic)
     record = await find_partitions(store, topic)

@@ -78,7 +78,7 @@ class PartitionedTopics(TopicView):
         found = await self.work(
             lambda engine: metadata.list_partitioned(engine.store, where, self.domain)
         )
-        return await json_list([str(name) for name in found])
+        return await json_list(found)
 
 
 class Topic(TopicView):

@@ -10,7 +10,7 @@ from engine.metadata.records import BookieRegistration, RecordFormatError
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.net.http_client import HttpClient, HttpError
 from engine.net.network import LoopNetwork
-from gateway.services import catalog
+from engine.tenancy.nodes import children
 
 SPACE_INTERVAL_S = 10.0
 """Bookies look at their disks about this often."""
@@ -31,9 +31,9 @@ class Bookies:
     async def rows(self, store: MetadataStore) -> list[dict[str, Any]]:
         """``{id, state, free_bytes, total_bytes}`` by id; the bytes are None where no page tells them. Store errors
         pass through. Cancel-safe."""
-        writable = set(await catalog.children(store, paths.AVAILABLE)) - {"readonly"}
-        read_only = set(await catalog.children(store, paths.READ_ONLY))
-        cookies = set(await catalog.children(store, paths.COOKIES))
+        writable = set(await children(store, paths.AVAILABLE)) - {"readonly"}
+        read_only = set(await children(store, paths.READ_ONLY))
+        cookies = set(await children(store, paths.COOKIES))
         if time.monotonic() - self._asked_at >= SPACE_INTERVAL_S:
             self._asked_at = time.monotonic()
             nodes = {bookie: paths.available_bookie(bookie) for bookie in writable}

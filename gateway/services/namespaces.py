@@ -1,10 +1,13 @@
 """Verbs on namespaces that need brokers as well as metadata."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from engine.admin import api
 from engine.base.errors import Conflict, InvalidNameError, NotBuilt, NotFound, PreconditionFailed
-from engine.base.names import DOMAINS, PERSISTENT, BundleName, NamespaceName
+from engine.base.names import DOMAINS, PERSISTENT, BundleName, NamespaceName, TopicName
+from engine.metadata import paths
+from engine.metadata.cached import fresh
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import (
     bundles_beside,
@@ -22,12 +25,13 @@ MODES = {"PERSISTENT": (PERSISTENT,), "NON_PERSISTENT": ("non-persistent",), "AL
 
 async def list_topics(
     engine: Engine, namespace: NamespaceName, mode: str, *, include_system: bool
-) -> list[str]:
+) -> Sequence[str]:
     """Concrete topics; ``mode`` is a key of MODES."""
-    found: list[str] = []
-    for domain in MODES[mode]:
-        found += await topics.list_topics(engine, domain, namespace, include_system=include_system)
-    return found
+    found = [
+        await topics.list_topics(engine, domain, namespace, include_system=include_system)
+        for domain in MODES[mode]
+    ]
+    return found[0] if len(found) == 1 else [name for names in found for name in names]
 
 
 async def policies(engine: Engine, namespace: NamespaceName) -> dict[str, Any]:
@@ -41,11 +45,12 @@ async def delete(engine: Engine, namespace: NamespaceName, *, force: bool = Fals
     they stored; interrupted, a second call finishes."""
     await check_deletable(engine.store, namespace, force=force)
     try:
-        left = await metadata.list_topics(engine.store, namespace, include_system=True)
+        store = fresh(engine.store, paths.managed_ledgers(str(namespace)))
+        left = await metadata.list_topics(store, namespace, include_system=True)
     except NotFound:
         left = []  # marked as deleted: they are gone
-    for topic in left:
-        await engine.call(api.DELETE_TOPIC, api.DeleteTopic(topic, force=True))
+    for name in left:
+        await engine.call(api.DELETE_TOPIC, api.DeleteTopic(TopicName.parse(name), force=True))
     await delete_namespace(engine.store, namespace, force=force)
 
 

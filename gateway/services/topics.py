@@ -1,6 +1,7 @@
 """Verbs on topics and subscriptions as Pulsar's REST interface offers them: existence checks with its texts, and
 the fan-out of a partitioned topic over its partitions."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from engine.base.errors import (
 )
 from engine.base.names import PERSISTENT, NamespaceName, TopicName, check_subscription
 from engine.metadata.cached import fresh
+from engine.metadata.records import Stored
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import get_bundles, get_policies, namespace_name
 from gateway.services.catalog import each
@@ -51,7 +53,7 @@ def subscription_name(name: str) -> str:
         raise PreconditionFailed(str(error)) from error
 
 
-async def require_namespace(engine: Engine, namespace: NamespaceName) -> Json:
+async def require_namespace(engine: Engine, namespace: NamespaceName) -> Stored:
     """The namespace's policies; NotFound with the text of the topic routes."""
     try:
         return await get_policies(engine.store, namespace)
@@ -116,15 +118,14 @@ async def list_topics(
     *,
     bundle: str | None = None,
     include_system: bool = False,
-) -> list[str]:
+) -> Sequence[str]:
     """Concrete topics of a namespace: persistent ones that exist, or non-persistent ones that are loaded."""
     if domain == PERSISTENT:
         if bundle and bundle not in (await get_bundles(engine.store, namespace)).ranges:
             return []
-        found = await metadata.list_topics(
+        return await metadata.list_topics(
             engine.store, namespace, bundle=bundle, include_system=include_system
         )
-        return [str(name) for name in found]
     await get_policies(engine.store, namespace)
     return await loaded_nonpersistent(engine, namespace)
 
@@ -201,7 +202,7 @@ async def delete_partitioned(engine: Engine, name: TopicName, *, force: bool) ->
     collector().refresh_catalog()
 
 
-async def partitions(engine: Engine, name: TopicName, *, allow_missing: bool) -> Json:
+async def partitions(engine: Engine, name: TopicName, *, allow_missing: bool) -> Stored:
     """PartitionedTopicMetadata; ``allow_missing``: the topic would be made at its first use."""
     await require_namespace(engine, name.namespace)
     try:
@@ -261,7 +262,7 @@ async def internal_stats(engine: Engine, name: TopicName, *, with_metadata: bool
     return await engine.call(api.INTERNAL_STATS, api.InternalStats(name, with_metadata))
 
 
-async def _parent(engine: Engine, name: TopicName) -> Json:
+async def _parent(engine: Engine, name: TopicName) -> Stored:
     record = await metadata.find_partitions(engine.store, name)
     if record is None and name.persistent:
         raise NotFound(f"Partitioned Topic {name} not found")

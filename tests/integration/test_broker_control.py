@@ -131,7 +131,7 @@ async def test_a_topic_is_administered_from_creation_to_deletion(instance: Insta
     with pytest.raises(NotFound, match="Subscription s not found for topic"):
         await admin.call(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s"))
     await admin.call(api.DELETE_TOPIC, api.DeleteTopic(TOPIC))
-    assert await topics.list_topics(instance.cluster.store, TOPIC.namespace) == []
+    assert await topics.list_topics(instance.cluster.store, TOPIC.namespace) == ()
     with pytest.raises(NotFound, match=f"Topic {TOPIC} not found"):
         await stats_of(admin, TOPIC)
 

@@ -14,7 +14,7 @@ from engine.broker.control.acted_upon import NamespacePolicies, namespace_polici
 from engine.broker.errors import BrokerError, MetadataError, ServiceNotReady, TopicNotFound
 from engine.broker.ports import TopicMode, TopicPolicies
 from engine.metadata import paths
-from engine.metadata.records import Document
+from engine.metadata.records import Document, Stored
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 from engine.tenancy import topics
 from engine.tenancy.namespaces import get_policies
@@ -45,7 +45,7 @@ class OwnPolicies(Protocol):
 class _Known:
     """A namespace's policies as stored, and those in force; ``stale`` once the store told of a change."""
 
-    stored: Document
+    stored: Stored
     policies: NamespacePolicies
     stop: Callable[[], None]
     stale = False
@@ -80,7 +80,7 @@ class Catalog:
         """Every policy where neither topic nor namespace say otherwise."""
         return in_force(self._settings, {}, {})
 
-    async def stored(self, namespace: NamespaceName) -> Document:
+    async def stored(self, namespace: NamespaceName) -> Stored:
         """The namespace's policies as stored, not to be changed. Raises as ``namespace``."""
         return (await self._known_of(namespace)).stored
 
@@ -171,7 +171,7 @@ class Catalog:
         if mode is TopicMode.NON_PERSISTENT:
             return []
         try:
-            return [str(topic) for topic in await topics.list_topics(self._store, namespace)]
+            return list(await topics.list_topics(self._store, namespace))
         except NotFound:
             return []
         except (StoreUnavailableError, SessionExpiredError) as error:

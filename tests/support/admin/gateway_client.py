@@ -10,7 +10,9 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from engine.admin.client import AdminClient
+from engine.metadata.cached import CachedStore, _Read
 from engine.metadata.memory import MemoryServer
+from engine.metadata.records import decode_json
 from engine.net.network import LoopNetwork
 from engine.tenancy.namespaces import bootstrap
 from gateway.services import engine_link
@@ -85,10 +87,13 @@ def request(
 
 @pytest.fixture
 def engine() -> Iterator[EngineLink]:
-    """A link on a metadata store in memory that holds a fresh instance and no broker."""
+    """A link on a cached metadata store in memory that holds a fresh instance and no broker. Nobody may have
+    changed what the cache gave him."""
+    stores: list[CachedStore] = []
 
     async def connect() -> Engine:
-        store = MemoryServer().session()
+        store = CachedStore(MemoryServer().session())
+        stores.append(store)
         await bootstrap(
             store,
             cluster="standalone",
@@ -102,6 +107,11 @@ def engine() -> Iterator[EngineLink]:
     link = EngineLink(connect)
     engine_link.install(link)
     yield link
+    for store in stores:
+        for path, entry in store._entries.items():
+            if decode_json in entry.answers:
+                value, _ = entry.answers[_Read.GET]
+                assert entry.answers[decode_json] == decode_json(value, path), path
     engine_link.install(None)
     link.close()
 

@@ -247,7 +247,7 @@ async def test_what_a_growth_that_failed_left_behind_the_number_is_deleted_with_
         await partitions.grow(world.store, world.brokers, TOPIC, 4)
     world.lack(3, None)
     await partitions.delete(world.store, world.brokers, TOPIC)
-    assert await topics.list_topics(world.raw, TOPIC.namespace) == []
+    assert await topics.list_topics(world.raw, TOPIC.namespace) == ()
     assert await topics.find_partitions(world.raw, TOPIC) is None
 
 
@@ -277,7 +277,7 @@ async def test_a_deletion_cut_off_at_any_call_of_the_store_can_be_repeated(
         world.store.heal()
         with suppress(NotFound):
             await partitions.delete(world.store, world.brokers, TOPIC)
-        assert await topics.list_topics(world.raw, TOPIC.namespace) == []
+        assert await topics.list_topics(world.raw, TOPIC.namespace) == ()
         assert await topics.find_partitions(world.raw, TOPIC) is None
         if not cut_off:
             return
@@ -320,4 +320,4 @@ async def test_a_topic_being_deleted_does_not_grow(world: World) -> None:
     world.brokers.delete_topic = growing  # type: ignore[method-assign]
     await partitions.delete(world.store, world.brokers, TOPIC)
     assert [type(error) for error in refusals] == [Conflict, Conflict]
-    assert await topics.list_topics(world.raw, TOPIC.namespace) == []
+    assert await topics.list_topics(world.raw, TOPIC.namespace) == ()

@@ -172,7 +172,7 @@ async def test_a_deletion_that_failed_on_one_partition_is_finished_by_a_repeat(
     bench.admin.before = None
     assert await metadata.topic_exists(bench.store, PARTS[1])
     await topics.delete_partitioned(bench.engine, TOPIC, force=False)
-    assert await metadata.list_topics(bench.store, TOPIC.namespace) == []
+    assert await metadata.list_topics(bench.store, TOPIC.namespace) == ()
 
 
 async def test_no_client_makes_a_partition_anew_while_its_topic_is_deleted(
@@ -194,6 +194,6 @@ async def test_no_client_makes_a_partition_anew_while_its_topic_is_deleted(
     bench.admin.call = and_come_back  # type: ignore[method-assign]
     await topics.delete_partitioned(bench.engine, TOPIC, force=True)
     assert refused == [f"ServiceNotReady: Topic {TOPIC} is being deleted"] * 3
-    assert await metadata.list_topics(bench.store, TOPIC.namespace) == []
+    assert await metadata.list_topics(bench.store, TOPIC.namespace) == ()
     await topics.create_partitioned(bench.engine, TOPIC, 2, {})  # and all of it anew
     assert await bench.admin.call(api.DURABLE_SUBSCRIPTIONS, api.OnTopic(PARTS[0])) == {}

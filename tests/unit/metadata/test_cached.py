@@ -312,11 +312,11 @@ async def test_a_read_under_way_when_a_broker_answered_is_not_kept(bench: Bench)
 async def test_what_is_made_of_a_node_is_made_once_for_each_change(bench: Bench) -> None:
     made: list[object] = []
 
-    def upper(value: bytes) -> bytes:
+    def upper(value: bytes, _: str) -> bytes:
         made.append(value)
         return value.upper()
 
-    def joined(names: object) -> str:
+    def joined(names: object, _: str) -> str:
         made.append(names)
         return "+".join(names)  # type: ignore[arg-type]
 

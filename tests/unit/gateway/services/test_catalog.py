@@ -1,0 +1,148 @@
+"""The catalog of topics, kept up with a cached store while another client changes the tree."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+
+from engine.base.names import NamespaceName
+from engine.metadata.cached import CachedStore
+from engine.metadata.memory import Fault, MemoryServer, MemoryStore
+from engine.metadata.store import StoreUnavailableError
+from engine.tenancy import topics as metadata
+from engine.tenancy.namespaces import bootstrap, create_namespace, delete_namespace
+from engine.tenancy.nodes import delete_tree
+from gateway.services import catalog
+from gateway.services.catalog import Catalog
+
+pytestmark = pytest.mark.virtual_time
+
+NS = NamespaceName.parse("public/default")
+
+
+@dataclass
+class Bench:
+    server: MemoryServer
+    other: MemoryStore
+    cached: CachedStore
+    asked: Counter[str]
+    failing: bool = False
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    asked: Counter[str] = Counter()
+
+    def on_call(session: int, op: str, path: str) -> Fault | None:
+        if session == bench.other.session_id:
+            return None
+        asked[op] += 1
+        return Fault(lose_reply=True) if bench.failing else None
+
+    server = MemoryServer(on_call=on_call)
+    other = server.session()
+    bench = Bench(server, other, CachedStore(server.session()), asked)
+    await bootstrap(
+        other, cluster="standalone", broker_url="pulsar://a:6650", web_url="http://a:8080"
+    )
+    yield bench
+    await bench.cached.close()
+    await other.close()
+
+
+async def test_plain_topics_parents_and_orphans_are_told_apart(bench: Bench) -> None:
+    for local in ("plain", "a b", "__system", "gone-partition-0", "x-partition-"):
+        await metadata.create_missing(bench.other, NS.topic(local))
+    await metadata.create_partitioned(bench.other, NS.topic("p%q"), 3)
+    await metadata.create_partitioned(bench.other, NS.topic("n", "non-persistent"), 2)
+    found = {
+        "persistent://public/default/plain": 0,
+        "persistent://public/default/a b": 0,
+        "persistent://public/default/gone-partition-0": 0,
+        "persistent://public/default/x-partition-": 0,
+        "persistent://public/default/p%q": 3,
+        "non-persistent://public/default/n": 2,
+    }
+    assert await catalog.topics(bench.cached) == found
+    followed = Catalog(bench.cached)
+    assert (await followed.refresh()) == (found, set())
+    assert followed.known == found
+
+
+async def test_a_round_without_changes_reads_nothing(bench: Bench) -> None:
+    for number in range(20):
+        name = NamespaceName.of("public", f"n{number}")
+        await create_namespace(bench.other, name, None, cluster="standalone")
+        await metadata.create_partitioned(bench.other, name.topic("p"), 2)
+    followed = Catalog(bench.cached)
+    await followed.refresh()
+    bench.asked.clear()
+    assert await followed.refresh() == ({}, set())
+    assert not bench.asked
+    await metadata.create_missing(bench.other, NS.topic("new"))
+    await asyncio.sleep(0.01)
+    assert await followed.refresh() == ({str(NS.topic("new")): 0}, set())
+    assert bench.asked.total() <= 2
+    await bench.other.delete(metadata.ledger_path(NS.topic("new")))
+    await asyncio.sleep(0.01)
+    assert await followed.refresh() == ({}, {str(NS.topic("new"))})
+
+
+async def test_a_failed_round_is_made_up_for(bench: Bench) -> None:
+    followed = Catalog(bench.cached)
+    await followed.refresh()
+    await metadata.create_missing(bench.other, NS.topic("new"))
+    await asyncio.sleep(0.01)
+    bench.failing = True
+    with pytest.raises(StoreUnavailableError):
+        await followed.refresh()
+    bench.failing = False
+    await asyncio.sleep(1)
+    assert await followed.refresh() == ({str(NS.topic("new")): 0}, set())
+
+
+async def test_without_a_cache_everything_is_read(bench: Bench) -> None:
+    followed = Catalog(bench.other)
+    await followed.refresh()
+    await metadata.create_missing(bench.other, NS.topic("new"))
+    assert await followed.refresh() == ({str(NS.topic("new")): 0}, set())
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_what_is_followed_is_what_is_there(bench: Bench, seed: int) -> None:
+    chance = Random(seed)
+    small = CachedStore(bench.server.session(), entries_max=chance.choice([3, 12, 1000]))
+    followed, seen = Catalog(small), dict[str, int]()
+    names = [NamespaceName.of("public", f"n{number}") for number in range(3)]
+    for _ in range(60):
+        name = chance.choice(names)
+        topic = name.topic(chance.choice("abc"))
+        made = await bench.other.exists(f"/admin/policies/{name}") is not None
+        match chance.randrange(8):
+            case 0 if not made:
+                await create_namespace(bench.other, name, None, cluster="standalone")
+            case 1 if made and not await catalog.topics_in(bench.other, str(name)):
+                await delete_namespace(bench.other, name)
+            case 2 if made:
+                await metadata.create_missing(bench.other, topic)
+            case 3:
+                await delete_tree(bench.other, metadata.ledger_path(topic))
+            case 4 if made and not await metadata.topic_exists(bench.other, topic):
+                if await metadata.find_partitions(bench.other, topic) is None:
+                    await metadata.create_partitioned(bench.other, topic, chance.randint(1, 3))
+            case 5:
+                await delete_tree(bench.other, metadata.partitioned_path(topic))
+            case 6:
+                bench.server.break_connection(small.session_id)
+                await asyncio.sleep(1)
+        if chance.random() < 0.4:
+            await asyncio.sleep(0.01)
+            changed = await followed.refresh()
+            assert not changed.known.keys() & changed.gone
+            seen |= changed.known
+            seen = {topic: count for topic, count in seen.items() if topic not in changed.gone}
+            assert seen == followed.known == await catalog.topics(bench.other)
+    await small.close()
