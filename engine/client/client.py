@@ -8,10 +8,11 @@ from engine.base.backoff import Backoff
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
 from engine.base.errors import MagnetarError
-from engine.base.names import NamespaceName, TopicName
+from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.errors import (
+    CostlyPatternError,
     LostError,
     NoAnswerError,
     NoBrokerError,
@@ -91,23 +92,23 @@ class PulsarClient:
         """Of a topic; 0 when it is not partitioned. Raises as ``owner``."""
         return await self._ask_any(lambda url: self._links.partitions(topic, url))
 
-    async def topics_of_namespace(
-        self, namespace: NamespaceName, *, persistent: bool | None = True, pattern: str = ""
-    ) -> list[str]:
-        """Full names, partitions each by its own. ``persistent`` None: of both domains.
-
-        ``pattern``: only the names that it matches whole, where the broker can tell; look at them again.
-        Raises as ``owner``.
-        """
-        mode = {True: 0, False: 1, None: 2}[persistent]
+    async def topics_matching(self, pattern: TopicName) -> list[str]:
+        """Full names, without those of partitions but with every partition, of the topics in ``pattern``'s namespace
+        whose local name it matches whole. Raises CostlyPatternError, and as ``owner``."""
 
         async def ask(url: str) -> list[str]:
             link = await self._links.get(url)
             request_id = link.new_id()
             frame = say.topics_of_namespace(
-                str(namespace), request_id, mode=mode, topics_pattern=pattern or None
+                str(pattern.namespace),
+                request_id,
+                mode=0 if pattern.persistent else 1,
+                topics_pattern=str(pattern),
             )
-            return list((await link.request(request_id, frame)).topics)
+            found = await link.request(request_id, frame)
+            if not found.filtered:
+                raise CostlyPatternError(f"the pattern is too costly to match: {pattern.local}")
+            return list(found.topics)
 
         return await self._ask_any(ask)
 

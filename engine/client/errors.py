@@ -6,6 +6,7 @@ from engine.wire.errors import REFUSALS, RefusedError, ServerError
 __all__ = [
     "REFUSALS",
     "ClientError",
+    "CostlyPatternError",
     "LostError",
     "NoAnswerError",
     "NoBrokerError",
@@ -45,3 +46,9 @@ class SentAwayError(ClientError):
 
 class RedirectedError(ClientError):
     """Brokers redirected us more often than makes sense."""
+
+
+class CostlyPatternError(ClientError):
+    """Brokers do not match topics against this pattern."""
+
+    retriable = False

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
 from engine.client.broker_link import Body, BrokerLink
-from engine.client.errors import SentAwayError
+from engine.client.errors import RefusedError, SentAwayError
 from engine.wire import client_commands as say
 from engine.wire.events import Delivered
 from engine.wire.states import CommandType
@@ -55,11 +55,12 @@ class RawConsumer:
         durable: bool = True,
         start: Position | None = None,
         initial: int = FROM_LATEST,
+        priority: int | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> "RawConsumer":
         """Attached to the topic, which ``link``'s broker owns. ``start``: the first entry of one that is not durable.
 
-        Raises RefusedError, NoAnswerError, LostError. Cancel-safe: what came too late leaves with the link.
+        Raises RefusedError, NoAnswerError, LostError. Cancel-safe: what comes too late is told to leave.
         """
         made = cls(link, topic, on_messages, on_event, on_end)
         link.consumers[made.consumer_id] = made
@@ -71,6 +72,7 @@ class RawConsumer:
             made.consumer_id,
             request_id,
             consumer_name=name,
+            priority_level=priority,
             durable=durable,
             start=start,
             initial_position=initial,
@@ -78,8 +80,11 @@ class RawConsumer:
         )
         try:
             await link.request(request_id, frame)
-        except BaseException:
+        except RefusedError:
             link.consumers.pop(made.consumer_id, None)
+            raise
+        except BaseException:
+            made.leave()
             raise
         return made
 
@@ -94,8 +99,12 @@ class RawConsumer:
         cumulative: bool = False,
         ack_set: Sequence[int] | None = None,
         request_id: int | None = None,
+        validation_error: int | None = None,
     ) -> None:
-        """Acknowledge entries, without waiting. With a ``request_id``, ACK_RESPONSE says when that is durable."""
+        """Acknowledge entries, without waiting. With a ``request_id``, ACK_RESPONSE says when that is durable.
+
+        ``validation_error``: why they were of no use, a number of CommandAck.ValidationError.
+        """
         self.link.send(
             say.ack(
                 self.consumer_id,
@@ -103,6 +112,7 @@ class RawConsumer:
                 cumulative=cumulative,
                 ack_set=ack_set,
                 request_id=request_id,
+                validation_error=validation_error,
             )
         )
 
@@ -159,6 +169,11 @@ class RawConsumer:
         request_id = self.link.new_id()
         await self.link.request(request_id, say.close_consumer(self.consumer_id, request_id))
         self._over(SentAwayError("closed"))
+
+    def leave(self) -> None:
+        """``close`` without waiting for the answer."""
+        if self._over(SentAwayError("closed")):
+            self.link.send(say.close_consumer(self.consumer_id, self.link.new_id()))
 
     # --- what the link brings --------------------------------------------------------------------
 

@@ -131,6 +131,11 @@ class RawProducer:
         await self.link.request(request_id, say.close_producer(self.producer_id, request_id))
         self._over(SentAwayError("closed"))
 
+    def leave(self) -> None:
+        """``close`` without waiting for the answer."""
+        if self._over(SentAwayError("closed")):
+            self.link.send(say.close_producer(self.producer_id, self.link.new_id()))
+
     # --- what the link brings --------------------------------------------------------------------
 
     def receipts(self, receipts: Sequence[Receipt]) -> None:

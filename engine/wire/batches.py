@@ -96,19 +96,7 @@ def unpack_entry(entry: bytes, payload_bytes_max: int = UNCOMPRESSED_BYTES_MAX) 
 
     ``payload_bytes_max`` bounds what the payload may unpack to.
     """
-    pos, broker_metadata, stop = 0, None, len(entry)
-    if stop >= _MAGIC.size and _MAGIC.unpack_from(entry)[0] == BROKER_METADATA_MAGIC:
-        pos = _MAGIC.size + _MAGIC.unpack_from(entry)[1]
-        broker_metadata = pb.BrokerEntryMetadata()
-        _parse(broker_metadata, entry[_MAGIC.size : pos])
-    if stop - pos >= _MAGIC.size and _MAGIC.unpack_from(entry, pos)[0] == CHECKSUM_MAGIC:
-        checksum = _MAGIC.unpack_from(entry, pos)[1]
-        pos += _MAGIC.size
-        if crc32c(memoryview(entry)[pos:]) != checksum:
-            raise BatchFormatError("the entry's checksum does not match")
-    metadata = pb.MessageMetadata()
-    pos = _sized(metadata, entry, pos)
-    packed = entry[pos:]
+    broker_metadata, metadata, packed = split_entry(entry)
     if metadata.encryption_keys:
         payload, messages = packed, [_single(metadata, packed)]
     else:
@@ -126,6 +114,29 @@ def unpack_entry(entry: bytes, payload_bytes_max: int = UNCOMPRESSED_BYTES_MAX) 
             messages = [_single(metadata, payload)]
     name = codec_name(metadata.compression)
     return EntryMessages(metadata, broker_metadata, messages, len(payload), len(packed), name)
+
+
+def split_entry(
+    entry: bytes,
+) -> tuple[pb.BrokerEntryMetadata | None, pb.MessageMetadata, bytes]:
+    """(the broker's metadata, metadata, payload as stored), the checksum verified when there is one.
+
+    Raises BatchFormatError.
+    """
+    pos, broker_metadata, stop = 0, None, len(entry)
+    magic, number = _MAGIC.unpack_from(entry) if stop >= _MAGIC.size else (0, 0)
+    if magic == BROKER_METADATA_MAGIC:
+        pos = _MAGIC.size + number
+        broker_metadata = pb.BrokerEntryMetadata()
+        _parse(broker_metadata, entry[_MAGIC.size : pos])
+        magic, number = _MAGIC.unpack_from(entry, pos) if stop - pos >= _MAGIC.size else (0, 0)
+    if magic == CHECKSUM_MAGIC:
+        pos += _MAGIC.size
+        if crc32c(memoryview(entry)[pos:]) != number:
+            raise BatchFormatError("the entry's checksum does not match")
+    metadata = pb.MessageMetadata()
+    pos = _sized(metadata, entry, pos)
+    return broker_metadata, metadata, entry[pos:]
 
 
 def _parse(message: AnyMessage, data: bytes) -> None:
@@ -166,11 +177,28 @@ def _key(metadata: pb.MessageMetadata | pb.SingleMessageMetadata) -> str | None:
 
 
 def _batch(metadata: pb.MessageMetadata, payload: bytes) -> list[Message]:
-    count = metadata.num_messages_in_batch
+    return [
+        Message(
+            content,
+            _key(single),
+            single.partition_key_b64_encoded,
+            single.ordering_key if single.HasField("ordering_key") else None,
+            {readable(pair.key): readable(pair.value) for pair in single.properties},
+            single.event_time,
+            single.sequence_id if single.HasField("sequence_id") else metadata.sequence_id + index,
+            index,
+            single.compacted_out,
+        )
+        for index, (single, content) in enumerate(members(metadata.num_messages_in_batch, payload))
+    ]
+
+
+def members(count: int, payload: bytes) -> list[tuple[pb.SingleMessageMetadata, bytes | None]]:
+    """Each message of an unpacked batch: its metadata and its value, None for a tombstone. Raises BatchFormatError."""
     # Every member takes at least its size and its metadata's one required field.
     if not 0 < count <= len(payload) // 6:
         raise BatchFormatError(f"batch of {count} messages in {len(payload)} bytes")
-    messages: list[Message] = []
+    found: list[tuple[pb.SingleMessageMetadata, bytes | None]] = []
     pos = 0
     for index in range(count):
         single = pb.SingleMessageMetadata()
@@ -178,23 +206,9 @@ def _batch(metadata: pb.MessageMetadata, payload: bytes) -> list[Message]:
         stop = pos + single.payload_size
         if single.payload_size < 0 or stop > len(payload):
             raise BatchFormatError(f"message {index} of the batch is cut off")
-        messages.append(
-            Message(
-                None if single.null_value else payload[pos:stop],
-                _key(single),
-                single.partition_key_b64_encoded,
-                single.ordering_key if single.HasField("ordering_key") else None,
-                {readable(pair.key): readable(pair.value) for pair in single.properties},
-                single.event_time,
-                single.sequence_id
-                if single.HasField("sequence_id")
-                else metadata.sequence_id + index,
-                index,
-                single.compacted_out,
-            )
-        )
+        found.append((single, None if single.null_value else payload[pos:stop]))
         pos = stop
-    return messages
+    return found
 
 
 def pack_entry(

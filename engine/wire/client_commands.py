@@ -204,6 +204,7 @@ def ack(
     ack_set: Sequence[int] | None = None,
     request_id: int | None = None,
     txn: tuple[int, int] | None = None,
+    validation_error: int | None = None,
 ) -> bytes:
     """``ack_set`` (bits set: not yet acknowledged) goes with each position."""
     return command_frame(
@@ -214,6 +215,7 @@ def ack(
         txnid_least_bits=txn[1] if txn else None,
         txnid_most_bits=txn[0] if txn else None,
         request_id=request_id,
+        validation_error=validation_error,
     )
 
 

@@ -16,6 +16,7 @@ from engine.wire.kernels import build_messages
 
 UNLIMITED = 1 << 62
 """More messages than there are."""
+_TOLD_THE_END = ("Pulsar-Java", "Magnetar")
 
 
 class SubscriptionType(IntEnum):
@@ -211,8 +212,8 @@ class Consumer:
             self.epoch = epoch
 
     def tell_end(self) -> None:
-        """REACHED_END_OF_TOPIC, once. Only to Java clients: the others close the connection on this command."""
-        if not self._told_end and self.outlet.client_version.startswith("Pulsar-Java"):
+        """REACHED_END_OF_TOPIC, once. Only to those known to take it: others close the connection on this command."""
+        if not self._told_end and self.outlet.client_version.startswith(_TOLD_THE_END):
             self._told_end = True
             self.outlet.send(commands.reached_end_of_topic(self.consumer_id))
 

@@ -10,9 +10,15 @@ import pytest
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
-from engine.base.names import NamespaceName
+from engine.base.names import NamespaceName, TopicName
 from engine.client.client import PulsarClient, never_final, partition_names
-from engine.client.errors import LostError, NoAnswerError, NoBrokerError, UnreachableError
+from engine.client.errors import (
+    CostlyPatternError,
+    LostError,
+    NoAnswerError,
+    NoBrokerError,
+    UnreachableError,
+)
 from engine.net.network import LoopNetwork
 from engine.wire.errors import REFUSALS, ServerError
 from tests.support.broker_bench import NAME, PATIENT, served
@@ -59,14 +65,14 @@ async def test_topics_of_a_namespace_by_pattern(tmp_path: Path) -> None:
     async with served(tmp_path) as (bench, _, url):
 
         async def topics(namespace: NamespaceName, mode: Any) -> list[str]:
-            return [f"persistent://{namespace}/{name}" for name in ("a1", "a2", "b1")]
+            return [f"persistent://{namespace}/{name}" for name in ("a1", "a2", "b1", "ba1")]
 
         bench.everything.topics_of_namespace = topics  # type: ignore[method-assign]
         client = client_of(url)
-        found = await client.topics_of_namespace(
-            NamespaceName.parse("public/default"), pattern="persistent://public/default/a.*"
-        )
+        found = await client.topics_matching(TopicName.parse("public/default/a.*"))
         assert sorted(found) == [f"persistent://public/default/{name}" for name in ("a1", "a2")]
+        with pytest.raises(CostlyPatternError, match="costly"):
+            await client.topics_matching(TopicName.parse("public/default/(a+)+(b+)+"))
         await client.close()
 
 

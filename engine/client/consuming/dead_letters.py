@@ -1,0 +1,131 @@
+"""Messages that came too often: kept until they are due again, then published to the topic for dead letters."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.client.client import PulsarClient, partition_names
+from engine.client.consuming.attachment import Attachment, ConsumerSettings
+from engine.client.consuming.incoming import Incoming
+from engine.client.errors import NoAnswerError
+from engine.client.raw_producer import RawProducer
+from engine.wire.batches import Message, pack_entry
+
+Key = tuple[Attachment, Position]
+
+
+class DeadLetters:
+    """Of one consumer. A letter has the message's value, key, properties and event time, and says where it is from."""
+
+    def __init__(self, client: PulsarClient, settings: ConsumerSettings) -> None:
+        self._client = client
+        self._settings = settings
+        self._kept: dict[Key, list[Incoming]] = {}
+        self._producers: dict[str, RawProducer] = {}
+        self._sending = asyncio.Lock()
+        self._sent = 0
+
+    def sort_out(self, messages: list[Incoming]) -> tuple[list[Incoming], list[Incoming]]:
+        """(what may be given, what came more often than allowed), remembering what is given for the last time."""
+        most = self._settings.redeliveries_max
+        if not any(one.redelivery_count >= most for one in messages):
+            return messages, []
+        given: list[Incoming] = []
+        too_often: list[Incoming] = []
+        for one in messages:
+            if one.redelivery_count >= most:
+                kept = self._kept.setdefault((one.source, one.position), [])
+                kept[:] = [*(other for other in kept if other.index != one.index), one]
+            (too_often if one.redelivery_count > most else given).append(one)
+        return given, too_often
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._kept
+
+    def discard(self, key: Key) -> None:
+        """It was acknowledged."""
+        self._kept.pop(key, None)
+
+    def forget(self, attachment: Attachment) -> None:
+        """Everything of it comes again."""
+        for key in [key for key in self._kept if key[0] is attachment]:
+            del self._kept[key]
+
+    async def publish(self, key: Key) -> None:
+        """Store the messages of an entry as letters. Raises MagnetarError: maybe some are stored. Cancel-safe."""
+        letters = self._kept.pop(key, [])
+        async with self._sending:  # one producer, and its receipts in order
+            for letter in letters:
+                await self._publish(letter)
+
+    async def _publish(self, letter: Incoming) -> None:
+        base = str(TopicName.parse(letter.topic).partitioned)
+        topic = self._settings.dead_letters or f"{base}-{self._settings.subscription}-DLQ"
+        producer = await self._client.patiently(
+            lambda: self._producer(topic), timeout_s=self._client.operation_timeout_s
+        )
+        self._sent += 1
+        producer.send([self._sent], [self._entry(letter, base, producer.name)])
+        try:
+            async with asyncio.timeout(self._client.operation_timeout_s):
+                await producer.drained()
+        except TimeoutError as error:
+            raise NoAnswerError(f"{topic} gave no receipt in time") from error
+
+    async def _producer(self, topic: str) -> RawProducer:
+        """On the topic, or on one of its partitions for all letters of this consumer."""
+        found = self._producers.get(topic)
+        if found is None or found.error is not None:
+            names = partition_names(topic, await self._client.partitions(topic))
+            place = names[self._client.entropy.below(len(names))]
+            link = await self._client.owner(place)
+            found = self._producers[topic] = await RawProducer.open(link, place)
+        return found
+
+    def _entry(self, letter: Incoming, topic: str, producer_name: str) -> bytes:
+        position, partition, index, _, _ = letter.message_id
+        origin = f"{position}:{partition}" + (f":{index}" if index >= 0 else "")
+        about = {
+            "REAL_TOPIC": topic,
+            "REAL_SUBSCRIPTION": self._settings.subscription,
+            "ORIGIN_MESSAGE_ID": origin,
+            "ORIGIN_MESSAGE_IDY_TIME": origin,
+        }
+        message = Message(
+            letter.content,
+            letter.key,
+            letter.key_is_base64,
+            letter.ordering_key,
+            about | letter.properties,
+            letter.event_ms,
+            self._sent,
+        )
+        extra = _how_encrypted(letter) if letter.encrypted else None
+        return pack_entry(
+            [message],
+            producer_name=producer_name,
+            publish_ms=self._client.clock.wall_ms(),
+            extra=extra,
+        )
+
+    async def close(self) -> None:
+        """Letters that are not published come again as messages. Raises nothing."""
+        self._kept.clear()
+        for producer in self._producers.values():
+            producer.leave()
+
+
+def _how_encrypted(letter: Incoming) -> dict[str, Any]:
+    """What somebody with the keys must know."""
+    names: Sequence[str] = (
+        "encryption_keys",
+        "encryption_algo",
+        "encryption_param",
+        "compression",
+        "uncompressed_size",
+        "num_messages_in_batch",
+    )
+    metadata = letter.metadata
+    return {field.name: value for field, value in metadata.ListFields() if field.name in names}

@@ -1,0 +1,194 @@
+"""Delivered entries opened into messages, lean enough to be done for each one that passes. Pure.
+
+What is looked at by few (key, properties, event time) stays in the parsed metadata until somebody asks.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.base.ids import Position
+from engine.client.message_ids import MessageId
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.batches import BatchFormatError, members
+from engine.wire.texts import readable
+
+WORD = (1 << 64) - 1
+
+
+class Batch:
+    """What the messages of one delivered batch share. Bits of ``left``: those that are not acknowledged."""
+
+    __slots__ = ("left", "size")
+
+    def __init__(self, size: int, left: int) -> None:
+        self.size = size
+        self.left = left
+
+
+class Incoming:
+    """One message as a consumer is given it. ``content`` is None for a null value.
+
+    ``source``: whose it is, for the consumer. ``index``: within ``batch``, -1 without one. ``chunks``: positions of all
+    entries of a message that came in several. ``encrypted``: ``content`` is as the producer packed and encrypted it,
+    also when that is a batch.
+    """
+
+    __slots__ = (
+        "batch",
+        "chunks",
+        "content",
+        "encrypted",
+        "index",
+        "metadata",
+        "own",
+        "position",
+        "redelivery_count",
+        "source",
+    )
+
+    def __init__(
+        self,
+        source: Any,
+        position: Position,
+        redelivery_count: int,
+        metadata: pb.MessageMetadata,
+        own: pb.MessageMetadata | pb.SingleMessageMetadata,
+        content: bytes | None,
+        batch: Batch | None = None,
+        index: int = -1,
+    ) -> None:
+        self.source = source
+        self.position = position
+        self.redelivery_count = redelivery_count
+        self.metadata = metadata
+        self.own = own
+        self.content = content
+        self.batch = batch
+        self.index = index
+        self.chunks: Sequence[Position] | None = None
+        self.encrypted = False
+
+    @property
+    def message_id(self) -> MessageId:
+        batch, chunks = self.batch, self.chunks
+        return MessageId(
+            self.position,
+            self.source.partition,
+            self.index,
+            batch.size if batch is not None else 0,
+            chunks[0] if chunks is not None else None,
+        )
+
+    @property
+    def topic(self) -> str:
+        """Full name, of the partition if it is one."""
+        return str(self.source.topic)
+
+    @property
+    def key(self) -> str | None:
+        """As sent: base64 of the key's bytes when ``key_is_base64``."""
+        own = self.own
+        if own.null_partition_key or not own.HasField("partition_key"):
+            return None
+        return readable(own.partition_key)
+
+    @property
+    def key_is_base64(self) -> bool:
+        return bool(self.own.partition_key_b64_encoded)
+
+    @property
+    def ordering_key(self) -> bytes | None:
+        return self.own.ordering_key if self.own.HasField("ordering_key") else None
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return {readable(pair.key): readable(pair.value) for pair in self.own.properties}
+
+    @property
+    def publish_ms(self) -> int:
+        return int(self.metadata.publish_time)
+
+    @property
+    def event_ms(self) -> int:
+        """0 for none."""
+        return int(self.own.event_time)
+
+    @property
+    def replicated_from(self) -> str | None:
+        """The cluster it was published in, when that is another."""
+        return readable(self.metadata.replicated_from) or None
+
+    @property
+    def size(self) -> int:
+        """Bytes that it keeps alive, roughly."""
+        content = self.content
+        return 500 if content is None else 500 + len(content)
+
+
+def open_entry(
+    source: Any,
+    position: Position,
+    redelivery_count: int,
+    metadata: pb.MessageMetadata,
+    payload: bytes,
+    due: Sequence[int] = (),
+) -> list[Incoming]:
+    """The messages of an entry that is not encrypted, no chunk and no marker; ``due``: as ``Delivered.ack_set``.
+
+    Raises BatchFormatError. Messages of a batch that are not due, or were compacted away, are left out.
+    """
+    if metadata.compression:
+        payload = unpack(metadata, payload)
+    if not metadata.HasField("num_messages_in_batch"):
+        content = None if metadata.null_value else payload
+        return [Incoming(source, position, redelivery_count, metadata, metadata, content)]
+    size = metadata.num_messages_in_batch
+    every = (1 << size) - 1
+    batch = Batch(size, every & bits(due) if due else every)
+    found = []
+    for index, (own, content) in enumerate(members(size, payload)):
+        if own.compacted_out:
+            batch.left &= ~(1 << index)
+        elif batch.left >> index & 1:
+            found.append(
+                Incoming(source, position, redelivery_count, metadata, own, content, batch, index)
+            )
+    return found
+
+
+def encrypted(
+    source: Any,
+    position: Position,
+    redelivery_count: int,
+    metadata: pb.MessageMetadata,
+    payload: bytes,
+) -> Incoming:
+    """An entry that nobody here can read, as one message."""
+    made = Incoming(source, position, redelivery_count, metadata, metadata, payload)
+    made.encrypted = True
+    return made
+
+
+def unpack(metadata: pb.MessageMetadata, payload: bytes) -> bytes:
+    """A payload without its compression. Raises BatchFormatError."""
+    from engine.wire.compression import CompressionError, decompress  # heavy, and seldom needed
+
+    try:
+        return decompress(metadata.compression, payload, metadata.uncompressed_size)
+    except CompressionError as error:
+        raise BatchFormatError(str(error)) from error
+
+
+def messages_due(metadata: pb.MessageMetadata, due: Sequence[int]) -> int:
+    """How many permits an entry took."""
+    if due:
+        return bits(due).bit_count()
+    return max(1, metadata.num_messages_in_batch)
+
+
+def bits(words: Sequence[int]) -> int:
+    """Bits of Java's words, the first word lowest."""
+    found = 0
+    for at, word in enumerate(words):
+        found |= (word & WORD) << 64 * at
+    return found

@@ -1,0 +1,119 @@
+"""A client of the cluster and what its consumers are given, beside a broker bench."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.client.client import PulsarClient
+from engine.client.consuming.attachment import ConsumerSettings
+from engine.client.consuming.incoming import Incoming
+from engine.client.consuming.topic_consumer import TopicConsumer
+from engine.client.raw_consumer import FROM_EARLIEST
+from engine.client.raw_producer import RawProducer
+from engine.net.network import LoopNetwork
+from engine.wire.batches import Message, pack_entry
+from tests.support.broker_bench import NAME, PATIENT, Bench, served
+from tests.support.broker_bench import until as until_at_last
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Within 30 seconds."""
+    await until_at_last(condition, 30.0)
+
+
+EARLY = ConsumerSettings("s", initial=FROM_EARLIEST)
+
+
+class Taken:
+    """What a consumer was given, and the errors that ended it."""
+
+    def __init__(self) -> None:
+        self.messages: list[Incoming] = []
+        self.runs: list[int] = []
+        self.ends: list[Exception] = []
+
+    def __call__(self, run: Sequence[Incoming]) -> None:
+        self.messages += run
+        self.runs.append(len(run))
+
+    @property
+    def entries(self) -> list[int]:
+        return [one.position.entry_id for one in self.messages]
+
+    @property
+    def values(self) -> list[bytes | None]:
+        return [one.content for one in self.messages]
+
+
+class Publisher:
+    """Entries of any kind to a topic."""
+
+    def __init__(self, producer: RawProducer) -> None:
+        self._producer = producer
+        self._sequence = 0
+
+    @classmethod
+    async def to(cls, client: PulsarClient, topic: str = NAME.full) -> "Publisher":
+        return cls(await RawProducer.open(await client.owner(topic), topic))
+
+    async def entry(self, *messages: Message | bytes, **options: Any) -> None:
+        """One entry, stored: a batch if there are several messages. ``options`` as of ``pack_entry``."""
+        made = [one if isinstance(one, Message) else Message(one) for one in messages]
+        entry = pack_entry(made, producer_name="p", publish_ms=1000, **options)
+        await self.raw(entry, len(made))
+
+    async def raw(self, entry: bytes, count: int = 1) -> None:
+        self._sequence += 1
+        self._producer.send([self._sequence], [entry], [count])
+        await self._producer.drained()
+
+
+@asynccontextmanager
+async def client_of(directory: Path) -> AsyncIterator[tuple[Bench, PulsarClient]]:
+    """A broker and a client that knows it."""
+    async with served(directory) as (bench, _, url):
+
+        async def brokers() -> list[str]:
+            return [url]
+
+        client = PulsarClient(
+            network=LoopNetwork(),
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            brokers=brokers,
+            settings=PATIENT,
+        )
+        yield bench, client
+        await client.close()
+
+
+@asynccontextmanager
+async def consuming(
+    client: PulsarClient,
+    settings: ConsumerSettings = EARLY,
+    *,
+    allow: int = 1_000_000,
+    topics: Sequence[str] = (NAME.full,),
+    **changes: Any,
+) -> AsyncIterator[tuple[TopicConsumer, Taken]]:
+    """A consumer that may give ``allow`` messages."""
+    taken = Taken()
+    consumer = await TopicConsumer.open(
+        client,
+        topics,
+        replace(settings, **changes),
+        on_messages=taken,
+        on_end=taken.ends.append,
+    )
+    consumer.allow(allow)
+    yield consumer, taken
+    await consumer.close()
+
+
+def backlog(bench: Bench) -> int:
+    """Entries that are not acknowledged."""
+    return bench.subscription.cursor.backlog_entries()

@@ -1,0 +1,287 @@
+"""Consumers of one or several topics: everything is acknowledged or comes again, whatever ends on the way."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.base.names import TopicName
+from engine.broker.errors import TopicNotFound
+from engine.broker.ports import LookupResult
+from engine.client.client import PulsarClient
+from engine.client.errors import REFUSALS, ServerError
+from engine.client.raw_consumer import FAILOVER, FROM_LATEST, SHARED
+from engine.wire.batches import Message
+from tests.support.broker_bench import NAME, Bench
+from tests.unit.client.consuming.client_bench import Publisher, backlog, client_of, consuming, until
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[tuple[Bench, PulsarClient]]:
+    async with client_of(tmp_path) as made:
+        yield made
+
+
+async def test_messages_come_in_runs_and_acknowledgements_go_together(
+    bench: tuple[Bench, PulsarClient],
+) -> None:
+    broker, client = bench
+    await broker.publish(500)
+    async with consuming(client) as (consumer, taken):
+        await until(lambda: len(taken.messages) == 500)
+        assert taken.entries == sorted(taken.entries)
+        assert len(taken.runs) < 100
+        for message in taken.messages[:-1]:
+            consumer.acknowledge(message)
+        await until(lambda: backlog(broker) == 1)
+    assert broker.subscription.consumers == []
+    async with consuming(client) as (consumer, again):
+        await until(lambda: again.messages)
+        assert again.entries == taken.entries[-1:]
+
+
+async def test_no_more_is_given_than_allowed_and_little_waits(
+    bench: tuple[Bench, PulsarClient],
+) -> None:
+    broker, client = bench
+    await broker.publish(100)
+    async with consuming(client, allow=3, queue_size=10) as (consumer, taken):
+        await until(lambda: len(taken.messages) == 3)
+        (attached,) = broker.subscription.consumers
+        await until(lambda: attached.permits == 0)
+        assert len(consumer._queue) <= 10
+        consumer.allow(5)
+        assert len(taken.messages) == 8
+        consumer.allow(1000)
+        await until(lambda: len(taken.messages) == 100)
+
+
+async def test_a_refused_message_comes_again_with_its_count(
+    bench: tuple[Bench, PulsarClient],
+) -> None:
+    broker, client = bench
+    await broker.publish(3)
+    async with consuming(client, kind=SHARED, nack_delay_s=0.0) as (consumer, taken):
+        await until(lambda: len(taken.messages) == 3)
+        consumer.refuse(taken.messages[1])
+        consumer.acknowledge(taken.messages[0])
+        await until(lambda: len(taken.messages) == 4)
+        again = taken.messages[3]
+        assert again.position == taken.messages[1].position
+        assert again.redelivery_count == 1
+
+
+async def test_what_is_not_acknowledged_in_time_comes_again(
+    bench: tuple[Bench, PulsarClient],
+) -> None:
+    broker, client = bench
+    await broker.publish(3)
+    async with consuming(client, kind=SHARED, ack_timeout_s=0.3) as (consumer, taken):
+        await until(lambda: len(taken.messages) == 3)
+        consumer.acknowledge(taken.messages[0])
+        consumer.acknowledge(taken.messages[2])
+        await until(lambda: len(taken.messages) == 5)
+        assert [one.position for one in taken.messages[3:]] == [taken.messages[1].position] * 2
+        assert [one.redelivery_count for one in taken.messages[3:]] == [1, 2]
+
+
+async def test_a_lost_connection_and_an_unloaded_topic_lose_nothing(
+    bench: tuple[Bench, PulsarClient],
+) -> None:
+    broker, client = bench
+    await broker.publish(10)
+    async with consuming(client) as (consumer, taken):
+        await until(lambda: len(taken.messages) == 10)
+        for message in taken.messages[:4]:
+            consumer.acknowledge(message)
+        (link,) = client._links._open.values()
+        link.abort()
+        await until(lambda: len(taken.messages) == 16)
+        assert taken.entries[10:] == list(range(4, 10)), "sent late, but before new permits"
+        await broker.registry.unload(NAME)
+        await until(lambda: len(taken.messages) == 22)
+        assert taken.entries[16:] == list(range(4, 10))
+        broker.topic = await broker.registry.get(NAME, create=False)
+        for message in taken.messages:
+            consumer.acknowledge(message)
+        await until(lambda: backlog(broker) == 0)
+        assert taken.ends == []
+
+
+async def test_closing_while_it_comes_again_leaves_nobody_there(
+    bench: tuple[Bench, PulsarClient],
+) -> None:
+    broker, client = bench
+    async with consuming(client):
+        (link,) = client._links._open.values()
+        link.abort()
+        await asyncio.sleep(0)
+    await until(lambda: not broker.topic.subscriptions["s"].consumers)
+    async with consuming(client) as (_, taken):
+        await broker.publish(1)
+        await until(lambda: taken.messages)
+
+
+async def test_a_busy_subscription_is_refused_at_once(bench: tuple[Bench, PulsarClient]) -> None:
+    _, client = bench
+    async with consuming(client):
+        began = time.monotonic()
+        with pytest.raises(REFUSALS[ServerError.ConsumerBusy]):
+            async with consuming(client):
+                pass
+        assert time.monotonic() - began < 5
+
+
+async def test_a_batch_is_acknowledged_as_a_whole(bench: tuple[Bench, PulsarClient]) -> None:
+    broker, client = bench
+    publisher = await Publisher.to(client)
+    await publisher.entry(b"a", b"b", b"c", compression=1)
+    async with consuming(client) as (consumer, taken):
+        await until(lambda: len(taken.messages) == 3)
+        assert taken.values == [b"a", b"b", b"c"]
+        ids = [one.message_id for one in taken.messages]
+        assert [(one.batch_index, one.batch_size) for one in ids] == [(0, 3), (1, 3), (2, 3)]
+        consumer.acknowledge(taken.messages[2])
+        consumer.acknowledge(taken.messages[0])
+        assert not consumer.acknowledge_id(ids[1]), "an id alone does not know of the others"
+        consumer.flush()
+        await publisher.entry(b"d")
+        await until(lambda: len(taken.messages) == 4)
+        assert backlog(broker) == 2
+        consumer.acknowledge(taken.messages[1])
+        await until(lambda: backlog(broker) == 1)
+        assert consumer.acknowledge_id(taken.messages[3].message_id)
+        await until(lambda: backlog(broker) == 0)
+
+
+async def test_permits_count_the_messages_of_batches(bench: tuple[Bench, PulsarClient]) -> None:
+    _, client = bench
+    publisher = await Publisher.to(client)
+    for number in range(50):
+        await publisher.entry(*(b"%d" % (10 * number + i) for i in range(10)))
+    async with consuming(client, allow=0, queue_size=25) as (consumer, taken):
+        await until(lambda: len(consumer._queue) >= 25)
+        await asyncio.sleep(0.1)
+        assert len(consumer._queue) < 25 + 10, "at most the rest of a batch more"
+        for _ in range(500):
+            await until(lambda: consumer.has_queued)
+            consumer.allow(1)
+        assert taken.values == [b"%d" % number for number in range(500)]
+
+
+async def test_a_user_that_takes_nothing_bounds_the_bytes_kept(
+    bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, client = bench
+    monkeypatch.setattr("engine.client.consuming.attachment.QUEUED_BYTES_MAX", 200_000)
+    monkeypatch.setattr("engine.client.consuming.topic_consumer.QUEUED_BYTES_MAX", 200_000)
+    publisher = await Publisher.to(client)
+    for _ in range(60):
+        await publisher.entry(b"x" * 20_000)
+    async with consuming(client, allow=0, queue_size=1000) as (consumer, taken):
+        await until(lambda: consumer.has_queued)
+        await asyncio.sleep(0.2)
+        assert consumer._queued_bytes <= 400_000
+        consumer.allow(1000)
+        await until(lambda: len(taken.messages) == 60)
+
+
+async def test_types_with_order_start_over_when_something_is_refused(
+    bench: tuple[Bench, PulsarClient],
+) -> None:
+    broker, client = bench
+    await broker.publish(6)
+    async with consuming(client, kind=FAILOVER, nack_delay_s=0.0, allow=4) as (consumer, taken):
+        await until(lambda: len(taken.messages) == 4)
+        consumer.acknowledge(taken.messages[0])
+        consumer.refuse(taken.messages[2])
+        await asyncio.sleep(0.3)
+        consumer.allow(100)
+        await until(lambda: len(taken.messages) >= 9)
+        assert taken.entries[4:] == [1, 2, 3, 4, 5], "once each, though some waited here"
+
+
+async def test_a_lasting_refusal_is_told(
+    bench: tuple[Bench, PulsarClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker, client = bench
+
+    async def refuse(topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
+        raise TopicNotFound("it is gone")
+
+    async with consuming(client) as (_, taken):
+        monkeypatch.setattr(broker.everything, "lookup", refuse)
+        (link,) = client._links._open.values()
+        link.abort()
+        await until(lambda: taken.ends)
+    assert [type(end) for end in taken.ends] == [REFUSALS[ServerError.TopicNotFound]]
+
+
+async def test_several_topics_and_their_partitions_share_a_queue(
+    bench: tuple[Bench, PulsarClient],
+) -> None:
+    _, client = bench
+    topics = [f"persistent://public/default/many-{number}" for number in range(3)]
+    for topic in topics:
+        publisher = await Publisher.to(client, topic)
+        for number in range(20):
+            await publisher.entry(b"%d" % number)
+    async with consuming(client, topics=topics, queue_size=10) as (consumer, taken):
+        await until(lambda: len(taken.messages) == 60)
+        assert sorted(consumer.topics) == topics
+        for topic in topics:
+            mine = [one.content for one in taken.messages if one.topic == topic]
+            assert mine == [b"%d" % number for number in range(20)]
+        assert consumer._attachment_of(taken.messages[0].message_id) is None
+
+
+async def test_topics_come_and_go(bench: tuple[Bench, PulsarClient]) -> None:
+    _, client = bench
+    first, second = (f"persistent://public/default/t-{letter}" for letter in "ab")
+    publisher = await Publisher.to(client, second)
+    await publisher.entry(Message(b"before it was found"))
+    async with consuming(client, topics=[first], initial=FROM_LATEST) as (consumer, taken):
+        consumer._pattern = NAME
+        await consumer.follow([first, second])
+        await until(lambda: taken.values == [b"before it was found"])
+        await consumer.follow([second])
+        assert consumer.topics == [second]
+
+
+async def test_unsubscribing_ends_the_subscription(bench: tuple[Bench, PulsarClient]) -> None:
+    broker, client = bench
+    async with consuming(client) as (consumer, taken):
+        await consumer.unsubscribe()
+        assert broker.topic.subscriptions == {}
+        await asyncio.sleep(0.2)
+        assert broker.topic.subscriptions == {}, "nobody comes again"
+    assert taken.ends == []
+
+
+async def test_a_moved_subscription_gives_again(bench: tuple[Bench, PulsarClient]) -> None:
+    broker, client = bench
+    await broker.publish(5)
+    async with consuming(client) as (consumer, taken):
+        await until(lambda: len(taken.messages) == 5)
+        for message in taken.messages:
+            consumer.acknowledge(message)
+        consumer.flush()
+        await consumer.seek(position=taken.messages[3].position)
+        await until(lambda: taken.entries[5:] == [3, 4])
+
+
+async def test_the_end_of_a_sealed_topic_is_told_once_all_is_acknowledged(
+    bench: tuple[Bench, PulsarClient],
+) -> None:
+    broker, client = bench
+    await broker.publish(2)
+    async with consuming(client, kind=SHARED) as (consumer, taken):
+        await until(lambda: len(taken.messages) == 2)
+        await broker.topic.terminate()
+        consumer.acknowledge(taken.messages[0])
+        await until(lambda: backlog(broker) == 1)
+        assert not consumer.at_end
+        consumer.acknowledge(taken.messages[1])
+        await until(lambda: consumer.at_end)
