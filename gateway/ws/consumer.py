@@ -15,6 +15,7 @@ import pulsar
 import pulsar.asyncio
 
 from engine.base.errors import Refusal
+from engine.client.message_ids import MessageId
 from gateway.ws import frames, sockets
 from gateway.ws.end_of_topic import is_end, is_terminated
 from gateway.ws.frames import Query, RefusedError
@@ -209,7 +210,8 @@ async def _deliver(socket: sockets.Socket, peer: Any, flow: _Flow) -> None:
             if flow.unsubscribed:
                 return
             raise
-        message_id = base64.b64encode(message.message_id().serialize()).decode()
+        written = MessageId.parse(message.message_id().serialize()).serialized()
+        message_id = base64.b64encode(written).decode()
         flow.window.delivered(message_id, message.message_id())
         await socket.send_text(
             frames.delivered(

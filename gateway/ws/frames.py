@@ -4,10 +4,13 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from json.encoder import encode_basestring_ascii
 from typing import Any
 from urllib.parse import parse_qsl
+
+from engine.client.producing.outgoing import OutgoingMessage
 
 QUEUE_MAX = 1000
 COMPRESSIONS = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
@@ -84,20 +87,6 @@ class Query:
         return value
 
 
-@dataclass(slots=True)
-class Outgoing:
-    """A message a client wants published."""
-
-    content: bytes
-    context: str | None = None
-    properties: dict[str, str] = field(default_factory=dict)
-    key: str | None = None
-    event_ms: int | None = None
-    deliver_at_ms: int | None = None
-    deliver_after_ms: int | None = None
-    clusters: list[str] | None = None
-
-
 def parse_object(text: str) -> dict[str, Any]:
     """A JSON object. Raises FrameError 3."""
     try:
@@ -109,41 +98,62 @@ def parse_object(text: str) -> dict[str, Any]:
     return body
 
 
-def parse_message(text: str) -> Outgoing:
-    """A producer's frame. Unknown keys are ignored, as Pulsar does. Raises FrameError."""
+_SIMPLE = {"payload", "context"}
+
+
+def parse_message(text: str, now_ms: int) -> OutgoingMessage:
+    """A producer's frame; the message's token is its context. Unknown keys are ignored, as Pulsar does. Raises
+    FrameError."""
     body = parse_object(text)
     context = body.get("context")
-    if isinstance(context, dict | list):
-        raise FrameError(JSON_ERROR, "context: expected a string")
-    if context is not None:
-        context = context if isinstance(context, str) else json.dumps(context)
-    properties = _strings(body.get("properties"), "properties")
+    if context is not None and not isinstance(context, str):
+        if isinstance(context, dict | list):
+            raise FrameError(JSON_ERROR, "context: expected a string")
+        context = json.dumps(context)
+    message = OutgoingMessage(b"", context)
+    if not body.keys() <= _SIMPLE:
+        _take_rest(body, message, now_ms)
+    payload = body.get("payload")
+    if not isinstance(payload, str):
+        raise FrameError(ENCODING_ERROR, "payload: a base64 string is required", context)
+    try:
+        message.payload = _decoded(payload)
+    except ValueError as error:
+        text = f"Invalid Base64 message-payload error={error}"
+        raise FrameError(ENCODING_ERROR, text, context) from error
+    return message
+
+
+def _decoded(text: str) -> bytes:
+    """Base64, whose padding may be left out, as Java takes it. Raises ValueError."""
+    missing = -len(text) % 4
+    if missing and "=" not in text:
+        text += "=" * missing
+    return binascii.a2b_base64(text, strict_mode=True)
+
+
+def _take_rest(body: dict[str, Any], message: OutgoingMessage, now_ms: int) -> None:
+    """What few messages have."""
     key = body.get("key")
     if key is not None and not isinstance(key, str):
         raise FrameError(JSON_ERROR, "key: expected a string")
+    message.key = None if key is None else _as_java(key)
+    message.properties = _strings(body.get("properties"), "properties")
     clusters = body.get("replicationClusters")
     if clusters is not None and not (
         isinstance(clusters, list) and all(isinstance(name, str) for name in clusters)
     ):
         raise FrameError(JSON_ERROR, "replicationClusters: expected an array of strings")
-    payload = body.get("payload")
-    if not isinstance(payload, str):
-        raise FrameError(ENCODING_ERROR, "payload: a base64 string is required", context)
-    try:
-        content = base64.b64decode(payload, validate=True)
-    except (binascii.Error, ValueError) as error:
-        text = f"Invalid Base64 message-payload error={error}"
-        raise FrameError(ENCODING_ERROR, text, context) from error
-    return Outgoing(
-        content,
-        context,
-        properties,
-        key,
-        _event_ms(body.get("eventTime"), context),
-        _positive(body.get("deliverAt"), "deliverAt"),
-        _positive(body.get("deliverAfterMs"), "deliverAfterMs"),
-        clusters or None,
-    )
+    message.replicate_to = [_as_java(name) for name in clusters or ()]
+    deliver_at_ms = _positive(body.get("deliverAt"), "deliverAt")
+    deliver_after_ms = _positive(body.get("deliverAfterMs"), "deliverAfterMs")
+    message.deliver_at_ms = now_ms + deliver_after_ms if deliver_after_ms else deliver_at_ms
+    message.event_ms = _event_ms(body.get("eventTime"), message.token)
+
+
+def _as_java(text: str) -> str:
+    """Half of a surrogate pair, which JSON can say and UTF-8 cannot, becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _strings(value: Any, name: str) -> dict[str, str]:
@@ -151,34 +161,40 @@ def _strings(value: Any, name: str) -> dict[str, str]:
         return {}
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
         raise FrameError(JSON_ERROR, f"{name}: expected an object of strings")
-    return value
+    return {_as_java(key): _as_java(item) for key, item in value.items()}
 
 
-def _positive(value: Any, name: str) -> int | None:
+def _positive(value: Any, name: str) -> int:
+    """0 without one."""
     if value is None or value == 0:
-        return None
+        return 0
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 62:
         raise FrameError(JSON_ERROR, f"{name}: expected a positive number of milliseconds")
     return value
 
 
-def _event_ms(value: Any, context: str | None) -> int | None:
+def _event_ms(value: Any, context: str | None) -> int:
+    """0 without one."""
     if value is None:
-        return None
+        return 0
     try:
         at = datetime.fromisoformat(value)
         if at.tzinfo is None:
             raise ValueError("no offset")
-        return int(at.timestamp() * 1000)
+        ms = int(at.timestamp() * 1000)
+        if ms < 0:
+            raise ValueError("before 1970")
+        return ms
     except (TypeError, ValueError, OverflowError) as error:
-        text = f"eventTime: {value!r} is not an ISO-8601 time with an offset"
+        text = f"eventTime: {value!r} is not an ISO-8601 time from 1970 on with an offset"
         raise FrameError(ENCODING_ERROR, text, context) from error
 
 
 def sent(message_id: bytes, context: str | None) -> str:
     """The answer to a message that was stored."""
-    body = {"result": "ok", "messageId": base64.b64encode(message_id).decode(), "context": context}
-    return _compact({**body, "errorCode": 0, "schemaVersion": 0})
+    where = binascii.b2a_base64(message_id, newline=False).decode()
+    told = "" if context is None else f'"context":{encode_basestring_ascii(context)},'
+    return f'{{"result":"ok","messageId":"{where}",{told}"errorCode":0,"schemaVersion":0}}'
 
 
 def not_sent(code: int, text: str, context: str | None) -> str:

@@ -1,135 +1,152 @@
-"""``/ws/v2/producer/…``: JSON messages in, receipts out. Sends are pipelined; answers come as the broker confirms."""
+"""``/ws/v2/producer/…``: JSON messages in, receipts out. Sends are pipelined; answers come as the broker confirms.
 
-import asyncio
-from typing import Any
+What one read of the socket brought is published as a run, and the receipts of a run are answered together. W4: the
+socket is read while what has no answer is within its bounds and the client reads its answers.
+"""
 
-import pulsar
-import pulsar.asyncio
+from collections.abc import Sequence
 
+from engine.base.budget import Budget
+from engine.base.tasks import TaskScope
+from engine.client.producing.outgoing import OutgoingMessage
+from engine.client.producing.partition_choice import Hashing, Routing
+from engine.client.producing.partition_producer import BatchSettings, ProducerSettings, SendResult
+from engine.client.producing.topic_producer import TopicProducer
+from gateway.http.socket_port import SocketPort
 from gateway.ws import frames, sockets
-from gateway.ws.frames import Outgoing, Query
+from gateway.ws.clients import client
+from gateway.ws.frames import Query
 from gateway.ws.paths import Target
 
 IN_FLIGHT_MAX = 1000
-IN_FLIGHT_CHARACTERS_MAX = 16 << 20
+IN_FLIGHT_BYTES_MAX = 16 << 20
+ALL_IN_FLIGHT_BYTES_MAX = 48 << 20
+"""Of all sockets; below the unsent bytes at which a connection to a broker is cut."""
 ROUTING = {
-    "SinglePartition": pulsar.PartitionsRoutingMode.UseSinglePartition,
-    "RoundRobinPartition": pulsar.PartitionsRoutingMode.RoundRobinDistribution,
-    "CustomPartition": pulsar.PartitionsRoutingMode.UseSinglePartition,
+    "SinglePartition": Routing.SINGLE,
+    "RoundRobinPartition": Routing.ROUND_ROBIN,
+    "CustomPartition": Routing.SINGLE,
 }
-COMPRESSION = {
-    "NONE": pulsar.CompressionType.NONE,
-    "LZ4": pulsar.CompressionType.LZ4,
-    "ZLIB": pulsar.CompressionType.ZLib,
-    "ZSTD": pulsar.CompressionType.ZSTD,
-    "SNAPPY": pulsar.CompressionType.SNAPPY,
-}
+
+_all_in_flight = Budget(ALL_IN_FLIGHT_BYTES_MAX)
 
 
 async def application(
     scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
 ) -> None:
     """The endpoint."""
-    await sockets.serve(scope, receive, send, lambda: _open(scope, target), _talk)
+    await sockets.run(scope, receive, send, lambda: _open(scope, target))
 
 
-async def _open(scope: sockets.Scope, target: Target) -> pulsar.asyncio.Producer:
+async def _open(scope: sockets.Scope, target: Target) -> "Publishing":
     query = Query.parse(scope["query_string"])
+    in_flight_max = IN_FLIGHT_MAX
+    batching = None
+    if query.flag("batchingEnabled"):
+        batching = BatchSettings(
+            messages_max=query.number("batchingMaxMessages", 1000, 1, 100_000),
+            delay_s=query.number("batchingMaxPublishDelay", 10, 1, 60_000) / 1000,
+        )
+        in_flight_max = min(query.number("maxPendingMessages", 1000, 1, 100_000), in_flight_max)
     sequence = query.number("initialSequenceId", -1, -1, (1 << 62) - 1)
     routing = query.choice("messageRoutingMode", frames.ROUTINGS, "SinglePartition")
-    query.choice("hashingScheme", ("JavaStringHash", "Murmur3_32Hash"), "JavaStringHash")
-    batching = query.flag("batchingEnabled")
-    options: dict[str, Any] = {}
-    if sequence >= 0:
-        options["initial_sequence_id"] = sequence
-    if batching:
-        options["batching_max_messages"] = query.number("batchingMaxMessages", 1000, 1, 100_000)
-        options["batching_max_publish_delay_ms"] = query.number(
-            "batchingMaxPublishDelay", 10, 1, 60_000
-        )
-        options["max_pending_messages"] = query.number("maxPendingMessages", 1000, 1, 100_000)
-    return await (await sockets.client()).create_producer(
-        target.topic,
-        producer_name=query.text("producerName"),
-        send_timeout_millis=query.number("sendTimeoutMillis", 30_000, 0, 3_600_000),
-        message_routing_mode=ROUTING[routing],
-        batching_enabled=batching,
-        compression_type=COMPRESSION[query.choice("compressionType", frames.COMPRESSIONS, "NONE")],
-        **options,
+    hashing = query.choice("hashingScheme", tuple(one.value for one in Hashing), "JavaStringHash")
+    compression = query.choice("compressionType", frames.COMPRESSIONS, "NONE")
+    settings = ProducerSettings(
+        name=query.text("producerName"),
+        initial_sequence_id=sequence if sequence >= 0 else None,
+        send_timeout_s=query.number("sendTimeoutMillis", 30_000, 0, 3_600_000) / 1000,
+        routing=ROUTING[routing],
+        hashing=Hashing(hashing),
+        batching=batching,
+        compression=frames.COMPRESSIONS.index(compression),
     )
+    made = Publishing(in_flight_max)
+    await made.open(target.topic, settings)
+    return made
 
 
-class _Pending:
-    """W4. Messages that are not answered yet, bounded in number and in characters of their frames.
+class Publishing:
+    """One socket and its producer."""
 
-    For one reader of the socket: it alone waits. A frame of any size fits when nothing else is pending.
-    """
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._characters = 0
-        self._less = asyncio.Event()
-
-    async def add(self, characters: int) -> None:
-        """Wait for room and take it. Cancel-safe."""
-        while self._full(characters):
-            self._less.clear()
-            await self._less.wait()
-        self._count += 1
-        self._characters += characters
-
-    def _full(self, more: int) -> bool:
-        if self._count == 0:
-            return False
-        too_large = self._characters + more > IN_FLIGHT_CHARACTERS_MAX
-        return too_large or self._count >= IN_FLIGHT_MAX
-
-    def remove(self, characters: int) -> None:
-        self._count -= 1
-        self._characters -= characters
-        self._less.set()
-
-
-async def _talk(socket: sockets.Socket, producer: pulsar.asyncio.Producer) -> None:
-    pending = _Pending()
-    async with asyncio.TaskGroup() as group:
-        while (text := await socket.next_text()) is not None:
-            try:
-                message = frames.parse_message(text)
-            except frames.FrameError as error:
-                await socket.send_text(frames.not_sent(error.code, str(error), error.context))
-                continue
-            await pending.add(len(text))  # a full pipeline stops reading the socket
-            group.create_task(_publish(socket, producer, message, pending, len(text)))
-
-
-async def _publish(
-    socket: sockets.Socket,
-    producer: pulsar.asyncio.Producer,
-    message: Outgoing,
-    pending: _Pending,
-    characters: int,
-) -> None:
-    try:
-        await socket.send_text(await _answer_to(producer, message))
-    finally:
-        pending.remove(characters)  # not before: answers wait for a client that does not read
-
-
-async def _answer_to(producer: pulsar.asyncio.Producer, message: Outgoing) -> str:
-    """W3. Publish and say how it went: ``ok`` only with the broker's receipt in hand."""
-    try:
-        message_id = await producer.send(
-            message.content,
-            properties=message.properties,
-            partition_key=message.key,
-            event_timestamp=message.event_ms,
-            replication_clusters=message.clusters,
-            deliver_at=message.deliver_at_ms,
-            deliver_after=pulsar.timedelta(milliseconds=message.deliver_after_ms)
-            if message.deliver_after_ms
-            else None,
+    def __init__(self, in_flight_max: int) -> None:
+        self._client = client()
+        self._budget = Budget(
+            IN_FLIGHT_BYTES_MAX,
+            in_flight_max,
+            on_high=self._hold,
+            on_low=self._go_on,
+            parent=_all_in_flight,
         )
-    except (pulsar.asyncio.PulsarException, ValueError, TypeError, OverflowError) as error:
-        return frames.not_sent(frames.UNKNOWN_ERROR, str(error), message.context)
-    return frames.sent(message_id.serialize(), message.context)
+        self._producer: TopicProducer | None = None
+        self._port: SocketPort | None = None
+        self._tasks: TaskScope | None = None
+        """Made when the client lets answers wait, which few do."""
+
+    async def open(self, topic: str, settings: ProducerSettings) -> None:
+        """Raises as TopicProducer.open."""
+        self._producer = await TopicProducer.open(
+            self._client, topic, settings, budget=self._budget, on_results=self._answer
+        )
+
+    def accepted(self, port: SocketPort) -> None:
+        self._port = port
+        port.listen(self._take)
+
+    async def close(self) -> None:
+        if self._tasks is not None:
+            self._tasks.cancel()
+        if self._producer is not None:
+            await self._producer.close()
+
+    def _take(self, texts: list[str]) -> None:
+        """Publish the messages of one read of the socket; what is none is answered at once."""
+        assert self._producer is not None
+        assert self._port is not None
+        messages: list[OutgoingMessage] = []
+        now_ms = self._client.clock.wall_ms()
+        for text in texts:
+            try:
+                messages.append(frames.parse_message(text, now_ms))
+            except frames.FrameError as error:
+                self._port.send_text(frames.not_sent(error.code, str(error), error.context))
+        if messages:
+            self._producer.send(messages)
+        if not self._port.writable:
+            self._wait_for_reader()
+
+    def _answer(self, results: Sequence[SendResult]) -> None:
+        """W3. ``ok`` only with the broker's receipt in hand."""
+        port = self._port
+        if port is None:
+            return  # not accepted yet, so nothing was sent
+        for token, message_id, error in results:
+            if message_id is not None:
+                port.send_text(frames.sent(message_id.serialized(), token))
+            else:
+                port.send_text(frames.not_sent(frames.UNKNOWN_ERROR, str(error), token))
+        if not port.writable:
+            self._wait_for_reader()
+
+    # --- whether the socket is read ---------------------------------------------------------------
+
+    def _hold(self) -> None:
+        if self._port is not None:
+            self._port.pause_reading()
+
+    def _go_on(self) -> None:
+        if self._port is not None and self._port.writable:
+            self._port.resume_reading()
+
+    def _wait_for_reader(self) -> None:
+        self._hold()
+        if self._tasks is None:
+            self._tasks = TaskScope("publishing")
+            self._tasks.spawn("wait for the reader", self._wait_drained())
+
+    async def _wait_drained(self) -> None:
+        assert self._port is not None
+        await self._port.drained()
+        self._tasks = None
+        if not self._budget.high:
+            self._port.resume_reading()

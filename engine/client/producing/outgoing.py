@@ -5,7 +5,7 @@ message has are written by hand, rare ones by protobuf: protobuf's fields may st
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
@@ -29,7 +29,7 @@ class OutgoingMessage:
     token: Any = None
     key: str | None = None
     ordering_key: bytes | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] | None = None
     event_ms: int = 0
     deliver_at_ms: int = 0
     replicate_to: Sequence[str] = ()
@@ -56,7 +56,7 @@ class OutgoingMessage:
             deliver_at_time=self.deliver_at_ms or None,
             replicate_to=self.replicate_to,
         )
-        for key, value in self.properties.items():
+        for key, value in (self.properties or {}).items():
             fields.properties.add(key=key, value=value)
         return fields.SerializePartialToString()
 
@@ -70,7 +70,7 @@ class OutgoingMessage:
                 ordering_key=self.ordering_key,
                 event_time=self.event_ms or None,
             )
-            for key, value in self.properties.items():
+            for key, value in (self.properties or {}).items():
                 fields.properties.add(key=key, value=value)
             metadata += fields.SerializePartialToString()
         return _SIZE.pack(len(metadata)) + metadata + payload

@@ -28,7 +28,7 @@ def facts(message: OutgoingMessage) -> tuple[Any, ...]:
         message.payload,
         message.key,
         message.ordering_key,
-        dict(message.properties),
+        dict(message.properties or {}),
         message.event_ms,
     )
 

@@ -10,12 +10,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.client.message_ids import MessageId
 from gateway.ws import consumer as endpoint
 from tests.unit.gateway.ws.socket_bench import Consumer, Message, Reader, Socket, identity, settled
 
 
 def text_of(number: int) -> str:
-    return base64.b64encode(identity(number).serialize()).decode()
+    return base64.b64encode(MessageId.parse(identity(number).serialize()).serialized()).decode()
 
 
 class Talk:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.client.producing.outgoing import EntryBuilder
 from gateway.ws import frames
 
 CAPTURE = Path(__file__).parents[3] / "golden" / "captures" / "websocket.jsonl"
@@ -35,13 +36,13 @@ def test_every_recorded_producer_frame_is_taken_or_refused_as_pulsar_did() -> No
     for text, answer in exchanges("producer"):
         seen += 1
         try:
-            message = frames.parse_message(text)
+            message = frames.parse_message(text, 0)
         except frames.FrameError as error:
             assert answer["result"] == f"send-error:{error.code}", text
             assert answer.get("context") == error.context, text
         else:
             assert answer["result"] == "ok", text
-            assert answer.get("context") == message.context, text
+            assert answer.get("context") == message.token, text
     assert seen >= 10
 
 
@@ -80,7 +81,7 @@ def test_a_bad_query_parameter_is_refused_by_name(query: str, status: int, text:
 @given(st.text(max_size=200) | st.binary(max_size=100).map(lambda b: b.decode("latin1")))
 def test_any_text_is_a_message_or_a_frame_error(text: str) -> None:
     try:
-        frames.parse_message(text)
+        frames.parse_message(text, 0)
     except frames.FrameError as error:
         assert error.code in (frames.JSON_ERROR, frames.ENCODING_ERROR)
 
@@ -94,6 +95,7 @@ def test_any_text_is_a_message_or_a_frame_error(text: str) -> None:
                 "context",
                 "eventTime",
                 "deliverAt",
+                "deliverAfterMs",
                 "properties",
                 "replicationClusters",
             ]
@@ -102,12 +104,38 @@ def test_any_text_is_a_message_or_a_frame_error(text: str) -> None:
         | st.booleans()
         | st.integers()
         | st.text(max_size=20)
-        | st.lists(st.text(max_size=3), max_size=2),
+        | st.lists(st.text(max_size=3), max_size=2)
+        | st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2)
+        | st.sampled_from(["eA==", "2026-01-02T03:04:05Z", "1960-01-02T03:04:05Z", "\ud800"]),
     )
 )
 def test_any_object_is_a_message_or_a_frame_error(body: dict[str, Any]) -> None:
     try:
-        message = frames.parse_message(json.dumps(body))
+        message = frames.parse_message(json.dumps(body), 0)
     except frames.FrameError:
         return
-    assert isinstance(message.content, bytes)
+    assert isinstance(message.payload, bytes)
+    EntryBuilder("p", 0).single(message, 0, 1)  # whatever was taken can be published
+
+
+@pytest.mark.parametrize(("payload", "content"), [("eA==", b"x"), ("eA", b"x"), ("", b"")])
+def test_padding_may_be_left_out(payload: str, content: bytes) -> None:
+    assert frames.parse_message(json.dumps({"payload": payload}), 0).payload == content
+
+
+def test_times_of_a_message() -> None:
+    frame = {"payload": "", "eventTime": "1970-01-01T00:00:01Z", "deliverAt": 5}
+    message = frames.parse_message(json.dumps(frame), 100)
+    assert (message.event_ms, message.deliver_at_ms) == (1000, 5)
+    message = frames.parse_message(json.dumps({**frame, "deliverAfterMs": 7}), 100)
+    assert message.deliver_at_ms == 107
+    with pytest.raises(frames.FrameError, match="from 1970 on"):
+        frames.parse_message(json.dumps({"payload": "", "eventTime": "1969-12-31T00:00:00Z"}), 0)
+
+
+@given(st.binary(max_size=30), st.none() | st.text(max_size=20))
+def test_a_receipt_is_json_whatever_the_context(message_id: bytes, context: str | None) -> None:
+    body = json.loads(frames.sent(message_id, context))
+    assert base64.b64decode(body.pop("messageId")) == message_id
+    assert body.pop("context", None) == context
+    assert body == {"result": "ok", "errorCode": 0, "schemaVersion": 0}

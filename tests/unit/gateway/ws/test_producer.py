@@ -1,120 +1,268 @@
-"""The producer endpoint between a played client and a played broker: receipts, errors by context, bounds."""
+"""The producer endpoint between a real socket and a real broker: receipts, errors by context, bounds both ways."""
 
 import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
-import _pulsar
-import pulsar.asyncio
 import pytest
 
-from gateway.ws import producer as endpoint
-from tests.unit.gateway.ws.socket_bench import Producer, Socket, settled
+from engine.broker.errors import NotAllowed, TopicTerminated
+from gateway.ws import clients, producer
+from gateway.ws.routing import application
+from tests.support.broker_bench import NAME, Bench, served, until
+from tests.support.net.socket_pair import SocketPair
+from tests.unit.client.test_client import client_of
+
+PATH = f"/ws/v2/producer/{NAME.full.replace('://', '/')}"
 
 
-def frame(content: bytes, **more: Any) -> dict[str, Any]:
-    return {"payload": base64.b64encode(content).decode(), "context": content.decode(), **more}
+def frame(content: bytes, **more: Any) -> str:
+    payload = base64.b64encode(content).decode()
+    return json.dumps({"payload": payload, "context": content.decode(), **more})
 
 
 @asynccontextmanager
-async def talking(socket: Socket, producer: Producer) -> AsyncIterator[None]:
-    talk = endpoint._talk(socket, producer)  # type: ignore[arg-type]
-    task = asyncio.get_running_loop().create_task(talk)
-    try:
-        yield
-    finally:
-        socket.reads.set()
-        socket.hang_up()
-        await settled()
-        while producer.sending:
-            producer.confirm(next(iter(producer.sending)), 0)
-            await settled()
-        await task
+async def opened(directory: Path, query: str = "") -> AsyncIterator[tuple[Bench, SocketPair]]:
+    async with served(directory) as (bench, _, url):
+        loop = asyncio.get_running_loop()
+        clients._clients[loop] = client_of(url, operation_timeout_s=5.0)
+        pair = await SocketPair(application, f"{PATH}{query}").opened()
+        try:
+            yield bench, pair
+        finally:
+            await pair.hang_up()
+            assert producer._all_in_flight.items == 0
+            await clients._clients.pop(loop).close()
 
 
-async def test_a_message_is_answered_when_the_broker_has_confirmed_it() -> None:
-    socket, producer = Socket(), Producer()
-    async with talking(socket, producer):
-        socket.say(**frame(b"a"))
-        socket.say(**frame(b"b"))
-        await settled()
-        assert set(producer.sending) == {b"a", b"b"}
-        assert socket.out == [], "sent is not stored"
-        producer.confirm(b"b", 2)
-        await settled()
-        assert [(one["result"], one["context"]) for one in socket.out] == [("ok", "b")]
+async def answers(pair: SocketPair, count: int) -> list[dict[str, Any]]:
+    return [json.loads(await pair.receive()) for _ in range(count)]
+
+
+class Held:
+    """Runs that the topic was given, and keeps back until ``go``."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.runs: list[Any] = []
+        self._publish = bench.topic.publish
+        bench.topic.publish = lambda run: self.runs.append(run)  # type: ignore[method-assign]
+
+    @property
+    def count(self) -> int:
+        return sum(one.run.count for one in self.runs)
+
+    def go(self) -> None:
+        runs, self.runs = self.runs, []
+        for run in runs:
+            self._publish(run)
+
+
+def sent(held: Held) -> bytes:
+    """The content of the last message that the topic was given."""
+    if not held.runs:
+        return b""
+    run = held.runs[-1].run
+    return run.buf[run.spans[-2] : run.spans[-1]][-1:]
+
+
+async def test_a_message_is_answered_when_the_broker_has_confirmed_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (bench, pair):
+        held = Held(bench)
+        pair.send(frame(b"a"), frame(b"b"))
+        await until(lambda: held.count == 2)
+        assert pair.texts.empty(), "sent is not stored"
+        held.go()
+        found = await answers(pair, 2)
+        assert [(one["result"], one["context"]) for one in found] == [("ok", "a"), ("ok", "b")]
+        assert len({one["messageId"] for one in found}) == 2
+
+
+async def test_messages_that_came_together_are_one_run_and_leave_in_one_write(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as (bench, pair):
+        held = Held(bench)
+        pair.send(*(frame(b"%d" % number) for number in range(200)))
+        await until(lambda: held.count == 200)
+        assert len(held.runs) == 1
+        before = pair.transport.writes
+        held.go()
+        found = await answers(pair, 200)
+        assert [one["context"] for one in found] == [str(number) for number in range(200)]
+        assert pair.transport.writes - before <= 2
+
+
+async def test_an_error_is_answered_by_its_own_context_and_harms_no_other(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (bench, pair):
+        held = Held(bench)
+        for content in (b"a", b"b", b"c"):
+            pair.send(frame(content))
+            await until(lambda: sent(held) == content)  # noqa: B023
+        pair.send(frame(b"d", payload="***"), "no json", "[]")
+        held.runs.pop(1).refuse(NotAllowed("not this one"))
+        held.go()
+        found = await answers(pair, 6)
+        results = {one.get("context"): one["result"] for one in found}
+        assert results == {
+            "a": "ok",
+            "b": "send-error:8",
+            "c": "ok",
+            "d": "send-error:7",
+            None: "send-error:3",
+        }
+
+
+async def test_a_terminated_topic_is_told_and_the_socket_stays(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (bench, pair):
+        held = Held(bench)
+        pair.send(frame(b"a"))
+        await until(lambda: held.runs)
+        held.runs.pop().refuse(TopicTerminated("Topic was already terminated"))
+        [answer] = await answers(pair, 1)
+        assert answer["result"] == "send-error:8"
+        assert "terminated" in answer["errorMsg"]
+        pair.send(frame(b"b"))
+        assert [one["context"] for one in await answers(pair, 1)] == ["b"]
+
+
+async def test_what_has_no_receipt_is_sent_again_when_the_topic_moves(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (bench, pair):
+        held = Held(bench)
+        pair.send(frame(b"a"), frame(b"b"))
+        await until(lambda: held.count == 2)
+        await bench.kill()
+        pair.send(frame(b"c"))
+        found = await answers(pair, 3)
+        assert [(one["result"], one["context"]) for one in found] == [
+            ("ok", "a"),
+            ("ok", "b"),
+            ("ok", "c"),
+        ]
+
+
+async def test_the_socket_is_not_read_while_too_many_messages_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer, "IN_FLIGHT_MAX", 3)
+    async with opened(tmp_path) as (bench, pair):
+        held = Held(bench)
+        for number in range(8):
+            pair.send(frame(b"%d" % number))
+        await until(lambda: held.count == 3)
+        assert not pair.transport.reading
+        held.go()
+        await answers(pair, 3)
+        await until(lambda: held.count == 5)  # what waited came in one read
+        held.go()
+        assert [one["context"] for one in await answers(pair, 5)] == list("34567")
+        assert pair.transport.reading
+
+
+async def test_the_socket_is_not_read_while_too_much_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer, "IN_FLIGHT_BYTES_MAX", 3000)
+    async with opened(tmp_path) as (bench, pair):
+        held = Held(bench)
+        pair.send(frame(b"a" * 2000))
+        pair.send(frame(b"b" * 2000))
+        pair.send(frame(b"c"))
+        await until(lambda: held.count == 2)
+        assert not pair.transport.reading
+        held.go()
+        await answers(pair, 2)
+        await until(lambda: held.count == 1)
+        held.go()
+        assert [one["context"] for one in await answers(pair, 1)] == ["c"]
+
+
+async def test_all_sockets_together_are_bounded(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (bench, pair):
+        producer._all_in_flight.take(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
+        held = Held(bench)
+        pair.send(frame(b"a"))
+        pair.send(frame(b"b"))
+        await until(lambda: held.count == 1)
+        assert not pair.transport.reading
+        producer._all_in_flight.give(producer.ALL_IN_FLIGHT_BYTES_MAX, 1)
+        await until(lambda: held.count == 2)
+        held.go()
+        await answers(pair, 2)
+
+
+async def test_a_client_that_reads_no_answers_is_not_read_from(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (_, pair):
+        pair.reads = False
+        context = "x" * 100_000
+        sent = 0
+        while pair.transport.reading:
+            pair.send(json.dumps({"payload": "", "context": context}))
+            sent += 1
+            await asyncio.sleep(0.01)
+            assert sent < 100, "answers that nobody reads are kept without end"
+        pair.send(json.dumps({"payload": "", "context": "last"}))
+        await asyncio.sleep(0.05)
+        pair.reads = True
+        pair.transport.drain()
+        found = await answers(pair, sent + 1)
+        assert found[-1]["context"] == "last"
+        assert {one["result"] for one in found} == {"ok"}
+
+
+async def test_the_parameters_are_those_of_the_producer(tmp_path: Path) -> None:
+    query = (
+        "?producerName=mine&initialSequenceId=7&batchingEnabled=true&batchingMaxMessages=5"
+        "&batchingMaxPublishDelay=60000&compressionType=LZ4&hashingScheme=Murmur3_32Hash"
+        "&messageRoutingMode=RoundRobinPartition&sendTimeoutMillis=5000&maxPendingMessages=500"
+    )
+    async with opened(tmp_path, query) as (bench, pair):
+        pair.send(*(frame(b"%d" % number, key="k") for number in range(5)))
+        assert [one["result"] for one in await answers(pair, 5)] == ["ok"] * 5
+        [attached] = bench.topic.producers.values()
+        assert attached.name == "mine"
+        assert attached.published.messages.total == 5
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("query", "status", "text"),
     [
-        pulsar.asyncio.PulsarException(_pulsar.Result.Timeout),
-        pulsar.asyncio.PulsarException(_pulsar.Result.ProducerQueueIsFull),
-        ValueError("v"),
-        TypeError("t"),
+        ("?compressionType=x", 400, "Invalid compressionType x"),
+        ("?hashingScheme=x", 400, "Invalid hashingScheme x"),
+        ("?batchingEnabled=true&batchingMaxMessages=0", 400, "batchingMaxMessages must be from 1"),
+        ("?encryptionKeys=k", 501, "encryptionKeys is not built yet"),
     ],
 )
-async def test_an_error_is_answered_by_its_own_context_and_harms_no_other(error: Exception) -> None:
-    socket, producer = Socket(), Producer()
-    async with talking(socket, producer):
-        for content in (b"a", b"b", b"c"):
-            socket.say(**frame(content))
-        socket.say(**frame(b"d", payload="***"))
-        await settled()
-        producer.fail(b"b", error)
-        producer.confirm(b"c", 3)
-        producer.confirm(b"a", 1)
-        await settled()
-    answers = {one["context"]: one["result"] for one in socket.out}
-    assert answers == {"a": "ok", "b": "send-error:8", "c": "ok", "d": "send-error:7"}
-
-
-async def test_pending_messages_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "IN_FLIGHT_MAX", 3)
-    socket, producer = Socket(), Producer()
-    async with talking(socket, producer):
-        for number in range(6):
-            socket.say(**frame(b"%d" % number))
-        await settled()
-        assert producer.count == 3
-        producer.confirm(b"1", 1)
-        await settled()
-        assert producer.count == 4
-
-
-async def test_pending_messages_are_bounded_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    large = len(json.dumps(frame(b"x" * 1000)))
-    monkeypatch.setattr(endpoint, "IN_FLIGHT_CHARACTERS_MAX", 2 * large)
-    socket, producer = Socket(), Producer()
-    async with talking(socket, producer):
-        for letter in (b"a", b"b", b"c"):
-            socket.say(**frame(letter * 1000))
-        await settled()
-        assert producer.count == 2
-        producer.confirm(b"a" * 1000, 1)
-        await settled()
-        assert producer.count == 3
-        socket.say(**frame(b"d" * 5000))  # alone it fits, however large
-        producer.confirm(b"b" * 1000, 2)
-        producer.confirm(b"c" * 1000, 3)
-        await settled()
-        assert producer.count == 4
-
-
-async def test_a_client_that_reads_no_answers_is_not_read_from(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_bad_parameter_refuses_the_handshake(
+    tmp_path: Path, query: str, status: int, text: str
 ) -> None:
-    monkeypatch.setattr(endpoint, "IN_FLIGHT_MAX", 3)
-    socket, producer = Socket(), Producer()
-    async with talking(socket, producer):
-        socket.reads.clear()
-        for number in range(9):
-            socket.say(**frame(b"%d" % number))
-        for _ in range(9):
-            await settled()
-            if producer.sending:
-                producer.confirm(next(iter(producer.sending)), 0)
-        assert producer.count == 3, "answers that nobody reads are kept, so no more may come"
+    async with opened(tmp_path, query) as (bench, pair):
+        assert pair.response is not None
+        assert pair.response.status_code == status
+        assert text in pair.response.body.decode()
+        assert bench.topic.producers == {}
+
+
+async def test_a_name_that_is_taken_is_a_conflict(tmp_path: Path) -> None:
+    async with opened(tmp_path, "?producerName=mine") as (bench, _):
+        other = await SocketPair(application, f"{PATH}?producerName=mine").opened()
+        assert other.response is not None
+        assert other.response.status_code == 409
+        assert "already connected" in other.response.body.decode()
+        await other.hang_up()
+        assert list(bench.topic.producers) == ["mine"]
+
+
+async def test_nothing_is_left_of_a_socket_that_ended(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (bench, pair):
+        held = Held(bench)
+        pair.send(frame(b"a"))
+        await until(lambda: held.count == 1)
+        ending = asyncio.ensure_future(pair.hang_up())
+        await asyncio.sleep(0)
+        held.go()
+        await ending
+        await until(lambda: not bench.topic.producers)
