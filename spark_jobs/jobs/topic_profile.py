@@ -1,30 +1,32 @@
 """Topic profile: how many messages, how large, how fast, from whom, and what batching and compression save.
 
-Two steps. The scan reads the topic once, straight from the bookies, and leaves one small row per message (no values)
-as Parquet; the aggregations then run over that. Progress counts Spark's own tasks of the scan and the finished
-aggregations.
+One pass over the data. Each task reads a range of a ledger straight from the bookies and gives the cells of its
+figures (``transforms.profile``), never a row per message; Spark adds them up, and per key and producer only what the
+tables show comes back. Progress counts Spark's own tasks.
 """
 
-import json
-import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, Row
 
-from spark_jobs.pulsar_source.options import parse
+from spark_jobs.pulsar_source.batch import open_range
+from spark_jobs.pulsar_source.columns import Kind
+from spark_jobs.pulsar_source.options import OptionError, Options, parse
+from spark_jobs.pulsar_source.partitions import LedgerRange
 from spark_jobs.pulsar_source.planning import plan_topic
 from spark_jobs.transforms import profile
+from spark_jobs.transforms.profile import CELLS, CELLS_SQL, Cell, Gathered
 
 Progress = Callable[[str, int, int], None]
-SCAN_COLUMNS = (
-    *("ledger_id", "entry_id", "batch_index", "batch_size", "partition", "key", "producer_name"),
-    *("publish_ms", "value_bytes", "entry_bytes", "payload_bytes", "packed_bytes", "compression"),
-)
-AGGREGATIONS = 7
+CELLS_AT_ONCE = 50_000
+PLANNING = "finding out what the topic holds"
+WAITING = "waiting for Spark to begin the first task"
+READING = "reading the topic"
+ADDING_UP = "adding up"
 
 
 def run(
@@ -41,75 +43,81 @@ def run(
     """
     topic, limit = str(parameters["topic"]), int(parameters.get("top", 20))
     given = {"topic": topic, "lastEntries": str(parameters.get("last_entries", 0)), **context}
-    progress("planning", 0, 0)
-    planned = plan_topic(parse(given))
-    total = len(planned) + AGGREGATIONS
-    counter = _TaskCounter(progress, "reading the topic", len(planned), total)
-    ranges = json.dumps([[r.ledger_id, r.first, r.last, r.partition] for r in planned])
-    scan_dir = output_dir / ".scan"
+    options = parse(given)
+    progress(PLANNING, 0, 0)
+    planned = plan_topic(options)
+    if not planned:
+        raise OptionError(f"option topic: {topic} holds no messages")
+    progress(WAITING, 0, len(planned) + 1)
+    counter = _TaskCounter(progress, len(planned))
     spark.registerProgressHandler(counter)
     try:
-        asked = {**given, "ranges": ranges, "columns": ",".join(SCAN_COLUMNS)}
-        source = spark.read.format("pulsar").options(**asked).load()
-        source.write.mode("overwrite").parquet(str(scan_dir))
+        cells = _cells(spark, options, planned, limit)
     finally:
         spark.removeProgressHandler(counter)
-    messages = spark.read.parquet(str(scan_dir))
-    try:
-        steps = _Steps(progress, len(planned), total)
-        result = _result(topic, planned, messages, limit, steps)
-    finally:
-        shutil.rmtree(scan_dir, ignore_errors=True)
+    result = result_of(cells, topic, planned, limit)
     _write_files(result, output_dir)
     return result
 
 
-class _TaskCounter:
-    """Spark Connect's progress handler: finished tasks of the running query, never going back."""
+def _cells(spark: Any, options: Options, planned: list[LedgerRange], limit: int) -> pa.Table:
+    """The cells of all ranges, of keys and producers the ``limit`` first of each shuffle partition."""
 
-    def __init__(self, progress: Progress, stage: str, planned: int, total: int) -> None:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                yield from cells_of_range(options, planned[number])
+
+    def rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from ranked_cells(batches, limit)
+
+    parts = spark.range(0, len(planned), 1, len(planned)).mapInArrow(read, CELLS_SQL)
+    grouped = parts.groupBy("kind", "name", "at")
+    sums = grouped.agg({"count": "sum", "bytes": "sum"}).toDF(
+        "kind", "name", "at", "count", "bytes"
+    )
+    return sums.mapInArrow(rank, CELLS_SQL).toArrow().cast(CELLS)
+
+
+def cells_of_range(options: Options, one: LedgerRange) -> Iterator[pa.RecordBatch]:
+    """The work of one task: the cells of a range, each once."""
+    gathered = Gathered()
+    for opened in open_range(options, one, profile.COLUMNS):
+        gathered.add(profile.cells_of(opened))
+    yield from gathered.take().to_batches(CELLS_AT_ONCE)
+
+
+def ranked_cells(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    """The cells of one shuffle partition, in which each is one: only the first keys and producers stay."""
+    ranked = Gathered()
+    for batch in batches:
+        ranked.add(profile.ranked(pa.Table.from_batches([batch]).cast(CELLS), limit))
+    yield from ranked.take().to_batches()
+
+
+class _TaskCounter:
+    """Spark Connect's progress handler: finished tasks of the one query, never going back."""
+
+    def __init__(self, progress: Progress, planned: int) -> None:
         self._progress = progress
-        self._stage = stage
         self._planned = planned
-        self._total = total
         self._best = 0
 
-    def __call__(self, *_: Any, stages: Any = None, **__: Any) -> None:
-        done = sum(stage.num_completed_tasks for stage in stages or ())
-        done = min(done, self._planned)
-        if done >= self._best:
-            self._best = done
-            self._progress(self._stage, done, self._total)
+    def __call__(self, *_: Any, stages: Any = None, inflight_tasks: int = 0, **__: Any) -> None:
+        done = min(sum(stage.num_completed_tasks for stage in stages or ()), self._planned)
+        if done < self._best or not (done or inflight_tasks):
+            return
+        self._best = done
+        stage = READING if done < self._planned else ADDING_UP
+        self._progress(stage, done, self._planned + 1)
 
 
-class _Steps:
-    """Collects aggregations one after another and counts them."""
-
-    def __init__(self, progress: Progress, done: int, total: int) -> None:
-        self._progress = progress
-        self._done = done
-        self._total = total
-
-    def collect(self, what: str, frame: DataFrame) -> list[Row]:
-        self._progress(what, self._done, self._total)
-        rows = frame.collect()
-        self._done += 1
-        self._progress(what, self._done, self._total)
-        return rows
-
-
-def _result(
-    topic: str, planned: list[Any], messages: DataFrame, limit: int, steps: _Steps
+def result_of(
+    cells: pa.Table, topic: str, planned: list[LedgerRange], limit: int
 ) -> dict[str, Any]:
-    sums = steps.collect("counting", profile.totals(messages))[0]
-    first, last = sums["first_publish"], sums["last_publish"]
-    step = profile.rate_step_ms(first or 0, last or 0)
-    rate = steps.collect("rate over time", profile.rate(messages, step))
-    sizes = steps.collect("sizes", profile.sizes(messages))
-    batches = steps.collect("batches", profile.batches(messages))
-    keys = steps.collect("top keys", profile.top(messages, "key", limit))
-    producers = steps.collect("top producers", profile.top(messages, "producer_name", limit))
-    codecs = steps.collect("compression", profile.compression(messages))
+    """The result from cells of which nothing is missing but keys and producers that no table shows."""
+    cells = profile.compact([cells])
+    figures = Figures(cells)
     return {
         "schema_version": 1,
         "analysis": "topic-profile",
@@ -117,64 +125,133 @@ def _result(
             "topic": topic,
             "ledgers": len({one.ledger_id for one in planned}),
             "entries": sum(one.entries for one in planned),
-            "messages": sums["messages"],
-            "bytes": sums["stored_bytes"] or 0,
+            "messages": figures.messages,
+            "bytes": figures.stored_bytes,
         },
-        "summary": _summary(sums),
-        "series": _series(rate, step, sizes, batches),
+        "summary": _summary(figures),
+        "series": _series(figures),
         "tables": [
-            _top_table("top_keys", "Top keys", "key", "Key", keys),
-            _top_table("top_producers", "Top producers", "producer_name", "Producer", producers),
-            _codec_table(codecs),
+            _top_table("top_keys", "Top keys", "key", "Key", figures, Cell.KEY, limit),
+            _top_table(
+                "top_producers",
+                "Top producers",
+                "producer_name",
+                "Producer",
+                figures,
+                Cell.PRODUCER,
+                limit,
+            ),
+            _codec_table(figures),
         ],
     }
+
+
+class Figures:
+    """What compacted cells say, by name."""
+
+    def __init__(self, cells: pa.Table) -> None:
+        self.cells = cells
+        entries = self.rows(Cell.ENTRIES)
+        messages = self.rows(Cell.MESSAGES)
+        self.entries = sum(row["count"] for row in entries)
+        self.entries_of = {row["at"]: row["count"] for row in entries}
+        self.stored_bytes = sum(row["bytes"] for row in entries)
+        self.messages = sum(row["count"] for row in messages)
+        self.messages_of = {row["at"]: row["count"] for row in messages}
+        self.value_bytes = sum(row["bytes"] for row in messages)
+        self.first, self.last = self._at(Cell.FIRST), self._at(Cell.LAST)
+        self.size_max = self._at(Cell.LARGEST)
+        self.sizes = self.rows(Cell.SIZE)
+        self.sized = sum(row["count"] for row in self.sizes)
+        self.before = self._packed(Cell.UNPACKED)
+        self.after = self._packed(Cell.PACKED)
+
+    def rows(self, kind: Cell) -> list[dict[str, Any]]:
+        """The cells of a kind by ``at``, then by name."""
+        rows: list[dict[str, Any]] = profile.of_kind(self.cells, kind).to_pylist()
+        return sorted(rows, key=lambda row: (row["at"], row["name"]))
+
+    def _at(self, kind: Cell) -> int | None:
+        rows = self.rows(kind)
+        return rows[0]["at"] if rows else None
+
+    def _packed(self, kind: Cell) -> int | None:
+        """Bytes of compressed entries, None when there are none."""
+        found = [row["bytes"] for row in self.rows(kind) if row["name"] != "NONE"]
+        return sum(found) if found else None
+
+    def size_at(self, share: float) -> int | None:
+        """The size that ``share`` of the messages do not exceed: exact below 1,024 bytes, at most 0.2 % more above."""
+        left = ceil(share * self.sized)
+        for row in self.sizes:
+            left -= row["count"]
+            if left <= 0:
+                return min(profile.size_ceiling(row["at"]), self.size_max or 0)
+        return None
 
 
 def _ratio(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
 
 
-def _summary(sums: Row) -> list[dict[str, Any]]:
-    first, last = sums["first_publish"], sums["last_publish"]
-    span_s = (last - first) / 1000 if first is not None else 0
-    p50, p99 = sums["sizes"] or (None, None)
+def _summary(figures: Figures) -> list[dict[str, Any]]:
+    messages, entries = figures.messages, figures.entries
+    span_s = 0.0
+    if figures.first is not None and figures.last is not None:
+        span_s = (figures.last - figures.first) / 1000
+    keys, producers = figures.rows(Cell.KEYS), figures.rows(Cell.PRODUCERS)
+    key_count, keyed = sum(r["count"] for r in keys), sum(r["bytes"] for r in keys)
+    busiest = max((row["count"] for row in figures.rows(Cell.KEY)), default=None)
+    share = _ratio(busiest, messages)
     rows: list[tuple[str, str, Any, str]] = [
-        ("messages", "Messages", sums["messages"], ""),
-        ("entries", "Entries", sums["entries"] or 0, ""),
-        ("stored_bytes", "Stored", sums["stored_bytes"] or 0, "bytes"),
-        ("value_bytes", "Values", sums["value_bytes"] or 0, "bytes"),
-        ("first_publish", "First published", first, "ms"),
-        ("last_publish", "Last published", last, "ms"),
-        ("rate_mean", "Mean rate", _ratio(sums["messages"], span_s), "messages/s"),
-        ("size_mean", "Mean size", sums["size_mean"], "bytes"),
-        ("size_p50", "Median size", p50, "bytes"),
-        ("size_p99", "99th percentile of size", p99, "bytes"),
-        ("size_max", "Largest", sums["size_max"], "bytes"),
-        ("keys", "Different keys", sums["keys"], ""),
-        ("producers", "Producers", sums["producers"], ""),
-        ("batch_mean", "Messages per entry", _ratio(sums["messages"], sums["entries"]), ""),
-        (
-            "compression_ratio",
-            "Compression",
-            _ratio(sums["bytes_before"], sums["bytes_after"]),
-            "ratio",
-        ),
+        ("messages", "Messages", messages, ""),
+        ("entries", "Entries", entries, ""),
+        ("stored_bytes", "Stored", figures.stored_bytes, "bytes"),
+        ("value_bytes", "Values", figures.value_bytes, "bytes"),
+        ("first_publish", "First published", figures.first, "ms"),
+        ("last_publish", "Last published", figures.last, "ms"),
+        ("rate_mean", "Mean rate", _ratio(messages, span_s), "messages/s"),
+        ("size_mean", "Mean size", _ratio(figures.value_bytes, figures.sized), "bytes"),
+        ("size_p50", "Median size", figures.size_at(0.5), "bytes"),
+        ("size_p99", "99th percentile of size", figures.size_at(0.99), "bytes"),
+        ("size_max", "Largest", figures.size_max, "bytes"),
+        ("keys", "Different keys", key_count, ""),
+        ("key_share", "Busiest key's share", None if share is None else 100 * share, "percent"),
+        ("key_skew", "Busiest key to the mean key", _skew(busiest, keyed, key_count), "ratio"),
+        ("producers", "Producers", sum(row["count"] for row in producers), ""),
+        ("batch_mean", "Messages per entry", _ratio(messages, entries), ""),
+        ("compression_ratio", "Compression", _ratio(figures.before, figures.after), "ratio"),
         (
             "stored_per_message",
             "Stored per message",
-            _ratio(sums["stored_bytes"], sums["messages"]),
+            _ratio(figures.stored_bytes, messages),
             "bytes",
         ),
     ]
+    special = [
+        ("encrypted", "Encrypted messages", figures.messages_of.get(Kind.ENCRYPTED), ""),
+        ("chunked", "Messages in chunks", figures.messages_of.get(Kind.CHUNK), ""),
+        ("markers", "Markers", figures.entries_of.get(Kind.MARKER), ""),
+        ("unreadable", "Entries that cannot be read", figures.entries_of.get(Kind.UNREADABLE), ""),
+    ]
+    rows += [row for row in special if row[2]]
     return [dict(zip(("key", "label", "value", "unit"), row, strict=True)) for row in rows]
 
 
-def _series(
-    rate: list[Row], step_ms: int, sizes: list[Row], batches: list[Row]
-) -> list[dict[str, Any]]:
+def _skew(busiest: int | None, keyed: int, keys: int) -> float | None:
+    """Messages of the busiest key over those of the mean key: 1 when all have as many."""
+    return None if busiest is None else busiest * keys / keyed
+
+
+def _series(figures: Figures) -> list[dict[str, Any]]:
+    rate, step_ms = _rate(figures)
+    partial = _partial(figures, rate, step_ms)
     per_s = step_ms / 1000
     time_axis = {"label": "Publish time", "type": "time", "unit": "ms"}
-    filled = _without_gaps(rate, step_ms)
+    sizes: dict[int, int] = {}
+    for row in figures.sizes:
+        floor = 1 << (row["at"].bit_length() - 1) if row["at"] else 0
+        sizes[floor] = sizes.get(floor, 0) + row["count"]
     return [
         {
             "key": "rate",
@@ -182,7 +259,8 @@ def _series(
             "kind": "line",
             "x": time_axis,
             "y": {"label": "Messages per second", "unit": "messages/s"},
-            "points": [[at, messages / per_s] for at, messages, _ in filled],
+            "points": [[at, messages / per_s] for at, messages, _ in rate],
+            "partial": partial,
         },
         {
             "key": "throughput",
@@ -190,7 +268,8 @@ def _series(
             "kind": "line",
             "x": time_axis,
             "y": {"label": "Bytes per second", "unit": "bytes/s"},
-            "points": [[at, size / per_s] for at, _, size in filled],
+            "points": [[at, size / per_s] for at, _, size in rate],
+            "partial": partial,
         },
         {
             "key": "sizes",
@@ -198,7 +277,7 @@ def _series(
             "kind": "histogram",
             "x": {"label": "Bytes", "type": "number", "unit": "bytes"},
             "y": {"label": "Messages", "unit": "messages"},
-            "points": [[row["bytes"], row["messages"]] for row in sizes],
+            "points": [list(point) for point in sizes.items()],
         },
         {
             "key": "batches",
@@ -206,30 +285,57 @@ def _series(
             "kind": "histogram",
             "x": {"label": "Messages per entry", "type": "number"},
             "y": {"label": "Entries", "unit": ""},
-            "points": [[row["size"], row["entries"]] for row in batches],
+            "points": [[row["at"], row["count"]] for row in figures.rows(Cell.BATCH)],
+        },
+        {
+            "key": "key_spread",
+            "title": "Messages per key",
+            "kind": "histogram",
+            "x": {"label": "Messages per key", "type": "number"},
+            "y": {"label": "Keys", "unit": ""},
+            "points": [[row["at"], row["count"]] for row in figures.rows(Cell.KEYS)],
         },
     ]
 
 
-def _without_gaps(rate: list[Row], step_ms: int) -> list[tuple[int, int, int]]:
-    """A time without messages is a zero in the plot, not a straight line between its neighbours."""
-    known = {row["at"]: (row["messages"], row["bytes"]) for row in rate}
-    if not known:
-        return []
-    times = range(min(known), max(known) + 1, step_ms)
-    return [(at, *known.get(at, (0, 0))) for at in times]
+def _rate(figures: Figures) -> tuple[list[tuple[int, int, int]], int]:
+    """Start, messages and value bytes of each point, and the points' width in ms.
+
+    A time without messages is a zero in the plot, not a straight line between its neighbours.
+    """
+    rows = figures.rows(Cell.RATE)
+    if not rows:
+        return [], 1000
+    step = int(rows[0]["name"])
+    known = {row["at"]: (row["count"], row["bytes"]) for row in rows}
+    times = range(min(known), max(known) + 1, step)
+    return [(at, *known.get(at, (0, 0))) for at in times], step
 
 
-def _top_table(key: str, title: str, column: str, label: str, rows: list[Row]) -> dict[str, Any]:
+def _partial(figures: Figures, rate: list[tuple[int, int, int]], step_ms: int) -> list[int]:
+    """Starts of the points of whose width messages were only seen in a part: the first and the last, mostly."""
+    first, last = figures.first or 0, figures.last or 0
+    return [at for at, *_ in rate if at < first or at + step_ms - 1 > last]
+
+
+def _top_table(
+    key: str, title: str, column: str, label: str, figures: Figures, kind: Cell, limit: int
+) -> dict[str, Any]:
     columns = [
         {"key": column, "label": label, "type": "string"},
         {"key": "messages", "label": "Messages", "type": "integer"},
+        {"key": "share", "label": "Share of all messages", "type": "percent"},
         {"key": "bytes", "label": "Value bytes", "type": "bytes"},
     ]
-    return {"key": key, "title": title, "columns": columns, "rows": [list(row) for row in rows]}
+    found = profile.top(profile.of_kind(figures.cells, kind), limit).to_pylist()
+    rows = [
+        [row["name"], row["count"], 100 * row["count"] / figures.messages, row["bytes"]]
+        for row in found
+    ]
+    return {"key": key, "title": title, "columns": columns, "rows": rows}
 
 
-def _codec_table(rows: list[Row]) -> dict[str, Any]:
+def _codec_table(figures: Figures) -> dict[str, Any]:
     columns = [
         {"key": "compression", "label": "Codec", "type": "string"},
         {"key": "entries", "label": "Entries", "type": "integer"},
@@ -237,12 +343,18 @@ def _codec_table(rows: list[Row]) -> dict[str, Any]:
         {"key": "before", "label": "Bytes before", "type": "bytes"},
         {"key": "after", "label": "Bytes after", "type": "bytes"},
     ]
-    return {
-        "key": "compression",
-        "title": "Compression",
-        "columns": columns,
-        "rows": [list(row) for row in rows],
-    }
+    after = {row["name"]: row for row in figures.rows(Cell.PACKED)}
+    rows = [
+        [
+            row["name"],
+            row["count"],
+            after[row["name"]]["count"],
+            row["bytes"],
+            after[row["name"]]["bytes"],
+        ]
+        for row in figures.rows(Cell.UNPACKED)
+    ]
+    return {"key": "compression", "title": "Compression", "columns": columns, "rows": rows}
 
 
 def _write_files(result: Mapping[str, Any], output_dir: Path) -> None:

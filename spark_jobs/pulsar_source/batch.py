@@ -13,7 +13,7 @@ from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
 from spark_jobs.pulsar_source.planning import connected
 
-READ_BYTES = 1 << 20
+READ_BYTES = 4 << 20
 _TIMES = {"publish_time": "publish_ms", "event_time": "event_ms"}
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -56,11 +56,13 @@ async def _read(
             one.ledger_id, options.password, recover=False, unconfirmed=True
         )
         columns = EntryColumns(wanted)
-        async with reader.scan(one.first, one.last, READ_BYTES) as scan:
-            async for runs in scan:
-                for run in runs:
-                    for opened in columns.add(run):
-                        yield opened
+        at = one.first
+        while at <= one.last:
+            # one read at a time: while rows are handed over nobody runs the loop, and a read under way would time out
+            for run in await reader.read(at, one.last, READ_BYTES):
+                for opened in columns.add(run):
+                    yield opened
+                at = run.first + run.count
         if not columns.empty:
             yield columns.take()
 

@@ -1,87 +1,222 @@
-"""Aggregations of the topic profile: DataFrame of messages in (columns of pulsar_source.source), small one out."""
+"""The figures of a topic profile as cells that add up: whatever is counted, in whatever order it is put together.
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+A cell is ``(kind, name, at, count, bytes)``. Two cells that agree in the first three become one with the sums; of
+FIRST, LAST and LARGEST only the outermost ``at`` counts. So a task gives the cells of its entries, any number of them
+are put together anywhere, and the outcome is that of one pass over all entries. Pure.
+"""
 
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_jobs.pulsar_source.columns import Kind, Opened
+
+CELLS = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("at", pa.int64()),
+        ("count", pa.int64()),
+        ("bytes", pa.int64()),
+    ]
+)
+CELLS_SQL = "kind string, name string, at bigint, count bigint, bytes bigint"
+COLUMNS = ("key", "value_bytes")
+"""What the figures need of each message."""
 RATE_POINTS_MAX = 200
 RATE_STEPS_MS = (
-    *(100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000),
-    *(1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000, 604_800_000),
+    *(100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000, 1_800_000, 3_600_000),
+    *(21_600_000, 86_400_000, 604_800_000),
 )
+"""Each divides the next, so that narrow points can be added up to wide ones; beyond the last it doubles."""
+SIZE_BITS = 10
+CELLS_HELD_MAX = 100_000
 
 
-def rate_step_ms(first_ms: int, last_ms: int) -> int:
-    """Width of a point of the rate series, so that there are at most RATE_POINTS_MAX."""
-    for step in RATE_STEPS_MS:
-        if (last_ms - first_ms) // step < RATE_POINTS_MAX:
-            return step
-    return -(-(last_ms - first_ms + 1) // RATE_POINTS_MAX)
+class Cell(StrEnum):
+    """Kinds of cells: what ``name`` and ``at`` say, and what is counted."""
+
+    ENTRIES = "entries"  # at: columns.Kind; entries, stored bytes
+    MESSAGES = "messages"  # at: columns.Kind; messages, value bytes
+    FIRST = "first"  # at: earliest publish time, ms
+    LAST = "last"  # at: latest publish time, ms
+    LARGEST = "largest"  # at: bytes of the largest value
+    RATE = "rate"  # name: step in ms, at: start of the point, ms; messages, value bytes
+    SIZE = "size"  # at: bytes of a value, rounded down by size_floor; messages
+    BATCH = "batch"  # at: lower power of two of messages in an entry; entries, messages
+    KEY = "key"  # name: the key; messages, value bytes
+    PRODUCER = "producer"  # name: the producer; messages, value bytes
+    UNPACKED = "unpacked"  # name: the codec; entries, payload bytes before compression
+    PACKED = "packed"  # name: the codec; messages, payload bytes after compression
+    KEYS = "keys"  # at: lower power of two of a key's messages; keys, their messages
+    PRODUCERS = "producers"  # as KEYS, of producers
 
 
-def totals(messages: DataFrame) -> DataFrame:
-    """One row: counts, bytes, time span, sizes, distinct keys and producers. Entry facts count once per entry."""
-    once = f.col("batch_index") <= 0
-    packed = once & (f.col("compression") != "NONE")
-    return messages.agg(
-        f.count("*").alias("messages"),
-        f.sum(f.when(once, 1).otherwise(0)).alias("entries"),
-        f.sum(f.when(once, f.col("entry_bytes")).otherwise(0)).alias("stored_bytes"),
-        f.sum("value_bytes").alias("value_bytes"),
-        f.min("publish_ms").alias("first_publish"),
-        f.max("publish_ms").alias("last_publish"),
-        f.avg("value_bytes").alias("size_mean"),
-        f.percentile_approx("value_bytes", [0.5, 0.99], 10_000).alias("sizes"),
-        f.max("value_bytes").alias("size_max"),
-        f.countDistinct("key").alias("keys"),
-        f.countDistinct("producer_name").alias("producers"),
-        f.sum(f.when(packed, f.col("payload_bytes"))).alias("bytes_before"),
-        f.sum(f.when(packed, f.col("packed_bytes"))).alias("bytes_after"),
+_OUTERMOST = {Cell.FIRST: "min", Cell.LAST: "max", Cell.LARGEST: "max"}
+_RANKED = {Cell.KEY: Cell.KEYS, Cell.PRODUCER: Cell.PRODUCERS}
+
+
+def rate_step_ms(first_ms: int, last_ms: int, least_ms: int = RATE_STEPS_MS[0]) -> int:
+    """Width of a point of the rate series: the least one that gives at most RATE_POINTS_MAX."""
+    steps = (step for step in RATE_STEPS_MS if step >= least_ms)
+    step = next(steps, least_ms)
+    while last_ms // step - first_ms // step >= RATE_POINTS_MAX:
+        step = next(steps, 2 * step)
+    return step
+
+
+def size_floor(sizes: Any) -> Any:
+    """Sizes of 0 to 2⁵³ with only their SIZE_BITS highest bits kept: exact below 1,024 bytes, then by 0.2 %."""
+    shift = np.maximum(np.frexp(sizes)[1] - SIZE_BITS, 0)
+    return (sizes >> shift) << shift
+
+
+def size_ceiling(floor: int) -> int:
+    """The largest size that ``size_floor`` rounds down to ``floor``."""
+    return floor + (1 << max(floor.bit_length() - SIZE_BITS, 0)) - 1
+
+
+def cells_of(opened: Opened) -> pa.Table:
+    """The cells of some entries and their messages."""
+    entries, of_message = opened.entries, opened.entry_of_message()
+    kinds = entries["kind"].to_numpy()
+    weights = _messages_of(entries, kinds)
+    values = entries["values_bytes"].to_numpy()
+    sizes = opened.messages["value_bytes"]
+    per_message = weights[of_message] if (kinds != Kind.MESSAGES).any() else 1
+    entries = entries.append_column("weight", pa.array(weights))
+    sized = sizes.drop_null().to_numpy()
+    if (kinds == Kind.CHUNK).any():  # a chunk that is not the first is no message
+        counted = pc.and_(sizes.is_valid(), pa.array(per_message > 0))
+        sized = sizes.filter(counted).to_numpy()
+    parts = [
+        _cells(Cell.ENTRIES, at=kinds, size=entries["entry_bytes"]),
+        _cells(Cell.MESSAGES, at=kinds, count=weights, size=values),
+        *_times(entries, weights, values),
+        _cells(Cell.SIZE, at=size_floor(sized)),
+        _cells(Cell.LARGEST, at=sized.max(initial=-1)[None] if len(sized) else sized),
+        _cells(Cell.BATCH, at=_power(weights[weights > 0]), size=weights[weights > 0]),
+        _cells(Cell.KEY, name=opened.messages["key"], count=per_message, size=sizes),
+        _cells(Cell.PRODUCER, name=entries["producer_name"], count=weights, size=values),
+        _cells(Cell.UNPACKED, name=entries["compression"], size=entries["payload_bytes"]),
+        _cells(
+            Cell.PACKED, name=entries["compression"], count=weights, size=entries["packed_bytes"]
+        ),
+    ]
+    return added(parts)
+
+
+def _messages_of(entries: pa.RecordBatch, kinds: Any) -> Any:
+    """Messages of each entry; a chunked one counts at its first chunk."""
+    rows = entries["rows"].to_numpy()
+    if (kinds == Kind.MESSAGES).all():
+        return rows
+    chunk = entries["chunk_id"].fill_null(0).to_numpy(zero_copy_only=False)
+    weights = np.where(kinds == Kind.ENCRYPTED, entries["batch_size"].to_numpy(), rows)
+    return np.where((kinds == Kind.CHUNK) & (chunk != 0), 0, weights).astype(np.int64)
+
+
+def _times(entries: pa.RecordBatch, weights: Any, values: Any) -> Iterator[pa.Table]:
+    known = entries["publish_ms"].is_valid().to_numpy(zero_copy_only=False) & (weights > 0)
+    times = entries["publish_ms"].fill_null(0).to_numpy()[known]
+    if not len(times):
+        return
+    first, last = times.min(), times.max()
+    step = rate_step_ms(int(first), int(last))
+    yield _cells(Cell.FIRST, at=first[None])
+    yield _cells(Cell.LAST, at=last[None])
+    at = times - times % step
+    yield _cells(Cell.RATE, name=str(step), at=at, count=weights[known], size=values[known])
+
+
+def _power(numbers: Any) -> Any:
+    """The powers of two at or below numbers of at least 1."""
+    return np.int64(1) << (np.frexp(numbers)[1].astype(np.int64) - 1)
+
+
+def _cells(kind: Cell, *, name: Any = "", at: Any = 0, count: Any = 1, size: Any = 0) -> pa.Table:
+    """Cells from columns and constants, those without a name left out."""
+    given = {"kind": str(kind), "name": name, "at": at, "count": count, "bytes": size}
+    lengths = [len(value) for value in given.values() if not isinstance(value, str | int)]
+    columns = [
+        pa.repeat(pa.scalar(value, CELLS.field(column).type), lengths[0])
+        if isinstance(value, str | int)
+        else pa.array(value).cast(CELLS.field(column).type)
+        for column, value in given.items()
+    ]
+    table = pa.Table.from_arrays(columns, schema=CELLS)
+    return added([table.filter(table["name"].is_valid())])
+
+
+def added(tables: Iterable[pa.Table]) -> pa.Table:
+    """The tables' cells, those that agree added up."""
+    together = pa.concat_tables(tables)
+    sums = together.group_by(["kind", "name", "at"], use_threads=False).aggregate(
+        [("count", "sum"), ("bytes", "sum")]
     )
+    return sums.rename_columns(CELLS.names).cast(CELLS)
 
 
-def rate(messages: DataFrame, step_ms: int) -> DataFrame:
-    """Messages and value bytes per ``step_ms``, by time."""
-    at = f.expr(f"publish_ms - pmod(publish_ms, {int(step_ms)})").alias("at")
-    grouped = messages.groupBy(at).agg(
-        f.count("*").alias("messages"), f.sum("value_bytes").alias("bytes")
-    )
-    return grouped.orderBy("at")
-
-
-def sizes(messages: DataFrame) -> DataFrame:
-    """Messages by lower power of two of their size; 0 stands for empty ones."""
-    bucket = f.expr("if(value_bytes = 0, 0, cast(pow(2, floor(log2(value_bytes))) as bigint))")
-    return (
-        messages.groupBy(bucket.alias("bytes")).agg(f.count("*").alias("messages")).orderBy("bytes")
-    )
-
-
-def batches(messages: DataFrame) -> DataFrame:
-    """Entries by lower power of two of their number of messages."""
-    entries = messages.where(f.col("batch_index") <= 0)
-    bucket = f.expr("cast(pow(2, floor(log2(greatest(batch_size, 1)))) as bigint)")
-    return entries.groupBy(bucket.alias("size")).agg(f.count("*").alias("entries")).orderBy("size")
-
-
-def top(messages: DataFrame, column: str, limit: int) -> DataFrame:
-    """The ``limit`` values of ``column`` with most messages; equal counts by name, so that a rerun gives the same."""
-    known = messages.where(f.col(column).isNotNull())
-    grouped = known.groupBy(column).agg(
-        f.count("*").alias("messages"), f.sum("value_bytes").alias("bytes")
-    )
-    return grouped.orderBy(f.desc("messages"), column).limit(limit)
-
-
-def compression(messages: DataFrame) -> DataFrame:
-    """By codec: entries, messages, bytes of payload before and after."""
-    once = f.col("batch_index") <= 0
-    return (
-        messages.groupBy("compression")
-        .agg(
-            f.sum(f.when(once, 1).otherwise(0)).alias("entries"),
-            f.count("*").alias("messages"),
-            f.sum(f.when(once, f.col("payload_bytes")).otherwise(0)).alias("before"),
-            f.sum(f.when(once, f.col("packed_bytes")).otherwise(0)).alias("after"),
+def compact(tables: Iterable[pa.Table]) -> pa.Table:
+    """The tables' cells added up; points of the rate made as wide as their time span asks, the outermost kept."""
+    cells = added(tables)
+    kept = [cells.filter(pc.invert(pc.is_in(cells["kind"], pa.array([*_OUTERMOST, Cell.RATE]))))]
+    for kind, which in _OUTERMOST.items():
+        at = pc.min_max(of_kind(cells, kind)["at"])[which].as_py()
+        if at is not None:
+            kept.append(_cells(kind, at=np.array([at])))
+    rate = of_kind(cells, Cell.RATE)
+    if rate.num_rows:
+        at = rate["at"].to_numpy()
+        least = max(map(int, rate["name"].unique().to_pylist()))
+        step = rate_step_ms(int(at.min()), int(at.max()), least)
+        wide = at - at % step
+        kept.append(
+            _cells(Cell.RATE, name=str(step), at=wide, count=rate["count"], size=rate["bytes"])
         )
-        .orderBy("compression")
-    )
+    return added(kept)
+
+
+def of_kind(cells: pa.Table, kind: Cell) -> pa.Table:
+    return cells.filter(pc.equal(cells["kind"], str(kind)))
+
+
+class Gathered:
+    """Cells that come piece by piece, added up as they come."""
+
+    def __init__(self) -> None:
+        self._tables: list[pa.Table] = []
+        self._held = 0
+
+    def add(self, cells: pa.Table) -> None:
+        self._tables.append(cells)
+        self._held += cells.num_rows
+        if self._held > CELLS_HELD_MAX:
+            together = compact(self._tables)
+            self._tables, self._held = [together], together.num_rows // 2
+
+    def take(self) -> pa.Table:
+        return compact(self._tables or [CELLS.empty_table()])
+
+
+def ranked(cells: pa.Table, limit: int) -> pa.Table:
+    """Cells in which each key and each producer is one: the ``limit`` with most messages stay by name (equal counts:
+    by name), and all of them are counted by their number of messages (KEYS, PRODUCERS)."""
+    kept = [cells.filter(pc.invert(pc.is_in(cells["kind"], pa.array([*_RANKED]))))]
+    for kind, spread in _RANKED.items():
+        named = of_kind(cells, kind)
+        kept.append(top(named, limit))
+        counts = named["count"].to_numpy()
+        counted = counts > 0
+        kept.append(_cells(spread, at=_power(counts[counted]), size=counts[counted]))
+    return added(kept)
+
+
+def top(named: pa.Table, limit: int) -> pa.Table:
+    """The ``limit`` cells with most messages; equal counts by name, so that a rerun gives the same."""
+    order = [("count", "descending"), ("name", "ascending")]
+    return named.filter(pc.greater(named["count"], 0)).sort_by(order).slice(0, limit)

@@ -1,0 +1,293 @@
+"""The figures of a profile against a plain recount, however the entries were divided and their cells put together."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.base.slices import Slice
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.batches import Message, pack_entry, unpack_entry
+from spark_jobs.jobs.topic_profile import ranked_cells, result_of
+from spark_jobs.pulsar_source.columns import EntryColumns
+from spark_jobs.pulsar_source.partitions import LedgerRange
+from spark_jobs.transforms import profile
+from spark_jobs.transforms.profile import CELLS, RATE_POINTS_MAX, Cell, Gathered
+
+BEGIN_MS = 1_700_000_000_000
+KEYS = ["a", "b", "ключ", ""]
+MESSAGE = st.builds(
+    Message,
+    value=st.none() | st.binary(max_size=9) | st.integers(1000, 5000).map(bytes),
+    key=st.none() | st.sampled_from(KEYS),
+)
+TIMES = st.integers(0, 90) | st.integers(0, 10**5) | st.integers(0, 10**8) | st.integers(0, 10**10)
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> bytes:
+    batched = draw(st.booleans())
+    count = draw(st.integers(1, 5)) if batched else 1
+    return pack_entry(
+        draw(st.lists(MESSAGE, min_size=count, max_size=count)),
+        producer_name=draw(st.sampled_from(["p", "q"])),
+        publish_ms=BEGIN_MS + draw(TIMES),
+        batched=batched,
+        compression=draw(st.sampled_from([0, 0, 1, 2, 3, 4])),
+    )
+
+
+TOPICS = st.lists(entries(), min_size=1, max_size=12)
+
+
+def cells_of(parts: Sequence[bytes]) -> pa.Table:
+    spans, at = [], 0
+    for part in parts:
+        spans += [at, at + len(part)]
+        at += len(part)
+    columns = EntryColumns(profile.COLUMNS)
+    gathered = Gathered()
+    run = Slice(b"".join(parts), spans, at, ledger_id=1, first=0)
+    for opened in [*columns.add(run), columns.take()]:
+        gathered.add(profile.cells_of(opened))
+    return gathered.take()
+
+
+def by_spark(tables: Sequence[pa.Table], shuffled: int, limit: int) -> pa.Table:
+    """What Spark does with the cells of tasks: each goes to a shuffle partition by its name, is added up and ranked."""
+    together = profile.added(tables)
+    names = zip(*(together[name].to_pylist() for name in ("kind", "name", "at")), strict=True)
+    place = np.array([hash(name) % shuffled for name in names])
+    ranked = []
+    for number in range(shuffled):
+        mine = together.filter(pa.array(place == number))
+        ranked += list(ranked_cells(mine.to_batches(max_chunksize=7), limit))
+    return pa.Table.from_batches(ranked, schema=CELLS)
+
+
+def result(parts: Sequence[bytes], limit: int = 20, cells: pa.Table | None = None) -> Any:
+    given_cells = by_spark([cells_of(parts)], 1, limit) if cells is None else cells
+    return result_of(given_cells, "t", [LedgerRange(1, 0, len(parts) - 1)], limit)
+
+
+def facts(found: Any) -> dict[str, Any]:
+    return {row["key"]: row["value"] for row in found["summary"]}
+
+
+def points(found: Any, key: str) -> list[Any]:
+    return next(series["points"] for series in found["series"] if series["key"] == key)
+
+
+def rows(found: Any, key: str) -> list[Any]:
+    return next(table["rows"] for table in found["tables"] if table["key"] == key)
+
+
+def power(number: int) -> int:
+    return 1 << (number.bit_length() - 1) if number else 0
+
+
+@given(TOPICS, st.integers(1, 3))
+def test_the_figures_are_those_of_a_plain_recount(parts: list[bytes], limit: int) -> None:
+    found = result(parts, limit)
+    unpacked = [unpack_entry(part) for part in parts]
+    messages = [(one, message) for one in unpacked for message in one.messages]
+    sizes = sorted(len(message.value or b"") for _, message in messages)
+    times = [one.publish_ms for one in unpacked]
+    packed = [one for one in unpacked if one.compression != "NONE"]
+    keys = Counter(message.key for _, message in messages if message.key is not None)
+    summary = facts(found)
+    exact = {
+        "messages": len(messages),
+        "entries": len(parts),
+        "stored_bytes": sum(map(len, parts)),
+        "value_bytes": sum(sizes),
+        "first_publish": min(times),
+        "last_publish": max(times),
+        "size_mean": pytest.approx(sum(sizes) / len(sizes)),
+        "size_max": sizes[-1],
+        "keys": len(keys),
+        "producers": len({one.producer_name for one in unpacked}),
+        "batch_mean": pytest.approx(len(messages) / len(parts)),
+    }
+    assert {key: summary[key] for key in exact} == exact
+    for key, share in (("size_p50", 0.5), ("size_p99", 0.99)):
+        true = sizes[-int(-share * len(sizes) // 1) - 1]
+        assert true <= summary[key] <= true * (1 + 2**-9)
+    before = sum(one.payload_bytes for one in packed)
+    after = sum(one.packed_bytes for one in packed)
+    assert summary["compression_ratio"] == (before / after if after else None)
+    assert points(found, "sizes") == [list(i) for i in sorted(Counter(map(power, sizes)).items())]
+    counts = Counter(power(len(one.messages)) for one in unpacked)
+    assert points(found, "batches") == [list(item) for item in sorted(counts.items())]
+    spread = Counter(map(power, keys.values()))
+    assert points(found, "key_spread") == [list(item) for item in sorted(spread.items())]
+    ranked = sorted(keys.items(), key=lambda item: (-item[1], item[0]))[:limit]
+    assert [row[:2] for row in rows(found, "top_keys")] == [list(item) for item in ranked]
+    for key, count, share, size in rows(found, "top_keys"):
+        assert share == pytest.approx(100 * count / len(messages))
+        assert size == sum(len(m.value or b"") for _, m in messages if m.key == key)
+    if ranked:
+        assert summary["key_share"] == pytest.approx(100 * ranked[0][1] / len(messages))
+        assert summary["key_skew"] == pytest.approx(ranked[0][1] * len(keys) / sum(keys.values()))
+    producers = Counter(one.producer_name for one, _ in messages).most_common(limit)
+    assert [row[1] for row in rows(found, "top_producers")] == [count for _, count in producers]
+    for codec, count, _, plain, small in rows(found, "compression"):
+        of_codec = [one for one in unpacked if one.compression == codec]
+        assert count == len(of_codec)
+        assert plain == sum(one.payload_bytes for one in of_codec)
+        assert small == sum(one.packed_bytes for one in of_codec)
+
+
+@given(TOPICS)
+def test_the_rate_adds_up_and_its_points_lie_on_whole_steps(parts: list[bytes]) -> None:
+    found = result(parts)
+    unpacked = [unpack_entry(part) for part in parts]
+    rate = points(found, "rate")
+    assert len(rate) <= RATE_POINTS_MAX
+    first, last = min(one.publish_ms for one in unpacked), max(one.publish_ms for one in unpacked)
+    step = profile.rate_step_ms(first, last)
+    counted = Counter[int]()
+    for one in unpacked:
+        counted[one.publish_ms - one.publish_ms % step] += len(one.messages)
+    assert [at for at, _ in rate] == list(range(first - first % step, last + 1, step))
+    for at, per_second in rate:
+        assert per_second * step / 1000 == pytest.approx(counted[at])
+
+
+@given(TOPICS)
+def test_points_that_lie_only_partly_in_the_time_of_the_messages_are_marked(
+    parts: list[bytes],
+) -> None:
+    found = result(parts)
+    times = [unpack_entry(part).publish_ms for part in parts]
+    step = profile.rate_step_ms(min(times), max(times))
+    starts = [at for at, _ in points(found, "rate")]
+    whole = [at for at in starts if min(times) <= at and at + step - 1 <= max(times)]
+    for series in found["series"][:2]:
+        assert series["partial"] == [at for at in starts if at not in whole]
+
+
+@given(TOPICS, st.integers(1, 4), st.integers(1, 3), st.integers(), st.data())
+def test_the_order_and_place_in_which_cells_are_put_together_change_nothing(
+    parts: list[bytes], limit: int, shuffled: int, seed: int, data: st.DataObject
+) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(parts)), max_size=4)))
+    bounds = list(zip([0, *cuts], [*cuts, len(parts)], strict=True))
+    tables = [cells_of(parts[start:stop]) for start, stop in bounds]
+    random.Random(seed).shuffle(tables)
+    if data.draw(st.booleans()) and len(tables) > 2:
+        tables = [profile.compact(tables[:2]), profile.compact(tables[2:])]
+    assert result(parts, limit, by_spark(tables, shuffled, limit)) == result(parts, limit)
+
+
+def test_an_open_heap_of_cells_is_put_together_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile, "CELLS_HELD_MAX", 3)
+    parts = [
+        pack_entry([Message(b"v", key=str(i))], producer_name="p", publish_ms=BEGIN_MS + i * 777)
+        for i in range(9)
+    ]
+    gathered = Gathered()
+    for part in parts:
+        gathered.add(cells_of([part]))
+    found = result(parts, 20, by_spark([gathered.take()], 2, 20))
+    monkeypatch.undo()
+    assert found == result(parts)
+
+
+def chunks(whole: bytes, count: int) -> list[bytes]:
+    size = -(-len(whole) // count)
+    return [
+        pack_entry(
+            [Message(whole[i * size : (i + 1) * size], key="k")],
+            producer_name="p",
+            publish_ms=BEGIN_MS,
+            extra={
+                **{"uuid": "u", "num_chunks_from_msg": count, "chunk_id": i},
+                **{"total_chunk_msg_size": len(whole), "uncompressed_size": len(whole)},
+            },
+        )
+        for i in range(count)
+    ]
+
+
+def test_a_message_in_chunks_is_one_message_of_its_whole_size() -> None:
+    found = result(chunks(b"x" * 900, 3))
+    summary = facts(found)
+    assert (summary["messages"], summary["entries"], summary["chunked"]) == (1, 3, 1)
+    assert summary["value_bytes"] == summary["size_max"] == summary["size_p50"] == 900
+    assert rows(found, "top_keys") == [["k", 1, 100.0, 900]]
+    assert rows(found, "compression") == [["NONE", 3, 1, 900, 900]]
+
+
+def test_encrypted_messages_are_counted_and_their_sizes_are_not_guessed() -> None:
+    keys = {"encryption_keys": [pb.EncryptionKeys(key="k", value=b"v")]}
+    batch = [Message(b"secret")] * 5
+    hidden = pack_entry(batch, producer_name="p", publish_ms=BEGIN_MS, extra=keys)
+    plain = pack_entry([Message(b"four")], producer_name="p", publish_ms=BEGIN_MS)
+    summary = facts(result([hidden, plain]))
+    assert (summary["messages"], summary["encrypted"], summary["entries"]) == (6, 5, 2)
+    assert (summary["value_bytes"], summary["size_mean"], summary["size_max"]) == (4, 4.0, 4)
+    alone = facts(result([hidden]))
+    assert [alone[key] for key in ("size_mean", "size_p50", "size_p99", "size_max")] == [None] * 4
+
+
+def test_markers_and_entries_that_cannot_be_read_are_counted_as_such() -> None:
+    good = pack_entry([Message(b"four")], producer_name="p", publish_ms=BEGIN_MS)
+    marker = pack_entry(
+        [Message(b"")], producer_name="", publish_ms=BEGIN_MS + 9999, extra={"marker_type": 10}
+    )
+    summary = facts(result([good, marker, good[:-1], b""]))
+    assert (summary["messages"], summary["entries"]) == (1, 4)
+    assert (summary["markers"], summary["unreadable"]) == (1, 2)
+    assert summary["stored_bytes"] == 2 * len(good) - 1 + len(marker)
+    assert summary["first_publish"] == summary["last_publish"] == BEGIN_MS
+    assert not {"markers", "unreadable", "encrypted", "chunked"} & facts(result([good])).keys()
+
+
+def test_a_topic_without_a_readable_message_has_no_figures() -> None:
+    found = result([b"", b""])
+    summary = facts(found)
+    assert (summary["messages"], summary["unreadable"]) == (0, 2)
+    for key in ("first_publish", "rate_mean", "size_mean", "size_max", "key_share", "key_skew"):
+        assert summary[key] is None
+    assert [series["points"] for series in found["series"]] == [[]] * 5
+
+
+@given(st.lists(st.integers(0, 2**53 - 1), min_size=1))
+def test_sizes_are_kept_exactly_below_1024_and_by_a_512th_above(sizes: list[int]) -> None:
+    for size, floor in zip(sizes, profile.size_floor(np.array(sizes)).tolist(), strict=True):
+        assert floor <= size <= profile.size_ceiling(floor) <= max(floor * (1 + 2**-9), 1023)
+        if size < 1024:
+            assert floor == size == profile.size_ceiling(floor)
+
+
+@given(st.integers(0, 2**53), st.integers(0, 2**53))
+def test_a_step_gives_no_more_points_than_are_drawn(one: int, other: int) -> None:
+    first, last = sorted((one, other))
+    step = profile.rate_step_ms(first, last)
+    assert last // step - first // step < RATE_POINTS_MAX
+    assert all(
+        wide % narrow == 0
+        for narrow, wide in zip(profile.RATE_STEPS_MS, profile.RATE_STEPS_MS[1:], strict=False)
+    )
+
+
+def test_equal_counts_rank_by_name() -> None:
+    cells = profile.added(
+        [
+            pa.Table.from_pylist(
+                [
+                    {"kind": Cell.KEY, "name": n, "at": 0, "count": c, "bytes": 1}
+                    for n, c in (("b", 2), ("a", 2), ("c", 3), ("d", 0))
+                ],
+                schema=CELLS,
+            )
+        ]
+    )
+    assert profile.top(cells, 2)["name"].to_pylist() == ["c", "a"]
