@@ -21,10 +21,12 @@ from engine.base.errors import (
     Unsupported,
 )
 from engine.base.names import PERSISTENT, NamespaceName, TopicName, check_subscription
+from engine.metadata import paths
 from engine.metadata.cached import fresh
 from engine.metadata.records import Stored
 from engine.tenancy import topics as metadata
-from engine.tenancy.namespaces import get_bundles, get_policies, namespace_name
+from engine.tenancy.namespaces import bundles_beside, get_bundles, get_policies, namespace_name
+from engine.tenancy.nodes import find_node
 from gateway.services.catalog import each
 from gateway.services.collector import collector
 from gateway.services.engine_link import Engine
@@ -359,9 +361,20 @@ async def message_by_id(engine: Engine, name: TopicName, ledger_id: int, entry_i
 
 
 async def lookup(engine: Engine, name: TopicName) -> Json:
-    """LookupData of the topic's owner."""
-    await require_namespace(engine, name.namespace)
-    return await engine.call(api.LOOKUP, api.OnTopic(name))
+    """LookupData of the topic's owner as metadata has it; a bundle without one is taken by the broker that is asked."""
+    namespace = name.namespace
+    policies = await require_namespace(engine, namespace)
+    bundle = (await bundles_beside(engine.store, namespace, policies)).of_topic(name)
+    owner = await find_node(engine.store, paths.bundle_owner(str(namespace), bundle.range))
+    if owner is None:
+        return await engine.call(api.LOOKUP, api.OnTopic(name))
+    url = owner.get("nativeUrl") or ""
+    return {
+        "brokerUrl": url,
+        "httpUrl": owner.get("httpUrl") or "",
+        "nativeUrl": url,
+        "brokerUrlSsl": "",
+    }
 
 
 async def bundle_of(engine: Engine, name: TopicName) -> str:
