@@ -10,6 +10,7 @@ import typing
 from collections.abc import Awaitable, Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -104,18 +105,27 @@ def parse_arguments(kind: type[A], given: object) -> A:
 def _build(kind: type[A], given: object, where: str) -> A:
     if not isinstance(given, dict):
         raise ValueError(f"{where}: must be a JSON object")
-    known = {item.name: item for item in fields(kind)}  # type: ignore[arg-type]
+    known = _members(kind)  # type: ignore[arg-type]
     for name in given:
         if name not in known:
             raise ValueError(f"{name}: unknown argument")
-    hints = typing.get_type_hints(kind)
     values: dict[str, Any] = {}
-    for name, item in known.items():
+    for name, (hint, required) in known.items():
         if name in given:
-            values[name] = _checked(name, given[name], hints[name])
-        elif item.default is MISSING and item.default_factory is MISSING:
+            values[name] = _checked(name, given[name], hint)
+        elif required:
             raise ValueError(f"{name}: missing")
     return kind(**values)
+
+
+@cache
+def _members(kind: type[Any]) -> dict[str, tuple[Any, bool]]:
+    """By name the type of each member of a dataclass, and whether it must be given."""
+    hints = typing.get_type_hints(kind)
+    return {
+        item.name: (hints[item.name], item.default is MISSING and item.default_factory is MISSING)
+        for item in fields(kind)
+    }
 
 
 def _checked(name: str, value: object, kind: Any) -> Any:

@@ -1,6 +1,7 @@
 """An HTTP/1.1 server over the Network seam, for private pages: metrics, readiness, remote procedure calls.
 
-h11 reads and writes the protocol; what is here is time, bounds and connections. One request at a time per connection,
+h11 reads and writes the protocol, but for a request that comes in one piece (``plain_http``); what is here is time,
+bounds and connections. One request at a time per connection,
 whose body is complete before it is handled; no files, no streams.
 """
 
@@ -17,6 +18,7 @@ from engine.base.metrics import METRICS_TYPE
 from engine.base.tasks import TaskScope
 from engine.net.listener import Listener
 from engine.net.network import Network
+from engine.net.plain_http import take_request
 
 HEAD_BYTES_MAX = 16 << 10
 BODY_BYTES_MAX = 4 << 20
@@ -172,6 +174,10 @@ class _Connection(asyncio.Protocol):
         self._idle = True
         """Nothing of the next request has come."""
         self._answering = False
+        self._plain = False
+        """h11 knows nothing of the request that is being answered."""
+        self._sent = False
+        """Its answer was written."""
         self._ending = False
         self._stuck = False
         """The client takes less than was sent to it."""
@@ -193,6 +199,8 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._ending or self._transport is None:
             return
+        if self._idle and not self._answering and self._take_plain(data):
+            return
         self._http.receive_data(data)
         if self._answering:
             self._transport.pause_reading()
@@ -209,7 +217,7 @@ class _Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._stuck = False
-        if self._answering and self._http.our_state is not h11.SEND_RESPONSE:
+        if self._answering and self._sent:
             self._answered()
 
     def close(self) -> None:
@@ -224,6 +232,17 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
 
     # Receiving
+
+    def _take_plain(self, data: bytes) -> bool:
+        """Hand on the request that ``data`` is, if it is a plain one."""
+        plain = take_request(data)
+        if plain is None or len(plain.body) > self._server.body_bytes_max:
+            return False
+        self._stop_timer()
+        self._answering = self._plain = True
+        path, _, query = plain.target.partition("?")
+        self._server.take(self, Request(plain.method, path, query, plain.headers, plain.body))
+        return True
 
     def _receive(self) -> None:
         """Take what has come of a request; hand it on when it is whole."""
@@ -300,24 +319,24 @@ class _Connection(asyncio.Protocol):
         """Send the answer of the request being served and go on with what came meanwhile."""
         if self._transport is None:
             return
+        self._transport.write(_written(response) if self._plain else self._by_h11(response))
+        self._sent = True
+        if self._stuck:
+            self._within(ANSWER_TIMEOUT_S, self.abort)
+        else:
+            self._answered()
+
+    def _by_h11(self, response: Response) -> bytes:
         head = h11.Response(
             status_code=response.status,
             reason=HTTPStatus(response.status).phrase.encode(),
-            headers=[
-                ("Content-Type", response.content_type),
-                ("Content-Length", str(len(response.body))),
-                *response.headers,
-            ],
+            headers=_lines(response),
         )
         parts = [self._http.send(head) or b""]
         if response.body and not (self._head is not None and self._head.method == b"HEAD"):
             parts.append(self._http.send(h11.Data(data=response.body)) or b"")
         parts.append(self._http.send(h11.EndOfMessage()) or b"")
-        self._transport.write(b"".join(parts))
-        if self._stuck:
-            self._within(ANSWER_TIMEOUT_S, self.abort)
-        else:
-            self._answered()
+        return b"".join(parts)
 
     def _refuse(self, status: int, reason: str) -> None:
         self._ending = self._answering = True
@@ -326,11 +345,13 @@ class _Connection(asyncio.Protocol):
 
     def _answered(self) -> None:
         """The answer is on its way: wait for the next request, or end."""
-        self._answering = False
-        if self._transport is None or self._http.our_state is not h11.DONE:
+        plain, self._plain = self._plain, False
+        self._answering = self._sent = False
+        if self._transport is None or not (plain or self._http.our_state is h11.DONE):
             self.close()
             return
-        self._http.start_next_cycle()
+        if not plain:
+            self._http.start_next_cycle()
         self._head = None
         self._idle = True
         self._within(IDLE_TIMEOUT_S, self._too_slow)
@@ -350,3 +371,20 @@ class _Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _lines(response: Response) -> list[tuple[str, str]]:
+    return [
+        ("Content-Type", response.content_type),
+        ("Content-Length", str(len(response.body))),
+        *response.headers,
+    ]
+
+
+def _written(response: Response) -> bytes:
+    """As h11 would write it."""
+    status = response.status
+    head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
+    head += [f"{name}: {value}" for name, value in _lines(response)]
+    assert not any("\r" in line or "\n" in line for line in head)
+    return "\r\n".join([*head, "", ""]).encode("latin-1") + response.body

@@ -1,7 +1,7 @@
 """An HTTP/1.1 client over the Network seam: kept connections, one request at a time on each, bounded answers.
 
-h11 reads and writes the protocol. Redirects are answers like others, and nothing is sent a second time: who asks knows
-what may be repeated, and the errors say what is known of the request.
+h11 reads and writes the protocol, but for an answer in one piece (``plain_http``). Redirects are answers like others,
+and nothing is sent a second time: who asks knows what may be repeated, and the errors say what is known of the request.
 """
 
 import asyncio
@@ -16,12 +16,15 @@ import h11
 
 from engine.base.errors import WorldError
 from engine.net.network import Network
+from engine.net.plain_http import take_response
 
 HEAD_BYTES_MAX = 16 << 10
 CONNECTIONS_MAX = 100
 """Of one client, to all addresses; who asks for more waits, within its time-out."""
 IDLE_MAX = 16
 """Connections kept to one address while nothing is asked."""
+HEADS_MAX = 1_000
+"""Heads of requests kept as bytes."""
 IDLE_S = 15.0
 """How long. Less than servers keep them, so that a request does not meet their end."""
 
@@ -53,6 +56,16 @@ Address = tuple[str, int, bool]
 """Host, port, whether by TLS."""
 
 
+class _Head(NamedTuple):
+    """A request without its body's length, as values and as bytes."""
+
+    address: Address
+    method: str
+    target: str
+    lines: list[tuple[str, str]]
+    data: bytes
+
+
 class HttpClient:
     """For one event loop. A request, with all that it waits for, takes at most ``timeout_s``; the body of its answer
     has at most ``answer_bytes_max`` bytes. ``tls`` is the context for https."""
@@ -72,6 +85,7 @@ class HttpClient:
         self._room = asyncio.Semaphore(CONNECTIONS_MAX)
         self._idle: defaultdict[Address, dict[_Link, None]] = defaultdict(dict)
         self._links: dict[_Link, None] = {}
+        self._heads: dict[tuple[str, str, tuple[tuple[str, str], ...]], _Head] = {}
 
     async def request(
         self, method: str, url: str, *, headers: Sequence[tuple[str, str]] = (), body: bytes = b""
@@ -80,18 +94,16 @@ class HttpClient:
 
         Cancelled, it ends the connection; the request may have been served.
         """
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url!r} is no address of HTTP")
-        secure = parts.scheme == "https"
-        address = (parts.hostname, parts.port or (443 if secure else 80), secure)
-        target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
-        lines = [("Host", parts.netloc), *headers, ("Content-Length", str(len(body)))]
-        head = h11.Request(method=method, target=target, headers=lines)
+        key = (method, url, tuple(headers))
+        head = self._heads.get(key)
+        if head is None:
+            if len(self._heads) >= HEADS_MAX:
+                self._heads.clear()
+            head = self._heads[key] = _head(method, url, headers)
         try:
             async with asyncio.timeout(self._timeout_s), self._room:
-                idle = self._idle[address]
-                link = idle.popitem()[0] if idle else await self._open(address)
+                idle = self._idle[head.address]
+                link = idle.popitem()[0] if idle else await self._open(head.address)
                 answer = await link.ask(head, body)
                 if link.reusable and len(idle) < IDLE_MAX:
                     idle[link] = None
@@ -100,7 +112,7 @@ class HttpClient:
                 return answer
         except TimeoutError as error:
             raise UnusableAnswerError(
-                f"{parts.netloc} gave no answer within {self._timeout_s:g} s"
+                f"{head.lines[0][1]} gave no answer within {self._timeout_s:g} s"
             ) from error
 
     def close(self) -> None:
@@ -126,6 +138,20 @@ class HttpClient:
         self._idle[address].pop(link, None)
 
 
+def _head(method: str, url: str, headers: Sequence[tuple[str, str]]) -> _Head:
+    """Raises ValueError for a bad URL."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{url!r} is no address of HTTP")
+    secure = parts.scheme == "https"
+    address = (parts.hostname, parts.port or (443 if secure else 80), secure)
+    target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+    lines = [("Host", parts.netloc), *headers]
+    request = h11.Request(method=method, target=target, headers=lines)
+    data = h11.Connection(h11.CLIENT).send(request) or b""
+    return _Head(address, method, target, lines, data.removesuffix(b"\r\n"))
+
+
 class _Link(asyncio.Protocol):
     """One connection: asked, then answered, then kept for a while."""
 
@@ -133,7 +159,10 @@ class _Link(asyncio.Protocol):
         self._name = name
         self._answer_bytes_max = answer_bytes_max
         self._gone = gone
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
+        self._asked: tuple[_Head, bytes] | None = None
+        """What is under way."""
+        self._http: h11.Connection | None = None
+        """What reads an answer that is not plain."""
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._status = 0
@@ -145,19 +174,16 @@ class _Link(asyncio.Protocol):
         """It stands, and nothing is under way."""
         transport = self._transport
         standing = transport is not None and not transport.is_closing()
-        return standing and self._http.states == _IDLE
+        return standing and self._asked is None
 
-    async def ask(self, head: h11.Request, body: bytes) -> Answer:
+    async def ask(self, head: _Head, body: bytes) -> Answer:
         """One request; the connection is idle. Raises AnswerLostError, UnusableAnswerError; ended when cancelled."""
         self._stop_timer()
         if self._transport is None:
             raise AnswerLostError(f"{self._name} ended the connection")
         self._answer = asyncio.get_running_loop().create_future()
-        parts = [self._http.send(head) or b""]
-        if body:
-            parts.append(self._http.send(h11.Data(data=body)) or b"")
-        parts.append(self._http.send(h11.EndOfMessage()) or b"")
-        self._transport.write(b"".join(parts))
+        self._asked = head, body
+        self._transport.write(b"%bContent-Length: %d\r\n\r\n%b" % (head.data, len(body), body))
         try:
             return await self._answer
         finally:
@@ -177,13 +203,15 @@ class _Link(asyncio.Protocol):
         if self._answer is None or self._answer.done():
             self.abort()  # nobody asked
             return
-        self._http.receive_data(data)
-        self._receive()
+        plain = take_response(data) if self._http is None and self._plain_asked() else None
+        if plain is not None and len(plain.body) <= self._answer_bytes_max:
+            self._complete(Answer(*plain), reusable=True)
+        else:
+            self._receive(data)
 
     def eof_received(self) -> None:
-        self._http.receive_data(b"")
         if self._answer is not None and not self._answer.done():
-            self._receive()  # an answer may last until the end of its connection
+            self._receive(b"")  # an answer may last until the end of its connection
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
@@ -191,10 +219,28 @@ class _Link(asyncio.Protocol):
         self._fail(AnswerLostError(f"{self._name} ended the connection before its answer"))
         self._gone(self)
 
-    def _receive(self) -> None:
+    def _plain_asked(self) -> bool:
+        return self._asked is not None and self._asked[0].method in ("GET", "POST")
+
+    def _reader(self) -> h11.Connection:
+        """h11 as if it had sent what was asked."""
+        assert self._asked is not None
+        head, body = self._asked
+        made = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES_MAX)
+        lines = [*head.lines, ("Content-Length", str(len(body)))]
+        made.send(h11.Request(method=head.method, target=head.target, headers=lines))
+        made.send(h11.Data(data=body))
+        made.send(h11.EndOfMessage())
+        return made
+
+    def _receive(self, data: bytes) -> None:
+        if self._http is None:
+            self._http = self._reader()
+        http = self._http
+        http.receive_data(data)
         try:
             while True:
-                event = self._http.next_event()
+                event = http.next_event()
                 if isinstance(event, h11.Response):
                     self._status = event.status_code
                 elif isinstance(event, h11.Data):
@@ -203,21 +249,22 @@ class _Link(asyncio.Protocol):
                         self._refuse(f"answer is larger than {self._answer_bytes_max} bytes")
                         return
                 elif isinstance(event, h11.EndOfMessage):
-                    self._complete()
+                    answer = Answer(self._status, bytes(self._body))
+                    self._body.clear()
+                    whole = http.states == _DONE and not any(http.trailing_data)
+                    self._complete(answer, reusable=whole)
                     return
                 elif not isinstance(event, h11.InformationalResponse):
                     return
         except h11.RemoteProtocolError as error:
-            if self._http.trailing_data[1]:  # an end too early: connection_lost says so
+            if http.trailing_data[1]:  # an end too early: connection_lost says so
                 return
             self._refuse(f"malformed answer: {error}")
 
-    def _complete(self) -> None:
+    def _complete(self, answer: Answer, *, reusable: bool) -> None:
         assert self._answer is not None
-        answer = Answer(self._status, bytes(self._body))
-        self._body.clear()
-        if self._http.states == _DONE and not any(self._http.trailing_data):
-            self._http.start_next_cycle()
+        if reusable:
+            self._asked = self._http = None
             self._timer = asyncio.get_running_loop().call_later(IDLE_S, self.abort)
         self._answer.set_result(answer)
 
@@ -235,5 +282,4 @@ class _Link(asyncio.Protocol):
             self._timer = None
 
 
-_IDLE = {h11.CLIENT: h11.IDLE, h11.SERVER: h11.IDLE}
 _DONE = {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}
