@@ -225,10 +225,9 @@ def of_snapshot(
     return body
 
 
-def snapshot_time() -> object:
-    """A channel's ``basis``: when the collector's last snapshot was taken; None before the first."""
-    latest = collector().latest
-    return latest.at if latest is not None else None
+def snapshot_version() -> object:
+    """A channel's ``basis``: which of the collector's snapshots; None before the first."""
+    return collector().version
 
 
 def _without_times(value: Any) -> str:

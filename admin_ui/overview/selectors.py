@@ -7,7 +7,7 @@ from django.conf import settings
 
 from admin_ui.params import Params
 from gateway.services.collector import HISTORY_COLUMNS, INTERVAL_S, Snapshot, collector
-from gateway.services.drain import STILL
+from gateway.services.selection import Chosen
 
 TOP_BACKLOGS = 10
 ATTENTION_MAX = 20
@@ -17,13 +17,13 @@ Body = dict[str, Any]
 async def overview(params: Params) -> Body:
     """The whole page, of the collector's last snapshot."""
     snapshot = await collector().snapshot()
-    by_backlog = snapshot.select(sort="-backlog")[:TOP_BACKLOGS]
+    _, by_backlog = snapshot.rows(Chosen(sort="-backlog"), 0, TOP_BACKLOGS)
     return {
         "at": snapshot.at,
         "cluster": settings.ENVIRONMENT.cluster_name,
-        "totals": snapshot.totals,
+        "totals": snapshot.topics.totals,
         "attention": attention(snapshot),
-        "top_backlogs": [row for row in by_backlog if row["backlog"] > 0],
+        "top_backlogs": [row for row in by_backlog if row["backlog"]],
         "brokers": snapshot.brokers,
         "bookies": snapshot.bookies,
     }
@@ -60,11 +60,8 @@ def attention(snapshot: Snapshot) -> list[Body]:
             )
         elif bookie["state"] == "read-only":
             add("warning", f"Bookie {bookie['id']} is read-only", "Its disk may be full", "/")
-    for row in snapshot.rows:
-        if len(found) >= ATTENTION_MAX:
-            break
-        if row["backlog"] == 0 or row["msg_rate_out"] >= STILL:
-            continue
+    _, standing = snapshot.rows(Chosen(standing=True), 0, ATTENTION_MAX - len(found))
+    for row in standing:
         name = quote(row["topic"], safe="")
         link = f"{cluster}/t/{row['tenant']}/{row['namespace']}/{name}/subscriptions"
         what = "stands still" if row["consumers"] else "has no consumer"

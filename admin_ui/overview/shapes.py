@@ -18,6 +18,9 @@ class Totals(s.Serializer[object]):
     msg_rate_out = s.FloatField()
     bytes_rate_in = s.FloatField()
     bytes_rate_out = s.FloatField()
+    unknown = s.IntegerField(
+        help_text="topics of which some number is not known: the sums leave it out"
+    )
 
 
 class Attention(s.Serializer[object]):
@@ -57,4 +60,7 @@ class HistoryAnswer(s.Serializer[object]):
     at = s.IntegerField()
     step_ms = s.IntegerField()
     columns = s.ListField(child=s.CharField(), help_text="names of the numbers in each point")
-    points = s.ListField(child=s.ListField(child=s.FloatField()), help_text="oldest first")
+    points = s.ListField(
+        child=s.ListField(child=s.FloatField(allow_null=True)),
+        help_text="oldest first; null: not known then",
+    )

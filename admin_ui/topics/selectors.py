@@ -11,6 +11,8 @@ from gateway.services import catalog, rows
 from gateway.services.collector import collector, now_ms
 from gateway.services.drain import Backlogs, forecast
 from gateway.services.engine_link import Engine
+from gateway.services.selection import Chosen
+from gateway.services.topic_index import NOTHING
 
 Body = dict[str, Any]
 
@@ -27,19 +29,20 @@ async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Body:
     if domain not in ("", *DOMAINS):
         raise InvalidField("domain", "must be persistent or non-persistent")
     snapshot = await collector().snapshot()
-    chosen = snapshot.select(
+    chosen = Chosen(
         q=params.get("q", ""),
         tenant=params.get("tenant", ""),
         namespace=params.get("namespace", ""),
         domain=domain,
         sort=sort,
     )
+    total, window_rows = snapshot.rows(chosen, offset, offset + limit)
     return {
         "at": snapshot.at,
-        "total": len(chosen),
+        "total": total,
         "offset": offset,
         "limit": limit,
-        "rows": chosen[offset : offset + limit],
+        "rows": window_rows,
     }
 
 
@@ -53,7 +56,7 @@ async def topic(engine: Engine, name: TopicName) -> Body:
     found = await catalog.each(members, lambda member: _member(engine, member, partitions > 0))
     parts = [(stats, internal) for stats, internal in found if stats is not None]
     at = now_ms()
-    row = rows.idle_row(name, partitions, at)
+    row = rows.row_of(str(name), partitions, NOTHING, bool(parts), at)
     producers: list[Body] = []
     merged: dict[str, Body] = {}
     ledgers: list[Body] = []

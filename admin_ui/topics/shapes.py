@@ -64,9 +64,24 @@ class SubscriptionRow(s.Serializer[object]):
     drain = Drain()
 
 
+class CountedRow(TopicRow):
+    """A row of which all is known: its topic was just asked."""
+
+    loaded = s.BooleanField(help_text="false: nobody has created its partitions yet")
+    producers = s.IntegerField()
+    consumers = s.IntegerField()
+    subscriptions = s.IntegerField()
+    msg_rate_in = s.FloatField()
+    msg_rate_out = s.FloatField()
+    bytes_rate_in = s.FloatField()
+    bytes_rate_out = s.FloatField()
+    backlog = s.IntegerField(help_text="entries, summed over subscriptions")
+    storage_bytes = s.IntegerField()
+
+
 class TopicAnswer(s.Serializer[object]):
     at = s.IntegerField()
-    row = TopicRow()
+    row = CountedRow()
     owner = s.CharField(help_text="the broker that serves it; empty when none does, or several")
     ledgers = LedgerRow(many=True)
     producers = ProducerRow(many=True)

@@ -376,11 +376,6 @@ MESSAGE_BY_ID = Operation("message_by_id", MessageById, JsonObject, AdminAccess.
 
 # A broker
 
-BROKER_TOPICS_STATS = Operation(
-    "broker_topics_stats", LoadedTopics, JsonObject, AdminAccess.SUPERUSER, reads=True
-)
-"""``{"at": ms, "broker": id, "rows": [row]}``, sorted by name. row: name, domain, tenant, namespace, topic, producers,
-consumers, subscriptions, msg_rate_in, msg_rate_out, bytes_rate_in, bytes_rate_out, backlog, storage_bytes."""
 ROW_COLUMNS = (
     "producers", "consumers", "subscriptions", "msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out",
     "backlog", "storage_bytes",

@@ -28,7 +28,6 @@ from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import bundles_beside, get_bundles, get_policies, namespace_name
 from engine.tenancy.nodes import find_node
 from gateway.services.catalog import each
-from gateway.services.collector import collector
 from gateway.services.engine_link import Engine
 from gateway.services.partitioned import sum_stats
 
@@ -149,7 +148,6 @@ async def create(engine: Engine, name: TopicName, properties: dict[str, str]) ->
     """A plain topic."""
     await metadata.check_new_topic(engine.store, name)
     await engine.call(api.CREATE_TOPIC, api.CreateTopic(name, properties))
-    collector().refresh_catalog()
 
 
 async def delete(engine: Engine, name: TopicName, *, force: bool) -> None:
@@ -165,7 +163,6 @@ async def delete(engine: Engine, name: TopicName, *, force: bool) -> None:
     except NotFound:
         if name.persistent:  # of a non-persistent topic it means that there is nothing to delete
             raise
-    collector().refresh_catalog()
 
 
 async def create_partitioned(
@@ -173,7 +170,6 @@ async def create_partitioned(
 ) -> None:
     """A partitioned topic and its partitions."""
     await metadata.create_partitioned(engine.store, name, count, properties)
-    collector().refresh_catalog()
 
 
 async def grow(engine: Engine, name: TopicName, count: int) -> None:
@@ -185,13 +181,11 @@ async def grow(engine: Engine, name: TopicName, count: int) -> None:
                 f"Desired partitions {count} can't be less than the current partitions {present}.",
             )
     await partitioned_topics.grow(engine.store, engine, name, count)
-    collector().refresh_catalog()
 
 
 async def create_missed(engine: Engine, name: TopicName) -> None:
     """Partitions that the record promises and nobody made, with the subscriptions of the others."""
     await partitioned_topics.create_missed(engine.store, engine, name)
-    collector().refresh_catalog()
 
 
 async def delete_partitioned(engine: Engine, name: TopicName, *, force: bool) -> None:
@@ -201,7 +195,6 @@ async def delete_partitioned(engine: Engine, name: TopicName, *, force: bool) ->
     except NotFound as error:
         raise NotFound(f"Topic {name} not found.") from error
     await partitioned_topics.delete(engine.store, engine, name, force=force)
-    collector().refresh_catalog()
 
 
 async def partitions(engine: Engine, name: TopicName, *, allow_missing: bool) -> Stored:

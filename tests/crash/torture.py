@@ -122,7 +122,7 @@ def _both_ends(cluster: Cluster, clients: Path) -> str:
     """Who waits for whom: what the clients said last, what each broker serves and what its tasks wait for."""
     parts = [f"clients: {clients.read_text(errors='replace')[-LAST_BYTES:]}"]
     for broker in cluster.brokers:
-        parts += [f"{broker.name} serves: {broker.ask('broker_topics_stats')}", broker.tasks()]
+        parts += [f"{broker.name} serves: {broker.ask('topic_rows')}", broker.tasks()]
         parts.append(f"{broker.name} said last: {broker.log_end(LAST_BYTES)}")
     return "\n\n".join(parts)
 

@@ -9,76 +9,12 @@ import pytest
 
 from engine.admin import api
 from engine.admin.client import AdminClient, BrokerAddress
-from engine.base.clock import SystemClock
-from engine.base.entropy import RandomEntropy
 from engine.base.errors import AlreadyExists, Conflict, Failed, NotFound, NotReady
 from engine.base.names import NamespaceName, TopicName
-from engine.broker.service import BrokerService
-from engine.metadata.memory import MemoryStore
-from engine.net.network import LoopNetwork
-from engine.settings import load
 from engine.tenancy import topics
-from engine.wire import pulsar_pb2 as pb
-from engine.wiring import build_broker
-from tests.support.ledger_cluster import Cluster, run_of
-from tests.support.managed_cluster import Sink
+from tests.support.admin.broker_instance import BrokerInstance
 
 TOPIC = TopicName.parse("hello")
-TOKEN = "a-token-of-some-length"
-
-
-class Instance:
-    """Brokers on one bookie and one metadata server."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.cluster = Cluster(directory)
-        self.brokers: list[tuple[BrokerService, MemoryStore]] = []
-        self.admin = AdminClient(self.cluster.store, LoopNetwork(), TOKEN)
-
-    async def broker(self, *, timeout_s: float = 10.0, **ports: int) -> BrokerService:
-        store = self.cluster.server.session(timeout_s)
-        environ = {
-            "MAGNETAR_BROKER_PORT": str(ports.get("broker", 0)),
-            "MAGNETAR_BROKER_HTTP_PORT": str(ports.get("http", 0)),
-            "MAGNETAR_INTERNAL_TOKEN": TOKEN,
-        }
-        broker = build_broker(
-            load(environ, self.directory),
-            clock=SystemClock(),
-            entropy=RandomEntropy(),
-            network=LoopNetwork(),
-            store=store,
-        )
-        self.brokers.append((broker, store))
-        await broker.start()
-        return broker
-
-    async def stop(self, broker: BrokerService) -> None:
-        entry = next(each for each in self.brokers if each[0] is broker)
-        self.brokers.remove(entry)
-        await broker.drain()
-        await entry[1].close()
-
-    def owner(self, topic: TopicName) -> BrokerService:
-        return next(broker for broker, _ in self.brokers if broker.running.ownership.serves(topic))
-
-    async def publish(self, topic: TopicName, count: int, first_ms: int = 1_000) -> None:
-        """Store entries ``m0``, ``m1``, … a second apart, as a producer's would be."""
-        sink = Sink()
-        loaded = self.owner(topic).running.registry.loaded(topic)
-        assert loaded is not None
-        loaded.log.append(
-            run_of(*(entry(f"m{i}", i, first_ms + 1000 * i) for i in range(count))), sink
-        )
-        await sink.settle(count)
-        assert not sink.failures
-
-    async def close(self) -> None:
-        self.admin.close()
-        for broker, _ in list(self.brokers):
-            await self.stop(broker)
-        await self.cluster.close()
 
 
 async def stats_of(admin: AdminClient, topic: TopicName, **flags: bool) -> api.JsonObject:
@@ -90,21 +26,15 @@ async def subscribe(admin: AdminClient, properties: dict[str, str] | None = None
     await admin.call(api.CREATE_SUBSCRIPTION, args)
 
 
-def entry(text: str, sequence: int, publish_ms: int) -> bytes:
-    metadata = pb.MessageMetadata(producer_name="p", sequence_id=sequence, publish_time=publish_ms)
-    encoded = metadata.SerializeToString()
-    return len(encoded).to_bytes(4, "big") + encoded + text.encode()
-
-
 @pytest.fixture
-async def instance(tmp_path: Path) -> AsyncIterator[Instance]:
-    made = Instance(tmp_path)
+async def instance(tmp_path: Path) -> AsyncIterator[BrokerInstance]:
+    made = BrokerInstance(tmp_path)
     await made.cluster.start("b0")
     yield made
     await made.close()
 
 
-async def test_a_topic_is_administered_from_creation_to_deletion(instance: Instance) -> None:
+async def test_a_topic_is_administered_from_creation_to_deletion(instance: BrokerInstance) -> None:
     await instance.broker()
     admin = instance.admin
     await admin.call(api.CREATE_TOPIC, api.CreateTopic(TOPIC, {"a": "b"}))
@@ -140,7 +70,7 @@ async def backlog(admin: AdminClient) -> int:
     return int((await stats_of(admin, TOPIC))["subscriptions"]["s"]["msgBacklog"])
 
 
-async def test_a_previewed_change_of_the_cursor_does_what_it_said(instance: Instance) -> None:
+async def test_a_previewed_change_of_the_cursor_does_what_it_said(instance: BrokerInstance) -> None:
     await instance.broker()
     admin = instance.admin
     await subscribe(admin)
@@ -170,7 +100,9 @@ async def test_a_previewed_change_of_the_cursor_does_what_it_said(instance: Inst
     assert await backlog(admin) == 0
 
 
-async def test_any_broker_knows_the_owner_and_a_drained_one_hands_over(instance: Instance) -> None:
+async def test_any_broker_knows_the_owner_and_a_drained_one_hands_over(
+    instance: BrokerInstance,
+) -> None:
     both = [await instance.broker(), await instance.broker()]
     admin, names = instance.admin, [TopicName.parse(f"t{i}") for i in range(12)]
     for number, bundle in enumerate(await both[0].running.ownership.bundles(TOPIC.namespace)):
@@ -189,13 +121,14 @@ async def test_any_broker_knows_the_owner_and_a_drained_one_hands_over(instance:
     assert [address.id for address in await admin.brokers()] != [leaving.record.id]
     for name in names:
         assert (await stats_of(admin, name))["ownerBroker"] != leaving.record.id
-    rows = await admin.call_on(
-        (await admin.brokers())[0], api.BROKER_TOPICS_STATS, api.LoadedTopics(TOPIC.namespace)
-    )
-    assert [row["name"] for row in rows["rows"]] == sorted(map(str, names))
+    (left,) = await admin.brokers()
+    rows = (await admin.call_on(left, api.TOPIC_ROWS, api.TopicRows()))["rows"]
+    assert sorted(row[0] for row in rows) == sorted(map(str, names))
 
 
-async def test_a_broker_without_session_stops_and_another_takes_over(instance: Instance) -> None:
+async def test_a_broker_without_session_stops_and_another_takes_over(
+    instance: BrokerInstance,
+) -> None:
     one = await instance.broker(timeout_s=0.6)
     await subscribe(instance.admin)
     await instance.publish(TOPIC, 5)
@@ -226,7 +159,7 @@ async def test_a_broker_without_session_stops_and_another_takes_over(instance: I
     assert len(await instance.admin.brokers()) == 2
 
 
-async def test_bundles_can_be_unloaded_and_partitions_are_topics(instance: Instance) -> None:
+async def test_bundles_can_be_unloaded_and_partitions_are_topics(instance: BrokerInstance) -> None:
     broker = await instance.broker()
     parent = NamespaceName.parse("public/default").topic("pt")
     await topics.create_partitioned(instance.cluster.store, parent, 3)
@@ -243,7 +176,9 @@ async def test_bundles_can_be_unloaded_and_partitions_are_topics(instance: Insta
         await stats_of(instance.admin, parent.partition_at(7))
 
 
-async def test_a_taken_port_is_reported_and_nothing_is_left_behind(instance: Instance) -> None:
+async def test_a_taken_port_is_reported_and_nothing_is_left_behind(
+    instance: BrokerInstance,
+) -> None:
     first = await instance.broker()
     with pytest.raises(OSError, match="in use"):
         await instance.broker(broker=first.broker_port)

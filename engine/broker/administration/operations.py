@@ -114,7 +114,6 @@ class BrokerOperations:
                 bind(api.PEEK, self.peek),
                 bind(api.EXAMINE, self.examine),
                 bind(api.MESSAGE_BY_ID, self.message_by_id),
-                bind(api.BROKER_TOPICS_STATS, self.broker_topics_stats),
                 bind(api.TOPIC_ROWS, self.topic_rows),
                 bind(api.TOPICS_AT_REST, self.topics_at_rest),
                 bind(api.TOPICS, self.topics),
@@ -262,17 +261,6 @@ class BrokerOperations:
         except StoredRecordError as error:
             raise Failed(str(error)) from error
         return internal_info(stored, self._parts.clock.wall_ms())
-
-    async def broker_topics_stats(self, args: api.LoadedTopics) -> JsonObject:
-        rows = []
-        for topic in self._registry.topics(args.namespace):
-            name, numbers = topic.name, reports.topic_row(topic)[1:]
-            row: JsonObject = dict(zip(api.ROW_COLUMNS, numbers, strict=True))
-            row |= {key: row[key] / 1000 for key in row if "rate" in key}
-            row |= {"name": name.full, "domain": name.domain, "tenant": name.tenant}
-            row |= {"namespace": str(name.namespace), "topic": name.local}
-            rows.append(row | {"backlog": row["backlog"] or 0})
-        return {"at": self._parts.clock.wall_ms(), "broker": self._parts.record.id, "rows": rows}
 
     async def topic_rows(self, args: api.TopicRows) -> JsonObject:
         return await self._parts.rows.since(args)

@@ -435,6 +435,36 @@ export interface components {
             /** @description ISO 8601, empty when unknown */
             connected_since: string;
         };
+        /** @description A row of which all is known: its topic was just asked. */
+        CountedRow: {
+            /** @description full name, domain://tenant/namespace/topic */
+            name: string;
+            domain: components["schemas"]["DomainEnum"];
+            tenant: string;
+            /** @description without the tenant */
+            namespace: string;
+            topic: string;
+            /** @description 0 for a plain topic */
+            partitions: number;
+            /** @description false: nobody has created its partitions yet */
+            loaded: boolean;
+            producers: number;
+            consumers: number;
+            subscriptions: number;
+            /** Format: double */
+            msg_rate_in: number;
+            /** Format: double */
+            msg_rate_out: number;
+            /** Format: double */
+            bytes_rate_in: number;
+            /** Format: double */
+            bytes_rate_out: number;
+            /** @description entries, summed over subscriptions */
+            backlog: number;
+            storage_bytes: number;
+            /** @description when these numbers were taken */
+            at: number;
+        };
         /** @description A preview has ``affected``, ``from`` and ``to``; an applied change has ``done`` and ``commands``. */
         CursorChange: {
             /** @description entries dropped or redelivered */
@@ -488,8 +518,8 @@ export interface components {
             step_ms: number;
             /** @description names of the numbers in each point */
             columns: string[];
-            /** @description oldest first */
-            points: number[][];
+            /** @description oldest first; null: not known then */
+            points: (number | null)[][];
         };
         LedgerRow: {
             id: string;
@@ -739,7 +769,7 @@ export interface components {
         };
         TopicAnswer: {
             at: number;
-            row: components["schemas"]["TopicRow"];
+            row: components["schemas"]["CountedRow"];
             /** @description the broker that serves it; empty when none does, or several */
             owner: string;
             ledgers: components["schemas"]["LedgerRow"][];
@@ -756,20 +786,23 @@ export interface components {
             topic: string;
             /** @description 0 for a plain topic */
             partitions: number;
-            producers: number;
-            consumers: number;
-            subscriptions: number;
+            /** @description some broker has it loaded; null: not known, a broker does not answer */
+            loaded: boolean | null;
+            /** @description null, as of all numbers: not known */
+            producers: number | null;
+            consumers: number | null;
+            subscriptions: number | null;
             /** Format: double */
-            msg_rate_in: number;
+            msg_rate_in: number | null;
             /** Format: double */
-            msg_rate_out: number;
+            msg_rate_out: number | null;
             /** Format: double */
-            bytes_rate_in: number;
+            bytes_rate_in: number | null;
             /** Format: double */
-            bytes_rate_out: number;
+            bytes_rate_out: number | null;
             /** @description entries, summed over subscriptions */
-            backlog: number;
-            storage_bytes: number;
+            backlog: number | null;
+            storage_bytes: number | null;
             /** @description when these numbers were taken */
             at: number;
         };
@@ -796,6 +829,8 @@ export interface components {
             bytes_rate_in: number;
             /** Format: double */
             bytes_rate_out: number;
+            /** @description topics of which some number is not known: the sums leave it out */
+            unknown: number;
         };
         /**
          * @description * `integer` - integer

@@ -5,7 +5,7 @@ import { type MouseEvent, type ReactNode, useEffect, useRef, useState } from "re
 import type { TopicRow } from "../api/types";
 import { places } from "../features";
 import { topicsQuery } from "../features/topics/queries";
-import { plural, short } from "../lib/format";
+import { known, plural, short } from "../lib/format";
 import { topicSearchOf, useCluster } from "../shared/topic-link";
 import { SearchIcon, TopicsIcon } from "../ui/icons";
 import styles from "./palette.module.css";
@@ -90,7 +90,7 @@ export function Palette() {
               {row.topic}
             </span>
             <span className={styles.note}>
-              {row.domain === "non-persistent" ? "non-persistent" : `backlog ${short(row.backlog)}`}
+              {row.domain === "non-persistent" ? "non-persistent" : `backlog ${known(row.backlog, short)}`}
             </span>
           </Item>
         ))}

@@ -52,6 +52,11 @@ export function signedRate(value: number): string {
   return value > 0 ? `+${rate(value)}` : rate(value);
 }
 
+/** A dash for what is not known: unknown is never zero. */
+export function known(value: number | null, text: (value: number) => string): string {
+  return value === null ? "—" : text(value);
+}
+
 /** 1536 → "1.5 KiB" */
 export function bytes(value: number): string {
   let unit = 0;

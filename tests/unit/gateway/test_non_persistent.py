@@ -103,8 +103,8 @@ async def test_its_statistics_are_those_of_its_kind(bench: AdminBench) -> None:
     assert (internal["entriesAddedCounter"], internal["cursors"]) == (0, {})
     assert "ledgers" not in internal
     operations = bench.broker.running.operations
-    (row,) = (await operations.broker_topics_stats(api.LoadedTopics()))["rows"]
-    assert (row["domain"], row["backlog"], row["storage_bytes"]) == ("non-persistent", 0, 0)
+    (row,) = (await operations.topic_rows(api.TopicRows()))["rows"]
+    assert (row[0], row[-2:]) == (str(PLAIN), [0, 0])
 
 
 async def test_a_partitioned_one_has_the_partitions_in_use(bench: AdminBench) -> None:

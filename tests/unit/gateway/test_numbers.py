@@ -1,44 +1,15 @@
-"""Pure parts: rows, drain forecasts, sums of partitions, merged metrics."""
+"""Pure parts: what needs attention, drain forecasts, sums of partitions, merged metrics."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from admin_ui.overview.selectors import attention
-from engine.base.names import TopicName
-from gateway.services import drain, metrics, partitioned, rows
+from engine.admin.api import ROW_COLUMNS
+from gateway.services import drain, metrics, partitioned
 from gateway.services.collector import Snapshot
-
-
-def row(name: str, **values: Any) -> rows.Row:
-    return {**rows.idle_row(TopicName.parse(name), 0, 100), **values}
-
-
-def test_partitions_are_folded_into_their_parent() -> None:
-    loaded = [
-        row("persistent://t/n/p-partition-0", backlog=3, msg_rate_in=1.5, subscriptions=2, at=50),
-        row("persistent://t/n/p-partition-1", backlog=4, msg_rate_in=2.5, subscriptions=1, at=60),
-        row("persistent://t/n/plain", backlog=1),
-    ]
-    known = {"persistent://t/n/p": 2, "persistent://t/n/plain": 0, "persistent://t/n/idle": 0}
-    merged = rows.merge(loaded, known, 100, {})
-    assert [item["topic"] for item in merged] == ["idle", "p", "plain"]
-    parent = merged[1]
-    assert (parent["backlog"], parent["msg_rate_in"], parent["partitions"]) == (7, 4.0, 2)
-    assert parent["subscriptions"] == 2
-    assert parent["at"] == 50, "the age of a sum is that of its oldest part"
-
-
-def test_a_name_that_only_looks_like_a_partition_is_a_topic() -> None:
-    merged = rows.merge([row("persistent://t/n/x-partition-1")], {}, 100, {})
-    assert [item["topic"] for item in merged] == ["x-partition-1"]
-
-
-def test_equals_are_ordered_by_name_in_both_directions() -> None:
-    names = ["a", "b", "c"]
-    given = [row(f"persistent://t/n/{name}", backlog=1) for name in names]
-    for sort in ("backlog", "-backlog"):
-        assert [item["topic"] for item in rows.select(given, sort=sort)] == names
+from gateway.services.topic_index import TopicIndex
 
 
 def test_a_backlog_that_falls_drains_and_one_that_rises_grows() -> None:
@@ -96,21 +67,36 @@ def test_merged_metrics_describe_each_family_once_and_keep_series_apart() -> Non
     assert len(families["y"].samples) == 2
 
 
+def snapshot(
+    *rows: list[Any],
+    brokers: Sequence[dict[str, Any]] = (),
+    bookies: Sequence[dict[str, Any]] = (),
+) -> Snapshot:
+    index = TopicIndex()
+    told = {"at": 1, "whole": True, "more": False, "rows": rows, "gone": []}
+    index.hear("b:1", told)
+    return Snapshot(1, list(brokers), list(bookies), index)
+
+
+def row(name: str, **values: int) -> list[Any]:
+    return [f"persistent://t/n/{name}", *(values.get(column, 0) for column in ROW_COLUMNS)]
+
+
 def test_what_needs_attention_comes_errors_first_and_leads_there() -> None:
-    alone = row("persistent://t/n/a b", backlog=7)
-    stuck = row("persistent://t/n/stuck", backlog=7, consumers=1)
-    served = row("persistent://t/n/fine", backlog=7, consumers=1, msg_rate_out=5.0)
+    alone = row("a b", backlog=7)
+    stuck = row("stuck", backlog=7, consumers=1)
+    served = row("fine", backlog=7, consumers=1, msg_rate_out=5000)
     brokers = [{"id": "b:1", "state": "unreachable"}]
     bookies = [{"id": "k:1", "state": "writable"}, {"id": "k:2", "state": "down"}]
-    found = attention(Snapshot(0, [alone, stuck, served], brokers, bookies, {}))
+    found = attention(snapshot(alone, stuck, served, brokers=brokers, bookies=bookies))
     assert [item["severity"] for item in found] == ["error", "error", "warning", "warning"]
     assert found[3]["title"] == "persistent://t/n/stuck stands still"
     assert found[2]["link"] == "/c/standalone/t/t/n/a%20b/subscriptions"
 
 
 def test_attention_is_bounded() -> None:
-    many = [row(f"persistent://t/n/x{number}", backlog=1) for number in range(100)]
-    assert len(attention(Snapshot(0, many, [], [], {}))) <= 20
+    many = [row(f"x{number}", backlog=1) for number in range(100)]
+    assert len(attention(snapshot(*many))) <= 20
 
 
 def test_who_is_furthest_behind_is_named_by_the_partition_where_it_is() -> None:

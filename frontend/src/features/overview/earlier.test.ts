@@ -15,8 +15,8 @@ const recorded = {
 test("recorded points come before the live ones, once, by the names of their columns", () => {
   const live = [{ at: 3000, values: [71, 7, 9] }];
   expect(withEarlier(live, recorded, ["msg_rate_in", "msg_rate_out", "backlog"])).toEqual([
-    { at: 1000, values: [50, 5, 0] },
-    { at: 2000, values: [60, 6, 0] },
+    { at: 1000, values: [50, 5, null] },
+    { at: 2000, values: [60, 6, null] },
     { at: 3000, values: [71, 7, 9] },
   ]);
 });

@@ -1,7 +1,7 @@
 import type { OverviewHistory } from "../../api/types";
 import type { Point } from "../../ui/charts/history";
 
-/** The server's recorded points before the live ones, in the columns asked for; a missing column reads 0. */
+/** The server's recorded points before the live ones, in the columns asked for; a missing column is not known. */
 export function withEarlier(
   live: readonly Point[],
   recorded: OverviewHistory | undefined,
@@ -15,7 +15,7 @@ export function withEarlier(
   const earlier: Point[] = [];
   for (const point of recorded.points) {
     const moment = point[at] ?? 0;
-    if (moment < begin) earlier.push({ at: moment, values: places.map((place) => point[place] ?? 0) });
+    if (moment < begin) earlier.push({ at: moment, values: places.map((place) => point[place] ?? null) });
   }
   return [...earlier, ...live];
 }

@@ -4,7 +4,7 @@ import { lazy, Suspense, useMemo } from "react";
 import { environmentQuery } from "../../api/environment";
 import { useLive, usePolling } from "../../api/live";
 import type { Attention, Overview, TopicRow } from "../../api/types";
-import { byteRate, bytes, count, plural, rate, short, time } from "../../lib/format";
+import { byteRate, bytes, count, known, plural, rate, short, time } from "../../lib/format";
 import { Freshness } from "../../shared/freshness";
 import { TopicLink } from "../../shared/topic-link";
 import { Badge, toneOfState } from "../../ui/badge";
@@ -53,10 +53,11 @@ const TRENDS = ["msg_rate_in", "msg_rate_out", "backlog"] as const;
 
 function Content({ overview }: { overview: Overview }) {
   const { totals } = overview;
+  const partial = totals.unknown > 0 ? `, without ${plural(totals.unknown, "topic")} not known` : "";
   const live = useHistory(
     `overview/${overview.cluster}`,
     overview.at,
-    TRENDS.map((name) => totals[name]),
+    TRENDS.map((name) => (name === "backlog" && totals.unknown > 0 ? null : totals[name])),
   );
   const recorded = useQuery(overviewHistoryQuery(overview.cluster)).data;
   const history = useMemo(() => withEarlier(live, recorded, TRENDS), [live, recorded]);
@@ -83,10 +84,10 @@ function Content({ overview }: { overview: Overview }) {
           {
             label: "Backlog",
             value: short(totals.backlog),
-            detail: `of ${plural(totals.subscriptions, "subscription")}`,
+            detail: `of ${plural(totals.subscriptions, "subscription")}${partial}`,
             trend: { points: history, column: 2 },
           },
-          { label: "Stored", value: bytes(totals.storage_bytes), detail: "before replication" },
+          { label: "Stored", value: bytes(totals.storage_bytes), detail: `before replication${partial}` },
           { label: "Topics", value: count(totals.topics), detail: plural(overview.brokers.length, "broker") },
           {
             label: "Clients",
@@ -158,7 +159,7 @@ function NeedsAttention({ items }: { items: Attention[] }) {
 
 function TopBacklogs({ overview }: { overview: Overview }) {
   const rows = overview.top_backlogs;
-  const top = rows.reduce((most, row) => Math.max(most, row.backlog), 1);
+  const top = rows.reduce((most, row) => Math.max(most, row.backlog ?? 0), 1);
   return (
     <Panel
       title="Largest backlogs"
@@ -191,11 +192,16 @@ function TopBacklogs({ overview }: { overview: Overview }) {
             key: "bar",
             header: "Share",
             headerHidden: true,
-            cell: (row) => <Meter share={row.backlog / top} />,
+            cell: (row) => <Meter share={(row.backlog ?? 0) / top} />,
           },
-          { key: "backlog", header: "Backlog", numeric: true, cell: (row) => <b>{count(row.backlog)}</b> },
-          { key: "in", header: "In/s", numeric: true, cell: (row) => rate(row.msg_rate_in) },
-          { key: "out", header: "Out/s", numeric: true, cell: (row) => rate(row.msg_rate_out) },
+          {
+            key: "backlog",
+            header: "Backlog",
+            numeric: true,
+            cell: (row) => <b>{known(row.backlog, count)}</b>,
+          },
+          { key: "in", header: "In/s", numeric: true, cell: (row) => known(row.msg_rate_in, rate) },
+          { key: "out", header: "Out/s", numeric: true, cell: (row) => known(row.msg_rate_out, rate) },
         ]}
       />
     </Panel>

@@ -122,7 +122,7 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
   );
 }
 
-function pair(incoming: number[] | undefined, outgoing: number[] | undefined) {
+function pair(incoming: (number | null)[] | undefined, outgoing: (number | null)[] | undefined) {
   return [
     { label: "in", values: incoming ?? [] },
     { label: "out", values: outgoing ?? [] },

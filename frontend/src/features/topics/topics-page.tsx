@@ -2,7 +2,7 @@ import { Button, CloseButton, NativeSelect, TextInput } from "@mantine/core";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import type { TopicRow } from "../../api/types";
-import { byteRate, bytes, count, plural, rate } from "../../lib/format";
+import { byteRate, bytes, count, known, plural, rate } from "../../lib/format";
 import { Freshness } from "../../shared/freshness";
 import { topicPagePath, topicSearchOf } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
@@ -267,14 +267,14 @@ function useColumns(
       )),
       text("tenant", "Tenant", "minmax(96px, 1fr)", (row) => row.tenant),
       text("namespace", "Namespace", "minmax(90px, 1fr)", (row) => row.namespace),
-      numeric("backlog", "Backlog", "100px", (row) => count(row.backlog)),
-      numeric("msg_rate_in", "In/s", "74px", (row) => rate(row.msg_rate_in)),
-      numeric("msg_rate_out", "Out/s", "74px", (row) => rate(row.msg_rate_out)),
-      numeric("bytes_rate_in", "Bytes in", "96px", (row) => byteRate(row.bytes_rate_in)),
-      numeric("storage_bytes", "Stored", "88px", (row) => bytes(row.storage_bytes)),
-      numeric("producers", "Producers", "96px", (row) => count(row.producers)),
-      numeric("consumers", "Consumers", "100px", (row) => count(row.consumers)),
-      numeric("subscriptions", "Subs", "64px", (row) => count(row.subscriptions)),
+      numeric("backlog", "Backlog", "100px", (row) => known(row.backlog, count)),
+      numeric("msg_rate_in", "In/s", "74px", (row) => known(row.msg_rate_in, rate)),
+      numeric("msg_rate_out", "Out/s", "74px", (row) => known(row.msg_rate_out, rate)),
+      numeric("bytes_rate_in", "Bytes in", "96px", (row) => known(row.bytes_rate_in, byteRate)),
+      numeric("storage_bytes", "Stored", "88px", (row) => known(row.storage_bytes, bytes)),
+      numeric("producers", "Producers", "96px", (row) => known(row.producers, count)),
+      numeric("consumers", "Consumers", "100px", (row) => known(row.consumers, count)),
+      numeric("subscriptions", "Subs", "64px", (row) => known(row.subscriptions, count)),
     ];
   }, [cluster, sort, setSort]);
 }

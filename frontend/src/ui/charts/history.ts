@@ -5,13 +5,13 @@ const SUBJECTS_MAX = 40;
 
 export interface Point {
   at: number;
-  values: number[];
+  values: (number | null)[];
 }
 
 const rings = new Map<string, Point[]>();
 
 /** Adds a point; a point not newer than the last replaces nothing and is dropped. Returns the new ring. */
-export function record(subject: string, at: number, values: number[]): readonly Point[] {
+export function record(subject: string, at: number, values: (number | null)[]): readonly Point[] {
   const before = rings.get(subject) ?? [];
   const last = before.at(-1);
   if (last && at <= last.at) return before;

@@ -6,7 +6,10 @@ const SHOWN = 60;
 
 /** A word-sized trend of the last minute; decoration beside a number, so hidden from assistive tech. */
 export function Spark({ points, column }: { points: readonly Point[]; column: number }) {
-  const values = points.slice(-SHOWN).map((point) => point.values[column] ?? 0);
+  const values = points
+    .slice(-SHOWN)
+    .map((point) => point.values[column] ?? null)
+    .filter((value) => value !== null);
   if (values.length < 2) return null;
   const top = Math.max(...values, 0) || 1;
   const step = WIDTH / (values.length - 1);

@@ -8,11 +8,13 @@ from engine.tenancy import topics as metadata
 from gateway.services import catalog
 from gateway.services.collector import Collector
 from gateway.services.engine_link import EngineLink
+from gateway.services.selection import Chosen
 
 
 def listed(collector: Collector) -> list[str]:
     assert collector.latest is not None
-    return [row["topic"] for row in collector.latest.rows]
+    _, rows = collector.latest.rows(Chosen(), 0, 100)
+    return [row["topic"] for row in rows]
 
 
 def a_round(engine: EngineLink, collector: Collector) -> None:
@@ -29,38 +31,40 @@ def test_a_list_of_topics_that_could_not_be_read_is_read_in_the_next_round(
 ) -> None:
     collector = Collector(engine)
     a_round(engine, collector)
+    assert listed(collector) == []
     create(engine, "new")
-    a_round(engine, collector)
-    assert listed(collector) == [], "read a moment ago, and nobody said that it changed"
 
-    async def silent(store: MetadataStore) -> dict[str, int]:
+    async def silent(store: MetadataStore, namespace: str) -> dict[str, int]:
         raise StoreUnavailableError("children: no answer within 10 s")
 
-    collector.refresh_catalog()
     with monkeypatch.context() as once:
-        once.setattr(catalog, "topics", silent)
+        once.setattr(catalog, "counted", silent)
         with pytest.raises(StoreUnavailableError):
             a_round(engine, collector)
     a_round(engine, collector)
     assert listed(collector) == ["new"]
 
 
-def test_what_is_created_while_the_list_is_read_is_found_in_the_next_round(
-    engine: EngineLink, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_topics_come_and_go_with_the_metadata(engine: EngineLink) -> None:
     collector = Collector(engine)
-    real = catalog.topics
-
-    async def late(store: MetadataStore) -> dict[str, int]:
-        found = await real(store)
-        name = TopicName.parse("persistent://public/default/late")
-        await metadata.create_partitioned(store, name, 1)
-        collector.refresh_catalog()
-        return found
-
-    with monkeypatch.context() as once:
-        once.setattr(catalog, "topics", late)
-        a_round(engine, collector)
-    assert listed(collector) == []
+    create(engine, "one")
     a_round(engine, collector)
-    assert listed(collector) == ["late"]
+    before = collector.version
+    a_round(engine, collector)
+    assert collector.version == before, "nothing changed"
+    create(engine, "two")
+    a_round(engine, collector)
+    assert listed(collector) == ["one", "two"]
+    assert collector.version != before
+    name = TopicName.parse("persistent://public/default/one")
+    engine.run(lambda it: it.store.delete(metadata.partitioned_path(name)))
+    a_round(engine, collector)
+    assert listed(collector) == ["one-partition-0", "two"], "what is left of it"
+
+
+def test_the_totals_of_each_round_are_recorded_unless_they_are_partial(engine: EngineLink) -> None:
+    collector = Collector(engine)
+    a_round(engine, collector)
+    create(engine, "unread")
+    a_round(engine, collector)
+    assert [point[-1] for point in collector.history] == [0, None]

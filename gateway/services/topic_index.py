@@ -1,0 +1,525 @@
+"""The numbers of all topics, as brokers and metadata tell them bit by bit: by name, in sum, and in the orders that
+somebody looks at. Work is proportional to what changed. Pure.
+
+Numbers come of topics and partitions (here: parts); a partitioned topic shows the sum of its parts. Several brokers may
+claim the same part for a moment while it moves: the one that came last counts, alone. A part that no broker has loaded
+keeps what is known to be stored. What is not known is None, and sums that leave it out say so.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from engine.admin.api import ROW_COLUMNS
+from gateway.services.rows import Row, row_of
+from gateway.services.selection import Chosen, Selection
+
+Values = tuple[int | None, ...]
+"""In the order of ROW_COLUMNS; rates in thousandths per second, so that sums are exact."""
+
+PRODUCERS = ROW_COLUMNS.index("producers")
+SUBSCRIPTIONS = ROW_COLUMNS.index("subscriptions")
+BACKLOG = ROW_COLUMNS.index("backlog")
+STORAGE = ROW_COLUMNS.index("storage_bytes")
+RATE_IN = ROW_COLUMNS.index("msg_rate_in")
+RATE_OUT = ROW_COLUMNS.index("msg_rate_out")
+NOTHING: Values = (0,) * len(ROW_COLUMNS)
+UNKNOWN: Values = (None,) * len(ROW_COLUMNS)
+"""Of a part that was on a broker which is there and does not answer."""
+
+
+def at_rest(subscriptions: int | None, backlog: int | None, storage: int | None) -> Values:
+    """Of a part that nobody has loaded: no clients, and what is stored."""
+    values = list(NOTHING)
+    values[SUBSCRIPTIONS], values[BACKLOG], values[STORAGE] = subscriptions, backlog, storage
+    return tuple(values)
+
+
+UNREAD = at_rest(None, None, None)
+"""Nobody has it loaded, and what is stored was not read yet."""
+RETRY_MS = 30_000
+"""What could not be read is tried again after this time."""
+REFRESH_MS = 900_000
+"""And what was read: somebody may have changed it whom nobody here heard of."""
+
+
+class Part:
+    """A topic or partition. ``claims``: who has it loaded, the newest last; ``rest``: what holds without any."""
+
+    __slots__ = ("claims", "name", "rest", "shown_in", "taken")
+
+    def __init__(self, name: str, rest: Values) -> None:
+        self.name = name
+        self.rest = rest
+        self.taken = 0
+        """When ``rest`` was read, in ms; 0: it was not."""
+        self.claims: tuple[tuple[str, Values], ...] = ()
+        self.shown_in: Shown
+
+    @property
+    def values(self) -> Values:
+        return self.claims[-1][1] if self.claims else self.rest
+
+    @property
+    def persistent(self) -> bool:
+        return self.name.startswith("persistent:")
+
+
+class Fold:
+    """The parts of a partitioned topic and their sum, kept as they change."""
+
+    __slots__ = ("_subscriptions", "_sums", "_unknown", "parts")
+
+    def __init__(self) -> None:
+        self.parts: dict[str, Part] = {}
+        self._sums = [0] * len(ROW_COLUMNS)
+        self._unknown = [0] * len(ROW_COLUMNS)
+        self._subscriptions: dict[int, int] = {}
+        """How many parts have so many."""
+
+    def replace(self, before: Values | None, after: Values | None) -> None:
+        """A part has other values than before; None: it was, or is, not among them."""
+        for values, sign in ((before, -1), (after, 1)):
+            for column, value in enumerate(values or ()):
+                if value is None:
+                    self._unknown[column] += sign
+                elif column != SUBSCRIPTIONS:
+                    self._sums[column] += sign * value
+                else:
+                    count = self._subscriptions.get(value, 0) + sign
+                    if count:
+                        self._subscriptions[value] = count
+                    else:
+                        del self._subscriptions[value]
+
+    @property
+    def values(self) -> Values:
+        """Sums; of subscriptions, which all parts have alike, the highest number. None where any part's is unknown."""
+        self._sums[SUBSCRIPTIONS] = max(self._subscriptions, default=0)
+        unknown = self._unknown
+        return tuple(None if unknown[column] else value for column, value in enumerate(self._sums))
+
+
+class Shown:
+    """A topic of the list. ``fold``: of a partitioned one; without it ``part`` is the topic."""
+
+    __slots__ = ("fold", "name", "part", "partitions", "values")
+
+    def __init__(self, name: str, partitions: int, part: Part | None) -> None:
+        self.name = name
+        self.partitions = partitions
+        self.part = part
+        self.fold = Fold() if part is None else None
+        self.values = NOTHING if part is None else part.values
+
+    @property
+    def parts(self) -> Iterable[Part]:
+        return (
+            (self.part,) if self.part is not None else self.fold.parts.values() if self.fold else ()
+        )
+
+
+class Source:
+    """A broker's part of the numbers. ``at``: when it counted them, ms; 0 before its first answer."""
+
+    __slots__ = ("at", "lost", "parts", "rate_in", "rate_out", "unseen")
+
+    def __init__(self) -> None:
+        self.at = 0
+        self.parts: dict[str, Part] = {}
+        self.unseen: dict[str, None] = {}
+        """Of a list of everything that is coming: what was not named yet."""
+        self.lost: dict[str, None] = {}
+        """What it had loaded when it was last heard."""
+        self.rate_in = self.rate_out = 0
+
+
+class TopicIndex:
+    """On one event loop. ``version`` grows with every change."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.sources: dict[str, Source] = {}
+        self._known: dict[str, int] = {}
+        self._shown: dict[str, Shown] = {}
+        self._strays: dict[str, dict[str, None]] = {}
+        """Parts shown by themselves that would belong to a topic which is not known to be partitioned."""
+        self._parts: dict[str, Part] = {}
+        self._sums = [0] * len(ROW_COLUMNS)
+        self._unknown = 0
+        self._selections: dict[object, Selection] = {}
+        self._due: dict[str, None] = {}
+        self._retry: dict[str, int] = {}
+        self._rested: dict[str, None] = {}
+        """Parts that were read, the longest ago first."""
+
+    def __len__(self) -> int:
+        return len(self._shown)
+
+    def __iter__(self) -> Iterator[Shown]:
+        return iter(self._shown.values())
+
+    # What brokers tell
+
+    def hear(self, broker: str, answer: dict[str, Any]) -> None:
+        """An answer to ``TOPIC_ROWS``."""
+        source = self.sources.setdefault(broker, Source())
+        if answer["whole"]:
+            source.unseen = dict.fromkeys(source.parts)
+        for name, *values in answer["rows"]:
+            self._claim(broker, source, name, tuple(values))
+        for name in answer["gone"]:
+            self._leave(broker, source, name)
+        source.at = int(answer["at"])
+        if not answer["more"]:
+            for name in list(source.unseen):
+                self._leave(broker, source, name)
+            source.unseen = {}
+            self._find(source)
+
+    def lose(self, broker: str) -> None:
+        """The broker is there and does not answer: of what it had loaded nothing is known, until it answers or goes."""
+        source = self.sources.setdefault(broker, Source())
+        for name in list(source.parts):
+            self._leave(broker, source, name)
+            part = self._parts.get(name)
+            if part is not None and not part.claims:
+                source.lost[name] = None
+                self._forget_due(name)
+                self._rest(part, UNKNOWN, 0)
+
+    def forget(self, broker: str) -> None:
+        """The broker is gone: what it had loaded is at rest."""
+        source = self.sources.get(broker)
+        if source is not None:
+            for name in list(source.parts):
+                self._leave(broker, source, name)
+            self._find(source)
+            del self.sources[broker]
+
+    def _find(self, source: Source) -> None:
+        for name in source.lost:
+            part = self._parts.get(name)
+            if part is not None and not part.claims and part.rest is UNKNOWN:
+                self._rest(part, UNREAD if part.persistent else NOTHING, 0)
+                self._ask(part)
+        source.lost = {}
+
+    def _claim(self, broker: str, source: Source, name: str, values: Values) -> None:
+        part = self._parts.get(name) or self._add(name)
+        before = part.values
+        source.unseen.pop(name, None)
+        mine = next((claim for claim in part.claims if claim[0] == broker), None)
+        if mine is None:
+            part.claims = (*part.claims, (broker, values))
+            source.parts[name] = part
+            self._forget_due(name)
+        elif len(part.claims) == 1:
+            part.claims = ((broker, values),)
+        else:
+            part.claims = tuple(
+                (broker, values) if claim is mine else claim for claim in part.claims
+            )
+        source.rate_in += _plus(values[RATE_IN]) - (_plus(mine[1][RATE_IN]) if mine else 0)
+        source.rate_out += _plus(values[RATE_OUT]) - (_plus(mine[1][RATE_OUT]) if mine else 0)
+        self._changed(part, before)
+
+    def _leave(self, broker: str, source: Source, name: str) -> None:
+        source.unseen.pop(name, None)
+        part = source.parts.pop(name, None)
+        if part is None:  # it came and went unseen: what was read of it may have changed
+            resting = self._parts.get(name)
+            if resting is not None and not resting.claims and resting.rest is not UNKNOWN:
+                self._ask(resting)
+            return
+        before = part.values
+        (mine,) = (values for claimant, values in part.claims if claimant == broker)
+        source.rate_in -= _plus(mine[RATE_IN])
+        source.rate_out -= _plus(mine[RATE_OUT])
+        left = tuple(claim for claim in part.claims if claim[0] != broker)
+        if not left and not self._is_known(name):
+            self._remove(part)
+            return
+        part.claims = left
+        if left:
+            self._changed(part, before)
+        else:
+            stored = (mine[SUBSCRIPTIONS], mine[BACKLOG], mine[STORAGE])
+            part.rest = at_rest(*stored) if part.persistent else NOTHING
+            part.taken = source.at
+            self._changed(part, before)
+            self._ask(part)
+
+    # What the metadata tells
+
+    def catalog(self, changed: dict[str, int], removed: Iterable[str]) -> None:
+        """Topics that are new, or have another number of partitions (0: plain), and those that are no more."""
+        for name in removed:
+            self._unlist(name)
+        for name, partitions in changed.items():
+            before = self._known.get(name)
+            if before == partitions:
+                continue
+            if before and partitions > before:
+                self._grow(name, before, partitions)
+                continue
+            self._unlist(name)
+            self._known[name] = partitions
+            if partitions:
+                loaded = [name] if name in self._parts else []
+                loaded += self._strays.get(name, ())
+                moving = [self._parts[each] for each in loaded]
+                for part in moving:
+                    self._remove(part)
+                self._show(Shown(name, partitions, None))
+                for part in moving:
+                    self._place(part)
+                for index in range(partitions):
+                    self._settle(f"{name}-partition-{index}")
+            else:
+                self._settle(name)
+
+    def _grow(self, name: str, before: int, partitions: int) -> None:
+        self._known[name] = self._shown[name].partitions = partitions
+        for index in range(before, partitions):
+            self._settle(f"{name}-partition-{index}")
+        self._tell(name)
+
+    def _unlist(self, name: str) -> None:
+        """The metadata does not know it any more; what is loaded of it is shown by itself."""
+        if self._known.pop(name, None) is None:
+            return
+        shown = self._shown[name]
+        parts = list(shown.parts)
+        for part in parts:
+            self._remove(part)
+        if shown.fold is not None:
+            self._hide(shown)
+        for part in parts:
+            if part.claims:
+                self._place(part)
+
+    def _settle(self, name: str) -> None:
+        """A part that the metadata knows: shown where it belongs, and read."""
+        part = self._parts.get(name)
+        if part is None:
+            part = self._add(name)
+        else:
+            self._remove(part)
+            self._place(part)
+        if not part.claims:
+            self._ask(part)
+
+    def _is_known(self, name: str) -> bool:
+        base = _parent(name)
+        if base and int(name.rpartition("-")[2]) < self._known.get(base, 0):
+            return True
+        return self._known.get(name) == 0
+
+    # What is read of parts at rest
+
+    def due(self, now_ms: int, count: int) -> list[str]:
+        """At most ``count`` parts to be read now; ``rested`` or ``postpone`` must follow."""
+        names = list(islice(self._due, count))
+        for name, at in islice(self._retry.items(), count - len(names)):
+            if at > now_ms:
+                break
+            names.append(name)
+        for name in islice(self._rested, count - len(names)):
+            if self._parts[name].taken > now_ms - REFRESH_MS:
+                break
+            names.append(name)
+        for name in names:
+            self._forget_due(name)
+        return names
+
+    def rested(self, answer: dict[str, Any]) -> None:
+        """An answer to ``TOPICS_AT_REST``."""
+        at = int(answer["at"])
+        for name, *stored in answer["rows"]:
+            self._read(name, at_rest(*stored), at)
+        for name in answer["missing"]:
+            self._read(name, NOTHING, at)
+
+    def postpone(self, names: Iterable[str], now_ms: int) -> None:
+        """They could not be read."""
+        for name in names:
+            part = self._parts.get(name)
+            if part is not None and self._may_rest(part):
+                self._retry[name] = now_ms + RETRY_MS
+
+    def _read(self, name: str, values: Values, at: int) -> None:
+        part = self._parts.get(name)
+        if part is None or not self._may_rest(part):
+            return
+        self._rest(part, values, at)
+        if None in values:
+            self._retry[name] = at + RETRY_MS
+        else:
+            self._rested[name] = None
+
+    def _may_rest(self, part: Part) -> bool:
+        """Whether what was read of it counts: not when it was loaded meanwhile, for then it is asked for again."""
+        return not part.claims and part.rest is not UNKNOWN and part.name not in self._due
+
+    def _ask(self, part: Part) -> None:
+        if part.persistent:
+            self._forget_due(part.name)
+            self._due[part.name] = None
+
+    def _forget_due(self, name: str) -> None:
+        self._due.pop(name, None)
+        self._retry.pop(name, None)
+        self._rested.pop(name, None)
+
+    def _rest(self, part: Part, values: Values, at: int) -> None:
+        before = part.values
+        part.rest, part.taken = values, at
+        self._changed(part, before)
+
+    # Parts, and what is shown of them
+
+    def _add(self, name: str) -> Part:
+        part = Part(name, NOTHING)
+        if part.persistent:
+            part.rest = UNREAD
+        self._parts[name] = part
+        self._place(part)
+        return part
+
+    def _place(self, part: Part) -> None:
+        self._parts[part.name] = part
+        base = _parent(part.name)
+        if self._known.get(part.name):
+            base = (
+                part.name
+            )  # loaded though there is a partitioned topic of its name: counted with that
+        if self._known.get(base):
+            shown = part.shown_in = self._shown[base]
+            assert shown.fold is not None
+            shown.fold.parts[part.name] = part
+            shown.fold.replace(None, part.values)
+            self._reshow(shown, shown.fold.values)
+        else:
+            part.shown_in = Shown(part.name, 0, part)
+            self._show(part.shown_in)
+            if base:
+                self._strays.setdefault(base, {})[part.name] = None
+
+    def _remove(self, part: Part) -> None:
+        del self._parts[part.name]
+        if not part.claims:
+            self._forget_due(part.name)
+        shown = part.shown_in
+        if shown.fold is None:
+            self._hide(shown)
+            strays = self._strays.get(_parent(part.name), {})
+            strays.pop(part.name, None)
+            if not strays:
+                self._strays.pop(_parent(part.name), None)
+        else:
+            del shown.fold.parts[part.name]
+            shown.fold.replace(part.values, None)
+            self._reshow(shown, shown.fold.values)
+
+    def _changed(self, part: Part, before: Values) -> None:
+        after = part.values
+        if after == before:
+            return
+        shown = part.shown_in
+        if shown.fold is None:
+            self._reshow(shown, after)
+        else:
+            shown.fold.replace(before, after)
+            self._reshow(shown, shown.fold.values)
+
+    def _show(self, shown: Shown) -> None:
+        self._shown[shown.name] = shown
+        self._count(shown.values, 1)
+        self._tell(shown.name)
+
+    def _hide(self, shown: Shown) -> None:
+        del self._shown[shown.name]
+        self._count(shown.values, -1)
+        self._tell(shown.name)
+
+    def _tell(self, name: str) -> None:
+        """It came, went, or is otherwise than by its values another."""
+        self.version += 1
+        for selection in self._selections.values():
+            selection.touch(name)
+
+    def _reshow(self, shown: Shown, values: Values) -> None:
+        before = shown.values
+        if before == values:
+            return
+        shown.values = values
+        self._count(before, -1)
+        self._count(values, 1)
+        self.version += 1
+        for selection in self._selections.values():
+            if selection.depends(before, values):
+                selection.touch(shown.name)
+
+    def _count(self, values: Values, sign: int) -> None:
+        for column, value in enumerate(values):
+            if value is not None:
+                self._sums[column] += sign * value
+        if None in values:
+            self._unknown += sign
+
+    # What is asked
+
+    @property
+    def totals(self) -> dict[str, float]:
+        """Sums over all topics. ``unknown``: topics of which some number is not in them."""
+        sums: dict[str, float] = dict(zip(ROW_COLUMNS, self._sums, strict=True))
+        for name in ROW_COLUMNS:
+            if "rate" in name:
+                sums[name] /= 1000
+        return {"topics": len(self._shown), **sums, "unknown": self._unknown}
+
+    @property
+    def at(self) -> int:
+        """When the newest numbers were counted, ms; 0 without any."""
+        return max((source.at for source in self.sources.values()), default=0)
+
+    def select(self, chosen: Chosen) -> Selection:
+        """What passes, in order; kept up to date for as long as it is asked for (``drop_unused``)."""
+        found = self._selections.get(chosen)
+        if found is None:
+            found = self._selections[chosen] = Selection(chosen, self._shown)
+        found.asked = True
+        found.catch_up()
+        return found
+
+    def drop_unused(self) -> None:
+        """Let go of selections that nobody asked for since this was called last."""
+        for chosen, selection in list(self._selections.items()):
+            if not selection.asked:
+                del self._selections[chosen]
+            selection.asked = False
+
+    def row(self, name: str, now_ms: int) -> Row:
+        """As of the contract. KeyError when the topic is not there."""
+        shown = self._shown[name]
+        loaded = False
+        times = []
+        for part in shown.parts:
+            if part.claims:
+                loaded = True
+                times.append(self.sources[part.claims[-1][0]].at)
+            else:
+                times.append(part.taken or now_ms)
+        state = None if shown.values[PRODUCERS] is None else loaded
+        return row_of(name, shown.partitions, shown.values, state, min(times, default=now_ms))
+
+
+def _parent(name: str) -> str:
+    """The topic whose partition it is by its name; empty when by its name it is none."""
+    base, mark, index = name.rpartition("-partition-")
+    return base if mark and index.isdecimal() else ""
+
+
+def _plus(value: int | None) -> int:
+    return value or 0

@@ -1,0 +1,177 @@
+"""The console's numbers over real brokers: while topics move, and while brokers, gateway and metadata go and come."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.admin.client import AdminClient
+from engine.base.errors import WorldError
+from engine.base.names import TopicName
+from engine.broker.service import BrokerService
+from engine.metadata.memory import MemoryStore
+from engine.net.network import LoopNetwork
+from gateway.services import collector as collecting
+from gateway.services.collector import Collector
+from gateway.services.engine_link import Engine, EngineLink
+from tests.support.admin.broker_instance import TOKEN, BrokerInstance
+
+TOPIC = TopicName.parse("hello")
+ENTRIES = 10
+
+
+class Gateway:
+    """Another process's collector, on this loop."""
+
+    def __init__(self, instance: BrokerInstance) -> None:
+        self.store: MemoryStore = instance.cluster.server.session(10.0)
+        self.admin = AdminClient(self.store, LoopNetwork(), TOKEN, timeout_s=2.0)
+        self.link = EngineLink(self._connect, asyncio.get_running_loop())
+        self.collector = Collector(self.link)
+
+    async def _connect(self) -> Engine:
+        return Engine(self.store, self.admin)
+
+    async def row(self) -> dict[str, Any]:
+        snapshot = await self.collector.snapshot()
+        return snapshot.topics.row(str(TOPIC), snapshot.taken)
+
+    async def until(self, condition: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+        """The topic's row when ``condition`` holds for it; it is there once all the time before."""
+        async with asyncio.timeout(30):
+            while True:
+                snapshot = await self.collector.snapshot()
+                assert snapshot.topics.totals["topics"] == 1
+                row = await self.row()
+                if condition(row):
+                    return row
+                await asyncio.sleep(0.01)
+
+    async def close(self) -> None:
+        await self.link._close()
+
+
+@pytest.fixture
+async def instance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[BrokerInstance]:
+    monkeypatch.setattr(collecting, "INTERVAL_S", 0.1)
+    made = BrokerInstance(tmp_path)
+    await made.cluster.start("b0")
+    await made.broker()
+    await made.broker()
+    await made.admin.call(
+        api.CREATE_SUBSCRIPTION, api.CreateSubscription(TOPIC, "s", api.EARLIEST_MESSAGE)
+    )
+    await made.publish(TOPIC, ENTRIES)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def gateway(instance: BrokerInstance) -> AsyncIterator[Gateway]:
+    made = Gateway(instance)
+    yield made
+    await made.close()
+
+
+def loaded(row: dict[str, Any]) -> bool:
+    return row["loaded"] is True and row["backlog"] == ENTRIES
+
+
+async def kill(instance: BrokerInstance, broker: BrokerService) -> None:
+    """What others see of it: nothing is written or answered any more; its session is still there."""
+    for topic in broker.running.registry.topics():
+        topic.log.abandon()
+    await broker.running.upkeep.close()
+    await broker._tasks.close()
+    await broker._http.close()
+
+
+async def test_a_topic_that_moves_is_there_once_with_its_backlog(
+    instance: BrokerInstance, gateway: Gateway
+) -> None:
+    await gateway.until(loaded)
+    owner = instance.owner(TOPIC)
+    await instance.stop(owner)
+    resting = await gateway.until(lambda row: row["loaded"] is False)
+    assert resting["backlog"] == ENTRIES
+    assert resting["subscriptions"] == 1
+    await instance.admin.call(api.LAST_MESSAGE_ID, api.OnTopic(TOPIC))
+    assert instance.owner(TOPIC) is not owner
+    await gateway.until(loaded)
+
+
+async def test_of_a_killed_broker_the_numbers_stay_and_are_read_from_what_is_stored(
+    instance: BrokerInstance, gateway: Gateway
+) -> None:
+    counted = (await gateway.until(loaded))["at"]
+    owner = instance.owner(TOPIC)
+    await kill(instance, owner)
+    store = next(store for broker, store in instance.brokers if broker is owner)
+    instance.cluster.server.expire(store.session_id)
+    row = await gateway.until(lambda row: row["loaded"] is False and row["at"] > counted)
+    assert row["backlog"] == ENTRIES, "read by the other broker, which has not loaded it"
+    assert not any(b.running.registry.loaded(TOPIC) for b, _ in instance.brokers if b is not owner)
+
+
+async def test_of_a_broker_that_is_silent_nothing_is_known_in_the_end(
+    instance: BrokerInstance, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await gateway.until(loaded)
+    owner = instance.owner(TOPIC)
+    monkeypatch.setattr(collecting, "STALE_MS_MAX", 1_000)
+    await kill(instance, owner)
+    stale = await gateway.until(lambda _: _state(gateway, owner) == "unreachable")
+    assert stale["backlog"] == ENTRIES, "as it was, with its age"
+    unknown = await gateway.until(lambda row: row["loaded"] is None)
+    assert (unknown["backlog"], unknown["producers"], unknown["msg_rate_in"]) == (None, None, None)
+    assert (await gateway.collector.snapshot()).topics.totals["unknown"] == 1
+
+
+def _state(gateway: Gateway, broker: BrokerService) -> str:
+    latest = gateway.collector.latest
+    assert latest is not None
+    return next(line["state"] for line in latest.brokers if line["id"] == broker.record.id)
+
+
+async def test_a_gateway_that_starts_again_has_the_numbers_at_once(
+    instance: BrokerInstance, gateway: Gateway
+) -> None:
+    await gateway.until(loaded)
+    other = Gateway(instance)
+    row = await other.row()
+    assert loaded(row)
+    assert row["at"] <= collecting.now_ms()
+    await other.close()
+
+
+async def test_brokers_are_heard_while_the_metadata_is_away(
+    instance: BrokerInstance, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await gateway.until(loaded)
+    instance.cluster.server.partition(gateway.store.session_id)
+    await instance.publish(TOPIC, 5)
+    await gateway.until(lambda row: row["backlog"] == ENTRIES + 5)
+    monkeypatch.setattr(collecting, "STALE_MS_MAX", 100)
+    with pytest.raises(WorldError):
+        async with asyncio.timeout(30):
+            while True:
+                await gateway.collector.snapshot()
+                await asyncio.sleep(0.05)
+    instance.cluster.server.heal(gateway.store.session_id)
+
+
+async def test_numbers_are_as_old_as_the_brokers_count(
+    instance: BrokerInstance, gateway: Gateway
+) -> None:
+    row = await gateway.until(loaded)
+    await kill(instance, instance.owner(TOPIC))
+    await asyncio.sleep(0.3)
+    assert (await gateway.row())["at"] - row["at"] < 3000
+    at = (await gateway.row())["at"]
+    await asyncio.sleep(0.3)
+    assert (await gateway.row())["at"] == at

@@ -1,0 +1,78 @@
+"""For tests: brokers on one real bookie, with sockets, metadata in memory, administered over their private ports."""
+
+from pathlib import Path
+
+from engine.admin.client import AdminClient
+from engine.base.clock import SystemClock
+from engine.base.entropy import RandomEntropy
+from engine.base.names import TopicName
+from engine.broker.service import BrokerService
+from engine.metadata.memory import MemoryStore
+from engine.net.network import LoopNetwork
+from engine.settings import load
+from engine.wire import pulsar_pb2 as pb
+from engine.wiring import build_broker
+from tests.support.ledger_cluster import Cluster, run_of
+from tests.support.managed_cluster import Sink
+
+TOKEN = "a-token-of-some-length"
+
+
+def entry(text: str, sequence: int, publish_ms: int) -> bytes:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=sequence, publish_time=publish_ms)
+    encoded = metadata.SerializeToString()
+    return len(encoded).to_bytes(4, "big") + encoded + text.encode()
+
+
+class BrokerInstance:
+    """Brokers on one bookie and one metadata server."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.cluster = Cluster(directory)
+        self.brokers: list[tuple[BrokerService, MemoryStore]] = []
+        self.admin = AdminClient(self.cluster.store, LoopNetwork(), TOKEN)
+
+    async def broker(self, *, timeout_s: float = 10.0, **ports: int) -> BrokerService:
+        store = self.cluster.server.session(timeout_s)
+        environ = {
+            "MAGNETAR_BROKER_PORT": str(ports.get("broker", 0)),
+            "MAGNETAR_BROKER_HTTP_PORT": str(ports.get("http", 0)),
+            "MAGNETAR_INTERNAL_TOKEN": TOKEN,
+        }
+        broker = build_broker(
+            load(environ, self.directory),
+            clock=SystemClock(),
+            entropy=RandomEntropy(),
+            network=LoopNetwork(),
+            store=store,
+        )
+        self.brokers.append((broker, store))
+        await broker.start()
+        return broker
+
+    async def stop(self, broker: BrokerService) -> None:
+        entry = next(each for each in self.brokers if each[0] is broker)
+        self.brokers.remove(entry)
+        await broker.drain()
+        await entry[1].close()
+
+    def owner(self, topic: TopicName) -> BrokerService:
+        return next(broker for broker, _ in self.brokers if broker.running.ownership.serves(topic))
+
+    async def publish(self, topic: TopicName, count: int, first_ms: int = 1_000) -> None:
+        """Store entries ``m0``, ``m1``, … a second apart, as a producer's would be."""
+        sink = Sink()
+        loaded = self.owner(topic).running.registry.loaded(topic)
+        assert loaded is not None
+        loaded.log.append(
+            run_of(*(entry(f"m{i}", i, first_ms + 1000 * i) for i in range(count))), sink
+        )
+        await sink.settle(count)
+        assert not sink.failures
+
+    async def close(self) -> None:
+        self.admin.close()
+        for broker, _ in list(self.brokers):
+            await self.stop(broker)
+        await self.cluster.close()

@@ -1,0 +1,391 @@
+"""The index, told bit by bit, is what a recomputation from everything that was told would be."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.admin.api import ROW_COLUMNS
+from gateway.services.rows import FIELDS, parts_of
+from gateway.services.selection import Chosen
+from gateway.services.topic_index import (
+    BACKLOG,
+    NOTHING,
+    RATE_OUT,
+    REFRESH_MS,
+    RETRY_MS,
+    STORAGE,
+    SUBSCRIPTIONS,
+    UNKNOWN,
+    UNREAD,
+    TopicIndex,
+    Values,
+    at_rest,
+)
+
+T = "persistent://t/n/"
+
+
+def values(**given: int | None) -> list[int | None]:
+    return [given.get(column, 0) for column in ROW_COLUMNS]
+
+
+def answer(
+    at: int, *rows: list[Any], gone: tuple[str, ...] = (), whole: bool = False, more: bool = False
+) -> dict[str, Any]:
+    return {"at": at, "rows": list(rows), "gone": list(gone), "whole": whole, "more": more}
+
+
+def rest(at: int, *rows: list[Any], missing: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {"at": at, "rows": list(rows), "missing": list(missing)}
+
+
+def row(index: TopicIndex, name: str) -> dict[str, Any]:
+    return index.row(T + name, 999)
+
+
+class Model:
+    """What was told, and all of it counted anew when asked."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+        self.claims: dict[str, dict[str, Values]] = {}
+        """By part, the newest last."""
+        self.rest: dict[str, Values] = {}
+        self.lost: dict[str, set[str]] = {}
+
+    def owner(self, part: str) -> str:
+        base, mark, _ = part.rpartition("-partition-")
+        return base if mark and self.known.get(base) else part
+
+    def is_known(self, part: str) -> bool:
+        base, _, index = part.rpartition("-partition-")
+        return self.known.get(part) == 0 or (
+            base in self.known and index.isdecimal() and int(index) < self.known[base]
+        )
+
+    def parts(self) -> set[str]:
+        found = {part for part, claims in self.claims.items() if claims}
+        for name, partitions in self.known.items():
+            found |= {f"{name}-partition-{i}" for i in range(partitions)} or {name}
+        return found
+
+    def fresh(self, part: str) -> Values:
+        return UNREAD if part.startswith("persistent:") else NOTHING
+
+    def value(self, part: str) -> Values:
+        claims = self.claims.get(part)
+        return list(claims.values())[-1] if claims else self.rest.get(part, self.fresh(part))
+
+    def leave(self, broker: str, part: str) -> None:
+        mine = self.claims.get(part, {}).pop(broker, None)
+        if mine is None or self.claims[part]:
+            return
+        stored = at_rest(mine[SUBSCRIPTIONS], mine[BACKLOG], mine[STORAGE])
+        self.rest[part] = stored if part.startswith("persistent:") else NOTHING
+        self.prune()
+
+    def prune(self) -> None:
+        self.rest = {part: kept for part, kept in self.rest.items() if self.is_known(part)}
+
+    def find(self, broker: str) -> None:
+        for part in self.lost.pop(broker, ()):
+            if not self.claims.get(part) and self.rest.get(part) is UNKNOWN:
+                self.rest[part] = self.fresh(part)
+
+    def shown(self) -> dict[str, tuple[int, Values]]:
+        found: dict[str, list[Values]] = {name: [] for name in self.known}
+        for part in self.parts():
+            found.setdefault(self.owner(part), []).append(self.value(part))
+        out = {}
+        for name, all_ in found.items():
+            partitions = self.known.get(name, 0)
+            summed: list[int | None] = []
+            for column, numbers in enumerate(zip(*all_, strict=True)):
+                known = [number for number in numbers if number is not None]
+                total = max(known, default=0) if column == SUBSCRIPTIONS else sum(known)
+                summed.append(total if len(known) == len(numbers) else None)
+            out[name] = partitions, tuple(summed)
+        return out
+
+
+NAMES = [f"{T}a", f"{T}b", "persistent://u/m/c", "non-persistent://t/n/a", f"{T}a-partition-0"]
+PARTS = [*NAMES, f"{T}a-partition-1", f"{T}a-partition-7", "persistent://u/m/c-partition-0"]
+NUMBER = st.integers(0, 3)
+STEP = st.tuples(
+    st.sampled_from(("row", "row", "row", "gone", "whole", "lose", "forget", "catalog", "read")),
+    st.sampled_from(("b1", "b2", "b3")),
+    st.sampled_from(PARTS),
+    st.tuples(NUMBER, NUMBER, NUMBER, st.sampled_from((None, 0, 1, 2))),
+)
+
+
+def naive_order(model: Model, chosen: Chosen) -> list[str]:
+    found = []
+    for name, (partitions, numbers) in sorted(model.shown().items()):
+        parts = parts_of(name)
+        tenant, _, namespace = chosen.namespace.rpartition("/")
+        wanted = {
+            "tenant": tenant or chosen.tenant,
+            "namespace": namespace,
+            "domain": chosen.domain,
+        }
+        if chosen.q.lower() not in name.lower():
+            continue
+        if any(value and parts[field] != value for field, value in wanted.items()):
+            continue
+        if chosen.standing and (not numbers[BACKLOG] or (numbers[RATE_OUT] or 0) >= 500):
+            continue
+        fields = {**parts, **dict(zip(ROW_COLUMNS, numbers, strict=True))}
+        fields |= {"name": name, "partitions": partitions}
+        found.append((fields[chosen.sort.removeprefix("-")], name))
+    known = [pair for pair in found if pair[0] is not None]
+    known.sort(key=lambda pair: pair[0], reverse=chosen.sort.startswith("-"))
+    return [name for _, name in known + [pair for pair in found if pair[0] is None]]
+
+
+CHOICES = [
+    Chosen(),
+    Chosen(sort="-name"),
+    Chosen(sort="-backlog"),
+    Chosen(sort="backlog", tenant="t"),
+    Chosen(sort="-tenant"),
+    Chosen(sort="partitions", namespace="t/n"),
+    Chosen(sort="-subscriptions", domain="persistent"),
+    Chosen(sort="msg_rate_out", q="PARTITION"),
+    Chosen(standing=True),
+]
+
+
+@settings(max_examples=100)
+@given(steps=st.lists(STEP, max_size=40), looks=st.integers(2, 9))
+def test_it_is_what_a_recomputation_gives(steps: list[Any], looks: int) -> None:
+    index, model = TopicIndex(), Model()
+    for turn, (step, broker, part, (one, two, three, some)) in enumerate(steps):
+        told = values(
+            producers=one,
+            subscriptions=two,
+            msg_rate_out=500 * three,
+            backlog=some,
+            storage_bytes=one,
+        )
+        if step == "row":
+            model.claims.setdefault(part, {})[broker] = tuple(told)
+            model.find(broker)
+            index.hear(broker, answer(turn, [part, *told]))
+        elif step == "gone":
+            model.leave(broker, part)
+            model.find(broker)
+            index.hear(broker, answer(turn, gone=(part,)))
+        elif step == "whole":
+            model.claims.setdefault(part, {})[broker] = tuple(told)
+            index.hear(broker, answer(turn, [part, *told], whole=True, more=True))
+            index.hear(broker, answer(turn))
+            for other in list(model.claims):
+                if other != part:
+                    model.leave(broker, other)
+            model.find(broker)
+        elif step == "lose":
+            mine = [each for each, claims in model.claims.items() if broker in claims]
+            for each in mine:
+                model.leave(broker, each)
+                if not model.claims[each] and model.is_known(each):
+                    model.rest[each] = UNKNOWN
+                    model.lost.setdefault(broker, set()).add(each)
+            index.lose(broker)
+        elif step == "forget":
+            for each in list(model.claims):
+                model.leave(broker, each)
+            if broker in index.sources:
+                model.find(broker)
+            index.forget(broker)
+        elif step == "catalog":
+            name = NAMES[(one + 2 * two) % len(NAMES)]
+            if "-partition-" not in name:
+                change_catalog(index, model, name, three - 1)
+            elif not model.known.get(f"{T}a"):  # else it is a partition, and no topic of the list
+                change_catalog(index, model, name, min(three - 1, 0))
+        else:
+            names = index.due(10**9, 100)
+            assert all(not model.claims.get(each) for each in names)
+            index.rested(rest(turn, *([each, two, some, one] for each in names)))
+            for each in names:
+                model.rest[each] = at_rest(two, some, one)
+        if turn % looks == 0:
+            check(index, model)
+    check(index, model)
+
+
+def change_catalog(index: TopicIndex, model: Model, name: str, partitions: int) -> None:
+    """-1: it is no more."""
+    before = model.known.get(name, -1)
+    if not 0 < before <= partitions:  # else what grows keeps what is known of it
+        for each in list(model.rest):
+            if model.is_known(each) and model.owner(each) == name and before != partitions:
+                del model.rest[each]
+    if partitions < 0:
+        model.known.pop(name, None)
+        index.catalog({}, [name])
+    else:
+        covered = [f"{name}-partition-0"] if partitions and name == f"{T}a" else []
+        for each in covered:
+            if model.known.pop(each, None) is not None:
+                model.rest.pop(each, None)
+        model.known[name] = partitions
+        index.catalog({name: partitions}, covered)
+    model.prune()
+
+
+def check(index: TopicIndex, model: Model) -> None:
+    shown = model.shown()
+    assert {each.name: (each.partitions, each.values) for each in index} == shown
+    totals = index.totals
+    for column, name in enumerate(ROW_COLUMNS):
+        total = sum(numbers[column] or 0 for _, numbers in shown.values())
+        assert totals[name] == (total / 1000 if "rate" in name else total)
+    assert totals["topics"] == len(shown)
+    assert totals["unknown"] == sum(None in numbers for _, numbers in shown.values())
+    for broker, source in index.sources.items():
+        mine = [claims[broker] for claims in model.claims.values() if broker in claims]
+        assert source.rate_out == sum(numbers[RATE_OUT] or 0 for numbers in mine)
+        assert len(source.parts) == len(mine)
+    for chosen in CHOICES:
+        assert index.select(chosen).names() == naive_order(model, chosen), chosen
+
+
+def test_every_field_sorts_both_ways() -> None:
+    index = TopicIndex()
+    index.hear("b", answer(5, *([f"{T}{name}", *values(backlog=1)] for name in "bca")))
+    for field in FIELDS:
+        up = index.select(Chosen(sort=field)).names()
+        down = index.select(Chosen(sort=f"-{field}")).names()
+        assert up == [f"{T}a", f"{T}b", f"{T}c"]
+        assert down == (up[::-1] if field in ("name", "topic") else up), "equals stand by name"
+
+
+def test_a_topic_that_moves_is_counted_once_and_never_missing() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}m": 0}, [])
+    index.hear("old", answer(10, [f"{T}m", *values(backlog=5)]))
+    index.hear("new", answer(12, [f"{T}m", *values(backlog=6)]))
+    assert (index.totals["backlog"], row(index, "m")["at"]) == (6, 12)
+    index.hear("old", answer(11, [f"{T}m", *values(backlog=4)]))  # late: it came before
+    assert index.totals["backlog"] == 6
+    index.hear("old", answer(13, gone=(f"{T}m",)))
+    assert (index.totals["backlog"], row(index, "m")["loaded"]) == (6, True)
+    index.hear("new", answer(14, gone=(f"{T}m",)))
+    assert (row(index, "m")["backlog"], row(index, "m")["loaded"]) == (6, False)
+    assert index.totals["topics"] == 1
+
+
+def test_a_move_heard_in_the_other_order_ends_at_the_new_owner() -> None:
+    index = TopicIndex()
+    index.hear("new", answer(12, [f"{T}m", *values(backlog=6)]))
+    index.hear("old", answer(10, [f"{T}m", *values(backlog=5)]))
+    index.hear("old", answer(13, gone=(f"{T}m",)))
+    assert (index.totals["backlog"], index.totals["topics"]) == (6, 1)
+
+
+def test_what_nobody_read_is_unknown_and_the_totals_say_so() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}x": 0, f"{T}p": 2}, [])
+    assert index.totals["unknown"] == 2
+    assert [row(index, "x")[field] for field in ("backlog", "producers")] == [None, 0]
+    names = index.due(1000, 100)
+    assert sorted(names) == [f"{T}p-partition-0", f"{T}p-partition-1", f"{T}x"]
+    answered = rest(7, [f"{T}x", 2, 9, 100], [f"{T}p-partition-0", 1, 3, 50])
+    index.rested({**answered, "missing": [f"{T}p-partition-1"]})
+    assert index.totals["unknown"] == 0
+    assert (index.totals["backlog"], index.totals["storage_bytes"]) == (12, 150)
+    assert [row(index, "x")[field] for field in ("subscriptions", "backlog", "loaded", "at")] == [
+        *(2, 9, False, 7)
+    ]
+    assert index.due(1000, 100) == []
+    assert len(index.due(7 + REFRESH_MS, 100)) == 3, "somebody else may have used them"
+
+
+def test_a_non_persistent_topic_that_nobody_has_loaded_holds_nothing() -> None:
+    index = TopicIndex()
+    index.catalog({"non-persistent://t/n/p": 2}, [])
+    assert index.totals["unknown"] == 0
+    assert index.due(0, 100) == []
+
+
+def test_what_could_not_be_read_is_tried_again_later() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}x": 0, f"{T}y": 0}, [])
+    names = index.due(1000, 1)
+    index.postpone(names, 1000)
+    assert index.due(1000, 5) == [f"{T}y"]
+    index.rested(rest(1000, [f"{T}y", 1, None, 5]))
+    assert index.due(1000 + RETRY_MS - 1, 5) == []
+    assert index.due(1000 + RETRY_MS, 5) == [f"{T}x", f"{T}y"]
+
+
+def test_what_was_read_before_a_topic_was_used_again_does_not_stay() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}x": 0}, [])
+    (name,) = index.due(0, 5)
+    index.hear("b", answer(20, [name, *values(backlog=7)]))
+    index.hear("b", answer(21, gone=(name,)))
+    index.rested(rest(19, [name, 1, 1, 1]))
+    assert row(index, "x")["backlog"] == 7
+    assert index.due(0, 5) == [name]
+
+
+def test_one_that_came_and_went_unseen_is_read_again() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}x": 0}, [])
+    index.rested(rest(5, *([name, 1, 1, 1] for name in index.due(0, 5))))
+    index.hear("b", answer(20, gone=(f"{T}x",)))
+    assert index.due(20, 5) == [f"{T}x"]
+
+
+def test_topics_of_a_silent_broker_are_unknown_until_it_answers_or_is_gone() -> None:
+    for end in ("answers", "goes"):
+        index = TopicIndex()
+        index.catalog({f"{T}x": 0, f"{T}y": 0}, [])
+        index.hear("b", answer(5, *([f"{T}{name}", *values(backlog=2)] for name in "xy")))
+        index.lose("b")
+        assert row(index, "x")["loaded"] is None
+        assert row(index, "x")["producers"] is None
+        assert index.totals["unknown"] == 2
+        assert index.due(10**6, 5) == []
+        if end == "answers":
+            index.hear("b", answer(9, [f"{T}x", *values(backlog=3)], whole=True))
+            assert (row(index, "x")["backlog"], row(index, "y")["backlog"]) == (3, None)
+            assert index.due(10**6, 5) == [f"{T}y"]
+        else:
+            index.forget("b")
+            assert (row(index, "x")["producers"], row(index, "x")["backlog"]) == (0, None)
+            assert len(index.due(10**6, 5)) == 2
+
+
+def test_a_growing_topic_keeps_what_is_known_of_its_partitions() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}p": 1}, [])
+    index.rested(rest(5, *([name, 1, 4, 1] for name in index.due(0, 5))))
+    assert index.select(Chosen(sort="-partitions")).names() == [f"{T}p"]
+    index.catalog({f"{T}p": 2}, [])
+    assert index.due(0, 5) == [f"{T}p-partition-1"]
+    index.rested(rest(5, missing=(f"{T}p-partition-1",)))
+    assert (row(index, "p")["backlog"], row(index, "p")["partitions"]) == (4, 2)
+
+
+def test_a_sum_is_as_old_as_its_oldest_part() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}p": 2}, [])
+    index.hear("a", answer(50, [f"{T}p-partition-0", *values(backlog=3, msg_rate_in=1500)]))
+    index.hear("b", answer(60, [f"{T}p-partition-1", *values(backlog=4, msg_rate_in=2500)]))
+    shown = row(index, "p")
+    assert (shown["backlog"], shown["msg_rate_in"], shown["partitions"]) == (7, 4.0, 2)
+    assert (shown["at"], index.at) == (50, 60)
+
+
+def test_an_order_that_nobody_asks_for_is_let_go() -> None:
+    index = TopicIndex()
+    index.select(Chosen())
+    index.drop_unused()
+    assert len(index._selections) == 1
+    index.drop_unused()
+    assert index._selections == {}
