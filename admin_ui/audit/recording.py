@@ -1,26 +1,20 @@
 """Who changed what, when, and how it ended: one durable entry per changing call.
 
-The entry is committed before the call is handled and completed before its answer leaves. When it cannot be written,
-the change does not happen.
+The entry is committed before the call is handled and completed before its answer leaves (``audit_writer``). When it
+cannot be written, the change does not happen; when its outcome cannot be, the answer is told all the same.
 """
 
 import json
-import logging
 import re
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
-from django.db import DatabaseError
+from asgiref.sync import markcoroutinefunction
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
-from django.utils.decorators import sync_and_async_middleware
 
-from admin_ui.calls import actor_of
+from admin_ui.audit.audit_writer import NotRecordedError, writer
 from admin_ui.models import AuditEntry
-
-log = logging.getLogger(__name__)
 
 CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 AUDITED = ("/admin/", "/api/", "/topics/")
@@ -45,20 +39,18 @@ def entry_for(request: HttpRequest, actor: str) -> AuditEntry:
     """The entry of a call that is about to be handled, not saved yet."""
     return AuditEntry(
         at_ms=time.time_ns() // 1_000_000,
-        actor=actor,
-        address=request.META.get("REMOTE_ADDR") or "",
+        actor=actor[:255],
+        address=(request.META.get("REMOTE_ADDR") or "")[:64],
         method=request.method or "",
         target=str(getattr(request, "original_target", request.path))[:4096],
     )
 
 
-def _refuse(error: DatabaseError) -> HttpResponseBase:
-    log.error("audit entry not written error=%r", error)
-    return JsonResponse({"reason": _REFUSAL}, status=503)
+class Recorder:
+    """Django middleware, asynchronous only; needs the authentication middleware before it."""
 
-
-class _Recorder:
-    """The asynchronous half: the database is reached through Django's own threads."""
+    sync_capable = False
+    async_capable = True
 
     def __init__(self, get_response: Callable[[HttpRequest], Awaitable[HttpResponseBase]]) -> None:
         markcoroutinefunction(self)
@@ -70,30 +62,9 @@ class _Recorder:
         user = await request.auser()
         entry = entry_for(request, user.get_username() if user.is_authenticated else "anonymous")
         try:
-            await entry.asave(force_insert=True)
-        except DatabaseError as error:
-            return _refuse(error)
+            await writer().begin(entry)
+        except NotRecordedError:
+            return JsonResponse({"reason": _REFUSAL}, status=503)
         answer = await self._get_response(request)
-        await AuditEntry.objects.filter(pk=entry.pk).aupdate(status=answer.status_code)
+        await writer().end(entry, answer.status_code)
         return answer
-
-
-@sync_and_async_middleware
-def record_changes(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Django middleware; needs the authentication middleware before it."""
-    if iscoroutinefunction(get_response):
-        return _Recorder(get_response)
-
-    def synchronous(request: HttpRequest) -> HttpResponseBase:
-        if not is_change(request):
-            return get_response(request)  # type: ignore[no-any-return]
-        entry = entry_for(request, actor_of(request))
-        try:
-            entry.save(force_insert=True)
-        except DatabaseError as error:
-            return _refuse(error)
-        answer: HttpResponseBase = get_response(request)
-        AuditEntry.objects.filter(pk=entry.pk).update(status=answer.status_code)
-        return answer
-
-    return synchronous

@@ -1,10 +1,14 @@
 """Two gateways behind one port: they share the work, each can be told apart, and one may go while the other serves."""
 
 import http.client
+import json
+import os
 import re
+import signal
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -95,6 +99,30 @@ def test_one_may_be_killed_or_restarted_while_the_other_serves(instance: Instanc
         if verb == "stop":
             instance.control("start", name)
         instance.wait_running(name)
+
+
+def test_a_change_whose_gateway_is_killed_has_no_outcome_in_the_audit_log(
+    instance: Instance,
+) -> None:
+    doomed, other = (own_port(instance, name) for name in NAMES)
+    broker = instance.child("broker-1")["pid"]
+    os.kill(broker, signal.SIGSTOP)  # the change hangs between its entry and its outcome
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            path = "/admin/v2/persistent/public/default/doomed"
+            change = pool.submit(called, doomed, "PUT", path)
+            until = time.monotonic() + 20
+            while b"doomed" not in called(other, "GET", "/api/v1/audit?q=doomed")[1]:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            instance.control("kill", "gateway-1")
+            with pytest.raises((OSError, http.client.HTTPException)):
+                change.result()
+    finally:
+        os.kill(broker, signal.SIGCONT)
+    instance.wait_running("gateway-1")
+    [row] = json.loads(called(doomed, "GET", "/api/v1/audit?q=doomed")[1])["rows"]
+    assert (row["method"], row["target"], row["status"]) == ("PUT", path, None)
 
 
 def test_the_port_is_not_shared_with_strangers(instance: Instance, tmp_path: Any) -> None:

@@ -160,20 +160,37 @@ EDITS = (
     ),
     Edit(
         "audit-after-the-change",
-        "admin_ui/audit/recording.py::_Recorder.__call__",
+        "admin_ui/audit/recording.py::Recorder.__call__",
         """
         try:
-            await entry.asave(force_insert=True)
-        except DatabaseError as error:
-            return _refuse(error)
+            await writer().begin(entry)
+        except NotRecordedError:
+            return JsonResponse({"reason": _REFUSAL}, status=503)
         answer = await self._get_response(request)
         """,
         """
         answer = await self._get_response(request)
         try:
-            await entry.asave(force_insert=True)
-        except DatabaseError as error:
-            return _refuse(error)
+            await writer().begin(entry)
+        except NotRecordedError:
+            return JsonResponse({"reason": _REFUSAL}, status=503)
+        """,
+        ("unit/gateway/test_audit_first.py::test_what_cannot_be_recorded_is_not_done",),
+    ),
+    Edit(
+        "audit-answers-before-its-commit",
+        "admin_ui/audit/audit_writer.py::AuditWriter._write",
+        """
+        error: Exception | None = None
+        try:
+            self._commit(entries, [*self._late, *outcomes])
+        """,
+        """
+        error: Exception | None = None
+        for job in group:
+            job.done.get_loop().call_soon_threadsafe(_finish, [job], error)
+        try:
+            self._commit(entries, [*self._late, *outcomes])
         """,
         ("unit/gateway/test_audit_first.py::test_what_cannot_be_recorded_is_not_done",),
     ),

@@ -9,6 +9,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import connections
 
+from admin_ui.audit import audit_writer
 from engine.admin.client import AdminClient
 from engine.metadata.cached import CachedStore, _Read
 from engine.metadata.memory import MemoryServer
@@ -120,6 +121,7 @@ def engine() -> Iterator[EngineLink]:
 def call(engine: EngineLink, transactional_db: None) -> Iterator[Callable[..., Answer]]:
     """``call(method, target, body=None, …)`` on the gateway."""
     yield request
+    audit_writer.close()
     asyncio.run(sync_to_async(let_go_of_connections)())
 
 

@@ -1,59 +1,211 @@
-"""A change is recorded before it is made: what cannot be recorded is not done."""
+"""A change is recorded before it is made: what cannot be recorded is not done; and entries are written in groups."""
 
 import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import DatabaseError
+from asgiref.sync import sync_to_async
+from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
-from admin_ui.audit import recording
+from admin_ui.audit import audit_writer
+from admin_ui.audit.audit_writer import AuditWriter, NotRecordedError
+from admin_ui.audit.recording import Recorder
 from admin_ui.models import AuditEntry
+from tests.support.admin.gateway_client import let_go_of_connections
+
+pytestmark = pytest.mark.usefixtures("database")
+Handle = Callable[[HttpRequest], Awaitable[HttpResponse]]
+
+
+@pytest.fixture
+def database(transactional_db: None) -> Iterator[None]:
+    yield
+    audit_writer.close()
+    asyncio.run(sync_to_async(let_go_of_connections)())
 
 
 class Signed:
     is_authenticated = False
 
-    def get_username(self) -> str:
-        return ""
 
-
-def change() -> HttpRequest:
-    request = RequestFactory().put("/admin/v2/persistent/public/default/t")
-    request.user = Signed()  # type: ignore[assignment]
+async def changed(handle: Handle, path: str = "/admin/v2/persistent/public/default/t") -> int:
+    """Status of a changing call that ``handle`` handles."""
+    request = RequestFactory().put(path)
 
     async def auser() -> Any:
         return Signed()
 
     request.auser = auser
-    return request
+    return (await Recorder(handle)(request)).status_code
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
+async def handled(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(status=204)
+
+
+def run(sql: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+
+
+def hide() -> None:
+    run("ALTER TABLE admin_ui_auditentry RENAME TO hidden")
+
+
+def show() -> None:
+    run("ALTER TABLE hidden RENAME TO admin_ui_auditentry")
+
+
+@contextmanager
+def no_table() -> Iterator[None]:
+    hide()
+    try:
+        yield
+    finally:
+        show()
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    run("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        run("ROLLBACK")
+
+
+def entry(number: int = 0) -> AuditEntry:
+    return AuditEntry(at_ms=number, actor="a", address="b", method="PUT", target=f"/{number}")
+
+
+@pytest.mark.parametrize("broken", [no_table, locked])
 def test_what_cannot_be_recorded_is_not_done(
-    asynchronous: bool, monkeypatch: pytest.MonkeyPatch
+    broken: Callable[[], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     done: list[str] = []
 
-    def fails(*_: Any, **__: Any) -> None:
-        raise DatabaseError("locked")
-
-    async def afails(*_: Any, **__: Any) -> None:
-        raise DatabaseError("locked")
-
-    def handle(request: HttpRequest) -> HttpResponse:
+    async def handle(request: HttpRequest) -> HttpResponse:
         done.append(request.path)
         return HttpResponse()
 
-    async def ahandle(request: HttpRequest) -> HttpResponse:
-        return handle(request)
+    async def several() -> list[int]:
+        return [await changed(handle) for _ in range(3)]
 
-    monkeypatch.setattr(AuditEntry, "save", fails)
-    monkeypatch.setattr(AuditEntry, "asave", afails)
-    if asynchronous:
-        answer = asyncio.run(recording.record_changes(ahandle)(change()))
-    else:
-        answer = recording.record_changes(handle)(change())
-    assert answer.status_code == 503
+    with broken(), caplog.at_level(logging.WARNING):
+        assert asyncio.run(several()) == [503, 503, 503]
     assert done == []
+    assert caplog.text.count("audit log cannot be written, changes are refused") == 1
+    with caplog.at_level(logging.WARNING):
+        assert asyncio.run(changed(handle)) == 200
+    assert "audit log is written again" in caplog.text
+    assert "refused=3" in caplog.text
+
+
+def test_an_entry_is_there_before_the_change_and_its_outcome_before_the_answer() -> None:
+    async def handle(request: HttpRequest) -> HttpResponse:
+        assert [row.status async for row in AuditEntry.objects.all()] == [None]
+        return HttpResponse(status=409)
+
+    assert asyncio.run(changed(handle)) == 409
+    [row] = AuditEntry.objects.all()
+    assert (row.method, row.target, row.actor) == (
+        "PUT",
+        "/admin/v2/persistent/public/default/t",
+        "anonymous",
+    )
+    assert row.status == 409
+
+
+def test_an_outcome_that_cannot_be_written_changes_no_answer_and_is_written_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(audit_writer, "LATE_RETRY_S", 0.01)
+
+    async def handle(request: HttpRequest) -> HttpResponse:
+        await sync_to_async(hide)()
+        return HttpResponse(status=204)
+
+    async def play() -> None:
+        assert await changed(handle) == 204
+        await sync_to_async(show)()
+        assert [row.status async for row in AuditEntry.objects.all()] in ([None], [204])
+        async with asyncio.timeout(5):
+            while not await AuditEntry.objects.filter(status=204).aexists():
+                await asyncio.sleep(0.01)
+
+    asyncio.run(play())
+
+
+class HeldWriter(AuditWriter):
+    """Whose commits wait for ``go``; ``groups`` counts what each held."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.groups: list[tuple[int, int]] = []
+        super().__init__()
+
+    def _commit(self, entries: Any, outcomes: Any) -> None:
+        self.go.wait(5)
+        self.groups.append((len(entries), len(outcomes)))
+        super()._commit(entries, outcomes)
+
+
+def test_those_who_wait_are_one_transaction() -> None:
+    writer = HeldWriter()
+
+    async def play() -> list[AuditEntry]:
+        entries = [entry(number) for number in range(50)]
+        loop = asyncio.get_running_loop()
+        tasks = [loop.create_task(writer.begin(one)) for one in entries]
+        await asyncio.sleep(0)
+        while writer._jobs.qsize() > 49:
+            await asyncio.sleep(0.001)
+        writer.go.set()
+        await asyncio.gather(*tasks)
+        await asyncio.gather(*(writer.end(one, 200 + one.at_ms % 2) for one in entries))
+        return entries
+
+    entries = asyncio.run(play())
+    writer.close()
+    assert len(writer.groups) <= 6
+    found = {row.pk: (row.target, row.status) for row in AuditEntry.objects.all()}
+    assert found == {one.pk: (one.target, 200 + one.at_ms % 2) for one in entries}
+
+
+def test_one_who_gives_up_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = HeldWriter()
+
+    async def play() -> None:
+        first = asyncio.get_running_loop().create_task(writer.begin(entry(1)))
+        await asyncio.sleep(0)
+        first.cancel()
+        writer.go.set()
+        await writer.begin(entry(2))
+
+    asyncio.run(play())
+    writer.close()
+    assert AuditEntry.objects.count() == 2
+
+
+def test_no_more_wait_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_writer, "WAITING_MAX", 3)
+    writer = HeldWriter()
+
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        tasks = [loop.create_task(writer.begin(entry(number))) for number in range(10)]
+        await asyncio.sleep(0.05)
+        writer.go.set()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        refused = [end for end in ends if isinstance(end, NotRecordedError)]
+        assert 5 <= len(refused) <= 7
+        assert "3 entries wait already" in str(refused[0])
+
+    asyncio.run(play())
+    writer.close()

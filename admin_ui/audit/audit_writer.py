@@ -1,0 +1,197 @@
+"""The one writer of the audit log in this process: a thread of its own that commits in groups.
+
+Whatever waits when the thread comes back is the next transaction, so that one who is alone waits for one commit, and a
+hundred who come together wait for two. An entry is durable when ``begin`` returns; ``end`` returns when its outcome is.
+"""
+
+import asyncio
+import logging
+import os
+import queue
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.db import connection, transaction
+
+from admin_ui.models import AuditEntry
+
+log = logging.getLogger(__name__)
+
+GROUP_MAX = 256
+WAITING_MAX = 10_000
+LATE_MAX = 10_000
+LATE_RETRY_S = 1.0
+TABLE = AuditEntry._meta.db_table
+COLUMNS = "(at_ms, actor, address, method, target)"
+ROW = "(%s, %s, %s, %s, %s)"
+
+
+class NotRecordedError(Exception):
+    """The audit log cannot be written; the change must not be made."""
+
+
+class _Outcome(NamedTuple):
+    key: int
+    status: int
+
+
+class _Job(NamedTuple):
+    """An entry to add, or the outcome of one, and who waits for it."""
+
+    what: AuditEntry | _Outcome
+    done: "asyncio.Future[Exception | None]"
+
+
+class AuditWriter:
+    """For coroutines of any event loop. The thread starts with the first entry and ends with the process."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._late: deque[_Outcome] = deque(maxlen=LATE_MAX)
+        self._failing_since: float | None = None
+        self._refused = 0
+        self._thread = threading.Thread(target=self._work, name="audit", daemon=True)
+        self._thread.start()
+
+    async def begin(self, entry: AuditEntry) -> None:
+        """Commit ``entry``, which has its key then. Raises NotRecordedError. Cancelled: it may be committed."""
+        if self._jobs.qsize() >= WAITING_MAX:
+            raise NotRecordedError(f"{WAITING_MAX} entries wait already")
+        error = await self._do(entry)
+        if error is not None:
+            raise NotRecordedError(str(error)) from error
+
+    async def end(self, entry: AuditEntry, status: int) -> None:
+        """Commit how the call of ``entry`` was answered.
+
+        Never raises: the change was made or refused, and its caller must hear which. An outcome that cannot be written
+        is tried again every second; until then, and when the process ends before, the log says that it was not seen.
+        """
+        await self._do(_Outcome(entry.pk, status))
+
+    def close(self) -> None:
+        """End the thread once all that waits is written. For tests."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _do(self, what: AuditEntry | _Outcome) -> "asyncio.Future[Exception | None]":
+        done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+        self._jobs.put(_Job(what, done))
+        return done
+
+    # in the thread
+
+    def _work(self) -> None:
+        try:
+            while self._write_next():
+                pass
+        finally:
+            connection.close()
+
+    def _write_next(self) -> bool:
+        """Write the next group; False at the end."""
+        try:
+            job = self._jobs.get(timeout=LATE_RETRY_S if self._late else None)
+        except queue.Empty:
+            self._write([])
+            return True
+        group: list[_Job] = []
+        while job is not None:
+            group.append(job)
+            if len(group) == GROUP_MAX or self._jobs.empty():
+                break
+            job = self._jobs.get()  # only this thread takes: it is there
+        self._write(group)
+        return job is not None
+
+    def _write(self, group: Sequence[_Job]) -> None:
+        entries = [job.what for job in group if isinstance(job.what, AuditEntry)]
+        outcomes = [job.what for job in group if isinstance(job.what, _Outcome)]
+        error: Exception | None = None
+        try:
+            self._commit(entries, [*self._late, *outcomes])
+        except (
+            Exception
+        ) as caught:  # whatever it is, an entry that is not committed allows no change
+            error = caught
+            connection.close()  # the next group may find a server that came back
+            self._late.extend(outcomes)
+            self._tell_failure(error, len(entries))
+        else:
+            self._late.clear()
+            self._tell_recovery()
+        by_loop: defaultdict[asyncio.AbstractEventLoop, list[_Job]] = defaultdict(list)
+        for job in group:
+            by_loop[job.done.get_loop()].append(job)
+        for loop, jobs in by_loop.items():
+            try:
+                loop.call_soon_threadsafe(_finish, jobs, error)
+            except RuntimeError:  # the loop is closed: nobody waits any more
+                continue
+
+    def _commit(self, entries: list[AuditEntry], outcomes: list[_Outcome]) -> None:
+        # Plain SQL on Django's connection: building it by the ORM would cost twice as much as running it.
+        by_status: defaultdict[int, list[int]] = defaultdict(list)
+        for key, status in outcomes:
+            by_status[status].append(key)
+        with transaction.atomic(), connection.cursor() as cursor:
+            if entries:
+                rows = ",".join([ROW] * len(entries))
+                values = [value for entry in entries for value in _values(entry)]
+                cursor.execute(f"INSERT INTO {TABLE} {COLUMNS} VALUES {rows} RETURNING id", values)
+                for entry, (key,) in zip(entries, cursor.fetchall(), strict=True):
+                    entry.pk = key  # SQLite and PostgreSQL return the rows in the order given
+            for status, keys in by_status.items():
+                marks = ",".join(["%s"] * len(keys))
+                cursor.execute(
+                    f"UPDATE {TABLE} SET status = %s WHERE id IN ({marks})", [status, *keys]
+                )
+
+    def _tell_failure(self, error: Exception, refused: int) -> None:
+        """Once per outage."""
+        self._refused += refused
+        if self._failing_since is None:
+            self._failing_since = time.monotonic()
+            log.error("audit log cannot be written, changes are refused error=%r", error)
+
+    def _tell_recovery(self) -> None:
+        if self._failing_since is not None:
+            took_s = time.monotonic() - self._failing_since
+            log.warning("audit log is written again after_s=%.0f refused=%d", took_s, self._refused)
+            self._failing_since, self._refused = None, 0
+
+
+def _values(entry: AuditEntry) -> tuple[int | str, ...]:
+    """In the order of ``COLUMNS``."""
+    return entry.at_ms, entry.actor, entry.address, entry.method, entry.target
+
+
+def _finish(jobs: Sequence[_Job], error: Exception | None) -> None:
+    for job in jobs:
+        if not job.done.done():
+            job.done.set_result(error)
+
+
+_lock = threading.Lock()
+_made: tuple[int, AuditWriter] | None = None
+
+
+def writer() -> AuditWriter:
+    """This process's writer, made at first use. A forked child gets its own: threads do not survive a fork."""
+    global _made
+    with _lock:
+        if _made is None or _made[0] != os.getpid():
+            _made = (os.getpid(), AuditWriter())
+        return _made[1]
+
+
+def close() -> None:
+    """End this process's writer; the next use makes another. For tests."""
+    global _made
+    with _lock:
+        made, _made = _made, None
+    if made is not None:
+        made[1].close()
