@@ -68,20 +68,27 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
         sides(Path(folder), options, args.revision, not args.without_apache, args.floor) as found,
     ):
-        results, parts = rounds(chosen, found, args.rounds)
-    names = [side.name for side in found]
+        results: Results = {}
+        parts: Parts = {}
+        try:
+            measure(chosen, found, args.rounds, results, parts)
+        finally:  # what there is, also when it is told to end
+            tell(found, results, parts)
+            print(f"\n{options}, load average {os.getloadavg()[0]:.1f}")
+
+
+def tell(found: list[Side], results: Results, parts: Parts) -> None:
+    """Print the tables."""
     rows = list(dict.fromkeys(row for row, _ in results))
-    print("", *table(rows, names, results), sep="\n")
-    print(
-        "\nCPU of ours by process, in the unit of the row:\n", *split(rows, found, parts), sep="\n"
-    )
-    print(f"\n{options}, load average {os.getloadavg()[0]:.1f}")
+    print("", *table(rows, [side.name for side in found], results), sep="\n")
+    print("\nCPU of ours by process, in the unit of the row:\n")
+    print(*split(rows, found, parts), sep="\n", flush=True)
 
 
-def rounds(chosen: dict[str, Work], found: list[Side], count: int) -> tuple[Results, Parts]:
+def measure(
+    chosen: dict[str, Work], found: list[Side], count: int, results: Results, parts: Parts
+) -> None:
     """Every work on every side ``count`` times after one to warm up; last, those that are done once."""
-    results: Results = {}
-    parts: Parts = {}
     often = {name: work for name, work in chosen.items() if not work.once}
     once = {name: work for name, work in chosen.items() if work.once}
     for number in range(count + 2 if once else count + 1):
@@ -90,11 +97,11 @@ def rounds(chosen: dict[str, Work], found: list[Side], count: int) -> tuple[Resu
                 if side.instance is None and side.name not in work.sides:
                     continue
                 for row, measured in taken(name, work, side).items():
-                    print(f"{number} {row} {side.name} {short(measured.figures)}", flush=True)
+                    told = f"{short(measured.figures)} (load {measured.load:.0%} of a core)"
+                    print(f"{number} {row} {side.name} {told}", flush=True)
                     if number:
                         results.setdefault((row, side.name), {})[number] = measured.figures
                         parts.setdefault((row, side.name), {})[number] = measured.parts
-    return results, parts
 
 
 def split(rows: Sequence[str], found: Sequence[Side], parts: Parts) -> Iterator[str]:

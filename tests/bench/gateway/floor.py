@@ -1,11 +1,16 @@
-"""What the ASGI server alone costs: an application that answers every request, and every frame, with a constant.
+"""What our ASGI servers alone cost: an application that answers every request, and every frame, with a constant.
 
-Run by the bench: ``python tests/bench/gateway/floor.py --server daphne --port N``, on 127.0.0.1, until SIGTERM.
+Run by the bench: ``python -m tests.bench.gateway.floor --server daphne --port N``, on 127.0.0.1, until SIGTERM.
 """
 
 import argparse
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
+
+from gateway.http.socket_port import port_of
+from gateway.serve import NAME, listen
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -17,29 +22,33 @@ RECEIPT = '{"result":"ok","messageId":"CAAQADAA","context":"1","errorCode":0,"sc
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """An ASGI application."""
+    """An ASGI application; frames by the server's port, as our endpoints have them."""
     if scope["type"] == "http":
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         await send({"type": "http.response.body", "body": BODY})
         return
     await receive()
     await send({"type": "websocket.accept"})
-    while (await receive())["type"] == "websocket.receive":
-        await send({"type": "websocket.send", "text": RECEIPT})
+    port = port_of(scope)
+
+    def answer(texts: list[str]) -> None:
+        for _ in texts:
+            port.send_text(RECEIPT)
+
+    port.listen(answer)
+    await receive()
 
 
 def serve_daphne(port: int) -> None:
-    from daphne.endpoints import build_endpoint_description_strings
-    from daphne.server import Server
+    from gateway.servers import on_daphne
 
-    endpoints = build_endpoint_description_strings(host="127.0.0.1", port=port)
-    Server(application=application, endpoints=endpoints, verbosity=0).run()
+    on_daphne.serve(application, [listen("127.0.0.1", port)], NAME)
 
 
 def serve_uvicorn(port: int) -> None:
-    import uvicorn
+    from gateway.servers import on_uvicorn
 
-    uvicorn.run(application, port=port, lifespan="off", access_log=False, log_level="error")
+    on_uvicorn.serve(application, [listen("127.0.0.1", port)], NAME, asyncio.new_event_loop())
 
 
 SERVERS = {"daphne": serve_daphne, "uvicorn": serve_uvicorn}
@@ -49,4 +58,5 @@ if __name__ == "__main__":
     parser.add_argument("--server", choices=SERVERS, default="daphne")
     parser.add_argument("--port", type=int, required=True)
     args = parser.parse_args()
+    logging.basicConfig(level=logging.ERROR)
     SERVERS[args.server](args.port)

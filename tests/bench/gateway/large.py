@@ -55,7 +55,7 @@ def _idle(row: str, count: int) -> Run:
                 "CPU ms/handshake": sum(opening.values()),
                 "idle CPU % of a core": sum(meter.cpu.values()) / meter.seconds * 100,
             }
-            return {row: Row(figures, opening)}
+            return {row: Row(figures, opening, meter.load)}
 
     return run
 
@@ -115,7 +115,7 @@ async def _listed(side: Side, lists: Pool, others: Pool, request: bytes) -> Row:
         "CPU ms, others included": sum(parts.values()),
         "MB": len(taken.body) / 1e6,
     }
-    return Row(figures, parts)
+    return Row(figures, parts, meter.load)
 
 
 def _middle(rows: list[Row]) -> Row:
@@ -123,7 +123,7 @@ def _middle(rows: list[Row]) -> Row:
     figures = medians([row.figures for row in rows])
     longest = "longest other request ms"
     figures[longest] = max(row.figures[longest] for row in rows)
-    return Row(figures, medians([row.parts for row in rows]))
+    return Row(figures, medians([row.parts for row in rows]), max(row.load for row in rows))
 
 
 def make_topics(side: Side, namespace: str, count: int) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.bench.figures import Figures, percentile
 from tests.bench.gateway.sides import Side
@@ -14,10 +14,14 @@ SETTLE_S = 0.3
 
 @dataclass
 class Row:
-    """The figures of one row of the table, and the CPU of each kind of process in the unit of its CPU figure."""
+    """The figures of one row of the table, and the CPU of each kind of process in the unit of its CPU figure.
+
+    ``load``: share of a core that the load took itself; near 1 it is the limit, not the server.
+    """
 
     figures: Figures
-    parts: dict[str, float] = field(default_factory=dict)
+    parts: dict[str, float]
+    load: float
 
 
 Rows = dict[str, Row]
@@ -44,10 +48,12 @@ class Meter:
     def __init__(self, side: Side) -> None:
         self._side = side
         self._cpu = side.cpu()
+        self._own = time.process_time()
         self._began = time.perf_counter()
 
     def stop(self) -> None:
         self.seconds = time.perf_counter() - self._began
+        self.load = (time.process_time() - self._own) / self.seconds
         now = self._side.cpu()
         self.cpu = {name: now[name] - before for name, before in self._cpu.items()}
 

@@ -70,7 +70,7 @@ READS = {
 def _row(meter: Meter, taken: Taken) -> Row:
     parts = meter.each(len(taken.each), 1e3)
     rate = {"requests/s": len(taken.each) / taken.seconds, "CPU ms/request": sum(parts.values())}
-    return Row(rate | latency(taken.each), parts)
+    return Row(rate | latency(taken.each), parts, meter.load)
 
 
 def _reading(row: str, path: Callable[[Side], str], connections: int, seconds: float) -> Run:

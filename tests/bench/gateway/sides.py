@@ -15,11 +15,13 @@ from tests.bench.contenders import apache, apache_missing, cpu_s, kilobytes, unp
 from tests.support.instance import ROOT, Instance, running_instance
 from tests.support.ports import free_ports
 
-FLOOR = Path(__file__).with_name("floor.py")
 COUNTED = ("gateway", "broker", "bookie", "zookeeper", "redis")
 """Our processes whose CPU counts; the worker and Spark have no part in a request."""
-# Else topics without subscriptions are gone after a minute, and lists of them are lists of nothing.
-APACHE = {"brokerDeleteInactiveTopicsEnabled": "false"}
+APACHE = {
+    # else topics without subscriptions are gone after a minute, and lists of them are lists of nothing
+    "brokerDeleteInactiveTopicsEnabled": "false",
+    "maxHttpServerConnections": "20480",  # 2,048 by default; further ones wait for ever
+}
 
 
 @dataclass
@@ -152,7 +154,8 @@ def peer(work: Path) -> Iterator[Side]:
 def floor(server: str) -> Iterator[Side]:
     """An empty ASGI application under the same server."""
     (port,) = free_ports(1)
-    command = [sys.executable, str(FLOOR), "--server", server, "--port", str(port)]
+    command = [sys.executable, "-m", "tests.bench.gateway.floor"]
+    command += ["--server", server, "--port", str(port)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
         side = Side("floor", f"http://127.0.0.1:{port}", "", lambda: {"all": [process.pid]})

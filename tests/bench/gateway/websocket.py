@@ -114,24 +114,23 @@ class Sockets:
 class Stretch:
     """What happened on a side in some seconds. ``published``, ``consumed``: of each socket."""
 
-    seconds: float
-    cpu: dict[str, float]
+    meter: Meter
     published: list[int]
     consumed: list[int]
 
     def row(self, more: Figures) -> Row:
         """Rates, CPU for each message, shares of the sockets where there are several."""
         figures: Figures = {}
-        cpu = sum(self.cpu.values()) * 1e6
+        cpu = sum(self.meter.cpu.values()) * 1e6
         for what, each in (("published", self.published), ("consumed", self.consumed)):
             if each:
-                figures[f"{what}/s"] = sum(each) / self.seconds
+                figures[f"{what}/s"] = sum(each) / self.meter.seconds
                 figures |= {f"CPU µs/{what}": cpu / sum(each)} if sum(each) else {}
             if len(each) > 1 and (mean := statistics.mean(each)):
                 figures[f"least {what} of mean"] = min(each) / mean
                 figures[f"most {what} of mean"] = max(each) / mean
         count = max(sum(self.published) or sum(self.consumed), 1)
-        return Row(figures | more, {name: cpu / count * 1e6 for name, cpu in self.cpu.items()})
+        return Row(figures | more, self.meter.each(count, 1e6), self.meter.load)
 
 
 async def watched(
@@ -150,8 +149,7 @@ async def watched(
     await work.hold(seconds)
     meter.stop()
     return Stretch(
-        meter.seconds,
-        meter.cpu,
+        meter,
         [now.published - before for now, before in zip(producers, published, strict=True)],
         [now.consumed - before for now, before in zip(consumers, consumed, strict=True)],
     )
@@ -254,4 +252,4 @@ async def _drained(side: Side, work: Sockets, topic: str, count: int) -> Stretch
     consumer = await work.consumer(topic)
     await work.until(lambda: consumer.consumed >= count, DRAIN_S_MAX)
     meter.stop()
-    return Stretch(meter.seconds, meter.cpu, [], [consumer.consumed])
+    return Stretch(meter, [], [consumer.consumed])

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from tests.bench.gateway.http_client import HEAD_BYTES_MAX, field_value, host_and_port
 
 TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
+HANDSHAKE_S_MAX = 30.0
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
@@ -102,14 +103,15 @@ class Socket(asyncio.Protocol):
     async def open(self, source: str | None = None) -> Self:
         """Connect, from address ``source`` if it is given, and shake hands.
 
-        Raises RuntimeError for a refusal, OSError when nobody answers.
+        Raises RuntimeError for a refusal, OSError when nobody answers, TimeoutError.
         """
         local = (source, 0) if source else None
         await asyncio.get_running_loop().create_connection(
             lambda: self, *self._where, local_addr=local
         )
         try:
-            await self.opened
+            async with asyncio.timeout(HANDSHAKE_S_MAX):
+                await self.opened
         except BaseException:
             self._left = True
             self.transport.abort()
