@@ -2,131 +2,111 @@
 
 Push mode sends while fewer than ``receiverQueueSize`` messages are unanswered; pull mode (``pullMode=true``) sends as
 many as the client permitted. W2: a closed socket returns what it held, since nothing is acknowledged but by the client.
+What one read of a broker's connection brought leaves in one write, and what one read of the socket brought is
+acknowledged together; a client that does not read is given no more.
 """
 
-import asyncio
-import base64
-import binascii
-import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeGuard
+import re
+from collections.abc import Sequence
+from typing import Any, Literal, cast
 
-import pulsar
-import pulsar.asyncio
-
-from engine.base.errors import Refusal
-from engine.client.message_ids import MessageId
-from gateway.ws import frames, sockets
-from gateway.ws.end_of_topic import is_end, is_terminated
-from gateway.ws.frames import Query, RefusedError
+from engine.base.errors import MagnetarError
+from engine.base.names import TopicName
+from engine.base.tasks import TaskScope
+from engine.client.consuming.attachment import ConsumerSettings
+from engine.client.consuming.incoming import Incoming
+from engine.client.consuming.topic_consumer import TopicConsumer
+from engine.client.consuming.topic_reader import TopicReader
+from engine.client.message_ids import EARLIEST_ID, LATEST_ID, MessageId, MessageIdError
+from gateway.http.socket_port import SocketPort
+from gateway.ws import sockets
+from gateway.ws.clients import client
+from gateway.ws.deliveries import DeliveryFrames, end_of_topic
+from gateway.ws.frames import QUEUE_MAX, SUBSCRIPTION_TYPES, Query, RefusedError
 from gateway.ws.paths import Target, topic_name
+from gateway.ws.replies import (
+    Acknowledgement,
+    EndOfTopicQuestion,
+    NoJsonError,
+    Permit,
+    ReplyError,
+    Unsubscription,
+    message_id_of,
+    parse_reply,
+    simple_answer,
+)
 from gateway.ws.window import Window
 
-log = logging.getLogger(__name__)
-
-TYPES = {
-    "Exclusive": pulsar.ConsumerType.Exclusive,
-    "Shared": pulsar.ConsumerType.Shared,
-    "Failover": pulsar.ConsumerType.Failover,
-    "Key_Shared": pulsar.ConsumerType.KeyShared,
-}
-POSITIONS = {"Latest": pulsar.InitialPosition.Latest, "Earliest": pulsar.InitialPosition.Earliest}
-PERMITS_MAX = 1_000_000
+POSITIONS = ("Latest", "Earliest")
+MODES = ("Durable", "NonDurable")
+ACK_TIMEOUT_MS_MIN = 1000
 TOPICS_MAX = 1000
-PREFETCH_MAX = 100  # messages of up to 5 MiB that a socket's consumer holds here, unsent
-ACK_TIMEOUT_MS_MIN = 10_000  # the client library's
+PREFETCH_MAX = 1000
+FAILED = 1011
+Encrypted = Literal["FAIL", "DISCARD", "CONSUME"]
 
 
 async def consumer(
     scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
 ) -> None:
     """The consumer endpoint."""
-    flow = _Flow()
-    await sockets.serve(
-        scope,
-        receive,
-        send,
-        lambda: _subscribe(scope, target, flow),
-        lambda socket, peer: _talk(socket, peer, flow),
-    )
+    await sockets.run(scope, receive, send, lambda: _subscribe(scope, target))
 
 
 async def reader(
     scope: sockets.Scope, receive: sockets.Receive, send: sockets.Send, target: Target
 ) -> None:
     """The reader endpoint; it too wants ``{"messageId"}`` back to go on, as Pulsar's does."""
-    flow = _Flow()
-    await sockets.serve(
-        scope,
-        receive,
-        send,
-        lambda: _open_reader(scope, target, flow),
-        lambda socket, peer: _talk(socket, peer, flow),
-    )
+    await sockets.run(scope, receive, send, lambda: _open_reader(scope, target))
 
 
-async def _never() -> bool:
-    return False
-
-
-class _Flow:
-    """What the two directions of a socket share.
-
-    ``at_end``: whether the subscription came to its topic's end. ``unsubscribed``: nothing more will come, in silence.
-    """
-
-    def __init__(self) -> None:
-        self.window = Window()
-        self.unsubscribed = False
-        self.at_end: Callable[[], Awaitable[bool]] = _never
-
-
-async def _subscribe(scope: sockets.Scope, target: Target, flow: _Flow) -> pulsar.asyncio.Consumer:
+async def _subscribe(scope: sockets.Scope, target: Target) -> "Consuming":
     query = Query.parse(scope["query_string"])
-    flow.window.pull = query.flag("pullMode")
-    queue = min(query.number("receiverQueueSize", frames.QUEUE_MAX, 0, 1_000_000), frames.QUEUE_MAX)
-    kind = query.choice("subscriptionType", frames.SUBSCRIPTION_TYPES, "Exclusive")
-    position = query.choice("subscriptionInitialPosition", ("Latest", "Earliest"), "Latest")
-    mode = query.choice("subscriptionMode", ("Durable", "NonDurable"), "Durable")
-    if mode == "NonDurable":
-        raise RefusedError(
-            501, "subscriptionMode NonDurable is not built yet: use the reader endpoint"
-        )
-    if query.text("priorityLevel"):
-        raise RefusedError(501, "priorityLevel is not built yet")
+    queue = _queue_size(query)
+    kind = query.choice("subscriptionType", SUBSCRIPTION_TYPES, "Exclusive")
+    position = query.choice("subscriptionInitialPosition", POSITIONS, "Latest")
+    mode = query.choice("subscriptionMode", MODES, "Durable")
     topics, pattern = _topics(query, target)
-    options: dict[str, Any] = {}
-    redeliveries = query.number("maxRedeliverCount", 0, 0, 1_000_000)
-    if redeliveries:
-        dead = query.text("deadLetterTopic") or f"{topics[0]}-{target.subscription}-DLQ"
-        options["dead_letter_policy"] = pulsar.ConsumerDeadLetterPolicy(redeliveries, dead)
     ack_timeout = query.number("ackTimeoutMillis", 0, 0, 86_400_000)
     if 0 < ack_timeout < ACK_TIMEOUT_MS_MIN:
-        text = f"ackTimeoutMillis must be 0 or from {ACK_TIMEOUT_MS_MIN}"
+        text = f"Ack timeout should be greater than {ACK_TIMEOUT_MS_MIN} ms"
         raise RefusedError(400, f"Invalid query params: {text}")
-    made = await (await sockets.client()).subscribe(
-        topics if len(topics) > 1 else topics[0],
+    if query.values.get("consumerName") == "":
+        raise RefusedError(400, "Invalid query params: consumerName cannot be blank")
+    has_letters = "maxRedeliverCount" in query.values or "deadLetterTopic" in query.values
+    redeliveries = query.number("maxRedeliverCount", 0, 0, 1_000_000)
+    if has_letters and not redeliveries:
+        raise RefusedError(400, "Invalid query params: MaxRedeliverCount must be > 0.")
+    letters = query.text("deadLetterTopic")
+    settings = ConsumerSettings(
         target.subscription,
-        consumer_type=TYPES[kind],
-        receiver_queue_size=min(max(queue, 1), PREFETCH_MAX),
-        consumer_name=query.text("consumerName"),
-        unacked_messages_timeout_ms=ack_timeout or None,
-        negative_ack_redelivery_delay_ms=query.number(
-            "negativeAckRedeliveryDelay", 60_000, 0, 86_400_000
-        ),
-        initial_position=POSITIONS[position],
-        is_pattern_topic=pattern,
-        **options,
+        kind=SUBSCRIPTION_TYPES.index(kind),
+        name=query.text("consumerName") or "",
+        durable=mode == "Durable",
+        initial=POSITIONS.index(position),
+        priority=query.number("priorityLevel", 0, 0, (1 << 31) - 1),
+        queue_size=min(queue, PREFETCH_MAX),
+        ack_timeout_s=ack_timeout / 1000,
+        nack_delay_s=query.number("negativeAckRedeliveryDelay", 60_000, 0, 86_400_000) / 1000,
+        encrypted=_encrypted(query),
+        redeliveries_max=redeliveries,
+        dead_letters=topic_name(letters) if letters else "",
     )
-    if not pattern:  # a topic yet to come may match a pattern: it has no end
-
-        async def at_end() -> bool:
-            return all([await is_end(topic, target.subscription) for topic in topics])
-
-        flow.at_end = at_end
-    if not flow.window.pull:
-        flow.window.allow(max(queue, 1))
+    made = Consuming(queue, pull=query.flag("pullMode"))
+    made.consumer = await TopicConsumer.open(
+        client(), topics, settings, on_messages=made.deliver, on_end=made.end, pattern=pattern
+    )
     return made
+
+
+def _queue_size(query: Query) -> int:
+    return max(min(query.number("receiverQueueSize", QUEUE_MAX, 0, 1_000_000), QUEUE_MAX), 1)
+
+
+def _encrypted(query: Query) -> Encrypted:
+    """What is no known action is the default, as Pulsar has it."""
+    action = query.values.get("cryptoFailureAction", "FAIL")
+    return cast(Encrypted, action) if action in ("FAIL", "DISCARD", "CONSUME") else "FAIL"
 
 
 def _topics(query: Query, target: Target) -> tuple[list[str], bool]:
@@ -135,145 +115,223 @@ def _topics(query: Query, target: Target) -> tuple[list[str], bool]:
         return [target.topic], False
     pattern, names = query.text("topicsPattern"), query.text("topics")
     if pattern:
-        return [pattern if "://" in pattern else f"persistent://public/default/{pattern}"], True
+        whole = pattern if "://" in pattern else f"persistent://public/default/{pattern}"
+        try:
+            re.compile(TopicName.parse(whole).local)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise RefusedError(400, f"Invalid query params: topicsPattern: {error}") from error
+        except MagnetarError as error:
+            raise RefusedError(400, f"Invalid query params: topicsPattern: {error}") from error
+        return [whole], True
     if not names:
-        raise RefusedError(400, "Invalid query params: topics or topicsPattern is required")
+        raise RefusedError(500, "Should set topics or topicsPattern")
     found = [topic_name(name.strip()) for name in names.split(",", TOPICS_MAX)]
     if len(found) > TOPICS_MAX:
         raise RefusedError(400, f"Invalid query params: more than {TOPICS_MAX} topics")
-    return found, False
+    return list(dict.fromkeys(found)), False
 
 
-async def _open_reader(scope: sockets.Scope, target: Target, flow: _Flow) -> pulsar.asyncio.Reader:
-    query = Query.parse(scope["query_string"])
-    queue = min(query.number("receiverQueueSize", frames.QUEUE_MAX, 0, 1_000_000), frames.QUEUE_MAX)
-    where = query.text("messageId") or "latest"
-    if where == "earliest":
-        start = pulsar.MessageId.earliest
-    elif where == "latest":
-        start = pulsar.MessageId.latest
-    else:
-        try:
-            start = message_id_of(where)
-        except ValueError as error:
-            raise RefusedError(500, f"Failed to create reader: {error}") from error
-    made = await (await sockets.client()).create_reader(
-        target.topic,
-        start,
-        receiver_queue_size=min(max(queue, 1), PREFETCH_MAX),
-        reader_name=query.text("readerName"),
-    )
-    flow.window.allow(max(queue, 1))
-
-    async def at_end() -> bool:
-        return await is_terminated(target.topic) and not await made.has_message_available()
-
-    flow.at_end = at_end
+async def _open_reader(scope: sockets.Scope, target: Target) -> "Reading":
+    """Whatever is wrong with a reader is the server's fault by its status, as Pulsar has it."""
+    try:
+        query = Query.parse(scope["query_string"])
+        queue = _queue_size(query)
+    except RefusedError as error:
+        raise RefusedError(500, error.text) from error
+    made = Reading(queue)
+    try:
+        made.consumer = await TopicReader.open_at(
+            client(),
+            target.topic,
+            _start(query.text("messageId") or "latest"),
+            on_messages=made.deliver,
+            on_end=made.end,
+            name=query.text("readerName") or "",
+            queue_size=min(queue, PREFETCH_MAX),
+            settings=ConsumerSettings("", encrypted=_encrypted(query)),
+        )
+    except MagnetarError as error:
+        raise RefusedError(500, f"Failed to create reader: {error}") from error
     return made
 
 
-def message_id_of(text: str) -> pulsar.MessageId:
-    """A base64 message id. Raises ValueError."""
+def _start(text: str) -> MessageId:
+    """Raises MagnetarError."""
+    if text in ("earliest", "latest"):
+        return EARLIEST_ID if text == "earliest" else LATEST_ID
     try:
-        return pulsar.MessageId.deserialize(base64.b64decode(text, validate=True))
-    except (binascii.Error, RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(f"messageId {text[:80]!r} cannot be decoded") from error
+        return message_id_of(text)
+    except ReplyError as error:
+        raise MessageIdError(str(error)) from error
 
 
-async def _talk(socket: sockets.Socket, peer: Any, flow: _Flow) -> None:
-    """Two directions until the socket ends or either fails; deliveries may end first, after unsubscribing."""
-    loop = asyncio.get_running_loop()
-    outward = loop.create_task(_deliver(socket, peer, flow))
-    inward = loop.create_task(_listen(socket, peer, flow))
-    try:
-        await asyncio.wait([outward, inward], return_when=asyncio.FIRST_COMPLETED)
-        if not inward.done() and outward.exception() is None:
-            await asyncio.wait([inward])
-    finally:
-        outward.cancel()
-        inward.cancel()
-        ends = await asyncio.gather(outward, inward, return_exceptions=True)
-    for end in ends:
-        if isinstance(end, Exception):
-            if not isinstance(end, pulsar.asyncio.PulsarException | ValueError | Refusal):
-                log.error("websocket failed: %r", end, exc_info=end)
-            await socket.close(1011, str(end))
+class Consuming:
+    """One socket and its consumer."""
 
+    consumer: TopicConsumer
 
-async def _deliver(socket: sockets.Socket, peer: Any, flow: _Flow) -> None:
-    receive = peer.read_next if isinstance(peer, pulsar.asyncio.Reader) else peer.receive
-    while not socket.closed:
-        await flow.window.take()
-        try:
-            message = await receive()
-        except pulsar.asyncio.PulsarException:
-            if flow.unsubscribed:
-                return
-            raise
-        written = MessageId.parse(message.message_id().serialize()).serialized()
-        message_id = base64.b64encode(written).decode()
-        flow.window.delivered(message_id, message.message_id())
-        await socket.send_text(
-            frames.delivered(
-                message_id,
-                message.data(),
-                message.properties(),
-                message.publish_timestamp(),
-                message.redelivery_count(),
-                message.event_timestamp(),
-                message.partition_key(),
-            )
+    def __init__(self, size: int, *, pull: bool = False) -> None:
+        """``size``: how many deliveries may be unanswered in push mode."""
+        self._size = size
+        self._pull = pull
+        self._window = Window()
+        self._frames = DeliveryFrames()
+        self._port: SocketPort | None = None
+        self._unsubscribed = False
+        self._tasks: TaskScope | None = None
+        """Made when there is something to wait for, as on few sockets."""
+
+    def accepted(self, port: SocketPort) -> None:
+        self._port = port
+        if self.consumer.error is not None:
+            self.end(self.consumer.error)
+        port.listen(self._take)
+        if not self._pull:
+            self.consumer.allow(self._size)
+
+    async def close(self) -> None:
+        if self._tasks is not None:
+            self._tasks.cancel()
+        await self.consumer.close()
+
+    def end(self, error: MagnetarError) -> None:
+        """The consumer is over by itself."""
+        if self._port is not None and not self._unsubscribed:
+            self._port.close(FAILED, str(error))
+
+    # --- out --------------------------------------------------------------------------------------
+
+    def deliver(self, run: Sequence[Incoming]) -> None:
+        """Send messages, which were allowed."""
+        port = self._port
+        assert port is not None
+        text_of, frame_of, delivered = (
+            self._frames.message_id,
+            self._frames.frame,
+            self._window.delivered,
         )
+        for message in run:
+            message_id = text_of(message)
+            delivered(message_id, message.given)
+            port.send_text(frame_of(message_id, message))
+        if not port.writable:
+            self._wait_for_reader()
 
+    def _wait_for_reader(self) -> None:
+        self.consumer.hold()
+        self._spawn("wait for the reader", self._wait_drained())
 
-async def _listen(socket: sockets.Socket, peer: Any, flow: _Flow) -> None:
-    is_reader = isinstance(peer, pulsar.asyncio.Reader)
-    while (text := await socket.next_text()) is not None:
-        try:
-            body = frames.parse_object(text)
-        except frames.FrameError as error:
-            await socket.close(1007, str(error))
-            return
-        kind = body.get("type")
-        if kind == "permit":
-            count = body.get("permitMessages")
-            if not _is_count(count):
-                await socket.close(1007, f"permitMessages: expected 1 to {PERMITS_MAX}")
+    async def _wait_drained(self) -> None:
+        assert self._port is not None
+        await self._port.drained()
+        self.consumer.go_on()
+
+    def _spawn(self, name: str, work: Any) -> None:
+        if self._tasks is None:
+            self._tasks = TaskScope("consuming")
+        self._tasks.spawn(name, work)
+
+    # --- in ---------------------------------------------------------------------------------------
+
+    def _take(self, texts: list[str]) -> None:
+        """What one read of the socket brought."""
+        free = 0
+        for text in texts:
+            found = self._window.answered(simple_answer(text))
+            if found is not None:
+                free += found[1]
+                if not self._unsubscribed:
+                    self.consumer.acknowledge(found[0])
+                continue
+            try:
+                free += self._take_other(text)
+            except ReplyError as error:
+                self._refuse(error)
                 return
-            if flow.window.pull:
-                flow.window.allow(count)
-        elif kind == "isEndOfTopic":
-            await socket.send_text(frames.end_of_topic(await flow.at_end()))
-        elif kind == "unsubscribe" and not is_reader:
-            flow.unsubscribed = True
-            await peer.unsubscribe()
+        if free and not self._pull:
+            self.consumer.allow(free)
+
+    def _refuse(self, error: ReplyError) -> None:
+        port = self._port
+        assert port is not None
+        if isinstance(error, NoJsonError):
+            port.abort()  # as Pulsar's, which says nothing
         else:
-            await _answer(
-                peer, flow, body, negative=kind == "negativeAcknowledge", is_reader=is_reader
-            )
+            port.close(error.code, str(error))
+
+    def _take_other(self, text: str) -> int:
+        """How many deliveries it answers. Raises ReplyError."""
+        match parse_reply(text):
+            case Permit() as permit:
+                if self._pull:
+                    self.consumer.allow(permit.checked())
+            case EndOfTopicQuestion():
+                assert self._port is not None
+                self._port.send_text(end_of_topic(self.consumer.at_end))
+            case Unsubscription():
+                if not self._unsubscribed:
+                    self._unsubscribed = True
+                    self._spawn("unsubscribe", self._unsubscribe())
+            case Acknowledgement() as answer:
+                return self._answer(answer)
+        return 0
+
+    def _answer(self, answer: Acknowledgement) -> int:
+        """Also of what an earlier socket was given: that only makes no room here. Raises ReplyError."""
+        text = answer.text()
+        found = self._window.answered(text)
+        if found is None:
+            message_id = message_id_of(text)
+            if not self._unsubscribed:
+                told = self.consumer.refuse_id if answer.negative else self.consumer.acknowledge_id
+                told(message_id)
+            return 0
+        if not self._unsubscribed:
+            (self.consumer.refuse if answer.negative else self.consumer.acknowledge)(found[0])
+        return found[1]
+
+    async def _unsubscribe(self) -> None:
+        try:
+            await self.consumer.unsubscribe()
+        except MagnetarError as error:
+            self._unsubscribed = False
+            self.end(error)
 
 
-def _is_count(value: Any) -> TypeGuard[int]:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return whole and 0 < value <= PERMITS_MAX
+class Reading(Consuming):
+    """One socket and its reader: every answer, whatever it names, lets one more message out."""
 
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self._out = 0
 
-async def _answer(
-    peer: Any, flow: _Flow, body: dict[str, Any], *, negative: bool, is_reader: bool
-) -> None:
-    """An acknowledgement or its opposite, also of what an earlier socket was given: that only makes no room here."""
-    text = body.get("messageId")
-    if not isinstance(text, str):
-        raise ValueError("messageId: a base64 string is required")
-    parsed = message_id_of(text)
-    found = flow.window.answered(text)
-    if is_reader or flow.unsubscribed:
-        return
-    try:
-        if negative:
-            await peer.negative_acknowledge(found or parsed)
-        else:
-            await peer.acknowledge(found or parsed)
-    except pulsar.asyncio.PulsarException as error:
-        # the message comes again; Pulsar too answers acknowledgements by nothing
-        log.debug("acknowledgement of %s failed: %s", parsed, error)
+    def deliver(self, run: Sequence[Incoming]) -> None:
+        port = self._port
+        assert port is not None
+        self._out += len(run)
+        text_of, frame_of = self._frames.message_id, self._frames.frame
+        for message in run:
+            port.send_text(frame_of(text_of(message), message))
+        if not port.writable:
+            self._wait_for_reader()
+
+    def _take(self, texts: list[str]) -> None:
+        free = 0
+        for text in texts:
+            try:
+                if simple_answer(text) or self._is_answer(text):
+                    free += 1
+            except ReplyError as error:
+                self._refuse(error)
+                return
+        free = min(free, self._out)
+        if free:
+            self._out -= free
+            self.consumer.allow(free)
+
+    def _is_answer(self, text: str) -> bool:
+        if isinstance(parse_reply(text), EndOfTopicQuestion):
+            assert self._port is not None
+            self._port.send_text(end_of_topic(self.consumer.at_end))
+            return False
+        return True

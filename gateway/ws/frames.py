@@ -1,11 +1,10 @@
 """Pulsar's WebSocket API as values: query parameters and JSON frames in, typed parameters and JSON frames out. Pure."""
 
-import base64
 import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from json.encoder import encode_basestring_ascii
 from typing import Any
 from urllib.parse import parse_qsl
@@ -16,7 +15,7 @@ QUEUE_MAX = 1000
 COMPRESSIONS = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
 SUBSCRIPTION_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 ROUTINGS = ("SinglePartition", "RoundRobinPartition", "CustomPartition")
-NOT_BUILT = ("encryptionKeys", "cryptoFailureAction")
+NOT_BUILT = ("encryptionKeys",)
 
 # send-error:N
 JSON_ERROR = 3
@@ -201,40 +200,6 @@ def not_sent(code: int, text: str, context: str | None) -> str:
     """The answer to a message that was not."""
     body = {"result": f"send-error:{code}", "errorMsg": text, "context": context}
     return _compact({**body, "errorCode": 0, "schemaVersion": 0})
-
-
-def delivered(
-    message_id: str,
-    content: bytes,
-    properties: Mapping[str, str],
-    publish_ms: int,
-    redelivery_count: int,
-    event_ms: int,
-    key: str | None,
-) -> str:
-    """A message for a consumer or reader."""
-    body = {
-        "messageId": message_id,
-        "payload": base64.b64encode(content).decode(),
-        "properties": dict(properties),
-        "publishTime": iso(publish_ms),
-        "redeliveryCount": redelivery_count,
-        "eventTime": iso(event_ms) if event_ms else None,
-        "key": key or None,
-    }
-    return _compact(body)
-
-
-def end_of_topic(reached: bool) -> str:
-    """The answer to ``isEndOfTopic``."""
-    return _compact({"endOfTopic": reached})
-
-
-def iso(ms: int) -> str:
-    """UTC with milliseconds, trailing zeros dropped, as Pulsar prints it."""
-    at = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    fraction = f".{ms % 1000:03d}".rstrip("0").rstrip(".")
-    return f"{at}{fraction}Z"
 
 
 def _compact(body: Mapping[str, Any]) -> str:

@@ -20,13 +20,14 @@ from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import BatchFormatError, split_entry
 from engine.wire.events import Delivered
 from engine.wire.states import CommandType
+from engine.wire.varints import varint
 
 log = logging.getLogger(__name__)
 
 SHARING = (SHARED, KEY_SHARED)
 QUEUED_BYTES_MAX = 4 * 1024 * 1024
 """What a consumer keeps of messages that its user does not take yet: with more no further ones are asked for."""
-ENTRY_BYTES_ASSUMED = 16 * 1024
+ENTRY_BYTES_ASSUMED = 64 * 1024
 """Of a message, before some have come: permits are given for what fits into QUEUED_BYTES_MAX."""
 ACKS_MAX = 1000
 """Acknowledgements in one command."""
@@ -129,6 +130,20 @@ class Attachment:
         self._acked_to: Position | None = None
         self._chunks = Chunks()
         self._complained = False
+        self._ledger = -1
+        self._id_head = b""
+        """Of message ids in ``_ledger``."""
+        self._id_tail = (
+            b"\x30\x00" if self.partition < 0 else b"\x18" + varint(self.partition) + b"\x30\x00"
+        )
+
+    def plain_id(self, position: Position) -> bytes:
+        """As ``MessageId.serialized`` of a message that is neither one of a batch nor of several entries."""
+        ledger_id, entry_id = position
+        if ledger_id != self._ledger:
+            self._ledger = ledger_id
+            self._id_head = b"\x08" + varint(ledger_id) + b"\x10"
+        return self._id_head + varint(entry_id) + self._id_tail
 
     @property
     def raw(self) -> RawConsumer | None:
@@ -269,8 +284,9 @@ class Attachment:
                 messages += self._open(one)
             except BatchFormatError as error:
                 self._discard(one, error)
-        taken = max(1, permits - self._permits)
-        self._average += (size / taken - self._average) / 8
+        mean = size / max(1, permits - self._permits)
+        # large messages are believed at once, small ones by and by
+        self._average = max(mean, self._average + (mean - self._average) / 8)
         if messages:
             self._receiver.came(self, messages)
         if self._acks:
@@ -340,9 +356,9 @@ class Attachment:
         assert behind is not None
         first = (behind.position, behind.batch_index)
         inclusive = self._inclusive and self.given is None
-        kept = [one for one in messages if (one.position, one.index) > first]
+        kept = [one for one in messages if (one.position, one.batch_index) > first]
         if inclusive:
-            kept = [one for one in messages if (one.position, one.index) >= first]
+            kept = [one for one in messages if (one.position, one.batch_index) >= first]
         if kept:
             self._behind = None
         return kept
@@ -374,7 +390,7 @@ class Attachment:
         """The user got a message of a subscription that is not durable."""
         self.given = message.message_id
         batch = message.batch
-        if self._settings.acks_follow and (batch is None or message.index == batch.size - 1):
+        if self._settings.acks_follow and (batch is None or message.batch_index == batch.size - 1):
             self._acked_to = message.position
 
     def flush(self) -> None:

@@ -37,7 +37,7 @@ class DeadLetters:
         for one in messages:
             if one.redelivery_count >= most:
                 kept = self._kept.setdefault((one.source, one.position), [])
-                kept[:] = [*(other for other in kept if other.index != one.index), one]
+                kept[:] = [*(other for other in kept if other.batch_index != one.batch_index), one]
             (too_often if one.redelivery_count > most else given).append(one)
         return given, too_often
 

@@ -4,7 +4,7 @@ What is looked at by few (key, properties, event time) stays in the parsed metad
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.base.ids import Position
 from engine.client.message_ids import MessageId
@@ -25,20 +25,41 @@ class Batch:
         self.left = left
 
 
+class Encryption(NamedTuple):
+    """How a payload is encrypted, and packed before. ``keys``: (data key, what is said of it) by key name."""
+
+    keys: dict[str, tuple[bytes, dict[str, str]]]
+    param: bytes
+    algorithm: str | None
+    compression: str
+    uncompressed_size: int
+    batch_size: int | None
+
+
+class Given(NamedTuple):
+    """What it takes to acknowledge a message, or to refuse it: as its fields, without what it holds."""
+
+    source: Any
+    position: Position
+    batch: Batch | None
+    batch_index: int
+    chunks: Sequence[Position] | None
+
+
 class Incoming:
     """One message as a consumer is given it. ``content`` is None for a null value.
 
-    ``source``: whose it is, for the consumer. ``index``: within ``batch``, -1 without one. ``chunks``: positions of all
-    entries of a message that came in several. ``encrypted``: ``content`` is as the producer packed and encrypted it,
-    also when that is a batch.
+    ``source``: whose it is, for the consumer. ``batch_index``: within ``batch``, -1 without one. ``chunks``: positions
+    of all entries of a message that came in several. ``encrypted``: ``content`` is as the producer packed and encrypted
+    it, also when that is a batch.
     """
 
     __slots__ = (
         "batch",
+        "batch_index",
         "chunks",
         "content",
         "encrypted",
-        "index",
         "metadata",
         "own",
         "position",
@@ -55,7 +76,7 @@ class Incoming:
         own: pb.MessageMetadata | pb.SingleMessageMetadata,
         content: bytes | None,
         batch: Batch | None = None,
-        index: int = -1,
+        batch_index: int = -1,
     ) -> None:
         self.source = source
         self.position = position
@@ -64,9 +85,13 @@ class Incoming:
         self.own = own
         self.content = content
         self.batch = batch
-        self.index = index
+        self.batch_index = batch_index
         self.chunks: Sequence[Position] | None = None
         self.encrypted = False
+
+    @property
+    def given(self) -> Given:
+        return Given(self.source, self.position, self.batch, self.batch_index, self.chunks)
 
     @property
     def message_id(self) -> MessageId:
@@ -74,9 +99,37 @@ class Incoming:
         return MessageId(
             self.position,
             self.source.partition,
-            self.index,
+            self.batch_index,
             batch.size if batch is not None else 0,
             chunks[0] if chunks is not None else None,
+        )
+
+    @property
+    def id_bytes(self) -> bytes:
+        """``message_id`` serialized."""
+        if self.batch is None and self.chunks is None:
+            return bytes(self.source.plain_id(self.position))
+        return self.message_id.serialized()
+
+    @property
+    def encryption(self) -> "Encryption | None":
+        """What somebody with the keys must know; None when the message is not ``encrypted``."""
+        if not self.encrypted:
+            return None
+        metadata = self.metadata
+        return Encryption(
+            {
+                key.key: (
+                    key.value,
+                    {readable(pair.key): readable(pair.value) for pair in key.metadata},
+                )
+                for key in metadata.encryption_keys
+            },
+            metadata.encryption_param,
+            metadata.encryption_algo or None,
+            pb.CompressionType.Name(metadata.compression),
+            metadata.uncompressed_size,
+            metadata.num_messages_in_batch if metadata.HasField("num_messages_in_batch") else None,
         )
 
     @property

@@ -21,7 +21,7 @@ from engine.client.consuming.attachment import (
 )
 from engine.client.consuming.dead_letters import DeadLetters
 from engine.client.consuming.delays import Delays
-from engine.client.consuming.incoming import Incoming
+from engine.client.consuming.incoming import Given, Incoming
 from engine.client.message_ids import MessageId
 from engine.client.raw_consumer import FROM_EARLIEST
 
@@ -31,6 +31,8 @@ ACKS_AFTER_S = 0.02
 """How long an acknowledgement may wait for others."""
 LISTED_EVERY_S = 60.0
 """How often new partitions, and topics that match a pattern, are looked for."""
+RUN_MESSAGES_MAX = 100
+"""Of those that waited, so that the user may say in between that it has enough."""
 NAME_BYTES = 5
 Key = tuple[Attachment, Position]
 
@@ -61,6 +63,7 @@ class TopicConsumer:
         self._pattern: TopicName | None = None
         self._topics: Sequence[str] = ()
         self._allowed = 0
+        self._held = False
         self._queue: deque[Incoming] = deque()
         self._queued_bytes = 0
         self._flush: asyncio.TimerHandle | None = None
@@ -171,7 +174,7 @@ class TopicConsumer:
         if self._letters is not None:
             messages, too_often = self._letters.sort_out(messages)
             self._give_again([(one.source, one.position) for one in too_often])
-        if not self._queue and len(messages) <= self._allowed:
+        if not self._queue and len(messages) <= self._room:
             self._give(messages)
             return
         for one in messages:
@@ -179,12 +182,16 @@ class TopicConsumer:
         attachment.queued += len(messages)
         self._queue += messages
         self.full = self._queued_bytes >= QUEUED_BYTES_MAX
-        if self._allowed > 0:
+        while self._queue and self._room > 0:
             self._give_queued()
+
+    @property
+    def _room(self) -> int:
+        return 0 if self._held else self._allowed
 
     def _give_queued(self) -> None:
         queue = self._queue
-        run = [queue.popleft() for _ in range(min(self._allowed, len(queue)))]
+        run = [queue.popleft() for _ in range(min(self._room, len(queue), RUN_MESSAGES_MAX))]
         sources: dict[Attachment, None] = {}
         for one in run:
             source = one.source
@@ -257,14 +264,24 @@ class TopicConsumer:
     def allow(self, count: int) -> None:
         """The user takes ``count`` more messages; some may be given before this returns."""
         self._allowed += count
-        if self._queue and self._allowed > 0:
+        while self._queue and self._room > 0:
             self._give_queued()
 
-    def acknowledge(self, message: Incoming) -> None:
+    def hold(self) -> None:
+        """Give nothing for now, whatever is allowed."""
+        self._held = True
+
+    def go_on(self) -> None:
+        """Undo ``hold``. What waits is given in runs of at most RUN_MESSAGES_MAX, as long as nobody holds again."""
+        self._held = False
+        while self._queue and self._room > 0:
+            self._give_queued()
+
+    def acknowledge(self, message: Incoming | Given) -> None:
         """It does not come again. Of a batch, nothing is told to the broker before all of it is acknowledged."""
         batch = message.batch
         if batch is not None:
-            batch.left &= ~(1 << message.index)
+            batch.left &= ~(1 << message.batch_index)
             if batch.left:
                 return
         attachment = message.source
@@ -295,7 +312,7 @@ class TopicConsumer:
         elif self._flush is None:
             self.flush_soon()
 
-    def refuse(self, message: Incoming) -> None:
+    def refuse(self, message: Incoming | Given) -> None:
         """It comes again after the settings' delay, with the rest of its batch."""
         for position in message.chunks or (message.position,):
             self._refuse(message.source, position)

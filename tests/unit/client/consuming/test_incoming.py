@@ -77,4 +77,4 @@ def test_encrypted_is_one_message_as_stored() -> None:
     )
     _, metadata, payload = split_entry(entry)
     got = encrypted(Source(), AT, 0, metadata, payload)
-    assert (got.content, got.encrypted, got.index) == (payload, True, -1)
+    assert (got.content, got.encrypted, got.batch_index) == (payload, True, -1)

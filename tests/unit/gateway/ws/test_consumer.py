@@ -1,61 +1,110 @@
-"""The consumer and reader endpoints between a played client and a played broker: permits and acknowledgements."""
+"""The consumer and reader endpoints between a real socket and the client: permits, acknowledgements, bounds."""
 
 import asyncio
 import base64
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.base.ids import Position
+from engine.client.consuming.attachment import Attachment, ConsumerSettings
+from engine.client.consuming.incoming import Incoming
+from engine.client.consuming.topic_consumer import TopicConsumer
 from engine.client.message_ids import MessageId
-from gateway.ws import consumer as endpoint
-from tests.unit.gateway.ws.socket_bench import Consumer, Message, Reader, Socket, identity, settled
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.batches import Message
+from gateway.ws import clients, consumer, sockets
+from gateway.ws.replies import PERMITS_MAX
+from gateway.ws.routing import application
+from tests.support.broker_bench import NAME, Bench, served
+from tests.support.net.socket_pair import SocketPair
+from tests.unit.client.consuming.client_bench import Publisher, until
+from tests.unit.client.test_client import client_of
+
+TOPIC = NAME.full.replace("://", "/")
+METADATA = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1)
 
 
 def text_of(number: int) -> str:
-    return base64.b64encode(MessageId.parse(identity(number).serialize()).serialized()).decode()
+    return base64.b64encode(MessageId(Position(7, number)).serialized()).decode()
+
+
+async def settled() -> None:
+    """Whatever is ready has run."""
+    for _ in range(12):
+        await asyncio.sleep(0)
 
 
 class Talk:
-    """A socket's life under way. ``out``: deliveries that the client has not answered, by message."""
+    """A socket's life under way, its messages played by the test. ``out``: deliveries that the client has not answered,
+    by message."""
 
-    def __init__(self, peer: Any, *, size: int = 0, pull: bool = False) -> None:
-        self.socket = Socket()
-        self.peer = peer
-        self.flow = endpoint._Flow()
-        self.flow.window.pull = pull
-        if size:
-            self.flow.window.allow(size)
-        self._by_text: dict[str, int] = {}
-        self._read = 0
+    def __init__(self, endpoint: consumer.Consuming) -> None:
+        self.endpoint = endpoint
+        made = ConsumerSettings("s", nack_delay_s=3600.0)
+        endpoint.consumer = TopicConsumer(client_of(), made, endpoint.deliver, endpoint.end)
+        self.source = Attachment(endpoint.consumer.client, endpoint.consumer, made, NAME.full)
+        endpoint.consumer._attachments[NAME.full] = self.source
+        self.pair = SocketPair(self._application, "/")
         self.out: Counter[int] = Counter()
+
+    async def _application(self, scope: Any, receive: Any, send: Any) -> None:
+        async def opened() -> consumer.Consuming:
+            return self.endpoint
+
+        await sockets.run(scope, receive, send, opened)
+
+    def deliver(self, *numbers: int) -> None:
+        """A run from the broker."""
+        run = [
+            Incoming(self.source, Position(7, number), 0, METADATA, METADATA, b"%d" % number)
+            for number in numbers
+        ]
+        self.endpoint.consumer.came(self.source, run)
 
     async def came(self) -> list[int]:
         """What newly went out to the client, once everything has settled."""
         await settled()
-        frames, self._read = self.socket.out[self._read :], len(self.socket.out)
-        numbers = [int(base64.b64decode(frame["payload"])) for frame in frames]
+        numbers = []
+        while not self.pair.texts.empty():
+            numbers.append(
+                int(base64.b64decode(json.loads(self.pair.texts.get_nowait())["payload"]))
+            )
         self.out.update(numbers)
         return numbers
 
-    async def answer(self, number: int, kind: str | None = None) -> None:
-        self.socket.say(messageId=text_of(number), **({"type": kind} if kind else {}))
-        self.out.pop(number, None)
+    async def say(self, **frame: Any) -> None:
+        self.pair.send(json.dumps(frame))
         await settled()
+
+    async def answer(self, number: int, kind: str | None = None) -> None:
+        self.out.pop(number, None)
+        await self.say(messageId=text_of(number), **({"type": kind} if kind else {}))
+
+    @property
+    def acknowledged(self) -> list[int]:
+        return [position.entry_id for position in self.source._acks]
 
 
 @asynccontextmanager
-async def talking(peer: Any, **options: Any) -> AsyncIterator[Talk]:
-    talk = Talk(peer, **options)
-    task = asyncio.get_running_loop().create_task(endpoint._talk(talk.socket, peer, talk.flow))  # type: ignore[arg-type]
+async def talking(
+    size: int = 1, *, pull: bool = False, reader: bool = False
+) -> AsyncIterator[Talk]:
+    talk = Talk(consumer.Reading(size) if reader else consumer.Consuming(size, pull=pull))
+    await talk.pair.opened()
+    await settled()
     try:
         yield talk
     finally:
-        talk.socket.hang_up()
-        await task
+        await talk.pair.hang_up()
+        await talk.endpoint.consumer.client.close()
 
 
 STEPS = st.lists(
@@ -67,98 +116,221 @@ STEPS = st.lists(
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(size=st.integers(1, 4), steps=STEPS)
 async def test_permits_are_conserved_in_push_mode(size: int, steps: list[tuple[str, int]]) -> None:
     """However messages come, come again and are answered: as many are out as may be, and in the end all may again."""
-    peer = Consumer()
-    async with talking(peer, size=size) as talk:
+    async with talking(size) as talk:
+        waiting = talk.endpoint.consumer._queue
         for what, number in steps:
             if what == "deliver":
-                peer.deliver(number)
+                talk.deliver(number)
             else:
                 await talk.answer(number, None if what == "ack" else what)
             await talk.came()
             assert talk.out.total() <= size
-            assert talk.out.total() == size or peer.queue.empty(), "held back with room left"
+            assert talk.out.total() == size or not waiting, "held back with room left"
         while talk.out:
             await talk.answer(next(iter(talk.out)))
             await talk.came()
-        peer.deliver(*range(100, 101 + size))
+        talk.deliver(*range(100, 101 + size))
         assert await talk.came() == list(range(100, 100 + size)), "the window is whole again"
 
 
+@settings(max_examples=40, deadline=None)
 @given(steps=st.lists(st.one_of(STEPS.map(lambda s: s[:3]), st.integers(1, 3)), max_size=10))
 async def test_permits_are_conserved_in_pull_mode(steps: list[Any]) -> None:
     """As many deliveries as the client permitted, first ones and repeated ones alike; answers permit nothing."""
-    peer, permitted, sent = Consumer(), 0, 0
-    async with talking(peer, pull=True) as talk:
+    permitted = sent = 0
+    async with talking(pull=True) as talk:
         for step in steps:
             if isinstance(step, int):
-                talk.socket.say(type="permit", permitMessages=step)
+                await talk.say(type="permit", permitMessages=step)
                 permitted += step
             else:
                 for what, number in step:
                     if what == "deliver":
-                        peer.deliver(number)
+                        talk.deliver(number)
                     else:
                         await talk.answer(number, None if what == "ack" else what)
             sent += len(await talk.came())
             assert sent <= permitted
-            assert sent == permitted or peer.queue.empty()
+            assert sent == permitted or not talk.endpoint.consumer._queue
 
 
 async def test_messages_that_come_again_cost_no_room_for_good() -> None:
-    peer = Consumer()
-    async with talking(peer, size=4) as talk:
+    async with talking(4) as talk:
         for _ in range(10):  # as after as many restarts of the broker
-            peer.deliver(1, 2, 1, 2)
+            talk.deliver(1, 2, 1, 2)
             assert await talk.came() == [1, 2, 1, 2]
             for number in (1, 2, 1, 2):  # a client answers every frame
                 await talk.answer(number)
-        peer.deliver(1, 2, 3, 4)
+        talk.deliver(1, 2, 3, 4)
         assert await talk.came() == [1, 2, 3, 4]
 
 
-async def test_one_permit_frame_may_add_to_another_without_bound() -> None:
-    peer = Consumer()
-    async with talking(peer, pull=True) as talk:
-        for _ in range(3):
-            talk.socket.say(type="permit", permitMessages=endpoint.PERMITS_MAX)
+async def test_a_run_leaves_in_one_write_and_answers_go_together() -> None:
+    async with talking(1000) as talk:
+        before = talk.pair.transport.writes
+        talk.deliver(*range(200))
+        assert await talk.came() == list(range(200))
+        assert talk.pair.transport.writes - before <= 2
+        talk.pair.send(*(json.dumps({"messageId": text_of(number)}) for number in range(200)))
         await settled()
-        assert talk.flow.window._free == 3 * endpoint.PERMITS_MAX - 1  # one waits for its message
+        assert talk.acknowledged == list(range(200))
 
 
 async def test_a_message_is_acknowledged_only_when_the_client_says_so() -> None:
-    peer = Consumer()
-    async with talking(peer, size=3) as talk:
-        peer.deliver(1, 2, 3)
-        assert await talk.came() == [1, 2, 3]
-        assert peer.acknowledged == []
-        await talk.answer(2)
-        await talk.answer(3, "negativeAcknowledge")
-    assert (peer.acknowledged, peer.refused) == ([2], [3])
+    async with talking(9) as talk:
+        talk.deliver(1, 2, 3)
+        await talk.came()
+        await talk.answer(2, "negativeAcknowledge")
+        await talk.say(type="isEndOfTopic")
+        assert json.loads(talk.pair.texts.get_nowait()) == {"endOfTopic": False}
+        await talk.answer(3)
+    assert talk.acknowledged == [3]
 
 
-async def test_an_acknowledgement_that_fails_leaves_the_socket_and_the_window_whole() -> None:
-    peer = Consumer()
-    async with talking(peer, size=1) as talk:
-        peer.deliver(1)
+async def test_one_permit_frame_may_add_to_another_without_bound() -> None:
+    async with talking(pull=True) as talk:
+        for _ in range(3):
+            await talk.say(type="permit", permitMessages=PERMITS_MAX)
+        talk.deliver(1)
         assert await talk.came() == [1]
-        peer.failing = True
-        await talk.answer(1)
-        peer.failing = False
-        peer.deliver(1)  # the message comes again
-        assert await talk.came() == [1]
-        await talk.answer(1)
-        assert peer.acknowledged == [1]
-        assert not talk.socket.closed
 
 
-async def test_a_readers_window_is_conserved_too() -> None:
-    peer = Reader()
-    async with talking(peer, size=2) as talk:
-        for number in (1, 1, 2, 3):  # a broker that went away sends the first once more
-            peer.queue.put_nowait(Message(number))
-        assert await talk.came() == [1, 1]
-        await talk.answer(1)
-        assert await talk.came() == [2, 3]
+async def test_an_answer_in_any_spelling_is_one() -> None:
+    async with talking(9) as talk:
+        talk.deliver(*range(5))
+        await talk.came()
+        spellings = [
+            '{"messageId":"%s"}',
+            '{"messageId": "%s"}',
+            ' {"x":[1],"messageId":"%s"} rest',
+        ]
+        spellings += ['{"messageId":"%s","type":5}', '{"type":null,"messageId":"%s"}']
+        talk.pair.send(*(spelling % text_of(at) for at, spelling in enumerate(spellings)))
+        await settled()
+        assert talk.acknowledged == list(range(5))
+
+
+async def test_what_an_earlier_socket_was_given_can_be_answered_here() -> None:
+    async with talking(1) as talk:
+        await talk.answer(3)
+        await talk.answer(4, "negativeAcknowledge")
+        assert talk.acknowledged == [3]
+        assert len(talk.endpoint.consumer._refused) == 1
+        talk.deliver(8, 9)
+        assert await talk.came() == [8], "that made no room"
+
+
+async def test_a_client_that_does_not_read_is_given_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with talking(1000) as talk:
+        talk.pair.reads = False
+        for start in range(0, 500, 10):
+            run = [
+                Incoming(talk.source, Position(7, start + i), 0, METADATA, METADATA, b"x" * 40_000)
+                for i in range(10)
+            ]
+            talk.endpoint.consumer.came(talk.source, run)
+            await settled()
+        port = talk.endpoint._port
+        assert port is not None
+        assert not port.writable
+        assert port.buffered_bytes() < 3 << 20
+        assert talk.endpoint.consumer.full, "so that the broker is asked for no more"
+        talk.pair.reads = True
+        while not port.writable or talk.endpoint.consumer._queue:
+            talk.pair.transport.drain()
+            await settled()
+        await settled()
+        assert talk.pair.texts.qsize() == 500
+
+
+async def test_a_reader_goes_on_with_any_answer_but_never_beyond_its_size() -> None:
+    async with talking(2, reader=True) as talk:
+        talk.deliver(*range(6))
+        assert await talk.came() == [0, 1]
+        await talk.say(anything=1)
+        assert await talk.came() == [2]
+        await talk.say(messageId=None)
+        await talk.say(messageId="***")
+        assert await talk.came() == [3, 4]
+        for _ in range(9):
+            await talk.answer(0)
+        assert await talk.came() == [5]
+        talk.deliver(*range(10, 20))
+        assert await talk.came() == [10, 11]
+
+
+@asynccontextmanager
+async def opened(directory: Path, *paths: str) -> AsyncIterator[tuple[Bench, list[SocketPair]]]:
+    """Sockets of a real broker."""
+    async with served(directory) as (bench, _, url):
+        loop = asyncio.get_running_loop()
+        clients._clients[loop] = client_of(url, operation_timeout_s=5.0)
+        pairs = [await SocketPair(application, f"/ws/v2/{path}").opened() for path in paths]
+        try:
+            yield bench, pairs
+        finally:
+            for pair in pairs:
+                await pair.hang_up()
+            await clients._clients.pop(loop).close()
+
+
+async def test_messages_of_every_form_are_one_frame_each(tmp_path: Path) -> None:
+    paths = (
+        f"consumer/{TOPIC}/s?cryptoFailureAction=CONSUME",
+        f"reader/{TOPIC}?messageId=earliest",
+    )
+    async with opened(tmp_path, *paths) as (_, pairs):
+        publisher = await Publisher.to(clients.client())
+        await publisher.entry(Message(b"one", "k", properties={"a": 'ü"\\'}, event_ms=1000))
+        await publisher.entry(b"two", b"three", compression=1)
+        for index in range(2):
+            about = {"uuid": "u", "chunk_id": index, "num_chunks_from_msg": 2}
+            await publisher.entry(b"%d" % index, extra=about)
+        secret = {"encryption_keys": [{"key": "k1", "value": b"v"}], "encryption_param": b"p"}
+        await publisher.entry(b"?", b"?", extra=secret)
+        for pair, is_reader in zip(pairs, (False, True), strict=True):
+            frames = [json.loads(await pair.receive()) for _ in range(4 if is_reader else 5)]
+            assert [base64.b64decode(one["payload"]) for one in frames[:4]] == [
+                *(b"one", b"two", b"three", b"01")
+            ]
+            ledger = MessageId.parse(base64.b64decode(frames[0]["messageId"])).position.ledger_id
+            assert frames[0] == {
+                "messageId": frames[0]["messageId"],
+                "payload": "b25l",
+                "properties": {"a": 'ü"\\'},
+                "publishTime": "1970-01-01T00:00:01Z",
+                "redeliveryCount": 0,
+                "eventTime": "1970-01-01T00:00:01Z",
+                "key": "k",
+            }
+            ids = [MessageId.parse(base64.b64decode(one["messageId"])) for one in frames[1:4]]
+            assert ids == [
+                MessageId(Position(ledger, 1), -1, 0, 2),
+                MessageId(Position(ledger, 1), -1, 1, 2),
+                MessageId(Position(ledger, 3), first_chunk=Position(ledger, 2)),
+            ]
+            assert is_reader or frames[4]["encryptionContext"] == {
+                "keys": {"k1": {"keyValue": "dg==", "metadata": {}}},
+                "param": "cA==",
+                "compressionType": "NONE",
+                "uncompressedMessageSize": 0,
+                "batchSize": 2,
+            }
+
+
+async def test_a_subscription_that_is_gone_ends_the_socket(tmp_path: Path) -> None:
+    async with opened(tmp_path, f"consumer/{TOPIC}/s") as (bench, (pair,)):
+        attached = pair.client
+        await until(lambda: bench.subscription.consumers)
+        assert attached.close_rcvd is None
+        pair.send(json.dumps({"type": "unsubscribe"}))
+        await until(lambda: not bench.topic.subscriptions)
+        pair.send(json.dumps({"messageId": text_of(1)}), json.dumps({"type": "isEndOfTopic"}))
+        assert json.loads(await pair.receive()) == {"endOfTopic": False}
+        assert attached.close_rcvd is None

@@ -1,0 +1,80 @@
+"""Messages as frames of the consumer and reader endpoints: JSON put together from pieces. Pure."""
+
+import json
+from binascii import b2a_base64
+from datetime import UTC, datetime
+from json.encoder import encode_basestring
+from typing import Any
+
+from engine.client.consuming.incoming import Encryption, Incoming
+
+_END_OF_TOPIC = {True: '{"endOfTopic":true}', False: '{"endOfTopic":false}'}
+
+
+class DeliveryFrames:
+    """Of one socket: messages that were published in the same millisecond share the text of their time."""
+
+    def __init__(self) -> None:
+        self._ms = -1
+        self._time = ""
+
+    def frame(self, message_id: str, message: Incoming) -> str:
+        """A message for a consumer or reader. Nulls are left out, as Pulsar does."""
+        own = message.own
+        ms = message.metadata.publish_time
+        if ms != self._ms:
+            self._ms, self._time = ms, iso(ms)
+        properties = "{}"
+        if own.properties:
+            properties = json.dumps(message.properties, ensure_ascii=False, separators=(",", ":"))
+        rest = ""
+        if own.event_time:
+            rest = f',"eventTime":"{iso(own.event_time)}"'
+        if message.encrypted:
+            rest += f',"encryptionContext":{_context(message.encryption)}'
+        key = message.key
+        if key:
+            rest += f',"key":{encode_basestring(key)}'
+        return (
+            f'{{"messageId":"{message_id}","payload":"{_base64(message.content or b"")}",'
+            f'"properties":{properties},"publishTime":"{self._time}",'
+            f'"redeliveryCount":{message.redelivery_count}{rest}}}'
+        )
+
+    @staticmethod
+    def message_id(message: Incoming) -> str:
+        """As Pulsar's Java client writes it, in base64."""
+        return _base64(message.id_bytes)
+
+
+def _context(encryption: Encryption | None) -> str:
+    assert encryption is not None
+    body: dict[str, Any] = {
+        "keys": {
+            name: {"keyValue": _base64(value), "metadata": about}
+            for name, (value, about) in encryption.keys.items()
+        },
+        "param": _base64(encryption.param),
+    }
+    if encryption.algorithm is not None:
+        body["algorithm"] = encryption.algorithm
+    body["compressionType"] = encryption.compression
+    body["uncompressedMessageSize"] = encryption.uncompressed_size
+    body["batchSize"] = encryption.batch_size
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def _base64(data: bytes) -> str:
+    return b2a_base64(data, newline=False).decode("ascii")
+
+
+def end_of_topic(reached: bool) -> str:
+    """The answer to ``isEndOfTopic``."""
+    return _END_OF_TOPIC[reached]
+
+
+def iso(ms: int) -> str:
+    """UTC with milliseconds, trailing zeros dropped, as Pulsar prints it."""
+    at = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    fraction = f".{ms % 1000:03d}".rstrip("0").rstrip(".")
+    return f"{at}{fraction}Z"
