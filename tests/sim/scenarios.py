@@ -10,6 +10,7 @@ from tests.sim.kit.scenario import Draw, Scenario
 from tests.sim.ledgers.workload import Ledgers
 from tests.sim.managed.workload import ManagedLedgers
 from tests.sim.passing.workload import Passing
+from tests.sim.publishing.workload import Publishing
 from tests.sim.topics.faults import TOPIC_FAULTS
 from tests.sim.topics.workload import Topics
 
@@ -44,6 +45,16 @@ def passing(rng: random.Random) -> Scenario:
         shape=Shape.draw(rng),
         workloads=(Passing.draw(rng),),
         faults=draw_faults(rng, FAULTS),
+        duration_s=rng.choice((5.0, 10.0)),
+    )
+
+
+def publishing(rng: random.Random) -> Scenario:
+    """Brokers, bookies and producers of the engine's own client."""
+    return Scenario(
+        shape=Shape.draw(rng),
+        workloads=(Publishing.draw(rng),),
+        faults=draw_faults(rng, (*FAULTS, "unload", "take_over")),
         duration_s=rng.choice((5.0, 10.0)),
     )
 
@@ -104,6 +115,7 @@ SCENARIOS: dict[str, Draw] = {
     "light": light,
     "keys": keys,
     "passing": passing,
+    "publishing": publishing,
 }
-TURNS = ("topics", "ledger", "keys", "topics", "managed", "passing")
+TURNS = ("topics", "ledger", "keys", "topics", "managed", "passing", "publishing")
 """What the seeds of a campaign play in turn, unless one is named."""

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from tests.sim.plants import bookie, dispatch, found, ledger, managed
+from tests.sim.plants import bookie, dispatch, found, ledger, managed, publishing
 from tests.sim.plants.planting import Plant, applied
 
 _MISTAKES = {
@@ -24,6 +24,7 @@ _MISTAKES = {
     "managed": (managed.lost_race_for_the_list_taken_for_won,),
     "keys": (dispatch.moved_keys_wait_for_nobody,),
     "passing": (dispatch.dropped_entries_come_later,),
+    "publishing": (publishing.newest_is_sent_again_first,),
     "topics": (
         *(managed.session_never_lapses, managed.list_not_recovered),
         *(managed.ack_confirmed_before_persisted, managed.mark_delete_before_acks),

@@ -1,0 +1,286 @@
+"""The engine's own producers while things break: what they are given is stored and told once, in order by key.
+
+They come again by themselves over crashed brokers, moved topics and lost links; deduplication is off, so a message may
+be stored more than once, but never before what was sent ahead of it for the first time.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from engine.base.budget import Budget
+from engine.base.clock import LoopClock
+from engine.base.entropy import RandomEntropy
+from engine.base.errors import MagnetarError
+from engine.base.names import TopicName
+from engine.client.client import PulsarClient, never_final, partition_names
+from engine.client.message_ids import MessageId
+from engine.client.producing.outgoing import OutgoingMessage
+from engine.client.producing.partition_choice import Routing
+from engine.client.producing.partition_producer import (
+    BatchSettings,
+    ProducerSettings,
+    SendResult,
+)
+from engine.client.producing.topic_producer import TopicProducer
+from engine.client.raw_consumer import FROM_EARLIEST, RawConsumer
+from engine.client.raw_reader import RawReader
+from engine.wire.batches import unpack_entry
+from engine.wire.events import Delivered
+from tests.sim.kit.cluster import BROKER_PORT, EPOCH_MS
+from tests.sim.kit.loop import Node
+from tests.sim.kit.network import SimNetwork
+from tests.sim.kit.scenario import Run, first_of
+from tests.sim.topics.administrator import Administrator
+from tests.sim.topics.client import SETTINGS
+from tests.sim.topics.faults import TOPIC_FAULTS
+from tests.sim.topics.observer import Observer
+
+TOPIC = TopicName.parse("persistent://public/default/published")
+KEYS = 5
+IN_FLIGHT_BYTES = 200_000
+SETTLE_S = 60.0
+
+
+@dataclass(frozen=True)
+class PublisherPlan:
+    batching: BatchSettings | None
+    compression: int
+    routing: Routing
+    rate: float
+    """Runs of 1 to 30 messages per second."""
+
+    @classmethod
+    def draw(cls, rng: random.Random) -> "PublisherPlan":
+        batch = BatchSettings(rng.choice((2, 10)), rng.choice((100, 5000)), rng.choice((0.01, 0.2)))
+        return cls(
+            rng.choice((None, batch)), rng.randrange(5), rng.choice((*Routing,)), rng.uniform(3, 15)
+        )
+
+
+@dataclass(frozen=True)
+class Publishing:
+    """``partitions`` 0: the topic has none."""
+
+    partitions: int
+    publishers: tuple[PublisherPlan, ...]
+
+    @classmethod
+    def draw(cls, rng: random.Random) -> "Publishing":
+        plans = tuple(PublisherPlan.draw(rng) for _ in range(rng.choice((1, 2, 3))))
+        return cls(rng.choice((0, 0, 3)), plans)
+
+    def setup(self, run: Run) -> "PublishingWorkload":
+        return PublishingWorkload(run, self)
+
+
+class Publisher:
+    """A producer of the shipped client on a node of its own, and all that it was given and told."""
+
+    def __init__(self, observer: Observer, name: str, plan: PublisherPlan) -> None:
+        cluster = self.cluster = observer.cluster
+        self.loop = cluster.loop
+        cluster.clients.append(name)
+        self.observer = observer
+        self.name = name
+        self.plan = plan
+        self.rng = random.Random(f"{self.loop.seed}/{name}")
+        self.node = Node(name)
+        self.quiet = False
+        self.producer: TopicProducer | None = None
+        self.sent: list[str] = []
+        """The key of each message, by its number."""
+        self.told: dict[int, MessageId] = {}
+        self.budget = Budget(IN_FLIGHT_BYTES)
+
+    def client(self) -> PulsarClient:
+        """To be made on the node that uses it."""
+
+        async def brokers() -> Sequence[str]:
+            return [f"pulsar://{machine.name}:{BROKER_PORT}" for machine in self.cluster.brokers]
+
+        return PulsarClient(
+            network=SimNetwork(self.cluster.world),
+            clock=LoopClock(EPOCH_MS),
+            entropy=RandomEntropy(random.Random(f"{self.loop.seed}/{self.name}/entropy")),
+            brokers=brokers,
+            settings=SETTINGS,
+            operation_timeout_s=SETTLE_S,
+        )
+
+    def start(self) -> None:
+        task = self.loop.spawn(self.node, self._publish())
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self.cluster.failures.append(f"publisher {self.name}: {task.exception()!r}")
+
+    async def _publish(self) -> None:
+        client, plan = self.client(), self.plan
+        settings = ProducerSettings(
+            name=self.name,
+            send_timeout_s=0.0,
+            routing=plan.routing,
+            batching=plan.batching,
+            compression=plan.compression,
+        )
+        self.producer = await client.patiently(
+            lambda: TopicProducer.open(
+                client, str(TOPIC), settings, budget=self.budget, on_results=self._hear
+            ),
+            timeout_s=None,
+            is_final=never_final,
+        )
+        while not self.quiet:
+            if not self.budget.high:
+                self.send(self.rng.randint(1, 30))
+            await asyncio.sleep(self.rng.expovariate(plan.rate))
+
+    def send(self, count: int) -> None:
+        assert self.producer is not None
+        messages = []
+        for _ in range(count):
+            number, key = len(self.sent), f"k{self.rng.randrange(KEYS)}"
+            self.sent.append(key)
+            padding = b"." * self.rng.choice((0, 10, 200, 3000))
+            content = b"%s:%d:%s" % (self.name.encode(), number, padding)
+            messages.append(OutgoingMessage(content, number, key=key))
+        self.producer.send(messages)
+
+    def _hear(self, results: Sequence[SendResult]) -> None:
+        for number, message_id, error in results:
+            if message_id is None:
+                self.observer.wrong(f"publishing: {self.name} {number} failed: {error!r}")
+            elif number in self.told:
+                self.observer.wrong(f"publishing: {self.name} {number} was told twice")
+            else:
+                self.told[number] = message_id
+
+    @property
+    def all_told(self) -> bool:
+        return self.producer is not None and len(self.told) == len(self.sent)
+
+
+class PublishingWorkload:
+    def __init__(self, run: Run, plan: Publishing) -> None:
+        self.run = run
+        self.partitions = plan.partitions
+        self.topics = partition_names(str(TOPIC), plan.partitions)
+        self.observer = Observer(run.cluster, self.topics)
+        self.administrator = Administrator(self.observer, visits=False)
+        self.publishers = [
+            Publisher(self.observer, f"pub-p{i}", one) for i, one in enumerate(plan.publishers)
+        ]
+        self.keeper = Publisher(self.observer, "keeper", plan.publishers[0])
+        run.faults |= {name: partial(act, self.observer) for name, act in TOPIC_FAULTS.items()}
+        self.stored: dict[str, list[tuple[MessageId, bytes]]] = {}
+
+    async def start(self) -> None:
+        if self.partitions:
+            administrator = self.administrator
+            await administrator.work(administrator.create_partitioned(TOPIC, self.partitions))
+        keeping = self.run.loop.spawn(self.keeper.node, self._keep())
+        await self.run.reach("keep", keeping.done, SETTLE_S, lambda: ["a subscription"])
+        for publisher in self.publishers:
+            publisher.start()
+        await self.run.reach(
+            "publish", lambda: all(one.told for one in self.publishers), SETTLE_S, self._waiting
+        )
+
+    async def _keep(self) -> None:
+        """A subscription that acknowledges nothing, so that nothing is trimmed."""
+        client = self.keeper.client()
+        for topic in self.topics:
+
+            async def attach(topic: str = topic) -> None:
+                link = await client.owner(topic)
+                consumer = await RawConsumer.open(
+                    link,
+                    topic,
+                    "keeper",
+                    on_messages=lambda messages: None,
+                    initial=FROM_EARLIEST,
+                )
+                with suppress(MagnetarError):
+                    await consumer.close()
+
+            await client.patiently(attach, timeout_s=None, is_final=never_final)
+        await client.close()
+
+    def _waiting(self) -> list[str]:
+        return [
+            f"{one.name}: {len(one.told)} of {len(one.sent)}"
+            for one in self.publishers
+            if not one.all_told
+        ]
+
+    async def quiet(self) -> None:
+        for publisher in self.publishers:
+            publisher.quiet = True
+        await self.run.reach(
+            "tell all that was sent",
+            lambda: all(one.all_told for one in self.publishers),
+            SETTLE_S,
+            self._waiting,
+        )
+        reading = self.run.loop.spawn(self.keeper.node, self._read())
+        await self.run.reach("read", reading.done, SETTLE_S, lambda: ["the topic"])
+
+    async def _read(self) -> None:
+        client = self.keeper.client()
+        for index, topic in enumerate(self.topics):
+
+            async def read(topic: str = topic, index: int = index) -> None:
+                link = await client.owner(topic)
+                reader = await RawReader.open(link, topic, name="reader")
+                self.stored[topic] = [
+                    copy for one in await reader.rest() for copy in self._copies(one, index)
+                ]
+
+            await client.patiently(read, timeout_s=None, is_final=never_final)
+        await client.close()
+
+    def _copies(self, one: Delivered, index: int) -> list[tuple[MessageId, bytes]]:
+        """What an entry of a partition holds, with the ids that producers should have been told."""
+        opened = unpack_entry(one.entry)
+        partition = index if self.partitions else -1
+        size = len(opened.messages) if opened.batched else 0
+        return [
+            (MessageId(one.position, partition, message.batch_index, size), message.value or b"")
+            for message in opened.messages
+        ]
+
+    def check(self) -> list[str]:
+        if set(self.stored) != set(self.topics):
+            return []  # the run was cut short, which is told already
+        wrong: list[str] = list(self.observer.history.anomalies)
+        where: dict[tuple[str, int], list[MessageId]] = {}
+        order: dict[tuple[str, str], list[int]] = {}
+        by_name = {one.name: one for one in self.publishers}
+        for found in self.stored.values():
+            for message_id, content in found:
+                name, number, _ = content.decode().split(":")
+                at = where.setdefault((name, int(number)), [])
+                if not at:
+                    key = by_name[name].sent[int(number)]
+                    order.setdefault((name, key), []).append(int(number))
+                at.append(message_id)
+        for publisher in self.publishers:
+            for number in range(len(publisher.sent)):
+                copies = where.get((publisher.name, number), [])
+                if not copies:
+                    wrong.append(f"publishing: {publisher.name} {number} is lost")
+                elif number in publisher.told and publisher.told[number] not in copies:
+                    wrong.append(
+                        f"publishing: {publisher.name} {number} is not at {publisher.told[number]}"
+                    )
+        for (name, key), numbers in order.items():
+            if numbers != sorted(numbers):
+                wrong.append(f"publishing: {name} of key {key} is out of order")
+        self.run.cluster.count("published", sum(len(one.told) for one in self.publishers))
+        self.run.cluster.count("stored again", sum(len(one) - 1 for one in where.values()))
+        return first_of(wrong, "publishing")
