@@ -61,7 +61,7 @@ class ZooKeeperProcess:
         config = directory / "zoo.cfg"
         config.write_text(
             f"dataDir={directory}/data\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
-            "tickTime=200\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=srvr\n"
+            "tickTime=200\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=srvr,wchs\n"
         )
         self._command = [java, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp"]
         self._command += [str(jars), "org.apache.zookeeper.server.ZooKeeperServerMain", str(config)]

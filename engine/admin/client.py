@@ -1,6 +1,5 @@
 """Reach the broker that owns a topic over its private HTTP port. Used by the gateway; one client per event loop."""
 
-import asyncio
 import json
 from collections import OrderedDict
 from typing import Any, NamedTuple, cast
@@ -62,16 +61,13 @@ class AdminClient:
             ids = await self._store.children(paths.LOADBALANCE_BROKERS)
         except NoNodeError:
             return []
-        found = await asyncio.gather(*(self._broker(broker_id) for broker_id in ids))
-        return [broker for broker in found if broker is not None]
-
-    async def _broker(self, broker_id: str) -> BrokerAddress | None:
-        try:
-            record = await derived(self._store, paths.broker(broker_id), decode_json)
-        except NoNodeError:
-            return None
-        url = record.get("adminRpcUrl") or record.get("webServiceUrl") or ""
-        return BrokerAddress(broker_id, url.rstrip("/"), record.get("pulsarServiceUrl", ""))
+        found = []
+        for broker_id in ids:
+            try:
+                found.append(await derived(self._store, paths.broker(broker_id), _address))
+            except NoNodeError:
+                continue  # it went meanwhile
+        return found
 
     async def call(self, operation: Operation[A, R], args: A, *, principal: str = "") -> R:
         """Run ``operation`` on the owner of the topic or bundle that ``args`` names, on behalf of ``principal``."""
@@ -111,7 +107,7 @@ class AdminClient:
         return cast(R, _result(status, answer))
 
     def _forget_changed(self, operation: Operation[Any, Any], args: Any) -> None:
-        """The broker may have changed metadata, whatever it answered: our next reads must not miss it."""
+        """The broker may have changed metadata, whatever it answered: our next reads must not miss it (C2)."""
         topic = getattr(args, "topic", None)
         namespace = topic.namespace if topic is not None else getattr(args, "namespace", None)
         if not operation.reads and namespace is not None:
@@ -151,6 +147,13 @@ class AdminClient:
         return await self._http.request(
             "POST", url, headers=[(TOKEN_HEADER, self._token)], body=body
         )
+
+
+def _address(value: bytes, path: str) -> BrokerAddress:
+    record = decode_json(value, path)
+    url = record.get("adminRpcUrl") or record.get("webServiceUrl") or ""
+    broker_id = path.rpartition("/")[2]
+    return BrokerAddress(broker_id, url.rstrip("/"), record.get("pulsarServiceUrl", ""))
 
 
 def _owner_key(args: Any) -> str:

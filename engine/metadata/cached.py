@@ -9,6 +9,7 @@ Everything is dropped when the connection is lost, and nothing is kept or served
 """
 
 import asyncio
+import contextvars
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -38,10 +39,8 @@ T = TypeVar("T")
 S = TypeVar("S", bound=MetadataStore)
 
 
-class _Read(Enum):
-    GET = "get"
-    EXISTS = "exists"
-    CHILDREN = "children"
+GET, EXISTS, CHILDREN = "get", "exists", "children"
+"""Reads, plain texts because an Enum costs more to find in a dict than all else of a read from memory."""
 
 
 class _Missing(Enum):
@@ -61,7 +60,7 @@ class _Entry:
 
     def __init__(self) -> None:
         self.answers: dict[Any, Any] = {}
-        self.reads: dict[_Read, asyncio.Task[Any]] = {}
+        self.reads: dict[str, asyncio.Task[Any]] = {}
         self.size = ENTRY_BYTES
 
 
@@ -86,8 +85,9 @@ class CachedStore:
     """A MetadataStore over ``store``, which it owns. At most ``entries_max`` paths and about ``bytes_max`` bytes are
     kept, those unused for longest go first.
 
-    What this session wrote is seen by its next read, what others wrote when their event has come: at once while the
-    service answers, else when the session is SUSPENDED. No read gives a value older than one given before.
+    What this session wrote is seen by its next read (C2), what others wrote when their event has come: at once while
+    the service answers, else when the session is SUSPENDED (C3). No read gives a value older than one given before
+    (C1). Entries, bytes and watches are bounded (C4).
     """
 
     def __init__(
@@ -101,6 +101,7 @@ class CachedStore:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._topics: dict[str, dict[str, dict[str, None]]] = {}
         self._tasks = TaskScope("metadata-cache")
+        self._context = contextvars.copy_context()
         self._followers: list[StaleNamespaces] = []
 
     # The session
@@ -140,9 +141,9 @@ class CachedStore:
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         if watch is not None:
             return await self._store.get(path, watch)
-        found = self._kept(path, _Read.GET)
+        found = self._kept(path, GET)
         if found is UNKNOWN:
-            found = await self._read(path, _Read.GET)
+            found = await self._read(path, GET)
         if found is NO_NODE:
             raise NoNodeError(path)
         return cast(tuple[bytes, Stat], found)
@@ -150,11 +151,11 @@ class CachedStore:
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         if watch is not None:
             return await self._store.exists(path, watch)
-        found = self._kept(path, _Read.EXISTS)
+        found = self._kept(path, EXISTS)
         if found is UNKNOWN:
-            found = self._kept(path, _Read.GET)
+            found = self._kept(path, GET)
             if found is UNKNOWN:
-                found = await self._read(path, _Read.EXISTS)
+                found = await self._read(path, EXISTS)
             elif found is not NO_NODE:
                 found = found[1]
         return None if found is NO_NODE else cast(Stat, found)
@@ -165,39 +166,39 @@ class CachedStore:
         return list(await self._children(path))
 
     async def _children(self, path: str) -> tuple[str, ...]:
-        found = self._kept(path, _Read.CHILDREN)
+        found = self._kept(path, CHILDREN)
         if found is UNKNOWN:
-            found = await self._read(path, _Read.CHILDREN)
+            found = await self._read(path, CHILDREN)
         if found is NO_NODE:
             raise NoNodeError(path)
         return cast(tuple[str, ...], found)
 
     async def derived(self, path: str, make: Callable[[bytes, str], T]) -> T:
         """See ``derived``."""
-        found = self._kept(path, make)
+        found = self._kept(path, (GET, make))
         if found is UNKNOWN:
             value, _ = await self.get(path)
             found = make(value, path)
-            self._keep_derived(path, _Read.GET, value, make, found)
+            self._keep_derived(path, GET, value, make, found)
         return cast(T, found)
 
     async def derived_children(self, path: str, make: Callable[[Sequence[str], str], T]) -> T:
         """See ``derived_children``."""
-        found = self._kept(path, make)
+        found = self._kept(path, (CHILDREN, make))
         if found is UNKNOWN:
             names = await self._children(path)
             found = make(names, path)
-            self._keep_derived(path, _Read.CHILDREN, names, make, found)
+            self._keep_derived(path, CHILDREN, names, make, found)
         return cast(T, found)
 
-    def _keep_derived(self, path: str, read: _Read, source: Any, make: Any, made: Any) -> None:
+    def _keep_derived(self, path: str, read: str, source: Any, make: Any, made: Any) -> None:
         """If what it was made of is what is kept."""
         entry = self._entries.get(path)
         if entry is None:
             return
         kept = entry.answers.get(read)
-        if (kept[0] if read is _Read.GET and isinstance(kept, tuple) else kept) is source:
-            entry.answers[make] = made
+        if (kept[0] if read is GET and isinstance(kept, tuple) else kept) is source:
+            entry.answers[read, make] = made
             self._charge(entry, _size(source))
 
     def _live(self) -> bool:
@@ -221,7 +222,7 @@ class CachedStore:
         self._entries.move_to_end(path)
         return entry.answers.get(key, UNKNOWN)
 
-    async def _read(self, path: str, read: _Read) -> Any:
+    async def _read(self, path: str, read: str) -> Any:
         """Ask the store; everyone who asks the same meanwhile waits for this answer. A caller that is cancelled leaves
         the others theirs."""
         if not self._live():
@@ -231,14 +232,15 @@ class CachedStore:
         task = entry.reads.get(read)
         if task is None:
             work = self._read_for(entry, path, read)
-            task = entry.reads[read] = self._tasks.spawn(read.value, work)
+            # not in the caller's context: the watch would keep alive what belongs to his request
+            task = entry.reads[read] = self._context.run(self._tasks.spawn, read, work)
             self._topic_of(path)[path] = None
         answer = await asyncio.shield(task)
         if isinstance(answer, Exception):
             raise type(answer)(*answer.args) from answer  # each caller his own
         return answer
 
-    async def _read_for(self, entry: _Entry, path: str, read: _Read) -> Any:
+    async def _read_for(self, entry: _Entry, path: str, read: str) -> Any:
         """The answer, or the error that it raised: a task that fails must have somebody who sees it."""
         connection = self._store.connection
         try:
@@ -255,16 +257,14 @@ class CachedStore:
                 self.forget_path(path)
         return answer
 
-    async def _ask(self, path: str, read: _Read, watch: Watch | None) -> Any:
+    async def _ask(self, path: str, read: str, watch: Watch | None) -> Any:
         try:
-            match read:
-                case _Read.GET:
-                    return await self._store.get(path, watch)
-                case _Read.EXISTS:
-                    found = await self._store.exists(path, watch)
-                    return NO_NODE if found is None else found
-                case _Read.CHILDREN:
-                    return tuple(await self._store.children(path, watch))
+            if read == GET:
+                return await self._store.get(path, watch)
+            if read == CHILDREN:
+                return tuple(await self._store.children(path, watch))
+            found = await self._store.exists(path, watch)
+            return NO_NODE if found is None else found
         except NoNodeError:
             return NO_NODE
 
@@ -416,17 +416,15 @@ def _size(answer: Any) -> int:
     return 0
 
 
-def _agree(entry: _Entry, read: _Read, answer: Any) -> bool:
+def _agree(entry: _Entry, read: str, answer: Any) -> bool:
     """Whether what two reads say of the node is of the same time: an event that one has overtaken is still to come."""
-    match read:
-        case _Read.GET:
-            stat, other = (answer if answer is NO_NODE else answer[1]), _Read.EXISTS
-            return bool(entry.answers.get(other, stat) == stat)
-        case _Read.EXISTS:
-            known = entry.answers.get(_Read.GET, UNKNOWN)
-            return known is UNKNOWN or (known if known is NO_NODE else known[1]) == answer
-        case _Read.CHILDREN:
-            return True
+    if read == GET:
+        stat = answer if answer is NO_NODE else answer[1]
+        return bool(entry.answers.get(EXISTS, stat) == stat)
+    known = entry.answers.get(GET, UNKNOWN)
+    if read == CHILDREN or known is UNKNOWN:
+        return True
+    return bool((known if known is NO_NODE else known[1]) == answer)
 
 
 # For any store: a plain one keeps nothing.

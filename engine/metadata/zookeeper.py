@@ -78,7 +78,7 @@ zk.EXCEPTIONS[_NoWatcherError.code] = (
 
 
 class _EndWatches:
-    """ZooKeeper's removeWatches, which kazoo does not have: all that this session watches at ``path``."""
+    """ZooKeeper's removeWatches, which kazoo does not have: all that this session watches at ``path`` (C4)."""
 
     type = 18
     _ANY_KIND = 3

@@ -20,9 +20,9 @@ from engine.base.errors import (
 )
 from engine.base.names import HASH_TOP, NamespaceName
 from engine.metadata import paths
-from engine.metadata.cached import fresh
+from engine.metadata.cached import derived, fresh
 from engine.metadata.records import Document, Stored, decode_json, encode_json
-from engine.metadata.store import MetadataStore, NodeExistsError, NotEmptyError
+from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
 from engine.tenancy.bundles import Bundles, even_bundles
 from engine.tenancy.clusters import own_cluster
 from engine.tenancy.documents import given_policies, new_policies, ordered
@@ -68,12 +68,18 @@ async def get_bundles(store: MetadataStore, name: NamespaceName) -> Bundles:
 
 async def bundles_beside(store: MetadataStore, name: NamespaceName, policies: Stored) -> Bundles:
     """As ``get_bundles``, of the namespace whose ``policies`` were read."""
-    local = await find_node(store, paths.local_policies(str(name))) or {}
     try:
-        found = Bundles.of_policies(name, local) or Bundles.of_policies(name, policies)
+        try:
+            local = await derived(store, paths.local_policies(str(name)), _local_bundles)
+        except NoNodeError:
+            local = None
+        return local or Bundles.of_policies(name, policies) or Bundles(name, (0, HASH_TOP))
     except ValueError as error:
         raise Failed(str(error)) from error
-    return found or Bundles(name, (0, HASH_TOP))
+
+
+def _local_bundles(value: bytes, path: str) -> Bundles | None:
+    return Bundles.decode(NamespaceName.parse(path.removeprefix(f"{paths.LOCAL_POLICIES}/")), value)
 
 
 async def _legacy(store: MetadataStore, name: NamespaceName) -> bool:

@@ -1,6 +1,13 @@
 """The list of edits; docs/mutants.md says what belongs into it."""
 
-from tests.mutants import edits_bookie, edits_broker, edits_gateway, edits_ledger, edits_managed
+from tests.mutants import (
+    edits_bookie,
+    edits_broker,
+    edits_gateway,
+    edits_ledger,
+    edits_managed,
+    edits_metadata,
+)
 
 EDITS = (
     *edits_bookie.EDITS,
@@ -8,4 +15,5 @@ EDITS = (
     *edits_managed.EDITS,
     *edits_broker.EDITS,
     *edits_gateway.EDITS,
+    *edits_metadata.EDITS,
 )

@@ -11,7 +11,7 @@ from django.db import connections
 
 from admin_ui.audit import audit_writer
 from engine.admin.client import AdminClient
-from engine.metadata.cached import CachedStore, _Read
+from engine.metadata.cached import CachedStore
 from engine.metadata.memory import MemoryServer
 from engine.metadata.records import decode_json
 from engine.net.network import LoopNetwork
@@ -110,9 +110,9 @@ def engine() -> Iterator[EngineLink]:
     yield link
     for store in stores:
         for path, entry in store._entries.items():
-            if decode_json in entry.answers:
-                value, _ = entry.answers[_Read.GET]
-                assert entry.answers[decode_json] == decode_json(value, path), path
+            if ("get", decode_json) in entry.answers:
+                value, _ = entry.answers["get"]
+                assert entry.answers["get", decode_json] == decode_json(value, path), path
     engine_link.install(None)
     link.close()
 

@@ -1,0 +1,82 @@
+"""Mistakes in the metadata cache."""
+
+from tests.mutants.edit import Edit
+
+CACHED = "engine/metadata/cached.py"
+TESTS = "unit/metadata/test_cached.py"
+
+EDITS = (
+    Edit(
+        "event-leaves-the-read-under-way",
+        f"{CACHED}::CachedStore._changed",
+        "self._remove(path)",
+        "self._entries[path].answers.clear()",
+        (f"{TESTS}::test_a_change_under_a_read_is_not_lost",),
+        "C1",
+    ),
+    Edit(
+        "reads-of-two-times-side-by-side",
+        f"{CACHED}::CachedStore._read_for",
+        "if _agree(entry, read, answer):",
+        "if True:",
+        (f"{TESTS}::test_two_kinds_of_reads_do_not_contradict_each_other",),
+    ),
+    Edit(
+        "own-write-not-forgotten",
+        f"{CACHED}::CachedStore._forget_written",
+        "self.forget_path(path)",
+        "pass",
+        (f"{TESTS}::test_own_writes_are_seen_at_once_while_events_are_late",),
+        "C2",
+    ),
+    Edit(
+        "made-parents-not-forgotten",
+        f"{CACHED}::CachedStore.create",
+        "if make_parents:",
+        "if False:",
+        (f"{TESTS}::test_own_writes_are_seen_at_once_while_events_are_late",),
+        "C2",
+    ),
+    Edit(
+        "brokers-change-not-forgotten",
+        "engine/admin/client.py::AdminClient._forget_changed",
+        "if not operation.reads and namespace is not None:",
+        "if False:",
+        (
+            "unit/tenancy/test_reads_from_memory.py::test_an_operation_that_failed_is_followed_by_fresh_reads",
+        ),
+        "C2",
+    ),
+    Edit(
+        "served-while-suspended",
+        f"{CACHED}::CachedStore._live",
+        "self._store.state is SessionState.CONNECTED",
+        "self._store.connection >= 0",
+        (f"{TESTS}::test_nothing_is_served_while_the_session_is_suspended",),
+        "C3",
+    ),
+    Edit(
+        "kept-over-a-reconnect",
+        f"{CACHED}::CachedStore._live",
+        "if self._store.connection == self._connection:",
+        "if self._store.connection >= self._connection:",
+        (f"{TESTS}::test_a_connection_that_was_lost_and_made_anew_unseen_drops_all",),
+        "C3",
+    ),
+    Edit(
+        "watches-of-what-made-room-go-on",
+        f"{CACHED}::CachedStore._shrink",
+        "self._store.unwatch(path, self._changed)",
+        "pass",
+        (f"{TESTS}::test_the_longest_unread_go_first_and_their_watches_end",),
+        "C4",
+    ),
+    Edit(
+        "bytes-without-bound",
+        f"{CACHED}::CachedStore._shrink",
+        "self._bytes > self._bytes_max",
+        "False",
+        (f"{TESTS}::test_bytes_are_bounded",),
+        "C4",
+    ),
+)
