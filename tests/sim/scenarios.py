@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 
+from tests.sim.doors.workload import Doors
 from tests.sim.kit.cluster import Shape
 from tests.sim.kit.faults import FAULTS
 from tests.sim.kit.nemesis import draw_faults
@@ -55,6 +56,16 @@ def publishing(rng: random.Random) -> Scenario:
         shape=Shape.draw(rng),
         workloads=(Publishing.draw(rng),),
         faults=draw_faults(rng, (*FAULTS, "unload", "take_over")),
+        duration_s=rng.choice((5.0, 10.0)),
+    )
+
+
+def doors(rng: random.Random) -> Scenario:
+    """Brokers, bookies and the client that gateways are made of."""
+    return Scenario(
+        shape=Shape.draw(rng),
+        workloads=(Doors.draw(rng),),
+        faults=draw_faults(rng, FAULTS),
         duration_s=rng.choice((5.0, 10.0)),
     )
 
@@ -115,7 +126,8 @@ SCENARIOS: dict[str, Draw] = {
     "light": light,
     "keys": keys,
     "passing": passing,
+    "doors": doors,
     "publishing": publishing,
 }
-TURNS = ("topics", "ledger", "keys", "topics", "managed", "passing", "publishing")
+TURNS = ("topics", "ledger", "keys", "topics", "managed", "passing", "publishing", "doors")
 """What the seeds of a campaign play in turn, unless one is named."""
