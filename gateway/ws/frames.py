@@ -101,14 +101,10 @@ _SIMPLE = {"payload", "context"}
 
 
 def parse_message(text: str, now_ms: int) -> OutgoingMessage:
-    """A producer's frame; the message's token is its context. Unknown keys are ignored, as Pulsar does. Raises
-    FrameError."""
-    body = parse_object(text)
-    context = body.get("context")
-    if context is not None and not isinstance(context, str):
-        if isinstance(context, dict | list):
-            raise FrameError(JSON_ERROR, "context: expected a string")
-        context = json.dumps(context)
+    """A producer's frame; the message's token is its context. Unknown keys are ignored and numbers stand for text, as
+    Pulsar takes them. Raises FrameError."""
+    body = _read(text)
+    context = _text(body.get("context"), "context")
     message = OutgoingMessage(b"", context)
     if not body.keys() <= _SIMPLE:
         _take_rest(body, message, now_ms)
@@ -123,6 +119,25 @@ def parse_message(text: str, now_ms: int) -> OutgoingMessage:
     return message
 
 
+_decoder = json.JSONDecoder()
+
+
+def _read(text: str) -> dict[str, Any]:
+    """As ``parse_object``, but what stands behind the object is ignored, and null is an object without anything."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        try:
+            body, _ = _decoder.raw_decode(text.lstrip())
+        except (ValueError, RecursionError):
+            raise FrameError(JSON_ERROR, f"not a JSON object: {error}") from error
+    if body is None:
+        return {}
+    if not isinstance(body, dict):
+        raise FrameError(JSON_ERROR, "not a JSON object")
+    return body
+
+
 def _decoded(text: str) -> bytes:
     """Base64, whose padding may be left out, as Java takes it. Raises ValueError."""
     missing = -len(text) % 4
@@ -133,21 +148,27 @@ def _decoded(text: str) -> bytes:
 
 def _take_rest(body: dict[str, Any], message: OutgoingMessage, now_ms: int) -> None:
     """What few messages have."""
-    key = body.get("key")
-    if key is not None and not isinstance(key, str):
-        raise FrameError(JSON_ERROR, "key: expected a string")
+    key = _text(body.get("key"), "key")
     message.key = None if key is None else _as_java(key)
-    message.properties = _strings(body.get("properties"), "properties")
+    message.properties = _texts(body.get("properties"))
     clusters = body.get("replicationClusters")
-    if clusters is not None and not (
-        isinstance(clusters, list) and all(isinstance(name, str) for name in clusters)
-    ):
+    if clusters is not None and not isinstance(clusters, list):
         raise FrameError(JSON_ERROR, "replicationClusters: expected an array of strings")
-    message.replicate_to = [_as_java(name) for name in clusters or ()]
-    deliver_at_ms = _positive(body.get("deliverAt"), "deliverAt")
-    deliver_after_ms = _positive(body.get("deliverAfterMs"), "deliverAfterMs")
+    names = [_text(name, "replicationClusters") for name in clusters or ()]
+    message.replicate_to = [_as_java(name) for name in names if name is not None]
+    deliver_at_ms = _milliseconds(body.get("deliverAt"), "deliverAt")
+    deliver_after_ms = _milliseconds(body.get("deliverAfterMs"), "deliverAfterMs")
     message.deliver_at_ms = now_ms + deliver_after_ms if deliver_after_ms else deliver_at_ms
     message.event_ms = _event_ms(body.get("eventTime"), message.token)
+
+
+def _text(value: Any, name: str) -> str | None:
+    """A string, or what JSON would print of a number or a truth value."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dict | list):
+        raise FrameError(JSON_ERROR, f"{name}: expected a string")
+    return json.dumps(value)
 
 
 def _as_java(text: str) -> str:
@@ -155,21 +176,29 @@ def _as_java(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _strings(value: Any, name: str) -> dict[str, str]:
+def _texts(value: Any) -> dict[str, str] | None:
     if value is None:
-        return {}
-    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-        raise FrameError(JSON_ERROR, f"{name}: expected an object of strings")
-    return {_as_java(key): _as_java(item) for key, item in value.items()}
+        return None
+    if not isinstance(value, dict):
+        raise FrameError(JSON_ERROR, "properties: expected an object of strings")
+    found = {}
+    for key, item in value.items():
+        text = _text(item, "properties")
+        if text is None:
+            raise FrameError(JSON_ERROR, f"properties: {key[:80]!r} has no value")
+        found[_as_java(key)] = _as_java(text)
+    return found
 
 
-def _positive(value: Any, name: str) -> int:
-    """0 without one."""
-    if value is None or value == 0:
-        return 0
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 62:
-        raise FrameError(JSON_ERROR, f"{name}: expected a positive number of milliseconds")
-    return value
+def _milliseconds(value: Any, name: str) -> int:
+    """0 without one, or for one that is past anyway."""
+    try:
+        ms = 0 if value is None else int(value)
+    except (TypeError, ValueError, OverflowError):
+        ms = -(1 << 63)
+    if isinstance(value, bool) or not -(1 << 62) < ms < 1 << 62:
+        raise FrameError(JSON_ERROR, f"{name}: expected a number of milliseconds")
+    return max(ms, 0)
 
 
 def _event_ms(value: Any, context: str | None) -> int:

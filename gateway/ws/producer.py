@@ -15,7 +15,7 @@ from engine.client.producing.topic_producer import TopicProducer
 from gateway.http.socket_port import SocketPort
 from gateway.ws import frames, sockets
 from gateway.ws.clients import client
-from gateway.ws.frames import Query
+from gateway.ws.frames import Query, RefusedError
 from gateway.ws.paths import Target
 
 IN_FLIGHT_MAX = 1000
@@ -43,17 +43,22 @@ async def _open(scope: sockets.Scope, target: Target) -> "Publishing":
     in_flight_max = IN_FLIGHT_MAX
     batching = None
     if query.flag("batchingEnabled"):
+        messages_max = query.number("batchingMaxMessages", 1000, -(1 << 31), 1 << 31)
         batching = BatchSettings(
-            messages_max=query.number("batchingMaxMessages", 1000, 1, 100_000),
+            messages_max=messages_max if messages_max > 0 else in_flight_max,
             delay_s=query.number("batchingMaxPublishDelay", 10, 1, 60_000) / 1000,
         )
-        in_flight_max = min(query.number("maxPendingMessages", 1000, 1, 100_000), in_flight_max)
-    sequence = query.number("initialSequenceId", -1, -1, (1 << 62) - 1)
+        pending_max = query.number("maxPendingMessages", in_flight_max, 0, 1 << 31)
+        in_flight_max = min(pending_max or in_flight_max, in_flight_max)
+    name = query.values.get("producerName")
+    if name is not None and not name.strip():
+        raise RefusedError(400, "Invalid query params: producerName cannot be blank")
+    sequence = query.number("initialSequenceId", -1, -(1 << 62), (1 << 62) - 1)
     routing = query.choice("messageRoutingMode", frames.ROUTINGS, "SinglePartition")
     hashing = query.choice("hashingScheme", tuple(one.value for one in Hashing), "JavaStringHash")
     compression = query.choice("compressionType", frames.COMPRESSIONS, "NONE")
     settings = ProducerSettings(
-        name=query.text("producerName"),
+        name=name,
         initial_sequence_id=sequence if sequence >= 0 else None,
         send_timeout_s=query.number("sendTimeoutMillis", 30_000, 0, 3_600_000) / 1000,
         routing=ROUTING[routing],

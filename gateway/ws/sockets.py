@@ -30,6 +30,7 @@ _STATUS = {
     ServerError.ProducerBlockedQuotaExceededError: 429,
     ServerError.ProducerBlockedQuotaExceededException: 429,
     ServerError.ServiceNotReady: 503,
+    ServerError.TopicTerminatedError: 503,
 }
 
 

@@ -130,3 +130,30 @@ def test_a_receipt_is_json_whatever_the_context(message_id: bytes, context: str 
     assert base64.b64decode(body.pop("messageId")) == message_id
     assert body.pop("context", None) == context
     assert body == {"result": "ok", "errorCode": 0, "schemaVersion": 0}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"payload": "eA=="} and more',
+        '{"payload": "eA==", "deliverAt": -5}',
+        '{"payload": "eA==", "deliverAfterMs": 1.5}',
+        '{"payload": "eA==", "deliverAt": "7"}',
+        '{"payload": "eA==", "replicationClusters": [1]}',
+    ],
+)
+def test_what_pulsar_takes_is_taken(text: str) -> None:
+    assert frames.parse_message(text, 0).payload == b"x"
+
+
+def test_numbers_stand_for_text() -> None:
+    frame = '{"payload": "", "context": 1.5, "key": 3, "properties": {"a": 1, "b": true}}'
+    message = frames.parse_message(frame, 0)
+    assert (message.token, message.key) == ("1.5", "3")
+    assert message.properties == {"a": "1", "b": "true"}
+
+
+def test_null_is_a_message_without_payload() -> None:
+    with pytest.raises(frames.FrameError, match="payload") as caught:
+        frames.parse_message("null", 0)
+    assert caught.value.code == frames.ENCODING_ERROR

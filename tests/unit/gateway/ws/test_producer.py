@@ -232,7 +232,9 @@ async def test_the_parameters_are_those_of_the_producer(tmp_path: Path) -> None:
     [
         ("?compressionType=x", 400, "Invalid compressionType x"),
         ("?hashingScheme=x", 400, "Invalid hashingScheme x"),
-        ("?batchingEnabled=true&batchingMaxMessages=0", 400, "batchingMaxMessages must be from 1"),
+        ("?batchingEnabled=true&batchingMaxPublishDelay=0", 400, "Delay must be from 1"),
+        ("?batchingEnabled=true&maxPendingMessages=-1", 400, "maxPendingMessages must be from 0"),
+        ("?producerName=", 400, "producerName cannot be blank"),
         ("?encryptionKeys=k", 501, "encryptionKeys is not built yet"),
     ],
 )
