@@ -36,14 +36,14 @@ _STATUS = {
 
 def refused(error: MagnetarError) -> RefusedError:
     """What the engine's client says, as an HTTP refusal."""
-    status = 500
+    status, reason = 500, str(error)
     if isinstance(error, errors.RefusedError):
-        status = _STATUS.get(error.code, 500)
+        status, reason = _STATUS.get(error.code, 500), reason or error.code.name
     elif isinstance(error, errors.NoAnswerError):
         status = 504
     elif isinstance(error, errors.ClientError):
         status = 503
-    return RefusedError(status, f"Failed to create producer/consumer: {error}")
+    return RefusedError(status, f"Failed to create producer/consumer: {reason}")
 
 
 class Endpoint(Protocol):
