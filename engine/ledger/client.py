@@ -6,7 +6,7 @@ import logging
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.ledger import id_generator, metadata_update
+from engine.ledger import metadata_update
 from engine.ledger.access import LedgerAccess
 from engine.ledger.cluster.cluster import BookieCluster
 from engine.ledger.cluster.placement import Placement
@@ -16,6 +16,7 @@ from engine.ledger.errors import (
     LedgerFencedError,
     UnauthorizedError,
 )
+from engine.ledger.id_generator import LedgerIds
 from engine.ledger.ledger_metadata import LedgerMetadata, LedgerState, Segment, encode
 from engine.ledger.quorum import check_quorums
 from engine.ledger.reading.reader import LedgerReader
@@ -58,6 +59,7 @@ class LedgerClient:
         self.bookies = BookieCluster(store, network, entropy, self._settings, placement)
         self._writers: dict[int, LedgerWriter] = {}
         self._layout_known = False
+        self._ids = LedgerIds(store)
 
     async def create(
         self,
@@ -107,7 +109,7 @@ class LedgerClient:
         """Write metadata under a fresh id. A taken id is never adopted, it may have another writer (I18); unless the
         bytes there are ours, with our token: then it was the answer to our create that was lost."""
         for _ in range(CREATE_ATTEMPTS):
-            ledger_id = await id_generator.next_ledger_id(self._store)
+            ledger_id = await self._ids.next()
             path = paths.ledger(ledger_id)
             try:
                 await self._store.create(path, data, make_parents=True)
@@ -176,4 +178,5 @@ class LedgerClient:
         """Drop all connections. Writers still open fail; their ledgers stay open for recovery."""
         for writer in list(self._writers.values()):
             writer.abandon(LedgerClosedError("the ledger client was closed"))
+        self._ids.close()
         await self.bookies.close()

@@ -1,6 +1,7 @@
 """Ledger ids: unique in a cluster, never used twice, from sequence nodes of the metadata store."""
 
 import contextlib
+from collections.abc import Callable
 
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError
@@ -9,15 +10,47 @@ LOW_BITS = 31
 LOW_MAX = (1 << LOW_BITS) - 1
 
 
-async def next_ledger_id(store: MetadataStore) -> int:
-    """A fresh id. Raises the store's errors; an id whose answer was lost is simply never used."""
-    if await store.exists(paths.LONG_ID_GENERATOR) is None:
-        ledger_id = await _sequence(store, paths.ID_GENERATOR_PREFIX)
-        if ledger_id is not None:
-            return ledger_id
-        with contextlib.suppress(NodeExistsError):  # another process saw the end of short ids too
-            await store.create(paths.LONG_ID_GENERATOR, make_parents=True)
-    return await _long_id(store)
+class LedgerIds:
+    """Gives out ids. That there are no long ids yet is remembered for as long as their node's watch is silent."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._unwatch: Callable[[], None] | None = None
+        self._changes = 0
+        self._short_at = -1
+        """Value of ``_changes`` when short ids were seen to hold."""
+
+    async def next(self) -> int:
+        """A fresh id. Raises the store's errors; an id whose answer was lost is simply never used."""
+        if await self._are_short():
+            ledger_id = await _sequence(self._store, paths.ID_GENERATOR_PREFIX)
+            if ledger_id is not None:
+                return ledger_id
+            with contextlib.suppress(
+                NodeExistsError
+            ):  # another process saw the end of short ids too
+                await self._store.create(paths.LONG_ID_GENERATOR, make_parents=True)
+        return await _long_id(self._store)
+
+    async def _are_short(self) -> bool:
+        if self._unwatch is None:
+            self._unwatch = self._store.watch(paths.LONG_ID_GENERATOR, self._changed)
+        if self._short_at != self._changes:
+            seen = self._changes
+            if await self._store.exists(paths.LONG_ID_GENERATOR) is not None:
+                return False
+            self._short_at = seen
+        return True
+
+    def _changed(self, path: str) -> None:
+        self._changes += 1
+
+    def close(self) -> None:
+        """Watch no longer."""
+        if self._unwatch is not None:
+            self._unwatch()
+            self._unwatch = None
+            self._short_at = -1
 
 
 async def _long_id(store: MetadataStore) -> int:

@@ -35,6 +35,7 @@ from engine.tenancy.nodes import change_node, children, create_node, find_node
 
 SYSTEM_PREFIX = "__"
 PARTITIONS_MAX = 10_000
+EXISTS = "This topic already exists"
 NO_PARTITIONS: Document = {"partitions": 0, "deleted": False}
 
 
@@ -186,10 +187,10 @@ async def create_missing_partitions(
         await create_missing(store, topic.partition_at(index))
 
 
-async def create_missing(store: MetadataStore, topic: TopicName, record: bytes = b"") -> None:
-    """Make a persistent topic exist, as ``create_missing_partitions`` does. ``record``: of one that is made now."""
+async def create_missing(store: MetadataStore, topic: TopicName) -> None:
+    """Make a persistent topic exist, as ``create_missing_partitions`` does."""
     try:
-        await store.create(ledger_path(topic), record, make_parents=True)
+        await store.create(ledger_path(topic), make_parents=True)
     except NodeExistsError:
         return
 
@@ -208,10 +209,12 @@ async def require_partitioned(store: MetadataStore, topic: TopicName) -> Stored:
 
 
 async def check_new_topic(store: MetadataStore, topic: TopicName) -> None:
-    """Whether a plain topic may be created under this name: NotFound without its namespace, AlreadyExists for a plain
-    or partitioned topic, PreconditionFailed for a partition's name that fits no partitioned topic."""
+    """Whether a plain topic may be created under this name: NotFound without its namespace, AlreadyExists for a
+    partitioned topic, PreconditionFailed for a partition's name that fits no partitioned topic. Whether there is a
+    plain one, ``create_topic`` says."""
     await require_namespace(store, topic)
-    await _refuse_existing(store, topic)
+    if await find_partitions(fresh(store, partitioned_path(topic)), topic) is not None:
+        raise AlreadyExists(EXISTS)
     if topic.partition >= 0:
         parent = topic.partitioned
         record = await find_partitions(store, parent)
@@ -230,7 +233,12 @@ async def check_new_topic(store: MetadataStore, topic: TopicName) -> None:
 async def _refuse_existing(store: MetadataStore, topic: TopicName) -> None:
     store = fresh(store, ledger_path(topic), partitioned_path(topic))
     if await topic_exists(store, topic) or await find_partitions(store, topic) is not None:
-        raise AlreadyExists("This topic already exists")
+        raise AlreadyExists(EXISTS)
+
+
+async def create_topic(store: MetadataStore, topic: TopicName, record: bytes) -> None:
+    """Make a persistent topic, whole at once: who repeats it after a lost answer finds it. AlreadyExists."""
+    await create_node(store, ledger_path(topic), record, EXISTS)
 
 
 async def count_topics(store: MetadataStore, namespace: NamespaceName) -> int:

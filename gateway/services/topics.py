@@ -11,7 +11,6 @@ from engine.admin.fan_out import on_each
 from engine.admin.operation import Operation
 from engine.base.errors import (
     AlreadyExists,
-    Conflict,
     InvalidNameError,
     InvalidRequest,
     NotAcceptable,
@@ -145,24 +144,17 @@ async def loaded_nonpersistent(engine: Engine, namespace: NamespaceName) -> list
 
 
 async def create(engine: Engine, name: TopicName, properties: dict[str, str]) -> None:
-    """A plain topic."""
-    await metadata.check_new_topic(engine.store, name)
+    """A plain topic. Whether it may be is for its broker to say."""
     await engine.call(api.CREATE_TOPIC, api.CreateTopic(name, properties))
 
 
 async def delete(engine: Engine, name: TopicName, *, force: bool) -> None:
-    """A plain topic or one partition."""
-    if await partitions_of(engine, name):
-        raise Conflict(
-            f"{name} is a partitioned topic, instead of calling delete topic, please call delete-partitioned-topic.",
-        )
-    if name.persistent and not await metadata.topic_exists(engine.store, name):
-        raise NotFound(f"Topic {name} not found")
+    """A plain topic or one partition. Whether it may be is for its broker to say."""
     try:
         await engine.call(api.DELETE_TOPIC, api.DeleteTopic(name, force))
-    except NotFound:
+    except NotFound as error:
         if name.persistent:  # of a non-persistent topic it means that there is nothing to delete
-            raise
+            raise NotFound(f"Topic {name} not found") from error
 
 
 async def create_partitioned(

@@ -174,16 +174,14 @@ class BrokerOperations:
         await topics.check_new_topic(store, name)
         await self._here(name)
         if self._registry.loaded(name) is not None:
-            raise AlreadyExists("This topic already exists")
+            raise AlreadyExists(topics.EXISTS)
         await self._parts.catalog.check_room(name)
         if not name.persistent:
             await self._registry.get(name, create=True, asked=False)
             return
         record = LogRecord(properties=dict(args.properties))
-        await topics.create_missing(
-            store, name, record.encode()
-        )  # whole at once: a repeat finds it
-        await self._registry.get(name, create=True)
+        await topics.create_topic(store, name, record.encode())
+        await self._registry.get(name, create=True, asked=False)
 
     async def delete_topic(self, args: api.DeleteTopic) -> None:
         name = args.topic

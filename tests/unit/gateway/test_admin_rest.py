@@ -49,7 +49,6 @@ def test_a_partitioned_topic_is_created_without_a_broker(call: Call) -> None:
     ]
     assert call("POST", f"{topic}/partitions", 2).status == 422
     assert call("POST", f"{topic}/partitions", 0).status == 422
-    assert call("DELETE", topic).status == 409
 
 
 def test_a_topic_does_not_grow_while_no_broker_can_tell_its_subscriptions(call: Call) -> None:

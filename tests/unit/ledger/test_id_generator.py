@@ -4,14 +4,16 @@ import asyncio
 
 import pytest
 
-from engine.ledger.id_generator import next_ledger_id
+from engine.ledger.id_generator import LedgerIds
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer, MemoryStore
+from tests.support.stores.failing import FailingStore
 
 
 async def test_ids_count_up_and_leave_no_nodes() -> None:
     store = MemoryServer().session()
-    assert [await next_ledger_id(store) for _ in range(3)] == [0, 1, 2]
+    ids = LedgerIds(store)
+    assert [await ids.next() for _ in range(3)] == [0, 1, 2]
     assert await store.children(paths.ID_GENERATOR) == []
     await store.close()
 
@@ -19,20 +21,36 @@ async def test_ids_count_up_and_leave_no_nodes() -> None:
 async def test_ids_of_many_sessions_differ() -> None:
     server = MemoryServer()
     stores = [server.session() for _ in range(4)]
-    ids = await asyncio.gather(*(next_ledger_id(stores[i % 4]) for i in range(40)))
+    givers = [LedgerIds(store) for store in stores]
+    ids = await asyncio.gather(*(givers[i % 4].next() for i in range(40)))
     assert len(set(ids)) == 40
     for store in stores:
         await store.close()
 
 
 async def test_long_ids_once_their_node_is_there() -> None:
-    store = MemoryServer().session()
-    await next_ledger_id(store)
-    await store.create(paths.LONG_ID_GENERATOR)
-    assert await next_ledger_id(store) == 1 << 32
-    assert await next_ledger_id(store) == (1 << 32) + 1
+    server = MemoryServer()
+    store, other = server.session(), server.session()
+    ids = LedgerIds(store)
+    await ids.next()
+    await other.create(paths.LONG_ID_GENERATOR)
+    await asyncio.sleep(0.01)  # the watch's event
+    assert await ids.next() == 1 << 32
+    assert await ids.next() == (1 << 32) + 1
     await store.create(paths.long_id_directory(2))
-    assert await next_ledger_id(store) == 2 << 32
+    assert await ids.next() == 2 << 32
+    ids.close()
+    await store.close()
+    await other.close()
+
+
+async def test_short_ids_are_looked_for_once_while_nothing_changes() -> None:
+    store = MemoryServer().session()
+    counted = FailingStore(store, lambda operation, path: path == paths.LONG_ID_GENERATOR)
+    ids = LedgerIds(counted)
+    for _ in range(3):
+        await ids.next()
+    assert counted.log == [("exists", paths.LONG_ID_GENERATOR)]
     await store.close()
 
 
@@ -43,6 +61,7 @@ class Counters:
         self._store = store
         self._numbers = numbers
         self.exists, self.children, self.delete = store.exists, store.children, store.delete
+        self.watch = store.watch
 
     async def create(self, path: str, value: bytes = b"", **options: bool) -> str:
         numbers = self._numbers.get(path)
@@ -63,7 +82,8 @@ async def test_short_ids_end_and_long_ones_follow_for_good(overflow: int) -> Non
         full: [0],
     }
     counters = Counters(store, numbers)
-    ids = [await next_ledger_id(counters) for _ in range(4)]  # type: ignore[arg-type]
+    giver = LedgerIds(counters)  # type: ignore[arg-type]
+    ids = [await giver.next() for _ in range(4)]
     assert ids == [last, 1 << 32, (1 << 32) + 5, 2 << 32]
     for ledger_id in ids:
         assert paths.ledger_id(paths.ledger(ledger_id)) == ledger_id
@@ -74,5 +94,5 @@ async def test_strange_nodes_beside_the_long_ids_do_not_matter() -> None:
     store = MemoryServer().session()
     await store.create(paths.LONG_ID_GENERATOR + "/notes", make_parents=True)
     await store.create(paths.LONG_ID_GENERATOR + "/HOB-x")
-    assert await next_ledger_id(store) == 1 << 32
+    assert await LedgerIds(store).next() == 1 << 32
     await store.close()
