@@ -5,6 +5,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import resource
 import socket
 import sys
 
@@ -66,6 +67,8 @@ def main() -> None:
     )
     args = parser.parse_args()
     logs.configure()
+    files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))  # a socket is a file
     try:
         django.setup()
         shared = [] if args.listener is None else [inherited(args.listener)]

@@ -120,9 +120,9 @@ def test_a_change_whose_gateway_is_killed_has_no_outcome_in_the_audit_log(
                 change.result()
     finally:
         os.kill(broker, signal.SIGCONT)
-    instance.wait_running("gateway-1")
-    [row] = json.loads(called(doomed, "GET", "/api/v1/audit?q=doomed")[1])["rows"]
+    [row] = json.loads(called(other, "GET", "/api/v1/audit?q=doomed")[1])["rows"]
     assert (row["method"], row["target"], row["status"]) == ("PUT", path, None)
+    instance.wait_running("gateway-1")
 
 
 def test_the_port_is_not_shared_with_strangers(instance: Instance, tmp_path: Any) -> None:
