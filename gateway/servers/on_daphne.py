@@ -4,12 +4,14 @@ import asyncio
 import socket
 from typing import Any
 
+from daphne.http_protocol import HTTPFactory
 from daphne.server import Server
 from daphne.ws_protocol import WebSocketFactory
 from twisted.internet import reactor as _reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
 from twisted.internet.tcp import Port
+from twisted.web import http
 
 from gateway.servers.websocket import Application, Sockets
 
@@ -17,6 +19,22 @@ reactor: Any = _reactor
 BUFFERED_BYTES_MAX = 1 << 18
 """Of a long answer so much may wait for its reader before the next piece is taken."""
 POLL_S = 0.02
+
+
+IDLE_S = 60
+"""As in ``gateway.servers.on_uvicorn``."""
+
+
+class _Channel(http.HTTPChannel):
+    """Twisted's HTTP connection, but a head that comes in drops has no more time than one that does not come."""
+
+    def connectionMade(self) -> None:
+        self.timeOut = IDLE_S
+        super().connectionMade()  # type: ignore[no-untyped-call]
+
+    def resetTimeout(self) -> None:
+        if not self.line_mode:  # a body may take as long as it moves
+            super().resetTimeout()  # type: ignore[no-untyped-call]
 
 
 class _Transport(asyncio.Transport):
@@ -127,6 +145,8 @@ def serve(application: Application, listeners: list[socket.socket], name: str) -
     """Serve what connects to ``listeners`` until SIGINT or SIGTERM."""
     # Twisted would accept all that wait, and leave none to those who share a listener with us.
     Port.numberAccepts = property(lambda port: 1, lambda port, number: None)  # type: ignore[assignment]
+    channel: Any = _Channel
+    HTTPFactory.protocol = lambda factory: http._GenericHTTPChannelProtocol(channel())
     sockets = Sockets(application, name)
     WebSocketFactory.protocol = _socket_of(sockets)
 

@@ -24,9 +24,12 @@ NS = "persistent/ws/one"
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with running_instance(tmp_path_factory.mktemp("websocket")) as made:
+@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
+def instance(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Instance]:
+    folder = tmp_path_factory.mktemp("websocket")
+    with running_instance(folder, MAGNETAR_ASGI_SERVER=request.param) as made:
         assert (
             made.rest("PUT", "/admin/v2/tenants/ws", {"allowedClusters": ["standalone"]})[0] == 204
         )

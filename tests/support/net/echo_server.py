@@ -1,4 +1,4 @@
-"""A small application under a real server: ``python -m tests.support.net.echo_server uvicorn PORT``.
+"""A small application under a real server: ``python -m tests.support.net.echo_server uvicorn PORT [IDLE_S]``.
 
 HTTP answers the number of body bytes; a WebSocket gets its texts back and is not read while it does not read; ``/no``
 refuses.
@@ -54,16 +54,19 @@ async def answer(receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def main(server: str, port: str) -> None:
+def main(server: str, port: str, idle_s: str = "60") -> None:
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # as gateway.settings
     listener = listen("127.0.0.1", int(port))
     if server == "uvicorn":
         from gateway.servers import on_uvicorn
 
+        on_uvicorn.IDLE_S = int(idle_s)
+        on_uvicorn.LOOK_S = 0.1
         on_uvicorn.serve(application, [listener], NAME, asyncio.new_event_loop())
     else:
         from gateway.servers import on_daphne
 
+        on_daphne.IDLE_S = int(idle_s)
         on_daphne.serve(application, [listener], NAME)
 
 

@@ -21,9 +21,10 @@ TIMEOUT_S = 20.0
 class Server:
     """A running server. ``kilobytes`` is what it holds of its own (USS)."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, idle_s: int = 60) -> None:
         (self.port,) = free_ports(1)
-        command = [sys.executable, "-m", "tests.support.net.echo_server", name, str(self.port)]
+        command = [sys.executable, "-m", "tests.support.net.echo_server", name]
+        command += [str(self.port), str(idle_s)]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE)
         until = time.monotonic() + TIMEOUT_S
         while True:
@@ -212,6 +213,29 @@ def test_idle_sockets_cost_little(server: Server) -> None:
     assert (server.kilobytes() - before) / count <= 20
     for sock in socks:
         sock.close()
+
+
+@pytest.mark.parametrize("name", ["daphne", "uvicorn"])
+def test_who_sends_no_whole_request_in_time_is_hung_up_on(name: str) -> None:
+    server = Server(name, idle_s=1)
+    head = b"GET / HTTP/1.1\r\nHost: a\r\n"
+    silent, stalled, kept, drips = (server.socket() for _ in range(4))
+    with silent, stalled, kept, drips, server.opened() as upgraded:
+        stalled.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc")
+        kept.sendall(head + b"\r\n")
+        assert kept.recv(4096).startswith(b"HTTP/1.1 200")
+        drips.sendall(head)
+        began = time.monotonic()
+        with pytest.raises(OSError, match=r"reset|pipe"):
+            while time.monotonic() - began < TIMEOUT_S:
+                drips.sendall(b"X: y\r\n")
+                time.sleep(0.1)
+        for sock in (silent, stalled, kept):
+            replied(sock)
+        assert time.monotonic() - began < TIMEOUT_S
+        upgraded.send("still here")
+        assert upgraded.recv(TIMEOUT_S) == "still here"
+    assert server.stop() == (0, "")
 
 
 @pytest.mark.parametrize("name", ["daphne", "uvicorn"])
