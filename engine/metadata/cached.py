@@ -28,9 +28,9 @@ from engine.metadata.store import (
 )
 from engine.metadata.tree import parent_of
 
-ENTRIES_MAX = 100_000
-BYTES_MAX = 256 << 20
-ENTRY_BYTES = 1_000
+ENTRIES_MAX = 50_000
+BYTES_MAX = 128 << 20
+ENTRY_BYTES = 1_600
 """About what a path costs beside its answers, its watch included."""
 NAME_BYTES = 60
 """About what a text costs beside its characters."""
