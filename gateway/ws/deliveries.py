@@ -15,15 +15,15 @@ class DeliveryFrames:
     """Of one socket: messages that were published in the same millisecond share the text of their time."""
 
     def __init__(self) -> None:
-        self._ms = -1
-        self._time = ""
+        self._ms = self._second = -1
+        self._time = self._date = ""
 
     def frame(self, message_id: str, message: Incoming) -> str:
         """A message for a consumer or reader. Nulls are left out, as Pulsar does."""
         own = message.own
         ms = message.metadata.publish_time
         if ms != self._ms:
-            self._ms, self._time = ms, iso(ms)
+            self._ms, self._time = ms, self._iso(ms)
         properties = "{}"
         if own.properties:
             properties = json.dumps(message.properties, ensure_ascii=False, separators=(",", ":"))
@@ -40,6 +40,12 @@ class DeliveryFrames:
             f'"properties":{properties},"publishTime":"{self._time}",'
             f'"redeliveryCount":{message.redelivery_count}{rest}}}'
         )
+
+    def _iso(self, ms: int) -> str:
+        second, rest = divmod(ms, 1000)
+        if second != self._second:
+            self._second, self._date = second, iso(second * 1000)[:-1]
+        return f"{self._date}{_fraction(rest)}Z"
 
     @staticmethod
     def message_id(message: Incoming) -> str:
@@ -76,5 +82,8 @@ def end_of_topic(reached: bool) -> str:
 def iso(ms: int) -> str:
     """UTC with milliseconds, trailing zeros dropped, as Pulsar prints it."""
     at = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    fraction = f".{ms % 1000:03d}".rstrip("0").rstrip(".")
-    return f"{at}{fraction}Z"
+    return f"{at}{_fraction(ms % 1000)}Z"
+
+
+def _fraction(ms: int) -> str:
+    return f".{ms:03d}".rstrip("0") if ms else ""

@@ -4,6 +4,7 @@ import base64
 import http.client
 import itertools
 import json
+import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -664,3 +665,110 @@ def test_the_official_client_and_sockets_share_a_topic(instance: Instance, topic
         assert ("key" in first, second["key"]) == (False, "k")
     finally:
         client.close()
+
+
+@pytest.fixture(scope="module")
+def official(instance: Instance) -> Iterator[pulsar.Client]:
+    client = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    yield client
+    client.close()
+
+
+@pytest.mark.parametrize("codec", ["NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY"])
+@pytest.mark.parametrize("form", ["single", "batched", "chunked"])
+def test_a_socket_gets_what_the_official_client_published(
+    instance: Instance, official: pulsar.Client, topic: str, codec: str, form: str
+) -> None:
+    chunked = form == "chunked"
+    producer = official.create_producer(
+        topic.replace("/", "://", 1),
+        compression_type=getattr(pulsar.CompressionType, codec),
+        batching_enabled=form == "batched",
+        batching_max_publish_delay_ms=100,
+        chunking_enabled=chunked,
+    )
+    contents = [random.Random(i).randbytes(6 << 20 if chunked else 50) for i in range(3)]
+    path = f"consumer/{topic}/s"
+    with (
+        opened(instance, path, max_size=None) as consumer,
+        opened(instance, f"reader/{topic}?messageId=earliest", max_size=None) as reader,
+    ):
+        for number, content in enumerate(contents):
+            about: dict[str, Any] = {} if chunked else {"ordering_key": "o"}
+            producer.send_async(
+                content,
+                lambda *_: None,
+                properties={"n": str(number), "ü": "ö"},
+                partition_key=f"k{number}",
+                event_timestamp=1000 + number,
+                **about,
+            )
+        producer.flush()
+        frames = [received(consumer) for _ in contents]
+        assert [base64.b64decode(frame["payload"]) for frame in frames] == contents
+        assert [frame["key"] for frame in frames] == ["k0", "k1", "k2"]
+        assert [frame["properties"] for frame in frames] == [
+            {"n": str(number), "ü": "ö"} for number in range(3)
+        ]
+        assert frames[2]["eventTime"] == "1970-01-01T00:00:01.002Z"
+        found = [received(reader) for _ in contents]
+        assert found == frames
+        for frame in frames:
+            consumer.send(json.dumps({"messageId": frame["messageId"]}))
+        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0)
+    producer.close()
+
+
+def test_a_socket_reads_all_partitions(
+    instance: Instance, official: pulsar.Client, topic: str
+) -> None:
+    assert instance.rest("PUT", f"/admin/v2/{topic}/partitions", 3)[0] == 204
+    producer = official.create_producer(topic.replace("/", "://", 1))
+    with opened(instance, f"consumer/{topic}/s?subscriptionType=Shared") as consumer:
+        for number in range(12):
+            producer.send(b"%d" % number, partition_key=str(number))
+        frames = [received(consumer) for _ in range(12)]
+        assert {base64.b64decode(frame["payload"]) for frame in frames} == {
+            b"%d" % number for number in range(12)
+        }
+        for frame in frames:
+            consumer.send(json.dumps({"messageId": frame["messageId"]}))
+        with opened(instance, f"reader/{topic}?messageId=earliest") as reader:
+            assert {received(reader)["messageId"] for _ in range(12)} == {
+                frame["messageId"] for frame in frames
+            }
+        until(
+            lambda: all(
+                stats(instance, f"{topic}-partition-{index}")["subscriptions"]["s"]["msgBacklog"]
+                == 0
+                for index in range(3)
+            )
+        )
+
+
+def test_what_is_not_answered_in_time_comes_again(instance: Instance, topic: str) -> None:
+    path = f"consumer/{topic}/s?subscriptionType=Shared&ackTimeoutMillis=1000"
+    with opened(instance, path) as consumer:
+        published(instance, topic, b"x")
+        assert [received(consumer)["redeliveryCount"] for _ in range(3)] == [0, 1, 2]
+
+
+def test_a_subscription_that_is_not_durable_goes_with_its_socket(
+    instance: Instance, topic: str
+) -> None:
+    path = f"consumer/{topic}/s?subscriptionMode=NonDurable&subscriptionInitialPosition=Earliest"
+    published(instance, topic, b"0", b"1")
+    with opened(instance, path) as consumer:
+        assert payloads(consumer, 2) == [b"0", b"1"]
+        assert instance.rest("PUT", f"/admin/v2/{topic}/unload")[0] == 204
+        published(instance, topic, b"2")
+        assert payloads(consumer, 1) == [b"2"], "it goes on where it was"
+    until(lambda: "s" not in stats(instance, topic)["subscriptions"])
+
+
+def test_a_higher_priority_is_served_first(instance: Instance, topic: str) -> None:
+    path = f"consumer/{topic}/s?subscriptionType=Shared&priorityLevel"
+    with opened(instance, f"{path}=1") as second, opened(instance, f"{path}=0") as first:
+        published(instance, topic, b"0", b"1")
+        assert payloads(first, 2) == [b"0", b"1"]
+        assert silent(second)
