@@ -3,7 +3,7 @@
 from typing import Any
 
 from gateway.jobs import services
-from gateway.jobs.models import JobRun
+from gateway.jobs.models import JobRun, RunState
 
 Body = dict[str, Any]
 
@@ -32,6 +32,7 @@ def row(run: JobRun, *, with_result: bool = True) -> Body:
         "parameters": run.parameters,
         "state": run.state,
         "stage": run.stage,
+        "cancelling": run.cancel_requested and run.state == RunState.RUNNING,
         "progress": {"done": run.done, "total": run.total},
         "attempt": run.attempt,
         "created_at": run.created_at,

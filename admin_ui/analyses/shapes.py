@@ -29,7 +29,10 @@ class RunShape(s.Serializer[object]):
     title = s.CharField()
     parameters = s.DictField()
     state = s.ChoiceField(choices=RunState.values)
-    stage = s.CharField()
+    stage = s.CharField(
+        help_text="what it waits for or does; of a run that stopped, where it stopped"
+    )
+    cancelling = s.BooleanField(help_text="asked to stop and not over yet")
     progress = ProgressShape()
     attempt = s.IntegerField()
     created_at = s.IntegerField()

@@ -106,10 +106,6 @@ def cancel(*, run_id: str) -> JobRun:
     queued = When(state=RunState.QUEUED, then=Value(RunState.CANCELLED.value))
     JobRun.objects.filter(id=run_id, state__in=(RunState.QUEUED, RunState.RUNNING)).update(
         cancel_requested=True,
-        stage=Case(
-            When(state=RunState.QUEUED, then=Value("cancelled before it began")),
-            default=Value("cancelling"),
-        ),
         finished_at=Case(When(state=RunState.QUEUED, then=Value(now_ms()))),
         state=Case(queued, default=F("state")),
     )
@@ -187,26 +183,30 @@ def finish(
 ) -> RunState | None:
     """Close a run and say how; None when it was no longer this attempt's, and nothing changed.
 
-    A run that was asked to stop ends as cancelled and shows nothing, whatever its attempt came to.
+    A run that was asked to stop ends as cancelled and shows nothing, whatever its attempt came to. What did not
+    succeed keeps the stage that it stopped at.
     """
     changes: dict[str, Any] = {
         "state": state,
-        "stage": state.value,
         "finished_at": now_ms(),
         "error": error[:ERROR_CHARACTERS_MAX],
         "result": result,
         "downloads": list(downloads),
     }
     if state is RunState.SUCCEEDED:
-        changes["done"] = F("total")
+        changes |= {"stage": state.value, "done": F("total")}
     if _mine(run).filter(cancel_requested=False).update(**changes):
         return state
-    cancelled = _mine(run).filter(cancel_requested=True).update(**_as_cancelled())
-    return RunState.CANCELLED if cancelled else None
+    return RunState.CANCELLED if close_cancelled(run=run) else None
+
+
+def close_cancelled(*, run: JobRun) -> bool:
+    """Close a run that was asked to stop; False when it was not, or is over, or another attempt's."""
+    return bool(_mine(run).filter(cancel_requested=True).update(**_as_cancelled()))
 
 
 def _as_cancelled() -> dict[str, Any]:
-    return {"state": RunState.CANCELLED, "stage": "cancelled", "finished_at": now_ms()}
+    return {"state": RunState.CANCELLED, "finished_at": now_ms()}
 
 
 def recover() -> list[str]:
@@ -249,7 +249,7 @@ def _worker_lost(run: JobRun) -> bool:
         return bool(_as_read(run).update(**_as_cancelled()))
     if run.attempt >= ATTEMPTS_MAX:
         error = f"the worker was lost {run.attempt} times; see the worker's log"
-        failed = {"state": RunState.FAILED, "stage": "failed", "finished_at": now_ms()}
+        failed = {"state": RunState.FAILED, "finished_at": now_ms()}
         return bool(_as_read(run).update(**failed, error=error))
     queued = _as_read(run).update(
         state=RunState.QUEUED,

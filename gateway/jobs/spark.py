@@ -1,8 +1,11 @@
 """The worker's Spark Connect session: made once per process, kept warm, made again when the server was restarted."""
 
 import os
+import re
 import threading
 import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,8 @@ from gateway.jobs.models import JobRun
 
 START_TIMEOUT_S = 90.0
 USER = "magnetar"
+STARTING = "starting Spark, which takes about ten seconds"
+_CAUSE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception): .+")
 _lock = threading.Lock()
 _session: Any = None
 
@@ -25,14 +30,28 @@ def session_id() -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"magnetar:{settings.ENVIRONMENT.data_dir}"))
 
 
-def session() -> Any:
-    """The session, data source registered; starts the supervised server if any. Raises SparkUnavailableError."""
+def session(waiting: Callable[[str], None] = lambda _: None) -> Any:
+    """The session; starts the supervised server if any. Raises SparkUnavailableError.
+
+    ``waiting`` is told what is waited for.
+    """
     global _session
+    if _lock.locked():
+        waiting(STARTING)  # another thread of this worker does
     with _lock:
         if _session is not None and _answers(_session):
             return _session
-        _session = _connect()
+        _session = _connect(waiting)
         return _session
+
+
+def warm(spark: Any) -> None:
+    """Have Spark start its Python and read nothing with it once. Raises Spark's errors."""
+    spark.range(1).mapInArrow(_as_it_is, "id bigint").toArrow()
+
+
+def _as_it_is(batches: Any) -> Any:
+    yield from batches
 
 
 def _answers(spark: Any) -> bool:
@@ -48,21 +67,22 @@ def _answers(spark: Any) -> bool:
         raise
 
 
-def _connect() -> Any:
+def _connect(waiting: Callable[[str], None]) -> Any:
     remote = os.environ.get("SPARK_REMOTE", "")
     if not remote:
         raise SparkUnavailableError(
             "no Spark: set SPARK_REMOTE to a Spark Connect URL (sc://host:port)"
         )
-    _start_supervised_server()
-    from pyspark.sql import SparkSession
+    waiting(STARTING)
+    with ThreadPoolExecutor(1) as beside:
+        starting = beside.submit(_start_supervised_server)
+        from pyspark.sql import SparkSession  # takes seconds, while the server starts
 
-    from spark_jobs.pulsar_source.source import PulsarDataSource
-
+        starting.result()
+    waiting("opening a session with Spark")
     url = f"{remote}/;user_id={USER};session_id={session_id()}"
     try:
         spark = SparkSession.builder.remote(url).create()
-        spark.dataSource.register(PulsarDataSource)
         spark.sql("select 1").count()
     except Exception as error:
         raise SparkUnavailableError(f"Spark at {remote} does not answer: {error}") from error
@@ -91,8 +111,8 @@ def run_analysis(run: JobRun, staged: Path, progress: Any) -> dict[str, Any]:
     """Run the analysis of ``run``; files go to ``staged``. Returns the result of docs/formats/analysis-result.md."""
     from spark_jobs.jobs import JOBS
 
-    progress("starting Spark", 0, 0)
-    spark = session()
+    progress("asking Spark", 0, 0)
+    spark = session(lambda what: progress(what, 0, 0))
     for earlier in range(1, run.attempt):
         spark.interruptTag(f"run-{run.id}-{earlier}")  # what a lost worker left running
     spark.addTag(tag(run))
@@ -113,9 +133,11 @@ def interrupt(run: JobRun) -> None:
 
 
 def explain(error: BaseException) -> str:
-    """One paragraph for people: the first lines of the message, no stack of the JVM's."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    kept = [
-        line for line in lines if not line.lstrip().startswith(("at ", "JVM stacktrace", "File "))
-    ]
+    """One paragraph for people: what a task's Python raised, or the first lines of the message, no stacks."""
+    lines = [line for line in str(error).split("JVM stacktrace")[0].splitlines() if line.strip()]
+    raised = [line for line in lines if _CAUSE.match(line)]
+    if raised and "Traceback (most recent call last)" in str(error):
+        name, _, message = raised[-1].partition(": ")
+        return f"{name.rpartition('.')[2]}: {message}"
+    kept = [line for line in lines if not line.lstrip().startswith(("at ", "File "))]
     return f"{type(error).__name__}: {' '.join(kept[:4])}"

@@ -15,7 +15,9 @@ from gateway.jobs import outputs, services, spark
 from gateway.jobs.models import JobRun, RunState
 
 log = logging.getLogger(__name__)
-BEAT_S = 1.0
+BEAT_S = 0.5
+CANCEL_PATIENCE_S = 2.0
+"""How long a cancelled attempt may take to stop before its run is closed over its head."""
 RECOVER_S = 5.0
 SWEEP_S = 600.0
 
@@ -63,9 +65,9 @@ def _close(run: JobRun, heart: "_Heart", state: RunState, **outcome: Any) -> Run
 
 @app.task(name=services.WARM)  # type: ignore[untyped-decorator]
 def warm() -> None:
-    """Start Spark and open this worker's session, so that the first click need not wait for it."""
+    """Start Spark and its Python and open this worker's session, so that the first click need not wait for it."""
     try:
-        spark.session()
+        spark.warm(spark.session())
     except Exception as error:
         log.warning("Spark could not be warmed up: %s", spark.explain(error))
 
@@ -96,7 +98,8 @@ def _progress(run: JobRun) -> Any:
 
 
 class _Heart(threading.Thread):
-    """Renews the run's lease while it is worked on, and interrupts Spark when it should stop.
+    """Renews the run's lease while it is worked on, and interrupts Spark when it should stop, again and again: what
+    the attempt had not begun yet is interrupted when it does.
 
     ``lost``: no renewal succeeded for as long as a lease lasts. Another worker may have the run by now, so this one
     renews nothing any more.
@@ -107,17 +110,34 @@ class _Heart(threading.Thread):
         self._run = run
         self._stopping = threading.Event()
         self._renewed_s = time.monotonic()
+        self._unwanted_s: float | None = None
+        self._interrupt: threading.Thread | None = None
         self.lost = False
 
     def run(self) -> None:
         while not self._stopping.wait(BEAT_S):
             try:
                 if self.lost or not self._beat():
-                    spark.interrupt(self._run)
+                    self._stop_attempt()
             except Exception:
                 log.warning("heartbeat of run %s failed", self._run.id, exc_info=True)
             finally:
                 close_old_connections()
+
+    def _stop_attempt(self) -> None:
+        """Interrupt Spark without waiting for its answer; a cancelled run does not wait longer than its patience."""
+        now_s = time.monotonic()
+        if self._interrupt is None or not self._interrupt.is_alive():
+            self._interrupt = threading.Thread(
+                target=spark.interrupt, args=(self._run,), name=f"stop-{self._run.id}", daemon=True
+            )
+            self._interrupt.start()
+        if self._unwanted_s is None:
+            self._unwanted_s = now_s
+        late = now_s - self._unwanted_s > CANCEL_PATIENCE_S
+        if late and not self.lost and services.close_cancelled(run=self._run):
+            log.info("run cancelled, its attempt is still stopping run=%s", self._run.id)
+            notify(self._run.id)
 
     def _beat(self) -> bool:
         """Whether to go on."""

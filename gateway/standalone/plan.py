@@ -265,7 +265,11 @@ def _spark(
         "spark.driver.host": host,
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": data / "spark" / "warehouse",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={data}/log4j2.properties",
+        # what is heavy is done in Python: Java's second compiler and its collector's threads would only compete with it
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={data}/log4j2.properties"
+        " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.python.daemon.module": "spark_jobs.daemon",
+        "spark.connect.progress.reportInterval": "200ms",
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.scheduler.mode": "FAIR",
         # the results are small: two hundred tiny tasks would cost more than the work

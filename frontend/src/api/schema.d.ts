@@ -684,7 +684,10 @@ export interface components {
                 [key: string]: unknown;
             };
             state: components["schemas"]["RunShapeStateEnum"];
+            /** @description what it waits for or does; of a run that stopped, where it stopped */
             stage: string;
+            /** @description asked to stop and not over yet */
+            cancelling: boolean;
             progress: components["schemas"]["ProgressShape"];
             attempt: number;
             created_at: number;

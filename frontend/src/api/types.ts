@@ -62,6 +62,7 @@ export interface Series {
   x: { label: string; type: "time" | "number" | "category"; unit?: string | null };
   y: { label: string; unit?: string | null };
   points: [Cell, number | null][];
+  partial?: Cell[]; // x of the points of whose width only a part was looked at
 }
 
 export interface ResultTable {

@@ -91,7 +91,7 @@ function Content({ run }: { run: Run }) {
               <Button
                 variant="default"
                 loading={cancel.isPending}
-                disabled={cancel.isSuccess}
+                disabled={cancel.isSuccess || run.cancelling}
                 onClick={() => cancel.mutate()}
               >
                 Cancel run
@@ -146,14 +146,15 @@ function Progress({ run, over }: { run: Run; over: boolean }) {
   const now = useServerNow();
   const elapsed = elapsedOf(run, now);
   const percent = share === null ? null : Math.floor(share * 100);
-  const label = run.stage || (run.state === "queued" ? "Waiting for a worker" : run.state);
+  const stage = run.stage || run.state;
+  const label = over ? `Stopped during: ${stage}` : run.cancelling ? `Cancelling, during: ${stage}` : stage;
   return (
     <Panel
       title="Progress"
       note={elapsed === null ? `created ${dateTime(run.created_at)}` : duration(elapsed)}
     >
       <div className={styles.progressHead}>
-        <span>{over && run.state !== "succeeded" ? `Stopped during: ${label}` : label}</span>
+        <span>{label}</span>
         <span>
           {run.progress.total > 0 && `${run.progress.done} of ${run.progress.total} tasks`}
           {percent !== null && <b> {percent} %</b>}

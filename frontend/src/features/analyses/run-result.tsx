@@ -85,28 +85,51 @@ function Plot({ series }: { series: Series }) {
       tickText={(value) => valueAndUnit(value, y.unit).value}
       binary={y.unit === "bytes"}
       height={200}
-      series={[{ label: y.label, values: data.ys }]}
+      series={
+        data.partial.some((value) => value !== null)
+          ? [
+              { label: y.label, values: data.ys },
+              { label: "Known in part", values: data.partial, dots: true },
+            ]
+          : [{ label: y.label, values: data.ys }]
+      }
     />
   );
 }
 
-/** Points as the chart wants them. Time axes become seconds; categories become their place in the list. */
-export function axesOf({ x, kind, points }: Series): {
+/**
+ * Points as the chart wants them. Time axes become seconds; categories become their place in the list. A point that
+ * is known in part only is not joined to the others: the line would show a fall where there was none.
+ */
+export function axesOf({ x, kind, points, partial = [] }: Series): {
   xs: number[];
   ys: (number | null)[];
+  partial: (number | null)[];
   xText: (x: number) => string;
 } {
-  const ys = points.map(([, value]) => value);
+  const inPart = new Set(partial);
+  const ys = {
+    ys: points.map(([at, value]) => (inPart.has(at) ? null : value)),
+    partial: points.map(([at, value]) => (inPart.has(at) ? value : null)),
+  };
   if (x.type === "category") {
-    return { xs: points.map((_, index) => index), ys, xText: (index) => String(points[index]?.[0] ?? "") };
+    return {
+      xs: points.map((_, index) => index),
+      ...ys,
+      xText: (index) => String(points[index]?.[0] ?? ""),
+    };
   }
   const raw = points.map(([value]) => Number(value));
   if (x.type === "time") {
     const sameDay = new Date(raw[0] ?? 0).toDateString() === new Date(raw.at(-1) ?? 0).toDateString();
     const text = sameDay ? time : dateTime;
-    return { xs: raw.map((at) => at / 1000), ys, xText: (at) => text(at * 1000) };
+    return { xs: raw.map((at) => at / 1000), ...ys, xText: (at) => text(at * 1000) };
   }
-  return { xs: raw, ys, xText: (value) => withUnit(value, kind === "histogram" || x.unit ? x.unit : null) };
+  return {
+    xs: raw,
+    ...ys,
+    xText: (value) => withUnit(value, kind === "histogram" || x.unit ? x.unit : null),
+  };
 }
 
 function ResultRows({ table }: { table: ResultTable }) {

@@ -12,6 +12,7 @@ function run(about: Partial<Run>): Run {
     parameters: {},
     state: "running",
     stage: "",
+    cancelling: false,
     progress: { done: 0, total: 0 },
     attempt: 1,
     created_at: 0,

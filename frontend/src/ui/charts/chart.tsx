@@ -9,6 +9,7 @@ import styles from "./chart.module.css";
 export interface ChartSeries {
   label: string;
   values: (number | null)[];
+  dots?: boolean; // single points, not joined by a line
 }
 
 export interface ChartProps {
@@ -244,15 +245,17 @@ function optionsOf(
         return {
           label: each.label,
           stroke,
-          width: bars ? 0 : 1.75,
-          points: { show: false },
+          width: bars || each.dots ? 0 : 1.75,
+          points: each.dots
+            ? { show: true, size: 7, width: 1.5, stroke, fill: "transparent" }
+            : { show: false },
           spanGaps: false,
           ...(bars
             ? {
                 fill: stroke,
                 paths: uPlot.paths.bars?.({ size: [0.8, 64], radius: 0.08 }) as uPlot.Series.PathBuilder,
               }
-            : index === 0
+            : index === 0 && !each.dots
               ? { fill: `${stroke}1c` }
               : {}),
         };

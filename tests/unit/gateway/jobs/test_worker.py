@@ -8,7 +8,7 @@ import pytest
 from channels_redis.pubsub import RedisPubSubChannelLayer
 from django.db import OperationalError
 
-from gateway.jobs import outputs, services, tasks
+from gateway.jobs import outputs, services, spark, tasks
 from gateway.jobs.models import JobRun, RunState
 from tests.unit.gateway.jobs.bench import Bench, Shown, until
 
@@ -107,6 +107,68 @@ def test_a_cancellation_interrupts_spark(quick: Bench, obeys: bool) -> None:
     quick.work()
     assert Shown(run).state == "cancelled"
     Shown(run).check_nothing()
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_cancelled_run_is_closed_though_its_attempt_goes_on(quick: Bench, hangs: bool) -> None:
+    """Also when Spark does not even answer that it was interrupted."""
+    quick.patch.setattr(tasks, "CANCEL_PATIENCE_S", 0.05)
+    answer = threading.Event()
+    if hangs:
+        quick.patch.setattr(spark, "interrupt", lambda run: answer.wait(15))
+    run = quick.create()
+
+    def work(run: JobRun, directory: Path, progress: Any) -> dict[str, Any]:
+        progress("reading the topic", 3, 9)
+        services.cancel(run_id=run.id)
+        assert (Shown(run).body["cancelling"], Shown(run).state) == (True, "running")
+        until(lambda: Shown(run).state == "cancelled")
+        progress("too late", 9, 9)
+        return quick.two_files(run, directory, progress)
+
+    quick.analysis = work
+    quick.work()
+    answer.set()
+    shown = Shown(run)
+    assert (shown.state, shown.body["cancelling"]) == ("cancelled", False)
+    assert shown.body["stage"] == "reading the topic"
+    shown.check_nothing()
+
+
+def test_a_run_that_is_wanted_is_not_closed_by_its_heart(quick: Bench) -> None:
+    assert not services.close_cancelled(run=quick.create())
+
+
+def test_what_stopped_keeps_its_stage_and_its_progress(bench: Bench) -> None:
+    def fails(run: JobRun, directory: Path, progress: Any) -> dict[str, Any]:
+        progress("reading the topic", 3, 9)
+        raise RuntimeError("the bookie is away")
+
+    bench.analysis = fails
+    run = bench.create()
+    bench.work()
+    body = Shown(run).body
+    assert (body["state"], body["stage"]) == ("failed", "reading the topic")
+    assert body["progress"] == {"done": 3, "total": 9}
+    waiting = bench.create()
+    services.cancel(run_id=waiting.id)
+    body = Shown(waiting).body
+    assert (body["state"], body["stage"]) == ("cancelled", "waiting for a worker")
+
+
+def test_an_error_of_a_task_is_told_by_its_cause() -> None:
+    trace = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "a.py", line 1, in read
+    raise ReadError("x: y")
+engine.ledger.errors.ReadError: entry 7 of ledger 0.1: nothing in time
+
+JVM stacktrace:
+org.apache.spark.SparkException: Job aborted: x
+"""
+    told = spark.explain(RuntimeError(trace))
+    assert told == "ReadError: entry 7 of ledger 0.1: nothing in time"
+    assert spark.explain(ValueError("no topic\n  at java")) == "ValueError: no topic"
 
 
 def test_an_overtaken_attempt_is_interrupted(quick: Bench) -> None:

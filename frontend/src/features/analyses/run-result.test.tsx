@@ -1,0 +1,32 @@
+// @vitest-environment jsdom
+import { expect, test } from "vitest";
+import type { Series } from "../../api/types";
+import { axesOf } from "./run-result";
+
+const AT = 1_700_000_000_000;
+const rate: Series = {
+  key: "rate",
+  title: "Rate over time",
+  kind: "line",
+  x: { label: "Publish time", type: "time", unit: "ms" },
+  y: { label: "Messages per second", unit: "messages/s" },
+  points: [
+    [AT, 3],
+    [AT + 1000, 50],
+    [AT + 2000, 4],
+  ],
+  partial: [AT, AT + 2000],
+};
+
+test("points known in part are apart from the line, so that it does not fall at its end", () => {
+  const { xs, ys, partial } = axesOf(rate);
+  expect(xs).toEqual([AT / 1000, AT / 1000 + 1, AT / 1000 + 2]);
+  expect(ys).toEqual([null, 50, null]);
+  expect(partial).toEqual([3, null, 4]);
+});
+
+test("a series without such points is one line", () => {
+  const { partial: _, ...whole } = rate;
+  expect(axesOf(whole).ys).toEqual([3, 50, 4]);
+  expect(axesOf(whole).partial).toEqual([null, null, null]);
+});
