@@ -28,10 +28,11 @@ TOPIC_PROFILE = Analysis(
                 "type": "string",
                 "format": "topic",
                 "title": "Topic",
-                "description": "Full name, for example persistent://public/default/hello",
+                "description": (
+                    "For example persistent://public/default/hello, or hello for short; all partitions are read"
+                ),
                 "minLength": 1,
                 "maxLength": 1024,
-                "pattern": r"^persistent://[^/\s]+/[^/\s]+/\S+$",
             },
             "top": {
                 "type": "integer",

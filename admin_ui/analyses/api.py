@@ -11,7 +11,7 @@ from admin_ui.analyses import selectors, shapes
 from admin_ui.calls import WINDOW, Call, ConsoleView, Parameter, checked, in_thread, query
 from admin_ui.params import window
 from gateway.http.bodies import json_answer
-from gateway.jobs import services
+from gateway.jobs import services, targets
 
 PIECE_BYTES = 1 << 16
 PARQUET = "application/vnd.apache.parquet"
@@ -57,7 +57,11 @@ class RunsView(JobsView):
     async def post(self, request: HttpRequest) -> HttpResponse:
         """Queue a run of an analysis."""
         asked = checked(shapes.RunRequest, request)
-        run = await in_thread(services.create)(**asked, user=self.principal)
+        parameters = services.check_parameters(**asked)
+        parameters = await self.work(lambda engine: targets.completed(engine, parameters))
+        run = await in_thread(services.create)(
+            analysis=asked["analysis"], parameters=parameters, user=self.principal
+        )
         return json_answer(selectors.row(run), status=201)
 
 

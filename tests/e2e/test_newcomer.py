@@ -187,7 +187,9 @@ def wait_for(instance: Instance, path: str, done, timeout_s: float):  # type: ig
 def test_a_wrong_parameter_is_named(instance: Instance) -> None:
     for parameters, field in (
         ({}, "parameters"),
-        ({"topic": "hello"}, "parameters.topic"),
+        ({"topic": "nobody-made-this"}, "parameters.topic"),
+        ({"topic": "non-persistent://public/default/hello"}, "parameters.topic"),
+        ({"topic": "persistent://hello"}, "parameters.topic"),
         ({"topic": TOPIC, "top": 0}, "parameters.top"),
         ({"topic": TOPIC, "extra": 1}, "parameters"),
     ):
@@ -198,12 +200,15 @@ def test_a_wrong_parameter_is_named(instance: Instance) -> None:
     assert (status, answer["field"]) == (400, "analysis")
 
 
-def test_a_run_on_a_missing_topic_fails_with_a_reason(instance: Instance) -> None:
-    missing = "persistent://public/default/nobody-made-this"
-    body = {"analysis": "topic-profile", "parameters": {"topic": missing}}
-    _, run = instance.rest("POST", "/api/v1/runs", body)
-    ended = wait_for(
-        instance, f"/api/v1/runs/{run['id']}", lambda r: r["state"] in ("failed", "succeeded"), 90
-    )
-    assert ended["state"] == "failed"
-    assert "there is no topic" in ended["error"]
+def test_an_empty_topic_is_refused_and_a_short_name_completed(instance: Instance) -> None:
+    client = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    producer = client.create_producer("soon", producer_name="p")
+    body = {"analysis": "topic-profile", "parameters": {"topic": "soon"}}
+    status, answer = instance.rest("POST", "/api/v1/runs", body)
+    assert (status, answer["field"]) == (400, "parameters.topic")
+    assert "holds no messages" in answer["reason"]
+    producer.send(b"first")
+    client.close()
+    status, run = instance.rest("POST", "/api/v1/runs", body)
+    assert (status, run["parameters"]["topic"]) == (201, "persistent://public/default/soon")
+    instance.rest("POST", f"/api/v1/runs/{run['id']}/cancel")

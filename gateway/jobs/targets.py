@@ -1,0 +1,54 @@
+"""The topic of an analysis, completed and checked before a run is queued."""
+
+import asyncio
+from typing import Any
+
+from engine.admin import api
+from engine.base.errors import Failed, InvalidField, InvalidNameError, NotFound, NotReady
+from engine.base.names import TopicName
+from gateway.services import topics
+from gateway.services.engine_link import Engine
+
+FIELD = "parameters.topic"
+LOOK_S = 3.0
+"""How long brokers are asked whether a topic holds anything; after that the run finds out."""
+
+
+async def completed(engine: Engine, parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters with the full name of their topic, if they have one, which exists and holds messages.
+
+    All partitions of a partitioned topic count as one. Raises InvalidField.
+    """
+    if "topic" not in parameters:
+        return parameters
+    try:
+        name = TopicName.parse(str(parameters["topic"]))
+    except InvalidNameError as error:
+        raise InvalidField(FIELD, str(error)) from error
+    if not name.persistent:
+        raise InvalidField(FIELD, f"{name} is not persistent: it keeps nothing that could be read")
+    try:
+        members = await topics.members(engine, name)
+        async with asyncio.timeout(LOOK_S):
+            empty = await _empty(engine, members)
+    except NotFound as error:
+        raise InvalidField(FIELD, f"there is no topic {name}: {error.reason}") from error
+    except (TimeoutError, NotReady, Failed):
+        empty = False  # nobody knows now
+    if empty:
+        raise InvalidField(FIELD, f"{name} holds no messages")
+    return {**parameters, "topic": str(name)}
+
+
+async def _empty(engine: Engine, members: list[TopicName]) -> bool:
+    """Whether no partition holds an entry. What the metadata say of closed ledgers is asked first, since nobody need
+    load the topic for it; then whoever owns it."""
+    for name in members:
+        info = await engine.call(api.INTERNAL_INFO, api.OnTopic(name))
+        if any(int(ledger.get("entries") or 0) for ledger in info["ledgers"]):
+            return False
+    for name in members:
+        stats = await engine.call(api.INTERNAL_STATS, api.InternalStats(name))
+        if stats["numberOfEntries"]:
+            return False
+    return True

@@ -1,0 +1,108 @@
+"""The topic of an analysis is completed, and refused before a run is queued, by what brokers and metadata say."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.errors import InvalidField, NotReady
+from engine.base.names import TopicName
+from gateway.jobs import targets
+from gateway.services import topics
+from tests.support.admin.bench import AdminBench
+
+PLAIN = TopicName.parse("persistent://public/default/t")
+PARENT = TopicName.parse("persistent://public/default/pt")
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    yield made
+    await made.close()
+
+
+async def completed(bench: AdminBench, topic: str) -> str:
+    found = await targets.completed(bench.engine, {"topic": topic, "top": 3})
+    assert found.pop("top") == 3
+    return str(found["topic"])
+
+
+async def refusal(bench: AdminBench, topic: str) -> str:
+    with pytest.raises(InvalidField) as refused:
+        await completed(bench, topic)
+    assert refused.value.field == "parameters.topic"
+    return refused.value.reason.removeprefix("parameters.topic: ")
+
+
+async def test_a_short_name_is_completed(bench: AdminBench) -> None:
+    await topics.create(bench.engine, PLAIN, {})
+    await bench.publish(PLAIN, 1)
+    for name in ("t", "public/default/t", str(PLAIN)):
+        assert await completed(bench, name) == str(PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("nope", "there is no topic persistent://public/default/nope"),
+        ("persistent://public/none/t", "there is no topic persistent://public/none/t: Namespace not found"),
+        ("non-persistent://public/default/t", "non-persistent://public/default/t is not persistent"),
+        ("persistent://public/default", "Invalid topic name"),
+        ("a/b", "Invalid short topic name"),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_read_is_refused_by_its_name(
+    bench: AdminBench, name: str, reason: str
+) -> None:
+    assert (await refusal(bench, name)).startswith(reason)
+
+
+async def test_an_empty_topic_is_refused_until_it_holds_a_message(bench: AdminBench) -> None:
+    await topics.create(bench.engine, PLAIN, {})
+    assert await refusal(bench, "t") == f"{PLAIN} holds no messages"
+    await bench.publish(PLAIN, 1)
+    assert await completed(bench, "t") == str(PLAIN)
+
+
+async def test_closed_ledgers_are_known_without_loading_the_topic(bench: AdminBench) -> None:
+    await topics.create(bench.engine, PLAIN, {})
+    await bench.publish(PLAIN, 2)
+    await topics.unload(bench.engine, PLAIN)
+    await bench.loaded(PLAIN)
+    await topics.unload(bench.engine, PLAIN)
+    assert await completed(bench, "t") == str(PLAIN)
+    assert bench.broker.running.registry.loaded(PLAIN) is None
+
+
+async def test_a_partitioned_topic_is_one_topic(bench: AdminBench) -> None:
+    await topics.create_partitioned(bench.engine, PARENT, 3, {})
+    assert await refusal(bench, "pt") == f"{PARENT} holds no messages"
+    await bench.publish(PARENT.partition_at(2), 1)
+    assert await completed(bench, "pt") == str(PARENT)
+    last = PARENT.partition_at(2)
+    assert await completed(bench, str(last)) == str(last)
+    assert "holds no messages" in await refusal(bench, str(PARENT.partition_at(0)))
+
+
+@pytest.mark.parametrize("away", [NotReady("no broker"), None])
+async def test_a_topic_that_no_broker_can_tell_of_is_left_to_the_run(
+    bench: AdminBench, away: NotReady | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await topics.create(bench.engine, PLAIN, {})
+    monkeypatch.setattr(targets, "LOOK_S", 0.05)
+
+    async def call(*_: Any, **__: Any) -> Any:
+        if away is not None:
+            raise away
+        await asyncio.sleep(3600)
+
+    monkeypatch.setattr(bench.admin, "call", call)
+    assert await completed(bench, "t") == str(PLAIN)
+
+
+async def test_an_analysis_without_a_topic_has_nothing_to_complete(bench: AdminBench) -> None:
+    assert await targets.completed(bench.engine, {"other": 1}) == {"other": 1}
