@@ -87,7 +87,9 @@ def cells_of(opened: Opened) -> pa.Table:
     weights = _messages_of(entries, kinds)
     values = entries["values_bytes"].to_numpy()
     sizes = opened.messages["value_bytes"]
-    per_message = weights[of_message] if (kinds != Kind.MESSAGES).any() else 1
+    per_message: Any = 1
+    if (kinds != Kind.MESSAGES).any():
+        per_message = np.where(kinds == Kind.MESSAGES, 1, weights)[of_message]
     entries = entries.append_column("weight", pa.array(weights))
     sized = sizes.drop_null().to_numpy()
     if (kinds == Kind.CHUNK).any():  # a chunk that is not the first is no message

@@ -81,7 +81,8 @@ def test_a_topic_moves_in_the_console_and_a_click_profiles_it(
         page.screenshot(path=SCREENSHOTS / "topic.png")
     page.get_by_role("button", name="Analyse", exact=True).click()
     page.get_by_role("listitem").filter(has_text="Topic profile").get_by_role("button").click()
-    expect(page.get_by_role("textbox", name="Topic", exact=False).first).to_have_value(TOPIC)
+    expect(page.locator("input[name=topic]")).to_have_value(TOPIC)
+    expect(page.locator(f"datalist option[value='{TOPIC}']")).to_be_attached()
     page.get_by_role("button", name="Start").click()
     page.wait_for_url(re.compile(r"/analyses/runs/[0-9a-f]{16}"))
     shown: list[float] = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.slices import Slice
@@ -92,6 +92,7 @@ def power(number: int) -> int:
     return 1 << (number.bit_length() - 1) if number else 0
 
 
+@settings(max_examples=50)
 @given(TOPICS, st.integers(1, 3))
 def test_the_figures_are_those_of_a_plain_recount(parts: list[bytes], limit: int) -> None:
     found = result(parts, limit)
@@ -144,6 +145,7 @@ def test_the_figures_are_those_of_a_plain_recount(parts: list[bytes], limit: int
         assert small == sum(one.packed_bytes for one in of_codec)
 
 
+@settings(max_examples=50)
 @given(TOPICS)
 def test_the_rate_adds_up_and_its_points_lie_on_whole_steps(parts: list[bytes]) -> None:
     found = result(parts)
@@ -160,6 +162,7 @@ def test_the_rate_adds_up_and_its_points_lie_on_whole_steps(parts: list[bytes]) 
         assert per_second * step / 1000 == pytest.approx(counted[at])
 
 
+@settings(max_examples=50)
 @given(TOPICS)
 def test_points_that_lie_only_partly_in_the_time_of_the_messages_are_marked(
     parts: list[bytes],
@@ -173,6 +176,7 @@ def test_points_that_lie_only_partly_in_the_time_of_the_messages_are_marked(
         assert series["partial"] == [at for at in starts if at not in whole]
 
 
+@settings(max_examples=50)
 @given(TOPICS, st.integers(1, 4), st.integers(1, 3), st.integers(), st.data())
 def test_the_order_and_place_in_which_cells_are_put_together_change_nothing(
     parts: list[bytes], limit: int, shuffled: int, seed: int, data: st.DataObject
@@ -235,6 +239,26 @@ def test_encrypted_messages_are_counted_and_their_sizes_are_not_guessed() -> Non
     assert (summary["value_bytes"], summary["size_mean"], summary["size_max"]) == (4, 4.0, 4)
     alone = facts(result([hidden]))
     assert [alone[key] for key in ("size_mean", "size_p50", "size_p99", "size_max")] == [None] * 4
+
+
+@settings(max_examples=50)
+@given(TOPICS, st.randoms())
+def test_messages_of_all_kinds_beside_each_other_count_once(
+    parts: list[bytes], chance: random.Random
+) -> None:
+    keys = {"encryption_keys": [pb.EncryptionKeys(key="k", value=b"v")]}
+    hidden = [Message(b"secret", key="a")] * 5
+    entry = pack_entry(hidden, producer_name="p", publish_ms=BEGIN_MS, extra=keys)
+    mixed = [*parts, *chunks(b"x" * 900, 3), entry, b""]
+    chance.shuffle(mixed)
+    found = result(mixed)
+    messages = [message for part in parts for message in unpack_entry(part).messages]
+    expected = Counter(message.key for message in messages if message.key is not None)
+    expected["k"] += 1
+    assert {row[0]: row[1] for row in rows(found, "top_keys")} == expected
+    assert sum(count for _, count in points(found, "sizes")) == len(messages) + 1
+    assert facts(found)["messages"] == len(messages) + 6
+    assert facts(found)["value_bytes"] == sum(len(m.value or b"") for m in messages) + 900
 
 
 def test_markers_and_entries_that_cannot_be_read_are_counted_as_such() -> None:

@@ -1,14 +1,15 @@
 import { Button } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { type FormEvent, useMemo, useRef, useState } from "react";
+import { type FormEvent, useDeferredValue, useMemo, useRef, useState } from "react";
 import type { Analysis } from "../../api/types";
 import { ApiError } from "../../lib/errors";
+import { useCluster } from "../../shared/topic-link";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import styles from "./analyses.module.css";
-import { analysesQuery, runQuery, startRun } from "./queries";
+import { analysesQuery, runQuery, startRun, topicNamesQuery } from "./queries";
 import { type FormValues, fieldsOf, initialValues, toParameters, validate } from "./schema-fields";
 import { SchemaForm } from "./schema-form";
 
@@ -82,6 +83,8 @@ function Form({ analysis, given }: { analysis: Analysis; given: Record<string, u
       navigate({ to: "/analyses/runs/$id", params: { id: run.id } });
     },
   });
+  const topicField = fields.find((field) => field.schema.format === "topic");
+  const names = useTopicNames(topicField ? String(values[topicField.name] ?? "").trim() : "");
   const problems = validate(fields, values);
   const refused = launch.error instanceof ApiError && launch.error.field ? launch.error : null;
   const refusedField = refused && fields.find((field) => refused.field?.split(".").includes(field.name));
@@ -106,6 +109,7 @@ function Form({ analysis, given }: { analysis: Analysis; given: Record<string, u
           fields={fields}
           values={values}
           problems={shown}
+          suggestions={topicField ? { [topicField.name]: names } : {}}
           disabled={launch.isPending}
           onChange={(name, value) => {
             setValues((before) => ({ ...before, [name]: value }));
@@ -128,4 +132,14 @@ function Form({ analysis, given }: { analysis: Analysis; given: Record<string, u
       </form>
     </Panel>
   );
+}
+
+/** Names to choose from while one is typed; none while nothing is. */
+function useTopicNames(text: string): string[] {
+  const found = useQuery({
+    ...topicNamesQuery(useCluster(), useDeferredValue(text)),
+    enabled: text !== "",
+    placeholderData: keepPreviousData,
+  });
+  return text === "" ? [] : (found.data ?? []);
 }

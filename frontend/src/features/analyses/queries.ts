@@ -41,6 +41,34 @@ export function runQuery(id: string) {
   });
 }
 
+const SUGGESTED = 20;
+
+/** Full names of persistent topics that hold `text`, those with the largest backlog first. */
+export function topicNamesQuery(cluster: string, text: string) {
+  return queryOptions({
+    queryKey: ["topics", { cluster }, "names", text],
+    queryFn: async ({ signal }) => {
+      const page = await answerOf(
+        api.GET("/api/v1/clusters/{cluster}/topics", {
+          params: {
+            path: { cluster },
+            query: given({
+              q: text,
+              domain: "persistent" as const,
+              sort: "-backlog",
+              offset: 0,
+              limit: SUGGESTED,
+            }),
+          },
+          signal,
+        }),
+      );
+      return page.rows.map((row) => row.name);
+    },
+    gcTime: 30_000,
+  });
+}
+
 export function startRun(analysis: string, parameters: Record<string, unknown>): Promise<Run> {
   return answerOf(api.POST("/api/v1/runs", { body: { analysis, parameters } })) as Promise<Run>;
 }

@@ -34,6 +34,7 @@ function Harness() {
         fields={fields}
         values={values}
         problems={validate(fields, values)}
+        suggestions={{ topic: ["persistent://public/default/hello"] }}
         onChange={(name, value) => setValues((before) => ({ ...before, [name]: value }))}
       />
       <output>{JSON.stringify(toParameters(fields, values))}</output>
@@ -46,6 +47,8 @@ test("each field has its label, its limits and its own message, and typing makes
   render(<Harness />);
   const topic = screen.getByLabelText(/Topic/);
   expect(topic.getAttribute("aria-invalid")).toBe("true");
+  const suggested = (topic as HTMLInputElement).list?.options[0]?.value;
+  expect(suggested).toBe("persistent://public/default/hello");
   expect(screen.getByText("Most frequent first; 1 to 100.")).toBeTruthy();
   await user.type(topic, "persistent://a/b/c");
   await user.type(screen.getByLabelText("Keys to list"), "500");

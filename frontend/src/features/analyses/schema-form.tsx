@@ -1,4 +1,5 @@
 import { Checkbox, NativeSelect, Textarea, TextInput } from "@mantine/core";
+import { useId } from "react";
 import styles from "./analyses.module.css";
 import type { Field, FormValue, FormValues } from "./schema-fields";
 
@@ -7,12 +8,14 @@ export function SchemaForm({
   fields,
   values,
   problems,
+  suggestions = {},
   onChange,
   disabled = false,
 }: {
   fields: Field[];
   values: FormValues;
   problems: Record<string, string>;
+  suggestions?: Record<string, string[]>;
   onChange: (name: string, value: FormValue) => void;
   disabled?: boolean;
 }) {
@@ -24,6 +27,7 @@ export function SchemaForm({
           field={field}
           value={values[field.name] ?? ""}
           problem={problems[field.name]}
+          suggestions={suggestions[field.name] ?? []}
           disabled={disabled}
           onChange={(value) => onChange(field.name, value)}
         />
@@ -36,11 +40,13 @@ interface ControlProps {
   field: Field;
   value: FormValue;
   problem: string | undefined;
+  suggestions: string[];
   disabled: boolean;
   onChange: (value: FormValue) => void;
 }
 
-function Control({ field, value, problem, disabled, onChange }: ControlProps) {
+function Control({ field, value, problem, suggestions, disabled, onChange }: ControlProps) {
+  const listId = useId();
   const common = {
     name: field.name,
     label: field.label,
@@ -95,14 +101,24 @@ function Control({ field, value, problem, disabled, onChange }: ControlProps) {
       );
     default:
       return (
-        <TextInput
-          {...common}
-          {...(field.kind === "text" ? {} : { inputMode: "decimal" as const, className: styles.short })}
-          spellCheck={false}
-          autoComplete="off"
-          value={text}
-          onChange={(event) => onChange(event.currentTarget.value)}
-        />
+        <>
+          <TextInput
+            {...common}
+            {...(suggestions.length > 0 ? { list: listId } : {})}
+            {...(field.kind === "text" ? {} : { inputMode: "decimal" as const, className: styles.short })}
+            spellCheck={false}
+            autoComplete="off"
+            value={text}
+            onChange={(event) => onChange(event.currentTarget.value)}
+          />
+          {suggestions.length > 0 && (
+            <datalist id={listId}>
+              {suggestions.map((each) => (
+                <option key={each} value={each} />
+              ))}
+            </datalist>
+          )}
+        </>
       );
   }
 }

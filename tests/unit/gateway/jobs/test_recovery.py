@@ -6,7 +6,6 @@ from kombu.exceptions import OperationalError
 from gateway.celery import app
 from gateway.jobs import services, tasks
 from gateway.jobs.models import JobRun, RunState
-from tests.support.admin.gateway_client import request
 from tests.unit.gateway.jobs.bench import Bench, Shown
 
 
@@ -154,10 +153,8 @@ def broker_back(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("broker_gone")
 def test_a_run_that_no_worker_could_be_told_of_is_queued_and_done_later(bench: Bench) -> None:
-    body = {"analysis": "topic-profile", "parameters": {"topic": "persistent://public/default/t"}}
-    answer = request("POST", "/api/v1/runs", body, content_type="application/json")
-    assert (answer.status, answer.json["state"]) == (201, "queued"), "it is stored and will be done"
-    run = JobRun.objects.get(id=answer.json["id"])
+    run = bench.create()
+    assert Shown(run).state == "queued", "it is stored and will be done"
     bench.recover()  # still nobody
     assert stored(run).state == RunState.QUEUED
     broker_back(bench)
