@@ -1,4 +1,4 @@
-"""Figures of works, and the table of several rounds and sides: medians with their range, ours to the others'."""
+"""Figures of works, and the table of several rounds and sides: medians with their range, ours to the others."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -24,22 +24,31 @@ def short(figures: Figures) -> str:
     return " ".join(f"{name}={value:.4g}" for name, value in figures.items())
 
 
-def table(rows: Sequence[str], sides: Sequence[str], results: Results) -> Iterator[str]:
-    """Lines of Markdown. For each figure of a row: each side's median, and the first side's ratio to each other's.
+def table(
+    rows: Sequence[str],
+    mine: Sequence[str],
+    others: Sequence[str],
+    results: Results,
+    shown: Sequence[str] = (),
+) -> Iterator[str]:
+    """Lines of Markdown: for each figure of a row the median of each side, and the ratio of ``mine`` to ``others``.
 
-    In brackets the lowest and the highest of the rounds: a difference smaller than that range is noise.
+    In brackets the lowest and the highest of the rounds: a difference smaller than that range is noise. Sides that are
+    ``shown`` are compared with none.
     """
-    mine, *others = sides
-    heads = [f"{other} | to {other}" for other in others]
-    yield f"| work | figure | {' | '.join([mine, *heads])} |"
-    yield "|" + "---|" * (3 + 2 * len(others))
+    heads = [*mine, *shown]
+    for other in others:
+        heads += [other, *(f"{one} to {other}" for one in mine)]
+    yield f"| work | figure | {' | '.join(heads)} |"
+    yield "|" + "---|" * (2 + len(heads))
     for row in rows:
-        ours = results.get((row, mine), {})
-        for figure in medians(list(ours.values())) if ours else ():
-            cells = [_cell(figure, ours)]
+        found = {side: results.get((row, side), {}) for side in (*mine, *shown, *others)}
+        first = next((rounds for side in mine if (rounds := found[side])), {})
+        for figure in medians(list(first.values())) if first else ():
+            cells = [_cell(figure, found[side]) for side in (*mine, *shown)]
             for other in others:
-                theirs = results.get((row, other), {})
-                cells += [_cell(figure, theirs), _ratio(figure, ours, theirs)]
+                cells.append(_cell(figure, found[other]))
+                cells += [_ratio(figure, found[one], found[other]) for one in mine]
             yield f"| {row} | {figure} | {' | '.join(cells)} |"
 
 

@@ -86,7 +86,8 @@ def main() -> None:
                             f"round {round_number} {name} {contender.name} {short(figures)}",
                             flush=True,
                         )
-        print("", *table(list(chosen), [c.name for c in found], results), sep="\n")
+        mine, *others = (c.name for c in found)
+        print("", *table(list(chosen), [mine], others, results), sep="\n")
         _print_processes(found, idle)
 
 

@@ -24,9 +24,9 @@ from tests.bench.figures import Results, Rounds, medians, short, table
 from tests.bench.gateway import large, rest, websocket
 from tests.bench.gateway.measuring import Rows, Work
 from tests.bench.gateway.sides import COUNTED, Options, Side, sides
-from tests.support.instance import ROOT
 
 Parts = dict[tuple[str, str], Rounds]
+SERVERS = ("daphne", "uvicorn")
 
 
 def works(scale: float) -> dict[str, Work]:
@@ -43,15 +43,19 @@ def main() -> None:
         default="",
         help="works whose name contains this, or one of several with | between",
     )
-    parser.add_argument("--server", choices=("daphne", "uvicorn"), default="daphne", help="of ours")
+    parser.add_argument(
+        "--server",
+        choices=(*SERVERS, "both"),
+        default="daphne",
+        help="of ours; both: an instance each",
+    )
     parser.add_argument("--gateways", type=int, default=1, help="gateway processes of ours")
     parser.add_argument("--without-apache", action="store_true")
     parser.add_argument("--revision", default="", help="beside this git revision of ours")
     parser.add_argument("--floor", action="store_true", help="beside an empty ASGI application")
     args = parser.parse_args()
-    options = Options(args.server, args.gateways)
-    if (known := options.known_to(ROOT)) != options:
-        parser.error(f"this tree knows only {known}")
+    servers = SERVERS if args.server == "both" else (args.server,)
+    options = [Options(server, args.gateways) for server in servers]
     wanted = args.rows.split("|")
     chosen = {
         name: work
@@ -74,13 +78,17 @@ def main() -> None:
             measure(chosen, found, args.rounds, results, parts)
         finally:  # what there is, also when it is told to end
             tell(found, results, parts)
-            print(f"\n{options}, load average {os.getloadavg()[0]:.1f}")
+            print(f"\nGateways: {args.gateways}, load average {os.getloadavg()[0]:.1f}")
 
 
 def tell(found: list[Side], results: Results, parts: Parts) -> None:
     """Print the tables."""
     rows = list(dict.fromkeys(row for row, _ in results))
-    print("", *table(rows, [side.name for side in found], results), sep="\n")
+    names = [side.name for side in found]
+    mine = [name for name in names if name.startswith("ours ")]
+    floors = [name for name in names if name.startswith("floor ")]
+    others = [name for name in names if name not in (*mine, *floors)]
+    print("", *table(rows, mine, others, results, floors), sep="\n")
     print("\nCPU of ours by process, in the unit of the row:\n")
     print(*split(rows, found, parts), sep="\n", flush=True)
 
@@ -94,7 +102,7 @@ def measure(
     for number in range(count + 2 if once else count + 1):
         for name, work in (often if number <= count else once).items():
             for side in found if number % 2 else found[::-1]:
-                if side.instance is None and side.name not in work.sides:
+                if side.instance is None and side.name.partition(" ")[0] not in work.sides:
                     continue
                 for row, measured in taken(name, work, side).items():
                     told = f"{short(measured.figures)} (load {measured.load:.0%} of a core)"

@@ -6,7 +6,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,19 +128,15 @@ class Options:
 def ours(work: Path, options: Options, name: str = "ours", root: Path = ROOT) -> Iterator[Side]:
     """Our instance, run from the source tree ``root``, which knows the options."""
     env = {} if options.server == "daphne" else {"MAGNETAR_ASGI_SERVER": options.server}
-    with running_instance(work / name, root=root, gateways=options.gateways, **env) as instance:
-        yield Side(name, instance.http, instance.url, lambda: of_instance(instance), instance)
-
-
-@contextmanager
-def earlier(work: Path, options: Options, revision: str) -> Iterator[Side]:
-    """Our instance as it was at another git revision, with those of the options that it knows."""
-    root = unpacked(work, revision)
-    known = options.known_to(root)
-    if known != options:
-        print(f"{revision} knows only {known} of {options}", flush=True)
-    with ours(work, known, revision, root) as side:
-        yield side
+    data = work / f"{name.replace('/', '-')}-{options.server}"
+    with running_instance(data, root=root, gateways=options.gateways, **env) as instance:
+        yield Side(
+            f"{name} {options.server}",
+            instance.http,
+            instance.url,
+            lambda: of_instance(instance),
+            instance,
+        )
 
 
 @contextmanager
@@ -158,7 +154,9 @@ def floor(server: str) -> Iterator[Side]:
     command += ["--server", server, "--port", str(port)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
-        side = Side("floor", f"http://127.0.0.1:{port}", "", lambda: {"all": [process.pid]})
+        side = Side(
+            f"floor {server}", f"http://127.0.0.1:{port}", "", lambda: {"all": [process.pid]}
+        )
         wait_until_served(side, process)
         yield side
     finally:
@@ -183,15 +181,18 @@ def wait_until_served(side: Side, process: subprocess.Popen[bytes], timeout_s: f
 
 @contextmanager
 def sides(
-    work: Path, options: Options, revision: str, with_apache: bool, with_floor: bool
+    work: Path, options: Sequence[Options], revision: str, with_apache: bool, with_floor: bool
 ) -> Iterator[list[Side]]:
-    """Ours first, then the others that are asked for, and Apache where it can be had."""
+    """Ours first, by each of ``options``; then the others that are asked for, and Apache where it can be had."""
     with ExitStack() as stack:
-        found = [stack.enter_context(ours(work, options))]
+        found = [stack.enter_context(ours(work, one)) for one in options]
         if revision:
-            found.append(stack.enter_context(earlier(work, options, revision)))
+            root = unpacked(work, revision)
+            known = dict.fromkeys(one.known_to(root) for one in options)
+            print(f"{revision} runs with {[*known]}", flush=True)
+            found += [stack.enter_context(ours(work, one, revision, root)) for one in known]
         if with_floor:
-            found.append(stack.enter_context(floor(options.server)))
+            found += [stack.enter_context(floor(one.server)) for one in options]
         reason = apache_missing() if with_apache else None
         if reason is not None:
             print(f"Apache Pulsar is not at hand ({reason})", flush=True)
