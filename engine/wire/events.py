@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import NamedTuple
 
+from google.protobuf.message import DecodeError
+
 from engine.base.errors import PeerError
 from engine.base.ids import Position
 from engine.wire import commands, frames
@@ -109,10 +111,27 @@ class Receipts(_Frames):
     """SEND_RECEIPTs of any producers of the connection."""
 
     def read(self) -> list[Receipt]:
-        return [
-            Receipt(one.producer_id, one.sequence_id, _position(one.message_id))
-            for one in (command.send_receipt for command, _, _ in self.parsed())
-        ]
+        found: list[Receipt] = []
+        buf, parse = self.buf, pb.CommandSendReceipt.FromString
+        for start, stop in zip(self.starts, [*self.starts[1:], self.end], strict=True):
+            size = stop - start - 12
+            try:
+                # Where each length in the frame is one byte, the body alone is parsed, in half the time.
+                if size > 127 or buf[start + 11] != size or buf[start + 7] != size + 4:
+                    raise DecodeError
+                one = parse(buf[start + 12 : stop])
+                if not one.IsInitialized():
+                    raise DecodeError
+            except DecodeError:
+                first, behind = frames.command_span(buf, start, stop)
+                one = commands.parse(buf, first, behind).send_receipt
+            place = one.message_id
+            ledger_id, entry_id = place.ledgerId, place.entryId
+            position = (
+                _position(place) if (ledger_id | entry_id) >> 63 else Position(ledger_id, entry_id)
+            )
+            found.append(Receipt(one.producer_id, one.sequence_id, position))
+        return found
 
 
 class Messages(_Frames):

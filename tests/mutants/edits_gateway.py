@@ -58,9 +58,9 @@ EDITS = (
     ),
     Edit(
         "failure-answered-with-ok",
-        "gateway/ws/producer.py::_answer_to",
-        "return frames.not_sent(frames.UNKNOWN_ERROR, str(error), message.context)",
-        'return frames.sent(b"", message.context)',
+        "gateway/ws/producer.py::Publishing._answer",
+        "port.send_text(frames.not_sent(frames.UNKNOWN_ERROR, str(error), token))",
+        'port.send_text(frames.sent(b"", token))',
         (
             f"{WS}/test_producer.py::test_an_error_is_answered_by_its_own_context_and_harms_no_other",
         ),
@@ -68,10 +68,10 @@ EDITS = (
     ),
     Edit(
         "size-of-what-is-pending-unbounded",
-        "gateway/ws/producer.py::_Pending._full",
-        "return too_large or self._count >= IN_FLIGHT_MAX",
-        "return self._count >= IN_FLIGHT_MAX",
-        (f"{WS}/test_producer.py::test_pending_messages_are_bounded_in_size",),
+        "gateway/ws/producer.py::Publishing.__init__",
+        "IN_FLIGHT_BYTES_MAX,",
+        "1 << 62,",
+        (f"{WS}/test_producer.py::test_the_socket_is_not_read_while_too_much_waits",),
         "W4",
     ),
     Edit(

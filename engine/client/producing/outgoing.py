@@ -84,12 +84,20 @@ class EntryBuilder:
         self._name = producer_name
         self._head = b"\x0a" + varint(len(name)) + name + b"\x10"
         self._compression = compression
+        self._published = -1, b""
+
+    def _first_fields(self, sequence_id: int, publish_ms: int) -> bytes:
+        """Those that every entry has. A run has one time of publishing, which is made into bytes once."""
+        ms, written = self._published
+        if ms != publish_ms:
+            written = b"\x18" + varint(publish_ms)
+            self._published = publish_ms, written
+        return self._head + varint(sequence_id) + written
 
     def single(self, message: OutgoingMessage, sequence_id: int, publish_ms: int) -> bytes:
         """An entry of one message."""
         payload = message.payload
-        metadata = self._head + varint(sequence_id) + b"\x18" + varint(publish_ms)
-        metadata += message.metadata()
+        metadata = self._first_fields(sequence_id, publish_ms) + message.metadata()
         if self._compression != NONE:
             metadata += self._compressed(len(payload))
             payload = compress(self._compression, payload)
@@ -103,7 +111,7 @@ class EntryBuilder:
             [message.member(first_sequence + i) for i, message in enumerate(messages)]
         )
         count = len(messages)
-        metadata = self._head + varint(first_sequence) + b"\x18" + varint(publish_ms)
+        metadata = self._first_fields(first_sequence, publish_ms)
         if messages[0].key is not None:
             metadata += pb.MessageMetadata(partition_key=messages[0].key).SerializePartialToString()
         if self._compression != NONE:
@@ -117,8 +125,7 @@ class EntryBuilder:
     ) -> list[bytes]:
         """Entries that make one message together: compressed as a whole, then cut."""
         whole = compress(self._compression, message.payload)
-        metadata = self._head + varint(sequence_id) + b"\x18" + varint(publish_ms)
-        metadata += message.metadata()
+        metadata = self._first_fields(sequence_id, publish_ms) + message.metadata()
         if self._compression != NONE:
             metadata += self._compressed(len(message.payload))
         uuid = f"{self._name}-{sequence_id}"

@@ -1,11 +1,15 @@
-"""Runs of MESSAGE frames read as what each of them says alone, however alike they are."""
+"""Runs of frames read the short way as what each of them says alone, however alike or damaged they are."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.errors import PeerError
 from engine.base.ids import Position
 from engine.wire import commands, frames
-from engine.wire.events import Delivered, Messages
+from engine.wire.commands import command_frame
+from engine.wire.events import Delivered, Messages, Receipt, Receipts, _position
+from engine.wire.kernels import build_receipts
+from engine.wire.varints import varint
 
 FRAMES = st.lists(
     st.tuples(
@@ -46,3 +50,69 @@ def test_a_run_is_read_as_its_frames_one_by_one(
     found = Messages(buf, starts, len(buf)).read()
     assert found == wanted
     assert len({id(one.ack_set) for one in found}) == len(found)
+
+
+numbers = st.integers(0, 300) | st.integers(0, (1 << 64) - 1) | st.sampled_from([1 << 63, 5 << 61])
+
+
+def slowly(frame: bytes) -> Receipt | None:
+    """By way of the whole command."""
+    try:
+        first, stop = frames.command_span(frame, 0, len(frame))
+        one = commands.parse(frame, first, stop).send_receipt
+    except PeerError:
+        return None
+    return Receipt(one.producer_id, one.sequence_id, _position(one.message_id))
+
+
+def quickly(frame: bytes) -> Receipt | None:
+    try:
+        [found] = Receipts(frame, [0], len(frame)).read()
+    except PeerError:
+        return None
+    return found
+
+
+def receipt(owner: int, sequence: int, ledger: int, entry: int, highest: int | None) -> bytes:
+    return command_frame(
+        "send_receipt",
+        producer_id=owner,
+        sequence_id=sequence,
+        message_id={"ledgerId": ledger, "entryId": entry},
+        highest_sequence_id=highest,
+    )
+
+
+@given(numbers, numbers, numbers, numbers, st.none() | numbers)
+def test_any_receipt(
+    owner: int, sequence: int, ledger: int, entry: int, highest: int | None
+) -> None:
+    frame = receipt(owner, sequence, ledger, entry, highest)
+    assert quickly(frame) == slowly(frame)
+
+
+@given(st.lists(st.tuples(numbers, numbers, st.none() | numbers), min_size=1, max_size=5), numbers)
+def test_what_our_broker_writes(sends: list[tuple[int, int, int | None]], ledger: int) -> None:
+    ledger >>= 1
+    heads = [
+        b"\x08"
+        + varint(owner)
+        + b"\x10"
+        + varint(sequence)
+        + (b"" if highest is None else b"\x20" + varint(highest))
+        for owner, sequence, highest in sends
+    ]
+    each = [build_receipts(ledger, 7, [head], 0, 1) for head in heads]
+    starts = [sum(map(len, each[:i])) for i in range(len(each))]
+    whole = b"".join(each)
+    assert Receipts(whole, starts, len(whole)).read() == list(map(slowly, each))
+
+
+@given(numbers, numbers, numbers, st.integers(12, 60), st.integers(0, 255), st.integers(0, 3))
+def test_a_damaged_receipt_is_nothing_that_protobuf_does_not_see(
+    sequence: int, ledger: int, entry: int, at: int, byte: int, cut: int
+) -> None:
+    frame = bytearray(receipt(1, sequence, ledger, entry, None))
+    frame[min(at, len(frame) - 1)] = byte
+    damaged = bytes(frame[: len(frame) - cut])
+    assert quickly(damaged) == slowly(damaged)
