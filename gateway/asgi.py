@@ -9,13 +9,10 @@ import django
 
 django.setup(set_prefix=False)
 
-from channels.auth import AuthMiddlewareStack  # noqa: E402 - apps must be loaded first
 from channels.routing import ProtocolTypeRouter  # noqa: E402 - apps must be loaded first
 
 from gateway.http.handler import Handler  # noqa: E402 - apps must be loaded first
 from gateway.http.security import SameOriginSockets  # noqa: E402 - apps must be loaded first
 from gateway.sockets import router  # noqa: E402 - apps must be loaded first
 
-application = ProtocolTypeRouter(
-    {"http": Handler(), "websocket": SameOriginSockets(AuthMiddlewareStack(router()))}
-)
+application = ProtocolTypeRouter({"http": Handler(), "websocket": SameOriginSockets(router())})

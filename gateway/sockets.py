@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from channels.auth import AuthMiddlewareStack
 from channels.routing import URLRouter
 from django.urls import re_path
 from django.utils.module_loading import import_string
@@ -23,7 +24,9 @@ async def unknown(
 
 
 def router() -> URLRouter:
-    """All WebSocket routes, the most specific first."""
+    """All WebSocket routes. Only those of apps look for a session's user: it would cost Pulsar's endpoints, which have
+    no use for it, 7 KB for each socket."""
     rest: Any = unknown
     installed = [route for name in brought("websocket_routes") for route in import_string(name)]
-    return URLRouter([*installed, *websocket_urlpatterns, re_path("^.*$", rest)])
+    signed_in: Any = AuthMiddlewareStack(URLRouter([*installed, re_path("^.*$", rest)]))
+    return URLRouter([*websocket_urlpatterns, re_path("", signed_in)])
