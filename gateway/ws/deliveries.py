@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.client.consuming.incoming import Encryption, Incoming
 
+MS_MAX = 253_402_300_799_999
 _END_OF_TOPIC = {True: '{"endOfTopic":true}', False: '{"endOfTopic":false}'}
 
 
@@ -23,6 +24,7 @@ class DeliveryFrames:
         own = message.own
         ms = message.metadata.publish_time
         if ms != self._ms:
+            ms = min(ms, MS_MAX)
             self._ms, self._time = ms, self._iso(ms)
         properties = "{}"
         if own.properties:
@@ -80,7 +82,8 @@ def end_of_topic(reached: bool) -> str:
 
 
 def iso(ms: int) -> str:
-    """UTC with milliseconds, trailing zeros dropped, as Pulsar prints it."""
+    """UTC with milliseconds, trailing zeros dropped, as Pulsar prints it; at most the end of the year 9999."""
+    ms = min(ms, MS_MAX)
     at = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{at}{_fraction(ms % 1000)}Z"
 

@@ -119,7 +119,7 @@ class Incoming:
         metadata = self.metadata
         return Encryption(
             {
-                key.key: (
+                readable(key.key): (
                     key.value,
                     {readable(pair.key): readable(pair.value) for pair in key.metadata},
                 )
@@ -196,10 +196,11 @@ def open_entry(
         content = None if metadata.null_value else payload
         return [Incoming(source, position, redelivery_count, metadata, metadata, content)]
     size = metadata.num_messages_in_batch
+    opened = members(size, payload)  # which checks the size
     every = (1 << size) - 1
     batch = Batch(size, every & bits(due) if due else every)
     found = []
-    for index, (own, content) in enumerate(members(size, payload)):
+    for index, (own, content) in enumerate(opened):
         if own.compacted_out:
             batch.left &= ~(1 << index)
         elif batch.left >> index & 1:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
-from engine.base.errors import MagnetarError
+from engine.base.errors import MagnetarError, MisuseError
 from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.client.client import PulsarClient, partition_names
@@ -219,7 +219,17 @@ class TopicConsumer:
                 one.source.follow(one)
             if self.settings.acks_follow:
                 self.flush_soon()
-        self._on_messages(run)
+        try:
+            self._on_messages(run)
+        except Exception as error:  # of this user: others share the connection
+            log.exception("messages of %s could not be taken", self.settings.subscription)
+            self._end(MisuseError(f"messages could not be taken: {error!r}"))
+
+    def _end(self, error: MagnetarError) -> None:
+        """Nothing more is given."""
+        if self.error is None:
+            self.error, self._held = error, True
+            self._on_end(error)
 
     def detached(self, attachment: Attachment) -> None:
         if attachment.queued:
@@ -236,9 +246,8 @@ class TopicConsumer:
     def failed(self, attachment: Attachment, error: MagnetarError) -> None:
         if self._pattern is not None:
             self._attachments.pop(attachment.topic, None)  # it is listed again, or gone
-        elif self.error is None:
-            self.error = error
-            self._on_end(error)
+        else:
+            self._end(error)
 
     # --- what the user does ----------------------------------------------------------------------
 
@@ -273,7 +282,7 @@ class TopicConsumer:
 
     def go_on(self) -> None:
         """Undo ``hold``. What waits is given in runs of at most RUN_MESSAGES_MAX, as long as nobody holds again."""
-        self._held = False
+        self._held = self.error is not None
         while self._queue and self._room > 0:
             self._give_queued()
 

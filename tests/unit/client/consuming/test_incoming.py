@@ -78,3 +78,16 @@ def test_encrypted_is_one_message_as_stored() -> None:
     _, metadata, payload = split_entry(entry)
     got = encrypted(Source(), AT, 0, metadata, payload)
     assert (got.content, got.encrypted, got.batch_index) == (payload, True, -1)
+
+
+@pytest.mark.parametrize("count", [0, -1, 3, (1 << 31) - 1])
+def test_a_batch_that_claims_more_than_it_holds_is_refused(count: int) -> None:
+    entry = pack_entry(
+        [Message(b"x")],
+        producer_name="p",
+        publish_ms=5,
+        batched=True,
+        extra={"num_messages_in_batch": count},
+    )
+    with pytest.raises(BatchFormatError):
+        opened(entry)

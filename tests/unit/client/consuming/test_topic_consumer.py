@@ -11,8 +11,10 @@ from engine.base.names import TopicName
 from engine.broker.errors import TopicNotFound
 from engine.broker.ports import LookupResult
 from engine.client.client import PulsarClient
+from engine.client.consuming.attachment import ConsumerSettings
+from engine.client.consuming.topic_consumer import TopicConsumer
 from engine.client.errors import REFUSALS, ServerError
-from engine.client.raw_consumer import FAILOVER, FROM_LATEST, SHARED
+from engine.client.raw_consumer import FAILOVER, FROM_EARLIEST, FROM_LATEST, SHARED
 from engine.wire.batches import Message
 from tests.support.broker_bench import NAME, Bench
 from tests.unit.client.consuming.client_bench import Publisher, backlog, client_of, consuming, until
@@ -285,3 +287,25 @@ async def test_the_end_of_a_sealed_topic_is_told_once_all_is_acknowledged(
         assert not consumer.at_end
         consumer.acknowledge(taken.messages[1])
         await until(lambda: consumer.at_end)
+
+
+async def test_a_user_that_fails_ends_alone(bench: tuple[Bench, PulsarClient]) -> None:
+    broker, client = bench
+    ends: list[Exception] = []
+
+    def fail(run: object) -> None:
+        raise ValueError("no thanks")
+
+    settings = ConsumerSettings("failing", initial=FROM_EARLIEST)
+    failing = await TopicConsumer.open(
+        client, [NAME.full], settings, on_messages=fail, on_end=ends.append
+    )
+    async with consuming(client) as (_, taken):
+        failing.allow(10)
+        await broker.publish(2)
+        await until(lambda: len(taken.messages) == 2)
+        await until(lambda: ends)
+        assert len(client._links._open) == 1
+        assert not next(iter(client._links._open.values())).closing
+    assert "no thanks" in str(ends[0])
+    await failing.close()

@@ -43,9 +43,20 @@ def test_times_are_those_of_each_message() -> None:
     assert json.loads(frames.frame("a", second))["eventTime"] == "1970-01-01T00:00:01Z"
 
 
+def test_a_time_that_is_none_harms_nobody() -> None:
+    found = message(event_time=(1 << 64) - 1)
+    found.metadata.publish_time = (1 << 64) - 1
+    frame = json.loads(DeliveryFrames().frame("a", found))
+    assert frame["publishTime"] == frame["eventTime"] == "9999-12-31T23:59:59.999Z"
+
+
 @pytest.mark.parametrize(
     ("ms", "text"),
-    [(0, "1970-01-01T00:00:00Z"), (1_795_256_802_770, "2026-11-21T10:26:42.77Z")],
+    [
+        (0, "1970-01-01T00:00:00Z"),
+        (1_795_256_802_770, "2026-11-21T10:26:42.77Z"),
+        ((1 << 64) - 1, "9999-12-31T23:59:59.999Z"),
+    ],
 )
 def test_times_without_zeros_at_the_end(ms: int, text: str) -> None:
     assert iso(ms) == text
