@@ -159,6 +159,24 @@ EDITS = (
         ("unit/gateway/jobs/test_progress.py::test_progress_never_goes_back",),
     ),
     Edit(
+        "change-ends-with-its-request",
+        "gateway/http/handler.py::Handler.__call__",
+        "await asyncio.shield(change)",
+        "await change",
+        (
+            "unit/gateway/http/test_handler.py::test_a_change_that_has_begun_is_finished_and_audited",
+        ),
+    ),
+    Edit(
+        "body-read-beyond-its-bound",
+        "gateway/http/exchange.py::_read_rest",
+        "while len(body) <= limit:",
+        "while True:",
+        (
+            "unit/gateway/http/test_handler.py::test_a_body_without_a_length_is_read_up_to_the_bound",
+        ),
+    ),
+    Edit(
         "audit-after-the-change",
         "admin_ui/audit/recording.py::Recorder.__call__",
         """
