@@ -136,6 +136,7 @@ async def test_fragments_become_one_message(pair: SocketPair, endpoint: Endpoint
             (1 << 20) + (1 << 19),
         ),
     ],
+    ids=["text", "binary", "fragments"],  # what is sent differs by its random mask
 )
 async def test_a_message_above_a_mebibyte_is_refused_by_what_it_announces(
     pair: SocketPair, endpoint: Endpoint, sent: bytes, size: int
@@ -166,6 +167,7 @@ async def test_a_message_of_exactly_a_mebibyte_is_taken(
         (header(Opcode.PING, 126) + b"x" * 126, 1002),
         (frame(Opcode.TEXT, b"a", fin=False) + frame(Opcode.TEXT, b"b"), 1002),
     ],
+    ids=["utf-8", "utf-8 in parts", "continued", "bare", "opcode", "long ping", "interleaved"],
 )
 async def test_what_is_no_websocket_closes_with_its_code(
     pair: SocketPair, endpoint: Endpoint, sent: bytes, code: int
