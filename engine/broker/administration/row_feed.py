@@ -33,21 +33,27 @@ class RowFeed:
         self._at = 0
         self._counted = asyncio.Event()
         self._swept: Iterator[Topic] = iter(())
+        self._due = 0.0
+        """Topics that the sweep has to look at now."""
 
     def count(self, touched: list[Topic]) -> None:
         """Once a second, with the topics that the registry's tick gave."""
         for name in dict.fromkeys(topic.name for topic in touched):
             self._look(name)
-        for _ in range(len(self._log) // SWEEP_ROUNDS + 1):
-            swept = next(self._swept, None)
-            if swept is None:
-                self._swept = iter(self._registry)
-                break
-            if self._registry.loaded(swept.name) is swept:
-                self._look(swept.name)
+        self._sweep()
         self._at = self._clock.wall_ms()
         counted, self._counted = self._counted, asyncio.Event()
         counted.set()
+
+    def _sweep(self) -> None:
+        self._due += len(self._log) / SWEEP_ROUNDS
+        while self._due >= 1:
+            self._due -= 1
+            topic = next(self._swept, None)
+            if topic is None:
+                self._swept = iter(self._registry)
+            elif self._registry.loaded(topic.name) is topic:
+                self._look(topic.name)
 
     def _look(self, name: TopicName) -> None:
         topic = self._registry.loaded(name)

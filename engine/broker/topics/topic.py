@@ -91,7 +91,6 @@ class Topic:
                 self._add_subscription(log.cursors[cursor_name])
         log.on_cursor_read(self._came_back)
         log.on_trimmed(self.touched)
-        self.touched()
         self._stop_listening = log.on_appended(self._wake)
         log.on_fenced(lambda: reload(self))
 
@@ -350,7 +349,6 @@ class Topic:
         kind = Subscription if self.name.persistent else EphemeralSubscription
         subscription = kind(self, cursor, self.context)
         self.subscriptions[cursor.name] = subscription
-        self.touched()
         return subscription
 
     async def delete_subscription(self, name: str, *, force: bool = False) -> None:
@@ -393,7 +391,6 @@ class Topic:
         except CursorNotFoundError:
             logger.debug("cursor was gone topic=%s cursor=%s", self.name, name)
         finally:
-            self.touched()
             back = self.subscriptions.pop(name, None)
             if back is not None:
                 await back.close(force=True)
