@@ -37,6 +37,8 @@ def at_rest(subscriptions: int | None, backlog: int | None, storage: int | None)
 
 UNREAD = at_rest(None, None, None)
 """Nobody has it loaded, and what is stored was not read yet."""
+SELECTIONS_MAX = 64
+"""Orders of the list kept at the same time. One more makes room of the one asked for the longest ago."""
 RETRY_MS = 30_000
 """What could not be read is tried again after this time."""
 REFRESH_MS = 900_000
@@ -486,9 +488,12 @@ class TopicIndex:
 
     def select(self, chosen: Chosen) -> Selection:
         """What passes, in order; kept up to date for as long as it is asked for (``drop_unused``)."""
-        found = self._selections.get(chosen)
+        found = self._selections.pop(chosen, None)
         if found is None:
-            found = self._selections[chosen] = Selection(chosen, self._shown)
+            found = Selection(chosen, self._shown)
+            if len(self._selections) >= SELECTIONS_MAX:
+                del self._selections[next(iter(self._selections))]
+        self._selections[chosen] = found  # the one asked for the longest ago stands first
         found.asked = True
         found.catch_up()
         return found

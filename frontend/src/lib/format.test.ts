@@ -5,6 +5,7 @@ import {
   bytes,
   count,
   duration,
+  known,
   rate,
   short,
   signedRate,
@@ -18,6 +19,11 @@ describe("numbers", () => {
     expect(count(1_234_567)).toBe("1,234,567");
     expect(short(9_999)).toBe("9,999");
     expect(short(184_329)).toBe("184K");
+  });
+
+  test("what is not known is a dash, and never nothing", () => {
+    expect(known(null, count)).toBe("—");
+    expect(known(0, count)).toBe("0");
   });
 
   test("a trickle never reads as nothing", () => {

@@ -110,6 +110,8 @@ async def test_each_thing_that_a_row_shows_is_told_when_it_changes(followed: Fol
     await told("consumers", 1)
     bench.subscription.detach(again)
     await told("consumers", 0)
+    await bench.subscription.reset(client.received[5])
+    await told("backlog", 6)
     await topic.delete_subscription("s")
     await told("subscriptions", 0)
     bench.producer.leave()

@@ -14,6 +14,7 @@ from gateway.services.topic_index import (
     RATE_OUT,
     REFRESH_MS,
     RETRY_MS,
+    SELECTIONS_MAX,
     STORAGE,
     SUBSCRIPTIONS,
     UNKNOWN,
@@ -380,6 +381,16 @@ def test_a_sum_is_as_old_as_its_oldest_part() -> None:
     shown = row(index, "p")
     assert (shown["backlog"], shown["msg_rate_in"], shown["partitions"]) == (7, 4.0, 2)
     assert (shown["at"], index.at) == (50, 60)
+
+
+def test_orders_of_the_list_are_bounded() -> None:
+    index = TopicIndex()
+    index.hear("b", answer(5, [f"{T}a", *values(backlog=1)]))
+    for number in range(3 * SELECTIONS_MAX):
+        index.select(Chosen(q=str(number)))
+        assert index.select(Chosen(sort="-backlog")).names() == [f"{T}a"]
+    assert len(index._selections) == SELECTIONS_MAX
+    assert Chosen(sort="-backlog") in index._selections
 
 
 def test_an_order_that_nobody_asks_for_is_let_go() -> None:
