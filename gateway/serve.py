@@ -1,7 +1,6 @@
 """Bring the console's database up to date, then serve the gateway by Daphne or uvicorn: ``python -m gateway.serve``."""
 
 import argparse
-import asyncio
 import fcntl
 import logging
 import os
@@ -17,6 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from engine.base import log as logs
 from engine.base.addresses import is_loopback
+from engine.base.loop import EventLoop
 
 log = logging.getLogger("gateway")
 
@@ -125,7 +125,7 @@ def serve(listeners: list[socket.socket]) -> None:
     if settings.ENVIRONMENT.asgi_server == "uvicorn":
         from gateway.servers import on_uvicorn
 
-        loop = asyncio.new_event_loop()
+        loop = EventLoop()
         engine_link.live_on(loop)
         from gateway.asgi import application
 

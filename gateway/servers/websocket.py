@@ -20,6 +20,7 @@ from websockets.frames import CloseCode, Frame, Opcode
 from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 
+from engine.base.loop import last_call
 from gateway.http import refusal
 from gateway.http.socket_port import EXTENSION
 
@@ -77,6 +78,7 @@ class Sockets:
     def open(self) -> "Connection":
         """The protocol of one connection, on the running event loop."""
         if self._timer is None:
+            self.call_last = last_call(asyncio.get_running_loop())
             self._timer = asyncio.get_running_loop().call_later(BEAT_S, self._look)
         self._made += 1
         home = self._beats[self._made % BEATS]
@@ -371,7 +373,7 @@ class Connection(asyncio.Protocol):
             self._flush()
         elif not self._flushing:
             self._flushing = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            self._sockets.call_last(self._flush)
 
     def buffered_bytes(self) -> int:
         waiting = self._transport.get_write_buffer_size() if self._transport is not None else 0

@@ -9,6 +9,7 @@ import logging
 import sys
 from typing import Any
 
+from engine.base.loop import EventLoop
 from gateway.http.refusal import refuse
 from gateway.http.socket_port import port_of
 from gateway.serve import NAME, listen
@@ -62,7 +63,7 @@ def main(server: str, port: str, idle_s: str = "60") -> None:
 
         on_uvicorn.IDLE_S = int(idle_s)
         on_uvicorn.LOOK_S = 0.1
-        on_uvicorn.serve(application, [listener], NAME, asyncio.new_event_loop())
+        on_uvicorn.serve(application, [listener], NAME, EventLoop())
     else:
         from gateway.servers import on_daphne
 
