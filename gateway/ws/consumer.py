@@ -118,14 +118,15 @@ def _topics(query: Query, target: Target) -> tuple[list[str], bool]:
         whole = pattern if "://" in pattern else f"persistent://public/default/{pattern}"
         try:
             re.compile(TopicName.parse(whole).local)
-        except (re.error, OverflowError, RecursionError) as error:
-            raise RefusedError(400, f"Invalid query params: topicsPattern: {error}") from error
-        except MagnetarError as error:
+        except (re.error, OverflowError, RecursionError, MagnetarError) as error:
             raise RefusedError(400, f"Invalid query params: topicsPattern: {error}") from error
         return [whole], True
     if not names:
         raise RefusedError(500, "Should set topics or topicsPattern")
-    found = [topic_name(name.strip()) for name in names.split(",", TOPICS_MAX)]
+    try:
+        found = [topic_name(name.strip()) for name in names.split(",", TOPICS_MAX)]
+    except RefusedError as error:
+        raise RefusedError(500, error.text) from error
     if len(found) > TOPICS_MAX:
         raise RefusedError(400, f"Invalid query params: more than {TOPICS_MAX} topics")
     return list(dict.fromkeys(found)), False

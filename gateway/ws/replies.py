@@ -127,9 +127,9 @@ def _whole(value: Any) -> int:
 
 
 def message_id_of(text: str) -> MessageId:
-    """Of a message id in base64. Raises ReplyError."""
+    """Of a message id in base64, with or without its padding. Raises ReplyError."""
     try:
-        data = binascii.a2b_base64(text, strict_mode=True)
+        data = binascii.a2b_base64(text + "=" * (-len(text) % 4), strict_mode=True)
     except (binascii.Error, ValueError):
         raise ReplyError(FAILED, f"messageId {text[:80]!r} cannot be decoded") from None
     try:

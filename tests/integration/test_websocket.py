@@ -4,7 +4,9 @@ import base64
 import http.client
 import itertools
 import json
+import os
 import random
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -772,3 +774,26 @@ def test_a_higher_priority_is_served_first(instance: Instance, topic: str) -> No
         published(instance, topic, b"0", b"1")
         assert payloads(first, 2) == [b"0", b"1"]
         assert silent(second)
+
+
+def test_sockets_outlive_a_killed_broker(instance: Instance, topic: str) -> None:
+    path = f"consumer/{topic}/s?subscriptionType=Shared"
+    with opened(instance, path) as consumer, opened(instance, f"producer/{topic}") as producer:
+        for number in range(20):
+            assert asked(producer, {"payload": encoded(b"%d" % number)})["result"] == "ok"
+        frames = [received(consumer) for _ in range(20)]
+        for frame in frames[:10]:
+            consumer.send(json.dumps({"messageId": frame["messageId"]}))
+        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 10)
+        os.kill(instance.child("broker-1")["pid"], signal.SIGKILL)
+        producer.send(json.dumps({"payload": encoded(b"after")}))
+        last = json.loads(producer.recv(60))
+        assert last["result"] == "ok", "it waits for the broker"
+        got: dict[str, bytes] = {}
+        while len(got) < 11:
+            frame = json.loads(consumer.recv(60))
+            got[frame["messageId"]] = base64.b64decode(frame["payload"])
+            consumer.send(json.dumps({"messageId": frame["messageId"]}))
+        assert set(got.values()) == {*(b"%d" % number for number in range(10, 20)), b"after"}
+        until(lambda: stats(instance, topic)["subscriptions"]["s"]["msgBacklog"] == 0, 30)
+    instance.wait_running("broker-1")

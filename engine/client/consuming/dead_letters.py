@@ -87,6 +87,7 @@ class DeadLetters:
     def _entry(self, letter: Incoming, topic: str, producer_name: str) -> bytes:
         position, partition, index, _, _ = letter.message_id
         origin = f"{position}:{partition}" + (f":{index}" if index >= 0 else "")
+        properties = letter.properties
         about = {
             "REAL_TOPIC": topic,
             "REAL_SUBSCRIPTION": self._settings.subscription,
@@ -98,7 +99,7 @@ class DeadLetters:
             letter.key,
             letter.key_is_base64,
             letter.ordering_key,
-            about | letter.properties,
+            properties | {key: value for key, value in about.items() if key not in properties},
             letter.event_ms,
             self._sent,
         )

@@ -3,7 +3,6 @@ acknowledgements gathered, everything that is not acknowledged given again."""
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -64,15 +63,15 @@ class TopicConsumer:
         self._topics: Sequence[str] = ()
         self._allowed = 0
         self._held = False
-        self._queue: deque[Incoming] = deque()
+        self._queue: list[Incoming] = []
         self._queued_bytes = 0
         self._flush: asyncio.TimerHandle | None = None
         self._follower: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
-        self._refused = Delays[Key](settings.nack_delay_s, self._give_again)
+        self._refused: Delays[Key] = Delays(settings.nack_delay_s, self._give_again)
         self._unanswered: Delays[Key] | None = None
         if settings.ack_timeout_s:
-            self._unanswered = Delays[Key](settings.ack_timeout_s, self._give_again)
+            self._unanswered = Delays(settings.ack_timeout_s, self._give_again)
         self._letters: DeadLetters | None = None
         if settings.redeliveries_max:
             self._letters = DeadLetters(client, settings)
@@ -191,7 +190,9 @@ class TopicConsumer:
 
     def _give_queued(self) -> None:
         queue = self._queue
-        run = [queue.popleft() for _ in range(min(self._room, len(queue), RUN_MESSAGES_MAX))]
+        count = min(self._room, RUN_MESSAGES_MAX)
+        run = queue[:count]
+        del queue[:count]
         sources: dict[Attachment, None] = {}
         for one in run:
             source = one.source
@@ -233,7 +234,7 @@ class TopicConsumer:
 
     def detached(self, attachment: Attachment) -> None:
         if attachment.queued:
-            self._queue = deque(one for one in self._queue if one.source is not attachment)
+            self._queue = [one for one in self._queue if one.source is not attachment]
             self._queued_bytes = sum(one.size for one in self._queue)
             attachment.queued = 0
             self.full = self._queued_bytes >= QUEUED_BYTES_MAX

@@ -2,6 +2,8 @@
 
 import pytest
 
+from engine.base.ids import Position
+from engine.client.message_ids import MessageId
 from gateway.ws.replies import (
     Acknowledgement,
     EndOfTopicQuestion,
@@ -65,6 +67,10 @@ def test_message_ids_that_are_none(text: str, code: int) -> None:
     assert caught.value.code == code
     with pytest.raises(ReplyError):
         Acknowledgement(None, False).text()
+
+
+def test_padding_may_be_left_out() -> None:
+    assert message_id_of("CAUQBw") == message_id_of("CAUQBw==") == MessageId(Position(5, 7))
 
 
 @pytest.mark.parametrize("count", [0, -1, 1_000_001])
