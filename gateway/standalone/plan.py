@@ -258,6 +258,8 @@ def _spark(
     host: str, port: int, data: Path, java_home: Path, spark_home: Path, shared: Mapping[str, str]
 ) -> Child:
     """The Spark Connect server; started on demand, since it takes ten seconds and a gigabyte."""
+    # what is heavy is done in Python: Java's second compiler and its collector's threads would only compete with it
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     settings = {
         "spark.connect.grpc.binding.address": host,
         "spark.connect.grpc.binding.port": port,
@@ -265,11 +267,11 @@ def _spark(
         "spark.driver.host": host,
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": data / "spark" / "warehouse",
-        # what is heavy is done in Python: Java's second compiler and its collector's threads would only compete with it
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={data}/log4j2.properties"
-        " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={data}/log4j2.properties {quick}",
         "spark.python.daemon.module": "spark_jobs.daemon",
         "spark.connect.progress.reportInterval": "200ms",
+        # the workers' session outlives any pause: Spark never opens a session of the same id again
+        "spark.connect.session.manager.defaultSessionTimeout": "-1",
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.scheduler.mode": "FAIR",
         # the results are small: two hundred tiny tasks would cost more than the work
@@ -286,6 +288,7 @@ def _spark(
         **shared,
         "JAVA_HOME": str(java_home),
         "SPARK_HOME": str(spark_home),
+        "SPARK_LAUNCHER_OPTS": quick,
         "SPARK_LOCAL_IP": host,
         "SPARK_LOCAL_DIRS": str(data / "spark" / "tmp"),
         "PYSPARK_PYTHON": sys.executable,
