@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 START_TIMEOUT_S = 90.0
 USER = "magnetar"
 STARTING = "starting Spark, which takes about ten seconds"
+RESTARTED = "Spark was stopped or restarted while the run was under way; start the run again"
+_SESSION_LOST = re.compile(r"SESSION_NOT_FOUND|SESSION_CHANGED|SESSION_CLOSED|NO_ACTIVE_SESSION")
 _CAUSE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception): .+")
 _lock = threading.Lock()
 _session: Any = None
@@ -60,7 +62,8 @@ def _answers(spark: Any) -> bool:
     from pyspark.errors import PySparkException
 
     try:
-        return bool(spark.version)  # asks the server, without a job
+        # a job: a server that was restarted answers what needs none, and refuses the session at the first one
+        return bool(spark.sql("select 1").count() == 1)
     except (PySparkException, OSError, RuntimeError, ValueError):
         return False
     except Exception as error:  # grpc's errors share no base with pyspark's
@@ -136,6 +139,8 @@ def interrupt(run: JobRun) -> None:
 
 def explain(error: BaseException) -> str:
     """One paragraph for people: what a task's Python raised, or the first lines of the message, no stacks."""
+    if _SESSION_LOST.search(str(error)):
+        return RESTARTED
     lines = [line for line in str(error).split("JVM stacktrace")[0].splitlines() if line.strip()]
     raised = [line for line in lines if _CAUSE.match(line)]
     if raised and "Traceback (most recent call last)" in str(error):

@@ -1,19 +1,26 @@
 """Read a range of a ledger: entries from the bookies, opened into columns, and those joined into rows for Spark."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Iterator
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.base.slices import Slice
+from engine.ledger.errors import ReadError
 from engine.wire.batches import BatchFormatError
 from spark_jobs.pulsar_source.columns import ENTRIES, EntryColumns, Kind, Opened
 from spark_jobs.pulsar_source.options import Options
 from spark_jobs.pulsar_source.partitions import LedgerRange
 from spark_jobs.pulsar_source.planning import connected
 
+log = logging.getLogger(__name__)
 READ_BYTES = 4 << 20
+WAITS_S = (0.25, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0)
+"""Between the attempts of a read that no replica answered."""
 _TIMES = {"publish_time": "publish_ms", "event_time": "event_ms"}
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -59,12 +66,26 @@ async def _read(
         at = one.first
         while at <= one.last:
             # one read at a time: while rows are handed over nobody runs the loop, and a read under way would time out
-            for run in await reader.read(at, one.last, READ_BYTES):
+            for run in await patiently(partial(reader.read, at, one.last, READ_BYTES)):
                 for opened in columns.add(run):
                     yield opened
                 at = run.first + run.count
         if not columns.empty:
             yield columns.take()
+
+
+async def patiently(read: Callable[[], Awaitable[list[Slice]]]) -> list[Slice]:
+    """The answer of ``read``, asked again while no replica gives it: a bookie that was restarted is back in seconds.
+
+    Raises what ``read`` raises, a ReadError only after the last of WAITS_S.
+    """
+    for wait_s in WAITS_S:
+        try:
+            return await read()
+        except ReadError as error:
+            log.info("read again in %s s: %s", wait_s, error)
+        await asyncio.sleep(wait_s)
+    return await read()
 
 
 def rows(opened: Opened, one: LedgerRange, names: Collection[str]) -> pa.RecordBatch:

@@ -168,6 +168,10 @@ org.apache.spark.SparkException: Job aborted: x
 """
     told = spark.explain(RuntimeError(trace))
     assert told == "ReadError: entry 7 of ledger 0.1: nothing in time"
+    lost = RuntimeError(
+        "[RESPONSE_ALREADY_RECEIVED] INVALID_HANDLE.SESSION_NOT_FOUND on the server"
+    )
+    assert spark.explain(lost).startswith("Spark was stopped or restarted while the run")
     assert spark.explain(ValueError("no topic\n  at java")) == "ValueError: no topic"
 
 
