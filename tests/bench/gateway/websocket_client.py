@@ -7,6 +7,7 @@ import asyncio
 import base64
 import hashlib
 import os
+import time
 from collections.abc import Callable
 from typing import Self
 from urllib.parse import urlsplit
@@ -99,6 +100,7 @@ class Socket(asyncio.Protocol):
         self._head = b""
         self._frames = Frames()
         self._left = False
+        self._began = time.perf_counter()
 
     async def open(self, source: str | None = None) -> Self:
         """Connect, from address ``source`` if it is given, and shake hands.
@@ -175,7 +177,9 @@ class Socket(asyncio.Protocol):
         return b""
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.fail(error or ConnectionResetError("the server closed the connection"))
+        after = time.perf_counter() - self._began
+        told = f"{self._url.path}: the server closed the connection after {after:.1f} s"
+        self.fail(error or ConnectionResetError(told))
 
     def fail(self, error: Exception) -> None:
         if not self.opened.done():
