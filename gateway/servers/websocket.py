@@ -268,6 +268,8 @@ class Connection(asyncio.Protocol):
     def _accept(self, subprotocol: str | None, headers: Iterable[tuple[bytes, bytes]]) -> None:
         response, self._response = self._response, None
         assert response is not None
+        # a beat during the handshake was no ping that a silent peer left unanswered
+        self._heard = True
         response.headers["Server"] = self._sockets.name
         if subprotocol is not None:
             response.headers["Sec-WebSocket-Protocol"] = subprotocol

@@ -385,6 +385,25 @@ async def test_a_silent_peer_is_pinged_then_given_up(pair: SocketPair, endpoint:
     assert endpoint.code == 1006
 
 
+async def test_who_was_silent_during_the_handshake_is_pinged_first() -> None:
+    go = asyncio.Event()
+    endpoint = Endpoint()
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await go.wait()
+        await endpoint(scope, receive, send)
+
+    pair = SocketPair(application, "/")
+    await settled()
+    pair.connection.beat()
+    go.set()
+    await endpoint.accepted.wait()
+    pair.connection.beat()
+    assert not pair.transport.is_closing()
+    assert pair.frames[-1].opcode is Opcode.PING
+    await pair.hang_up()
+
+
 async def test_a_handshake_that_takes_too_long_is_refused() -> None:
     async def application(scope: Any, receive: Any, send: Any) -> None:
         await asyncio.Event().wait()
