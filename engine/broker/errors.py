@@ -93,6 +93,12 @@ class InvalidTopicName(BrokerError):
     code = ServerError.InvalidTopicName
 
 
+class IncompatibleSchema(BrokerError):
+    """The schema is none, or may not follow the topic's; the text says why."""
+
+    code = ServerError.IncompatibleSchema
+
+
 class NotAllowed(BrokerError):
     """Forbidden by a rule of the protocol or a policy, or not built."""
 

@@ -5,6 +5,7 @@ from enum import IntEnum, StrEnum
 from typing import Protocol
 
 from engine.base.names import NamespaceName, TopicName
+from engine.tenancy.strategy import Strategy
 
 
 class TopicMode(IntEnum):
@@ -49,6 +50,8 @@ class TopicPolicies:
     ``ensemble``, ``write_quorum``, ``ack_quorum``: replication of its ledgers.
     ``retention_minutes``, ``retention_mb``: keep acknowledged data that long and that much; -1 is for ever, 0 not.
     ``message_ttl_s``: what is older counts as acknowledged; 0 is never. Limits of 0 are none.
+    ``schema_strategy``: what may follow the topic's schema; ``schema_auto_update``: whether clients may add versions;
+    ``schema_enforced``: whether producers must have a schema once the topic has one.
     """
 
     ensemble: int = 1
@@ -64,6 +67,9 @@ class TopicPolicies:
     max_consumers_per_subscription: int = 0
     size_quota: BacklogQuota = BacklogQuota()
     age_quota: BacklogQuota = BacklogQuota()
+    schema_strategy: Strategy = Strategy.FULL
+    schema_auto_update: bool = True
+    schema_enforced: bool = False
 
 
 class Ownership(Protocol):

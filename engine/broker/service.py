@@ -28,6 +28,7 @@ from engine.broker.control.topic_policies import PolicyLog
 from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
 from engine.broker.settings import DataPathSettings, NodeSettings
 from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.upkeep import Upkeep
 from engine.ledger.client import LedgerClient
 from engine.managed.factory import ManagedLedgerFactory
@@ -47,6 +48,7 @@ from engine.net.network import Network
 from engine.net.tls import server_context
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
+from engine.schema.schema_registry import SchemaRegistry
 from engine.tenancy.namespaces import bootstrap
 from engine.tenancy.settings import PolicySettings
 from engine.wire import commands
@@ -86,10 +88,14 @@ class Running:
         on_lost: Callable[[list[BundleName]], None],
     ) -> None:
         self.ownership = BundleOwnership(base.store, OwnerRecord.of(record), on_lost)
+        schemas = SchemaRegistry(
+            base.store, base.ledgers, base.ledger_config(TopicPolicies()), base.clock
+        )
+        rules = SchemaRules(schemas)
         self.policy_log = PolicyLog(
             store=base.store,
             ledgers=base.ledgers,
-            schema_ledger=base.ledger_config(TopicPolicies()),
+            schemas=schemas,
             network=base.network,
             clock=base.clock,
             entropy=base.entropy,
@@ -109,8 +115,9 @@ class Running:
             namespaces=namespaces,
             context=context,
             ledger_config=base.ledger_config,
+            forget_schema=rules.forget,
         )
-        self.sessions = Sessions(context, self.registry, owned, namespaces)
+        self.sessions = Sessions(context, self.registry, owned, namespaces, rules)
         rows = RowFeed(self.registry, base.clock, f"{record.id}-{instance}")
         self.upkeep = Upkeep(
             self.registry, namespaces, base.ledger_config, base.data_path, rows.count

@@ -14,6 +14,7 @@ from engine.base.errors import InvalidField, InvalidRequest, NotBuilt, Precondit
 from engine.metadata.records import Document
 from engine.tenancy.forms import LONG_MAX, Choice, Decimal, Fields, Flag, Form, Whole, kind_of
 from engine.tenancy.settings import PolicySettings
+from engine.tenancy.strategy import Strategy
 
 QUORUM_MAX = 5
 PARTITIONED, PLAIN = "partitioned", "non-partitioned"
@@ -34,6 +35,7 @@ class Policy:
 
     ``name`` and ``topic_name`` are the routes' segments. ``only``: values that this version can act upon, empty for
     all. ``unset``: what reading the namespace's answers when nothing is set. ``settings``: the broker's, for readers.
+    ``nothing``: what a namespace may have stored for it that says nothing.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Policy:
     check: Callable[[Any], None] | None = None
     only: tuple[Any, ...] = ()
     unset: Any = None
+    nothing: tuple[Any, ...] = ()
 
     def read(self, given: Any) -> Any:
         """What is stored of a caller's value. Raises InvalidRequest or PreconditionFailed for what it may not be,
@@ -101,6 +104,8 @@ def in_force(
         for level, document in ((Level.TOPIC, topic), (Level.NAMESPACE, namespace)):
             path = policy.stored_at(level)
             value = find(document, path) if path else None
+            if level is Level.NAMESPACE and value in policy.nothing:
+                continue
             if value is not None:
                 found[policy.name] = InForce(completed(default, value), level)
                 break
@@ -415,6 +420,42 @@ POLICIES: tuple[Policy, ...] = (
         topic_name="deduplicationEnabled",
         topic_key=("deduplicationEnabled",),
         only=(False,),
+    ),
+    Policy(
+        "schemaCompatibilityStrategy",
+        "Schema compatibility",
+        "What may follow a topic's schema; the transitive ones look at all versions",
+        ("schema_compatibility_strategy",),
+        Choice(tuple(strategy.value for strategy in Strategy)),
+        lambda settings: settings.schema_compatibility_strategy,
+        ("schema_compatibility_strategy",),
+        topic_name="schemaCompatibilityStrategy",
+        topic_key=("schemaCompatibilityStrategy",),
+        unset=Strategy.UNDEFINED.value,
+        nothing=(Strategy.UNDEFINED.value,),
+    ),
+    Policy(
+        "isAllowAutoUpdateSchema",
+        "Schemas from clients",
+        "Whether clients may add versions to a topic's schema, or administrators alone",
+        ("is_allow_auto_update_schema",),
+        Flag(),
+        lambda settings: settings.is_allow_auto_update_schema_enabled,
+        ("is_allow_auto_update_schema_enabled",),
+        unset=True,
+    ),
+    Policy(
+        "schemaValidationEnforced",
+        "Schema required",
+        "Whether producers must have a schema where the topic has one",
+        ("schema_validation_enforced",),
+        Flag(),
+        lambda settings: settings.is_schema_validation_enforced,
+        ("is_schema_validation_enforced",),
+        topic_name="schemaValidationEnforced",
+        topic_key=("schemaValidationEnforced",),
+        unset=False,
+        nothing=(False,),
     ),
 )
 BY_NAME = {policy.name: policy for policy in POLICIES}

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from engine.base.settings import count, flag, size, text
+from engine.tenancy.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,20 @@ class PolicySettings:
     )
     default_num_partitions: int = count(
         1, "of partitioned topics so made (defaultNumPartitions)", low=1, high=10_000
+    )
+    schema_compatibility_strategy: str = text(
+        "FULL",
+        "what may follow a topic's schema (schemaCompatibilityStrategy)",
+        choices=tuple(
+            strategy.value for strategy in Strategy if strategy is not Strategy.UNDEFINED
+        ),
+    )
+    is_allow_auto_update_schema_enabled: bool = flag(
+        True, "clients may add versions to a topic's schema (isAllowAutoUpdateSchemaEnabled)"
+    )
+    is_schema_validation_enforced: bool = flag(
+        False,
+        "producers need a schema where the topic has one (isSchemaValidationEnforced)",
     )
     allow_auto_subscription_creation: bool = flag(
         True, "a subscription is made by its first consumer (allowAutoSubscriptionCreation)"

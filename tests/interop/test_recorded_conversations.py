@@ -33,6 +33,8 @@ _VARYING = {
     "topics_hash",
 }
 _JAVA = re.compile(r"^(?:[a-z]+\.)+[A-Za-z$]+: ")
+_RULES = re.compile(r"^(Error during schema compatibility check with strategy \w+).*")
+"""Behind it stand Avro's words there, the field that breaks here."""
 _INSTANCE = re.compile(r"bundle \(\S+\)|instance:\S+ ")
 
 
@@ -68,10 +70,11 @@ def _same(value: Any, ledgers: dict[str, int]) -> Any:
             each = ledgers.setdefault(str(each), len(ledgers))
         elif key == "producer_name" and re.fullmatch(r"standalone-\d+-\d+", each):
             each = "generated"
-        elif key == "message" and isinstance(each, str):
+        elif key in ("message", "error_message") and isinstance(each, str):
             if "Unclosed character class" in each or "Invalid topics pattern" in each:
                 each = "another engine's words"
-            each = _INSTANCE.sub("… ", _JAVA.sub("", each)).split("\n")[0]
+            each = _INSTANCE.sub("… ", _JAVA.sub("", each)).split("\n")[0].split(" caused by ")[0]
+            each = _RULES.sub(r"\1", each)
         if each not in ("", 0, 0.0, False, "0"):
             out[key] = _same(each, ledgers)
     return out

@@ -17,6 +17,7 @@ from engine.broker.ports import BrokerIdentity, LookupResult, Ownership, TopicMo
 from engine.broker.settings import DataPathSettings
 from engine.broker.topics.publish import Producer, Publish
 from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
 from engine.broker.upkeep import Upkeep
@@ -26,6 +27,7 @@ from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.metadata.store import MetadataStore
 from engine.net.network import LoopNetwork
+from engine.schema.schema_registry import SchemaRegistry
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.commands import command_bytes
@@ -143,12 +145,18 @@ class Bench:
     """A topic, loaded."""
 
     def __init__(
-        self, cluster: Cluster, registry: TopicRegistry, everything: Everything, topic: Topic
+        self,
+        cluster: Cluster,
+        registry: TopicRegistry,
+        everything: Everything,
+        schemas: SchemaRules,
+        topic: Topic,
     ) -> None:
         self.cluster = cluster
         self.registry = registry
         self.context = topic.context
         self.everything = everything
+        self.schemas = schemas
         self.topic = topic
         self.publisher = Client()
         self.producer = Producer(self.publisher, 1, "p", topic, now_ms=0)
@@ -217,7 +225,7 @@ class Bench:
     def sessions(self, ownership: Ownership | None = None) -> Sessions:
         """Connections of clients to this broker."""
         owned = ownership or self.everything
-        return Sessions(self.context, self.registry, owned, self.everything)
+        return Sessions(self.context, self.registry, owned, self.everything, self.schemas)
 
     async def kill(self) -> None:
         """As if the broker were killed: of the topic nothing is written any more, and it is not loaded."""
@@ -254,14 +262,17 @@ async def opened(
         entropy=RandomEntropy(),
         identity=BrokerIdentity("test", "b", 0),
     )
+    config = everything.ledger_config(TopicPolicies())
+    schemas = SchemaRules(SchemaRegistry(store, cluster.client(store=store), config, SystemClock()))
     registry = TopicRegistry(
         factory=factory,
         ownership=everything,
         namespaces=everything,
         context=context,
         ledger_config=everything.ledger_config,
+        forget_schema=schemas.forget,
     )
-    yield Bench(cluster, registry, everything, await registry.get(NAME, create=True))
+    yield Bench(cluster, registry, everything, schemas, await registry.get(NAME, create=True))
     await registry.close()
     await factory.close()
     await cluster.close()

@@ -26,6 +26,7 @@ from engine.broker.errors import (
 )
 from engine.broker.outlet import ClientConnection
 from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import RESERVED_CURSORS, Topic
 from engine.managed.errors import InvalidPositionError
@@ -55,11 +56,16 @@ class ConsumeCommands:
     """Consumers by id. An id is pending while its SUBSCRIBE is being answered."""
 
     def __init__(
-        self, connection: ClientConnection, context: Context, registry: TopicRegistry
+        self,
+        connection: ClientConnection,
+        context: Context,
+        registry: TopicRegistry,
+        schemas: SchemaRules,
     ) -> None:
         self._connection = connection
         self._context = context
         self._registry = registry
+        self._schemas = schemas
         self.consumers: dict[int, Attached] = {}
         self._pending: dict[int, bool] = {}
         """Being created, by id; True: the client closed it meanwhile."""
@@ -108,8 +114,10 @@ class ConsumeCommands:
             metadata=check_metadata(body.metadata),
             keys=key_policy(body.keySharedMeta) if kind == SubscriptionType.KEY_SHARED else None,
             acknowledges=name.persistent,
+            reads_any_schema=body.HasField("schema") and body.schema.type == pb.Schema.AutoConsume,
         )
         topic = await self._registry.get(name, create=body.force_topic_creation)
+        await self._schemas.for_consumer(topic, body.schema if body.HasField("schema") else None)
         subscription = await topic.subscribe(
             consumer,
             body.subscription,

@@ -13,7 +13,7 @@ from engine.broker.topics.registry import TopicRegistry
 from engine.net.routing import Access, Route, Routes, refused
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.errors import ProtocolViolation, ServerError
+from engine.wire.errors import ProtocolViolation
 from engine.wire.states import CommandType
 
 FILTER_S = 1.0
@@ -105,22 +105,6 @@ class LookupCommands:
             changed=changed,
         )
 
-    def get_schema(self, body: pb.CommandGetSchema) -> bytes:
-        """No topic has a schema yet."""
-        if body.HasField("schema_version") and not body.schema_version:
-            code, text = ServerError.IncompatibleSchema, "Empty schema version"
-        else:
-            code = ServerError.TopicNotFound
-            text = f"Topic not found or no-schema {body.topic}"
-        return commands.schema_failed(body.request_id, code, text)
-
-    def get_or_create_schema(self, body: pb.CommandGetOrCreateSchema) -> bytes:
-        return commands.schema_version_failed(
-            body.request_id,
-            ServerError.NotAllowedError,
-            "Schemas are not supported yet",
-        )
-
     def unwatch(self, body: pb.CommandWatchTopicListClose) -> bytes:
         return commands.success(body.request_id)
 
@@ -131,8 +115,6 @@ ROUTES: Routes = {
     CommandType.GET_TOPICS_OF_NAMESPACE: Route(
         LookupCommands.topics_of_namespace, Access.LIST_TOPICS
     ),
-    CommandType.GET_SCHEMA: Route(LookupCommands.get_schema),
-    CommandType.GET_OR_CREATE_SCHEMA: Route(LookupCommands.get_or_create_schema),
     CommandType.WATCH_TOPIC_LIST: refused("Topic list watchers are not supported"),
     CommandType.WATCH_TOPIC_LIST_CLOSE: Route(LookupCommands.unwatch),
 }

@@ -1,7 +1,4 @@
-"""PRODUCER, SEND, CLOSE_PRODUCER of one connection.
-
-A schema in PRODUCER is not kept yet: the answer has no schema version, so messages carry none and nothing is checked.
-"""
+"""PRODUCER, SEND, CLOSE_PRODUCER of one connection."""
 
 from collections.abc import Sequence
 
@@ -16,6 +13,7 @@ from engine.broker.errors import (
 from engine.broker.outlet import ClientConnection
 from engine.broker.topics.publish import Producer, Publish, PublishHost
 from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.schema_rules import SchemaRules
 from engine.managed.ledger import InitialPosition
 from engine.net.routing import Access, Route, Routes
 from engine.wire import commands
@@ -34,11 +32,16 @@ class ProduceCommands:
     """Producers by id. An id is pending while its PRODUCER is being answered."""
 
     def __init__(
-        self, connection: ClientConnection, context: Context, registry: TopicRegistry
+        self,
+        connection: ClientConnection,
+        context: Context,
+        registry: TopicRegistry,
+        schemas: SchemaRules,
     ) -> None:
         self._connection = connection
         self._context = context
         self._registry = registry
+        self._schemas = schemas
         self.producers: dict[int, Producer] = {}
         self._pending: set[int] = set()
         self._closed: dict[int, None] = {}
@@ -51,7 +54,9 @@ class ProduceCommands:
         producer_id = body.producer_id
         present = self.producers.get(producer_id)
         if present is not None and not body.epoch > present.epoch:
-            return commands.producer_success(body.request_id, present.name)
+            return commands.producer_success(
+                body.request_id, present.name, schema_version=present.schema_version
+            )
         if producer_id in self._pending:
             raise ServiceNotReady("Producer is already present on the connection")
         if len(self.producers) + len(self._pending) >= (
@@ -74,6 +79,8 @@ class ProduceCommands:
         metadata = check_metadata(body.metadata)
         topic = await self._registry.get(name, create=True)
         await topic.quotas.admit()
+        schema = body.schema if body.HasField("schema") else None
+        version = await self._schemas.for_producer(topic, schema)
         if body.initial_subscription_name and name.persistent:
             if not topic.policies.auto_subscription:
                 raise NotAllowed("Could not create the initial subscription: not allowed by policy")
@@ -89,6 +96,7 @@ class ProduceCommands:
             epoch=body.epoch,
             named_by_user=body.user_provided_producer_name and bool(body.producer_name),
             metadata=metadata,
+            schema_version=version,
         )
         await topic.add_producer(producer)
         if self._connection.closing:
@@ -99,7 +107,7 @@ class ProduceCommands:
         if older is not None:
             older.leave()
         self.producers[body.producer_id] = producer
-        return commands.producer_success(body.request_id, producer.name)
+        return commands.producer_success(body.request_id, producer.name, schema_version=version)
 
     # --- SEND -----------------------------------------------------------------------------------
 

@@ -7,9 +7,10 @@ from typing import assert_never
 
 from engine.base.budget import Budget
 from engine.base.tasks import TaskScope
-from engine.broker.connection import consume, lookups, produce
+from engine.broker.connection import consume, lookups, produce, schemas
 from engine.broker.context import Context
 from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.schema_rules import SchemaRules
 from engine.net import handshake, keepalive
 from engine.net.routing import Router, Routes, refused
 from engine.net.transport import Connection
@@ -48,6 +49,8 @@ class Session(Connection):
         context: Context,
         registry: TopicRegistry,
         looking_up: lookups.LookupCommands,
+        on_schemas: schemas.SchemaCommands,
+        schema_rules: SchemaRules,
         broker_budget: Budget,
         ended: Callable[["Session"], object],
     ) -> None:
@@ -76,14 +79,15 @@ class Session(Connection):
             feature_flags=FEATURE_FLAGS,
             connected=self._keepalive.start,
         )
-        self._produce = produce.ProduceCommands(self, context, registry)
-        self._consume = consume.ConsumeCommands(self, context, registry)
+        self._produce = produce.ProduceCommands(self, context, registry, schema_rules)
+        self._consume = consume.ConsumeCommands(self, context, registry, schema_rules)
         self._requests = Router(self, self._tasks, settings.max_pending_requests_per_connection)
         self._requests.add(self._handshake, handshake.ROUTES)
         self._requests.add(self._keepalive, keepalive.ROUTES)
         self._requests.add(self._produce, produce.ROUTES)
         self._requests.add(self._consume, consume.ROUTES)
         self._requests.add(looking_up, lookups.ROUTES)
+        self._requests.add(on_schemas, schemas.ROUTES)
         self._requests.add(self, TRANSACTIONS)
 
     # --- life -----------------------------------------------------------------------------------

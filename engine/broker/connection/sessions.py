@@ -2,10 +2,12 @@
 
 from engine.base.budget import Budget
 from engine.broker.connection.lookups import LookupCommands
+from engine.broker.connection.schemas import SchemaCommands
 from engine.broker.connection.session import Session
 from engine.broker.context import Context
 from engine.broker.ports import Namespaces, Ownership
 from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.schema_rules import SchemaRules
 
 
 class Sessions:
@@ -17,6 +19,7 @@ class Sessions:
         registry: TopicRegistry,
         ownership: Ownership,
         namespaces: Namespaces,
+        schemas: SchemaRules,
     ) -> None:
         self._context = context
         self._registry = registry
@@ -26,6 +29,8 @@ class Sessions:
             namespaces,
             pattern_length_max=context.settings.subscription_pattern_max_length,
         )
+        self._schemas = schemas
+        self._on_schemas = SchemaCommands(registry, schemas)
         self._open: dict[Session, None] = {}
         self.accepted = 0
         self._publish_budget = Budget(context.settings.max_message_publish_buffer_size)
@@ -34,7 +39,13 @@ class Sessions:
         """The protocol of one new connection."""
         self.accepted += 1
         session = Session(
-            self._context, self._registry, self._lookups, self._publish_budget, self._open.pop
+            self._context,
+            self._registry,
+            self._lookups,
+            self._on_schemas,
+            self._schemas,
+            self._publish_budget,
+            self._open.pop,
         )
         self._open[session] = None
         return session

@@ -6,6 +6,7 @@ from typing import Any
 
 from engine.broker.ports import BacklogQuota, QuotaAction, TopicPolicies
 from engine.tenancy.policies import PARTITIONED, InForce
+from engine.tenancy.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,9 @@ def topic_policies(found: Mapping[str, InForce]) -> TopicPolicies:
         max_consumers_per_subscription=value["maxConsumersPerSubscription"],
         size_quota=_quota(value["backlogQuota.destination_storage"], "limitSize"),
         age_quota=_quota(value["backlogQuota.message_age"], "limitTime"),
+        schema_strategy=Strategy(value["schemaCompatibilityStrategy"]),
+        schema_auto_update=value["isAllowAutoUpdateSchema"],
+        schema_enforced=value["schemaValidationEnforced"],
     )
 
 

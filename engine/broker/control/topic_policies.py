@@ -25,10 +25,10 @@ from engine.broker.errors import ServiceNotReady
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.lookup import Links
 from engine.ledger.client import LedgerClient
-from engine.managed.settings import LedgerConfig
 from engine.metadata.records import Document
 from engine.metadata.store import MetadataStore
 from engine.net.network import Network
+from engine.schema.schema_registry import SchemaRegistry
 from engine.tenancy.avro import AvroError
 from engine.tenancy.change_events import (
     GLOBAL_PREFIX,
@@ -53,7 +53,7 @@ LINKS = LinkSettings(connect_timeout_s=5.0, request_timeout_s=5.0)
 class PolicyLog:
     """Every topic's own policies. Made inside a running loop; ``close`` it.
 
-    ``schema_ledger``: how the registered schema of a log is replicated. ``loaded``: topics that are loaded here.
+    ``loaded``: topics that are loaded here.
     ``on_change`` is told of a topic (a partitioned one as such) within about a second of any change of its policies,
     wherever it was made, while its namespace is followed: from the first ``get`` of one of its topics until UNUSED_S
     after the last one with none loaded.
@@ -64,7 +64,7 @@ class PolicyLog:
         *,
         store: MetadataStore,
         ledgers: LedgerClient,
-        schema_ledger: LedgerConfig,
+        schemas: SchemaRegistry,
         network: Network,
         clock: Clock,
         entropy: Entropy,
@@ -75,7 +75,7 @@ class PolicyLog:
         self.on_change: Callable[[TopicName], None] = lambda topic: None
         self._store = store
         self._ledgers = ledgers
-        self._schema_ledger = schema_ledger
+        self._schemas = schemas
         self._clock = clock
         self._entropy = entropy
         self._cluster = cluster
@@ -203,13 +203,7 @@ class PolicyLog:
                 topic,
                 store=self._store,
                 ledgers=self._ledgers,
-                schemas=EventSchemas(
-                    topic,
-                    store=self._store,
-                    ledgers=self._ledgers,
-                    config=self._schema_ledger,
-                    clock=self._clock,
-                ),
+                schemas=EventSchemas(topic, self._schemas),
                 links=self._links,
                 service_url=self._service_url,
                 clock=self._clock,

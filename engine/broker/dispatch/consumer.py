@@ -73,6 +73,7 @@ class Consumer:
         metadata: dict[str, str] | None = None,
         keys: KeyPolicy | None = None,
         acknowledges: bool = True,
+        reads_any_schema: bool = False,
     ) -> None:
         """``keys``: of a Key_Shared consumer. ``acknowledges``: what it received counts as out until acknowledged."""
         self.outlet = outlet
@@ -84,6 +85,7 @@ class Consumer:
         self.epoch = epoch
         self.metadata = metadata or {}
         self.connected_ms = now_ms
+        self.reads_any_schema = reads_any_schema
         self.attached = False
         self.permits = 0
         self.keys = keys

@@ -64,6 +64,7 @@ class Producer:
         epoch: int = 0,
         named_by_user: bool = True,
         metadata: dict[str, str] | None = None,
+        schema_version: bytes = b"",
     ) -> None:
         self.outlet = outlet
         self.producer_id = producer_id
@@ -72,6 +73,7 @@ class Producer:
         self.epoch = epoch
         self.named_by_user = named_by_user
         self.metadata = metadata or {}
+        self.schema_version = schema_version
         self.connected_ms = now_ms
         self.published = Traffic()
         self.closed = False

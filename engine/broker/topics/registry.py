@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName, TopicName
@@ -39,12 +39,14 @@ class TopicRegistry:
         namespaces: Namespaces,
         context: Context,
         ledger_config: Callable[[TopicPolicies], LedgerConfig],
+        forget_schema: Callable[[TopicName], Awaitable[None]],
     ) -> None:
         self._factory = factory
         self._ownership = ownership
         self._namespaces = namespaces
         self._context = context
         self._ledger_config = ledger_config
+        self._forget_schema = forget_schema
         self._scope = TaskScope("topics", self._task_failed)
         self._loaded: dict[str, Topic] = {}
         self._loading: dict[str, asyncio.Task[Topic]] = {}
@@ -269,6 +271,7 @@ class TopicRegistry:
         self._deleting[name.full] = None  # nobody makes it anew before all of it is gone
         try:
             await self.unload(name)
+            await self._forget_schema(name)
             if name.persistent:
                 await self._factory.delete(name.managed_ledger_name)
         finally:

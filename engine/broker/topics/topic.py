@@ -103,6 +103,13 @@ class Topic:
         return bool(self.producers or self.subscription_names)
 
     @property
+    def untouched(self) -> bool:
+        """Nothing is stored, nobody publishes, and nobody reads but as whatever comes: a schema may still be chosen."""
+        readers = (one for each in self.subscriptions.values() for one in each.consumers)
+        typed = any(not one.reads_any_schema for one in readers)
+        return not (self.producers or typed or self.log.bytes_behind(EARLIEST))
+
+    @property
     def use(self) -> str:
         """What keeps the topic from being deleted, for messages."""
         return f"{len(self.producers)} producers and {len(self.subscription_names)} subscriptions"

@@ -1,11 +1,11 @@
 """For tests: a release of Pulsar later than the one we know, as far as it shows in the log of topics' policies."""
 
 import json
-from hashlib import sha256
 
 from engine.base.names import NamespaceName
-from engine.broker.control.event_schemas import SchemaVersion, entry, locator
 from engine.metadata import paths
+from engine.schema.kinds import Schema, SchemaKind
+from engine.schema.locator import Registered, SchemaVersion, digest_of, entry, locator
 from engine.tenancy.change_events import SCHEMA_TEXT, log_topic
 from tests.support.ledger_cluster import Cluster, Listener, run_of
 
@@ -27,11 +27,11 @@ async def register(cluster: Cluster, namespace: NamespaceName, *definitions: str
     for number, definition in enumerate(definitions):
         listener = Listener()
         writer = await cluster.client().create(1, 1, 1, listener=listener)
-        writer.append(run_of(entry(schema_id, definition, 1)))
+        schema = Schema(SchemaKind.AVRO, definition.encode(), {})
+        writer.append(run_of(entry(schema_id, Registered(schema, 1))))
         await listener.reach(1)
         await writer.close()
-        digest = sha256(definition.encode()).digest()
-        versions.append(SchemaVersion(number, writer.ledger_id, 0, digest))
+        versions.append(SchemaVersion(number, writer.ledger_id, 0, digest_of(schema)))
     path = paths.schema(schema_id)
     if await cluster.store.exists(path) is not None:
         await cluster.store.delete(path)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.names import TopicName
-from engine.broker.connection import consume, lookups, produce
+from engine.broker.connection import consume, lookups, produce, schemas
 from engine.broker.connection.session import TRANSACTIONS
 from engine.broker.errors import ConsumerBusy, NotAllowed, PersistenceError, ServiceNotReady
 from engine.broker.topics.topic import Topic
@@ -94,7 +94,7 @@ async def test_what_comes_behind_connect_waits_for_its_answer(tmp_path: Path) ->
 
 
 def test_every_request_of_the_protocol_has_its_family() -> None:
-    families = (handshake, keepalive, produce, consume, lookups)
+    families = (handshake, keepalive, produce, consume, lookups, schemas)
     done = [*(kind for family in families for kind in family.ROUTES), *TRANSACTIONS]
     by_run = {CommandType.SEND}
     assert sorted(done) == sorted({CommandType.CONNECT, *REQUESTS} - by_run)

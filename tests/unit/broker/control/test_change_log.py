@@ -30,7 +30,7 @@ def empty() -> Events:
     """Of a log whose schema is not registered: nothing is asked of store and ledgers."""
     unused: Any = None
     name = TopicName.parse("public/default/__change_events")
-    return Events(EventSchemas(name, store=unused, ledgers=unused, config=unused, clock=unused))
+    return Events(EventSchemas(name, unused))
 
 
 def sizes(events: Events) -> dict[str, int]:

@@ -1,7 +1,6 @@
 """Registered schemas of a log: Apache's records to the byte, and what another version wrote is not damaged."""
 
 import json
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +8,11 @@ import pytest
 
 from engine.base.clock import SystemClock
 from engine.base.names import NamespaceName
-from engine.broker.control.event_schemas import (
-    OUR_HASH,
-    EventSchemas,
-    entry,
-    locator,
-    parse_entry,
-    parse_locator,
-)
+from engine.broker.control.event_schemas import OUR_HASH, EventSchemas
 from engine.managed.settings import LedgerConfig
 from engine.metadata import paths
-from engine.metadata.records import RecordFormatError
+from engine.schema.locator import parse_entry, parse_locator
+from engine.schema.schema_registry import SchemaRegistry
 from engine.tenancy.avro import AvroError, AvroSchema
 from engine.tenancy.change_events import (
     SCHEMA,
@@ -44,41 +37,9 @@ def version(number: int) -> bytes:
     return number.to_bytes(8, "big")
 
 
-def test_the_locator_is_apaches_to_the_byte() -> None:
-    value = bytes.fromhex(APACHE["schema_locator"])
-    newest, versions = parse_locator(value)
-    assert newest == 1
-    assert [(one.version, one.ledger_id, one.entry_id) for one in versions] == [
-        (0, 3, 0),
-        (1, 9, 0),
-    ]
-    assert versions[0].hash == OUR_HASH
-    assert versions[1].hash == sha256(newer().encode()).digest()
-    assert locator(versions) == value
-
-
-def test_the_entry_is_apaches_to_the_byte() -> None:
-    made = entry("public/pol/__change_events", SCHEMA_TEXT, APACHE["schema_entry_ms"])
-    assert sha256(made).hexdigest() == APACHE["schema_entry_sha256"]
-    assert parse_entry(made) == SCHEMA_TEXT
-
-
-@pytest.mark.parametrize("parse", [parse_locator, parse_entry])
-def test_damaged_records_are_refused(parse: Any) -> None:
-    value = bytes.fromhex(APACHE["schema_locator"])
-    for data in (b"", b"\x12", b"\x0a\x02\x08\x01", b"\x12\x02\x08", value[:-1]):
-        with pytest.raises(RecordFormatError, match="schema"):
-            parse(data)
-
-
 def made(cluster: Cluster) -> EventSchemas:
-    return EventSchemas(
-        log_topic(NAMESPACE),
-        store=cluster.store,
-        ledgers=cluster.client(),
-        config=ONE,
-        clock=SystemClock(),
-    )
+    registry = SchemaRegistry(cluster.store, cluster.client(), ONE, SystemClock())
+    return EventSchemas(log_topic(NAMESPACE), registry)
 
 
 async def test_the_first_to_write_registers_our_schema_once(tmp_path: Path) -> None:
@@ -94,7 +55,7 @@ async def test_the_first_to_write_registers_our_schema_once(tmp_path: Path) -> N
     assert (newest, [one.hash for one in versions]) == (0, [OUR_HASH])
     reader = await cluster.client().open(versions[0].ledger_id, recover=False)
     (run,) = await reader.read(0, 0, 1 << 20)
-    assert parse_entry(run.entry(0)) == SCHEMA_TEXT
+    assert parse_entry(run.entry(0)).schema.data.decode() == SCHEMA_TEXT
     assert second.encode(new_event(TOPIC, "c"))[0] == version(0)
     await cluster.close()
 

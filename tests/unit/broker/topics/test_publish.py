@@ -24,7 +24,7 @@ class Burst:
 
     def __init__(self, bench: Bench) -> None:
         self.client = Client()
-        self.commands = ProduceCommands(self.client, bench.context, bench.registry)
+        self.commands = ProduceCommands(self.client, bench.context, bench.registry, bench.schemas)
 
     async def join(self, producer_id: int, topic: Topic) -> Producer:
         producer = Producer(self.client, producer_id, f"p{producer_id}", topic, now_ms=0)

@@ -141,7 +141,7 @@ async def test_beyond_the_age_as_well(
 async def test_the_client_gets_pulsars_codes_and_nothing_is_made_for_it(bench: Bench) -> None:
     await subscribe(bench, "s")
     size = await publish(bench, 1)
-    produce = ProduceCommands(Client(), bench.context, bench.registry)
+    produce = ProduceCommands(Client(), bench.context, bench.registry, bench.schemas)
     asked = pb.CommandProducer(
         topic=NAME.full, producer_id=7, request_id=1, initial_subscription_name="first"
     )

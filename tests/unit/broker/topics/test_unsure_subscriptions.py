@@ -236,7 +236,7 @@ async def test_after_a_failed_unsubscribe_the_client_is_told_to_come_again(
     bench: Bench, away: Away
 ) -> None:
     connection = Client()
-    commands = ConsumeCommands(connection, bench.context, bench.registry)
+    commands = ConsumeCommands(connection, bench.context, bench.registry, bench.schemas)
     asked = pb.CommandSubscribe(
         topic=str(NAME), subscription="s", subType=SHARED.value, consumer_id=7, request_id=1
     )

@@ -1,0 +1,61 @@
+"""GET_SCHEMA and GET_OR_CREATE_SCHEMA: Java and Go ask them also for dead letters, readers and several schemas."""
+
+from engine.broker.connection.lookups import parse_topic
+from engine.broker.errors import BrokerError
+from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.schema_rules import (
+    NO_VERSION,
+    SchemaRules,
+    given_schema,
+    told_schema,
+    version_number,
+)
+from engine.net.routing import Route, Routes
+from engine.schema.kinds import version_bytes
+from engine.schema.schema_registry import schema_id
+from engine.wire import commands
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.errors import ServerError
+from engine.wire.states import CommandType
+
+
+class SchemaCommands:
+    """For all connections of a broker."""
+
+    def __init__(self, registry: TopicRegistry, schemas: SchemaRules) -> None:
+        self._registry = registry
+        self._schemas = schemas
+
+    async def get(self, body: pb.CommandGetSchema) -> bytes:
+        """The newest version, or the one asked for. Any broker answers."""
+        try:
+            name = parse_topic(body.topic)
+            number = (
+                version_number(body.schema_version) if body.HasField("schema_version") else None
+            )
+            found = await self._schemas.version(name, number)
+        except BrokerError as error:
+            return commands.schema_failed(body.request_id, error.code, str(error))
+        if found is None:
+            text = f"Topic not found or no-schema {body.topic}"
+            return commands.schema_failed(body.request_id, ServerError.TopicNotFound, text)
+        told = told_schema(schema_id(name), found.found.schema)
+        return commands.schema(body.request_id, told, version_bytes(found.number))
+
+    async def get_or_create(self, body: pb.CommandGetOrCreateSchema) -> bytes:
+        """The version of a schema; registered when it is new and may be. The topic's owner answers."""
+        try:
+            topic = await self._registry.get(parse_topic(body.topic), create=False)
+            schema = given_schema(body.schema)
+            if schema is None:
+                return commands.schema_version(body.request_id, NO_VERSION)
+            number = await self._schemas.register(topic, schema)
+        except BrokerError as error:
+            return commands.schema_version_failed(body.request_id, error.code, str(error))
+        return commands.schema_version(body.request_id, version_bytes(number))
+
+
+ROUTES: Routes = {
+    CommandType.GET_SCHEMA: Route(SchemaCommands.get),
+    CommandType.GET_OR_CREATE_SCHEMA: Route(SchemaCommands.get_or_create),
+}

@@ -1,0 +1,156 @@
+"""Which schema a producer or consumer may bring to a topic, and what it becomes: a version, or a refusal."""
+
+from collections.abc import Awaitable, Iterable
+from struct import Struct
+from typing import Any, TypeVar
+
+from engine.base.names import TopicName
+from engine.broker.errors import IncompatibleSchema, MetadataError, ServiceNotReady
+from engine.broker.topics.topic import Topic
+from engine.ledger.errors import LedgerError
+from engine.metadata.store import BadVersionError, SessionExpiredError, StoreUnavailableError
+from engine.schema.compatibility import refused
+from engine.schema.kinds import BY_WIRE, WIRE, InvalidSchemaError, Schema, SchemaKind, version_bytes
+from engine.schema.schema_registry import (
+    IncompatibleError,
+    SchemaRegistry,
+    UnreadableError,
+    Version,
+)
+from engine.tenancy.strategy import Strategy
+from engine.tenancy.topics import SYSTEM_PREFIX
+from engine.wire import pulsar_pb2 as pb
+
+AUTO_CONSUME = 21
+"""In the wire's numbers: whatever the topic has; never registered."""
+NO_VERSION = b""
+T = TypeVar("T")
+_VERSION = Struct(">q")
+_OLD_VERSION_BYTES = 64
+"""Clients of the first releases sent a version as 64 bytes; the number is the first eight."""
+ENFORCED = (
+    "Producers cannot connect or send message without a schema to topics with a schema"
+    " when SchemaValidationEnforced is enabled"
+)
+
+
+def version_number(version: bytes) -> int:
+    """Raises IncompatibleSchema for what is no version."""
+    if not version:
+        raise IncompatibleSchema("Empty schema version")
+    if len(version) not in (_VERSION.size, _OLD_VERSION_BYTES):
+        raise IncompatibleSchema(f"schema version: expected 8 bytes, got {len(version)}")
+    return int(_VERSION.unpack_from(version)[0])
+
+
+def given_schema(body: pb.Schema) -> Schema | None:
+    """What a client sent; None for bytes without a schema. Raises IncompatibleSchema for an unknown kind."""
+    pairs: Iterable[Any] = body.properties
+    kind = BY_WIRE.get(body.type)
+    if kind is None:
+        raise IncompatibleSchema(f"schema type {body.type} is not known")
+    if kind is SchemaKind.NONE:
+        return None
+    return Schema(kind, body.schema_data, {one.key: one.value for one in pairs})
+
+
+def told_schema(name: str, schema: Schema) -> pb.Schema:
+    """As clients are told."""
+    properties = [pb.KeyValue(key=key, value=value) for key, value in schema.properties.items()]
+    return pb.Schema(
+        name=name,
+        schema_data=schema.data,
+        type=pb.Schema.Type.Name(WIRE[schema.kind]),
+        properties=properties,
+    )
+
+
+class SchemaRules:
+    """For all topics of a broker. Everything raises BrokerError; cancel-safe: what was asked may become registered."""
+
+    def __init__(self, registry: SchemaRegistry) -> None:
+        self._registry = registry
+
+    async def for_producer(self, topic: Topic, body: pb.Schema | None) -> bytes:
+        """The version of the producer's schema, empty without one."""
+        schema = given_schema(body) if body is not None else None
+        if schema is not None:
+            return version_bytes(await self.register(topic, schema))
+        if topic.policies.schema_enforced and await self.latest(topic) is not None:
+            raise IncompatibleSchema(ENFORCED)
+        return NO_VERSION
+
+    async def for_consumer(self, topic: Topic, body: pb.Schema | None) -> None:
+        """A consumer's schema must read what the topic has; the first to use a topic gives it its schema."""
+        if body is None or body.type == AUTO_CONSUME:
+            return
+        schema = given_schema(body)
+        if schema is None:
+            return
+        latest = await self.latest(topic)
+        if latest is None and topic.untouched:
+            await self.register(topic, schema)
+        elif latest is None:
+            raise IncompatibleSchema(
+                "Failed to add schema to an active topic with empty(BYTES) schema:"
+                f" new schema type {schema.kind.value}"
+            )
+        else:
+            why = await self._asked(self._unreadable_by(topic, schema, latest))
+            if why is not None:
+                raise IncompatibleSchema(why)
+
+    async def _unreadable_by(self, topic: Topic, schema: Schema, latest: Version) -> str | None:
+        """A consumer reads the newest data under the strategies that look at the newest, else all."""
+        strategy = strategy_of(topic)
+        if strategy is Strategy.ALWAYS_COMPATIBLE:
+            return None
+        newest = latest.found.schema
+        if strategy in (
+            Strategy.BACKWARD,
+            Strategy.FORWARD,
+            Strategy.FORWARD_TRANSITIVE,
+            Strategy.FULL,
+        ):
+            return refused(schema, [newest], Strategy.BACKWARD)
+        versions = await self._registry.versions(topic.name)
+        return refused(schema, [one.found.schema for one in versions], strategy)
+
+    async def register(self, topic: Topic, schema: Schema) -> int:
+        """The version that ``schema`` is, a new one if the topic's policies let it be one."""
+        added = self._registry.register(
+            topic.name, schema, strategy_of(topic), may_add=topic.policies.schema_auto_update
+        )
+        return await self._asked(added)
+
+    async def latest(self, topic: Topic) -> Version | None:
+        return await self._asked(self._registry.latest(topic.name))
+
+    async def version(self, name: TopicName, number: int | None) -> Version | None:
+        """Of a topic that need not be loaded here; None for ``number``: the newest."""
+        if number is None:
+            return await self._asked(self._registry.latest(name))
+        return await self._asked(self._registry.get(name, number))
+
+    async def forget(self, name: TopicName) -> None:
+        """With the topic its schemas go. Those of a partitioned topic go with its first partition, which all have."""
+        if name.partition <= 0:
+            await self._asked(self._registry.remove(name))
+
+    async def _asked(self, answer: Awaitable[T]) -> T:
+        """The registry's answer, its refusals in the protocol's words."""
+        try:
+            return await answer
+        except (IncompatibleError, InvalidSchemaError) as error:
+            raise IncompatibleSchema(str(error)) from error
+        except (StoreUnavailableError, SessionExpiredError, BadVersionError, LedgerError) as error:
+            raise ServiceNotReady(f"Schemas cannot be stored or read now: {error}") from error
+        except UnreadableError as error:
+            raise MetadataError(str(error)) from error
+
+
+def strategy_of(topic: Topic) -> Strategy:
+    """Topics of ours that begin with ``__`` take what the software that writes them says."""
+    if topic.name.local.startswith(SYSTEM_PREFIX):
+        return Strategy.ALWAYS_COMPATIBLE
+    return topic.policies.schema_strategy

@@ -1,0 +1,172 @@
+"""Is a definition one, do two mean the same, and may one follow others under a strategy? Pure.
+
+As Apache Pulsar decides it: AVRO, JSON and PROTOBUF by Avro's rules, PROTOBUF_NATIVE by its root message's name,
+KEY_VALUE by both parts, others by their kind alone.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from engine.schema import avro_types, native_types
+from engine.schema.avro_rules import unreadable
+from engine.schema.kinds import IN_AVRO, InvalidSchemaError, Schema, SchemaKind, key_value
+from engine.tenancy.strategy import Strategy
+
+_JACKSON_TYPES = frozenset(
+    ("string", "number", "integer", "boolean", "object", "array", "null", "any")
+)
+
+
+_OF_STRINGS = (b"", b"null")
+"""The second is the C++ client's, and the Python client's."""
+KEPT_BYTES_MAX = 64 << 10
+"""Longer definitions are parsed each time: they are rare, and a thousand of them would not fit."""
+
+
+def _avro(data: bytes) -> avro_types.AvroType:
+    return _kept_avro(data) if len(data) <= KEPT_BYTES_MAX else avro_types.parse(data)
+
+
+_kept_avro = lru_cache(maxsize=1024)(avro_types.parse)
+
+
+def check(schema: Schema) -> None:
+    """Raises InvalidSchemaError when the definition is none of its kind: Apache's words, then where it breaks."""
+    kind = schema.kind
+    if kind is SchemaKind.KEY_VALUE:
+        for part in key_value(schema):
+            check(part)
+    elif kind is SchemaKind.PROTOBUF_NATIVE:
+        _told("deserialize ProtobufNative Schema failed", native_types.parse, schema.data)
+    elif kind is SchemaKind.STRING and schema.data not in _OF_STRINGS:
+        text = schema.data[:200].decode(errors="replace")
+        raise InvalidSchemaError(f"Invalid schema definition data for string schema : '{text}'")
+    elif kind in IN_AVRO:
+        if kind is not SchemaKind.JSON or _jackson(schema.data) is None:
+            of = _told(
+                f"Invalid schema definition data for {kind.value} schema", _avro, schema.data
+            )
+            if kind is SchemaKind.AVRO and of.kind == "union":
+                raise InvalidSchemaError("Avro schema typed [UNION] is not supported")
+    elif kind not in (SchemaKind.NONE, SchemaKind.STRING) and schema.data:
+        raise InvalidSchemaError(
+            "Invalid schema definition data for primitive schemas :length of schema data should be zero,"
+            f" but {len(schema.data)} bytes is found"
+        )
+
+
+def _told(text: str, parse: Callable[[bytes], Any], data: bytes) -> Any:
+    try:
+        return parse(data)
+    except InvalidSchemaError as error:
+        raise InvalidSchemaError(f"{text}: {error}") from None
+
+
+def same(one: Schema, other: Schema) -> bool:
+    """Whether both are the same version: by meaning for Avro definitions, else by their bytes."""
+    if one.kind is not other.kind:
+        return False
+    if one.data == other.data or one.kind is SchemaKind.STRING:
+        return True
+    if one.kind not in IN_AVRO:
+        return False
+    try:
+        return avro_types.canonical(_avro(one.data)) == avro_types.canonical(_avro(other.data))
+    except InvalidSchemaError:
+        return False
+
+
+def refused(new: Schema, versions: Sequence[Schema], strategy: Strategy) -> str | None:
+    """Why ``new`` may not follow ``versions`` (oldest first, none deleted), None when it may."""
+    if not versions or strategy is Strategy.ALWAYS_COMPATIBLE:
+        return None
+    looked_at = versions if strategy.transitive else versions[-1:]
+    for old in reversed(looked_at):
+        if old.kind is not new.kind:
+            return f"Incompatible schema: exists schema type {old.kind.value}, new schema type {new.kind.value}"
+    for old in reversed(looked_at):
+        found = _refused(new, old, strategy)
+        if found is not None:
+            return (
+                f"Error during schema compatibility check with strategy {strategy.value}: {found}"
+            )
+    return None
+
+
+def _refused(new: Schema, old: Schema, strategy: Strategy) -> str | None:
+    """Of two of one kind."""
+    if new.kind is SchemaKind.KEY_VALUE:
+        return _refused_part(new, old, strategy)
+    checked = new.kind in IN_AVRO or new.kind is SchemaKind.PROTOBUF_NATIVE
+    if not checked or same(new, old):
+        return None
+    if not (strategy.new_reads_old or strategy.old_reads_new):
+        return "no other schema may follow"
+    if new.kind is SchemaKind.PROTOBUF_NATIVE:
+        return _renamed(new, old)
+    if new.kind is SchemaKind.JSON and (
+        _jackson(new.data) is not None or _jackson(old.data) is not None
+    ):
+        return _refused_jackson(new, old)
+    try:
+        before, after = _avro(old.data), _avro(new.data)
+    except InvalidSchemaError as error:
+        return str(error)
+    if strategy.new_reads_old and (found := unreadable(before, after)) is not None:
+        return f"the new schema cannot read earlier data: {found}"
+    if strategy.old_reads_new and (found := unreadable(after, before)) is not None:
+        return f"an earlier schema cannot read new data: {found}"
+    return None
+
+
+def _refused_part(new: Schema, old: Schema, strategy: Strategy) -> str | None:
+    try:
+        pairs = zip(("key", "value"), key_value(new), key_value(old), strict=True)
+    except InvalidSchemaError as error:
+        return str(error)
+    for name, after, before in pairs:
+        if after.kind is not before.kind:
+            return f"{name}: was {before.kind.value}, is {after.kind.value}"
+        found = _refused(after, before, strategy)
+        if found is not None:
+            return f"{name}: {found}"
+    return None
+
+
+def _renamed(new: Schema, old: Schema) -> str | None:
+    try:
+        before, after = (
+            native_types.parse(old.data).full_name,
+            native_types.parse(new.data).full_name,
+        )
+    except InvalidSchemaError as error:
+        return str(error)
+    return (
+        None
+        if before == after
+        else f"Protobuf root message isn't allow change! {before}, then {after}"
+    )
+
+
+def _refused_jackson(new: Schema, old: Schema) -> str | None:
+    """JSON definitions of clients before 2.1 are JSON schemas: they may become Avro ones and the other way round."""
+    before, after = _jackson(old.data), _jackson(new.data)
+    if before is None or after is None or before.get("id") == after.get("id"):
+        return None
+    return f"id: was {before.get('id')}, is {after.get('id')}"
+
+
+def _jackson(data: bytes) -> dict[str, Any] | None:
+    """The definition as a JSON schema, None when it is none."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    named = isinstance(found, dict) and found.get("type")
+    return (
+        found
+        if isinstance(named, str) and named.lower() in _JACKSON_TYPES and "properties" in found
+        else None
+    )

@@ -1,0 +1,141 @@
+"""What schemas producers and consumers may bring to a topic, by its policies and by who was there first."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.broker.dispatch.consumer import SubscriptionType
+from engine.broker.errors import IncompatibleSchema
+from engine.broker.topics.schema_rules import (
+    NO_VERSION,
+    given_schema,
+    told_schema,
+    version_number,
+)
+from engine.schema.kinds import SchemaKind, version_bytes
+from engine.tenancy.strategy import Strategy
+from engine.wire import pulsar_pb2 as pb
+from tests.support.broker_bench import NAME, Bench, opened
+
+STRING = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
+AUTO = pb.Schema(name="", type=pb.Schema.AutoConsume, schema_data=b"")
+
+
+def avro(*fields: tuple[str, Any]) -> pb.Schema:
+    document = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": name, "type": of} for name, of in fields],
+    }
+    return pb.Schema(name="R", type=pb.Schema.Avro, schema_data=json.dumps(document).encode())
+
+
+def number(count: int) -> bytes:
+    return version_bytes(count)
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+async def test_a_producers_schema_gets_a_version(bench: Bench) -> None:
+    rules = bench.schemas
+    assert await rules.for_producer(bench.topic, None) == NO_VERSION
+    assert await rules.for_producer(bench.topic, avro(("a", "int"))) == number(0)
+    assert await rules.for_producer(bench.topic, avro(("a", "int"))) == number(0)
+    with pytest.raises(IncompatibleSchema, match="field b"):
+        await rules.for_producer(bench.topic, avro(("a", "int"), ("b", "int")))
+    bench.topic.policies = replace(bench.topic.policies, schema_strategy=Strategy.FORWARD)
+    assert await rules.for_producer(bench.topic, avro(("a", "int"), ("b", "int"))) == number(1)
+
+
+async def test_policies_decide_who_may_add_and_who_must_have_one(bench: Bench) -> None:
+    rules = bench.schemas
+    bench.topic.policies = replace(
+        bench.topic.policies, schema_auto_update=False, schema_enforced=True
+    )
+    assert await rules.for_producer(bench.topic, None) == NO_VERSION  # the topic has none
+    assert await rules.for_producer(bench.topic, avro(("a", "int"))) == number(0)
+    with pytest.raises(IncompatibleSchema, match="auto updating is disabled"):
+        await rules.for_producer(bench.topic, avro(("a", "long")))
+    with pytest.raises(IncompatibleSchema, match="SchemaValidationEnforced"):
+        await rules.for_producer(bench.topic, None)
+
+
+async def test_the_first_consumer_gives_an_untouched_topic_its_schema(bench: Bench) -> None:
+    rules = bench.schemas
+    await rules.for_consumer(bench.topic, AUTO)
+    await rules.for_consumer(bench.topic, None)
+    assert await rules.latest(bench.topic) is None
+    await rules.for_consumer(bench.topic, avro(("a", "int")))
+    found = await rules.latest(bench.topic)
+    assert found is not None
+    assert found.found.schema.kind is SchemaKind.AVRO
+
+
+async def test_a_topic_of_bytes_takes_no_schema_from_a_consumer(bench: Bench) -> None:
+    await bench.publish(1)
+    with pytest.raises(IncompatibleSchema, match=r"empty\(BYTES\) schema: new schema type STRING"):
+        await bench.schemas.for_consumer(bench.topic, STRING)
+
+
+async def test_a_topic_that_somebody_reads_as_bytes_takes_none_either(bench: Bench) -> None:
+    consumer, _ = await bench.join(SubscriptionType.SHARED)
+    with pytest.raises(IncompatibleSchema, match="empty"):
+        await bench.schemas.for_consumer(bench.topic, STRING)
+    consumer.reads_any_schema = True
+    await bench.schemas.for_consumer(bench.topic, STRING)
+
+
+async def test_a_consumer_must_read_what_the_topic_has(bench: Bench) -> None:
+    rules = bench.schemas
+    await rules.for_producer(bench.topic, avro(("a", "int")))
+    await rules.for_consumer(bench.topic, avro(("a", "long")))  # reads ints; is not registered
+    with pytest.raises(IncompatibleSchema, match="field b"):
+        await rules.for_consumer(bench.topic, avro(("b", "int")))
+    with pytest.raises(IncompatibleSchema, match="exists schema type AVRO, new schema type STRING"):
+        await rules.for_consumer(bench.topic, STRING)
+    bench.topic.policies = replace(bench.topic.policies, schema_strategy=Strategy.ALWAYS_COMPATIBLE)
+    await rules.for_consumer(bench.topic, STRING)
+    found = await rules.latest(bench.topic)
+    assert found is not None
+    assert found.number == 0
+
+
+async def test_schemas_go_with_their_topic(bench: Bench) -> None:
+    await bench.schemas.for_producer(bench.topic, avro(("a", "int")))
+    await bench.registry.delete(NAME, force=True)
+    assert await bench.schemas.version(NAME, None) is None
+    await bench.load()
+    assert await bench.schemas.for_producer(bench.topic, STRING) == number(0)
+
+
+def test_what_clients_send_is_read_and_told_again() -> None:
+    body = pb.Schema(
+        name="x",
+        type=pb.Schema.KeyValue,
+        schema_data=b"d",
+        properties=[pb.KeyValue(key="k", value="v")],
+    )
+    schema = given_schema(body)
+    assert schema is not None
+    assert (schema.kind, schema.properties) == (SchemaKind.KEY_VALUE, {"k": "v"})
+    body.name = "t/n/x"
+    assert told_schema("t/n/x", schema) == body
+    assert given_schema(pb.Schema(name="", type=pb.Schema.None_, schema_data=b"")) is None
+    with pytest.raises(IncompatibleSchema):
+        given_schema(pb.Schema(name="", type=pb.Schema.External, schema_data=b""))
+
+
+def test_versions_are_eight_bytes_or_the_old_sixty_four() -> None:
+    assert version_number(number(7)) == 7
+    assert version_number(number(7) + bytes(56)) == 7
+    for odd in (b"", b"x", bytes(9)):
+        with pytest.raises(IncompatibleSchema):
+            version_number(odd)

@@ -1,0 +1,11 @@
+"""What each strategy asks."""
+
+from engine.tenancy.strategy import Strategy
+
+
+def test_names_say_who_reads_whom_and_of_how_many() -> None:
+    asked = {s: (s.new_reads_old, s.old_reads_new, s.transitive) for s in Strategy}
+    assert asked[Strategy.BACKWARD] == (True, False, False)
+    assert asked[Strategy.FORWARD_TRANSITIVE] == (False, True, True)
+    assert asked[Strategy.FULL] == (True, True, False)
+    assert asked[Strategy.ALWAYS_INCOMPATIBLE] == (False, False, False)
