@@ -18,13 +18,17 @@ from admin_ui.models import AuditEntry
 
 CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 AUDITED = ("/admin/", "/api/", "/topics/")
+_QUESTION = re.compile(r"/admin/v2/schemas/.+/(compatibility|version)")
 _PREVIEWABLE = re.compile(r"/api/v1/clusters/[^/]+/topics/.+/(skip-all|skip|reset)")
 _REFUSAL = "The audit log cannot be written, so the change was not made; see the gateway's log"
 
 
 def is_change(request: HttpRequest) -> bool:
-    """Whether the call may change something. A preview of a cursor change is a question, not a change."""
+    """Whether the call may change something. A preview of a cursor change is a question, not a change, and so is one
+    about a candidate for a schema."""
     if request.method not in CHANGING or not request.path_info.startswith(AUDITED):
+        return False
+    if _QUESTION.fullmatch(request.path_info) is not None:
         return False
     if _PREVIEWABLE.fullmatch(request.path_info) is None:
         return True

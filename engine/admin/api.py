@@ -96,6 +96,22 @@ class SetTopicPolicy(OnTopic):
 
 
 @dataclass(frozen=True, slots=True)
+class GivenSchema(OnTopic):
+    """A schema as REST has it: ``kind`` by name, ``definition`` as text, of KEY_VALUE a JSON object of both parts."""
+
+    kind: str
+    definition: str = ""
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSchema(OnTopic):
+    """``force`` removes all versions with their ledgers; without, messages by them stay readable."""
+
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TopicStats(OnTopic):
     """Flags as of Pulsar's stats route."""
 
@@ -326,6 +342,22 @@ TOPIC_POLICIES = Operation("topic_policies", OnTopic, JsonObject, AdminAccess.LO
 SET_TOPIC_POLICY = Operation("set_topic_policy", SetTopicPolicy, NoneType, AdminAccess.TENANT)
 """Durable before it answers. Conflict when another value than expected is stored, PreconditionFailed for a retention
 that the size quota does not leave room for, and the reverse."""
+
+# Schemas: of a topic and of all its partitions. The topic need not exist, the bundle's owner answers.
+
+SCHEMAS = Operation("schemas", OnTopic, list[JsonObject], AdminAccess.LOOKUP, reads=True)
+"""All versions since the last deletion as GetSchemaResponse, oldest first."""
+SCHEMA_METADATA = Operation("schema_metadata", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""Where each version lies, as SchemaMetadata; empty when there is none."""
+REGISTER_SCHEMA = Operation("register_schema", GivenSchema, int, AdminAccess.TENANT)
+"""The version that it is, a new one if it may follow the others: Conflict when not, naming the field that breaks;
+Unprocessable for a definition that is none. NotFound without the namespace."""
+CHECK_SCHEMA = Operation("check_schema", GivenSchema, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""``compatibility`` and ``schemaCompatibilityStrategy`` as IsCompatibilityResponse, and ``reason`` when it is not."""
+FIND_SCHEMA = Operation("find_schema", GivenSchema, int, AdminAccess.LOOKUP, reads=True)
+"""The version that it is; -1 when it is not registered."""
+DELETE_SCHEMA = Operation("delete_schema", DeleteSchema, int, AdminAccess.TENANT)
+"""The number of the version that says so; -1 when nothing is left to say."""
 
 # Namespaces
 

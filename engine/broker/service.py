@@ -135,6 +135,7 @@ class Running:
                 catalog=self.catalog,
                 rows=rows,
                 resting=RestingLogs(base.store, base.ledgers),
+                schemas=schemas,
             )
         )
         self.registration = BrokerRegistration(base.store, record)

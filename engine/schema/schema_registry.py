@@ -241,11 +241,13 @@ class SchemaRegistry:
 
     async def delete(self, topic: TopicName) -> int:
         """Mark all versions as deleted by a further version, whose number it returns; messages by them stay readable.
-        Raises as ``register``."""
+        With none to delete, the number of the newest deletion, -1 without one. Raises as ``register``."""
         name = schema_id(topic)
         gone = Registered(DELETED, self._clock.wall_ms(), deleted=True)
         for _ in range(RACES_MAX):
             node = await self._node(name)
+            if not _since_deletion(node):
+                return node.newest
             added = await self._add(name, node, gone)
             if added is not None:
                 return added

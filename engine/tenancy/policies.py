@@ -34,7 +34,8 @@ class Policy:
     """One row. ``key``: path in a namespace's stored Policies; ``topic_key``: in a topic's, empty without that level.
 
     ``name`` and ``topic_name`` are the routes' segments. ``only``: values that this version can act upon, empty for
-    all. ``unset``: what reading the namespace's answers when nothing is set. ``settings``: the broker's, for readers.
+    all. ``unset``, ``topic_unset``: what reading the namespace's or topic's answers when nothing is set. ``settings``:
+    the broker's, for readers.
     ``nothing``: what a namespace may have stored for it that says nothing.
     """
 
@@ -50,6 +51,7 @@ class Policy:
     check: Callable[[Any], None] | None = None
     only: tuple[Any, ...] = ()
     unset: Any = None
+    topic_unset: Any = None
     nothing: tuple[Any, ...] = ()
 
     def read(self, given: Any) -> Any:
@@ -455,6 +457,7 @@ POLICIES: tuple[Policy, ...] = (
         topic_name="schemaValidationEnforced",
         topic_key=("schemaValidationEnforced",),
         unset=False,
+        topic_unset=False,
         nothing=(False,),
     ),
 )

@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.base.errors import NotBuilt
-from engine.tenancy.forms import Fields
+from engine.tenancy.forms import Choice, Fields
 from engine.tenancy.namespaces import namespace_name
 from engine.tenancy.policies import AGE_QUOTA, POLICIES, SIZE_QUOTA, Policy
 from gateway.http.bodies import flag, json_answer, json_body, no_content
 from gateway.rest.base import AdminView
+from gateway.rest.routes import routes, shape
 from gateway.rest.topics import TopicView
 from gateway.services import policies
 
@@ -20,8 +21,8 @@ ANSWERED_204 = {"maxSubscriptionsPerTopic", "maxConsumersPerSubscription"}
 
 
 def value_of(policy: Policy, given: Any) -> Any:
-    """What is to be stored of a body; none for an object removes the policy, as in Pulsar."""
-    if given is None and isinstance(policy.form, Fields):
+    """What is to be stored of a body; none for an object or a word removes the policy, as in Pulsar."""
+    if given is None and isinstance(policy.form, Fields | Choice):
         return None
     return policy.read(given)
 
@@ -64,12 +65,12 @@ class NamespacePolicy(_OnNamespace):
         found = self.policy.unset if value is None else value
         return no_content(200) if found is None else json_answer(found)
 
-    async def post(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
+    async def store(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         return await self.set(
             tenant, namespace, self.policy, value_of(self.policy, json_body(request))
         )
 
-    async def delete(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
+    async def remove(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         return await self.set(tenant, namespace, self.policy, None)
 
 
@@ -127,18 +128,19 @@ class TopicPolicy(_OnTopic):
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:
         value = (await self.found(request, tenant, namespace, topic))(self.policy)
+        value = self.policy.topic_unset if value is None else value
         if value is None:
             return no_content(204 if self.policy.topic_name in ANSWERED_204 else 200)
         return json_answer(value)
 
-    async def post(
+    async def store(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:
         query = request.GET.get(self.policy.topic_name)  # messageTTL comes so
         value = value_of(self.policy, json_body(request) if query is None else query)
         return await self.set(request, tenant, namespace, topic, self.policy, value)
 
-    async def delete(
+    async def remove(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:
         return await self.set(request, tenant, namespace, topic, self.policy, None)
@@ -171,19 +173,29 @@ class TopicQuotas(_OnTopic):
         return json_answer({kind: value for kind, value in values.items() if value is not None})
 
 
-def _of(base: type[AdminView], policy: Policy) -> type[AdminView]:
-    return type(f"{base.__name__}_{policy.name}", (base,), {"policy": policy})
+def _of(
+    base: type[NamespacePolicy | TopicPolicy], template: str, policy: Policy
+) -> tuple[str, type[AdminView]]:
+    """The route and its view, which stores and removes by the methods that Pulsar documents."""
+    documented = routes()[shape(template)].methods
+    methods = {
+        "PUT": ("put", base.store),
+        "POST": ("post", base.store),
+        "DELETE": ("delete", base.remove),
+    }
+    offered = dict(methods[name] for name in methods if name in documented)
+    return template, type(f"{base.__name__}_{policy.name}", (base,), {"policy": policy, **offered})
 
 
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 _TOPIC = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
 _PLAIN = [policy for policy in POLICIES if policy not in QUOTAS.values()]
 ROUTES: list[tuple[str, type[AdminView]]] = [
-    *((f"{_NAMESPACE}/{policy.name}", _of(NamespacePolicy, policy)) for policy in _PLAIN),
+    *(_of(NamespacePolicy, f"{_NAMESPACE}/{policy.name}", policy) for policy in _PLAIN),
     (f"{_NAMESPACE}/backlogQuota", NamespaceQuota),
     (f"{_NAMESPACE}/backlogQuotaMap", NamespaceQuotas),
     *(
-        (f"{_TOPIC}/{policy.topic_name}", _of(TopicPolicy, policy))
+        _of(TopicPolicy, f"{_TOPIC}/{policy.topic_name}", policy)
         for policy in _PLAIN
         if policy.topic_name
     ),

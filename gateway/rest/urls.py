@@ -6,7 +6,16 @@ from typing import Any
 from django.urls import URLPattern, URLResolver, include, path
 
 from gateway.http import paths as _converters  # noqa: F401 - registers the path converters
-from gateway.rest import brokers, clusters, namespaces, policies, subscriptions, tenants, topics
+from gateway.rest import (
+    brokers,
+    clusters,
+    namespaces,
+    policies,
+    schemas,
+    subscriptions,
+    tenants,
+    topics,
+)
 from gateway.rest.base import AdminView, UnbuiltView
 from gateway.rest.routes import NON_PERSISTENT, PERSISTENT, Route, routes, shape
 
@@ -17,7 +26,16 @@ PREFIX_SEGMENTS = 3
 def built() -> dict[str, tuple[str, type[AdminView], dict[str, Any]]]:
     """Template, view and view arguments by shape."""
     found: dict[str, tuple[str, type[AdminView], dict[str, Any]]] = {}
-    for module in (clusters, tenants, namespaces, policies, topics, subscriptions, brokers):
+    for module in (
+        clusters,
+        tenants,
+        namespaces,
+        policies,
+        schemas,
+        topics,
+        subscriptions,
+        brokers,
+    ):
         for template, view in module.ROUTES:
             found[shape(template)] = (template, view, {})
             if template.startswith(PERSISTENT):

@@ -30,6 +30,7 @@ from engine.broker.administration.admin_http import MovedError
 from engine.broker.administration.internal_info import internal_info
 from engine.broker.administration.policy_operations import PolicyOperations
 from engine.broker.administration.row_feed import RowFeed
+from engine.broker.administration.schema_operations import SchemaOperations
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.errors import NotAllowed
@@ -49,6 +50,7 @@ from engine.metadata import paths
 from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import BrokerRecord
+from engine.schema.schema_registry import SchemaRegistry
 from engine.tenancy import topics
 from engine.tenancy.checks import check_properties_size
 
@@ -72,6 +74,7 @@ class Collaborators:
     catalog: Catalog
     rows: RowFeed
     resting: RestingLogs
+    schemas: SchemaRegistry
 
 
 class BrokerOperations:
@@ -81,6 +84,7 @@ class BrokerOperations:
         self._parts = parts
         self._registry = parts.registry
         self._policies = PolicyOperations(parts.catalog, self._here)
+        self._schemas = SchemaOperations(parts.schemas, parts.catalog, self._here)
 
     @property
     def handlers(self) -> Handlers:
@@ -122,7 +126,7 @@ class BrokerOperations:
                 bind(api.HEALTH, self.health),
             ]
         )
-        return own | self._policies.handlers
+        return own | self._policies.handlers | self._schemas.handlers
 
     # Finding
 
