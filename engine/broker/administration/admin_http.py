@@ -26,6 +26,8 @@ from engine.wire.errors import ServerError
 
 log = logging.getLogger(__name__)
 
+SHOWN_BYTES_MAX = 2_000
+"""Longer arguments, such as a schema, are cut in the log."""
 _KINDS: dict[int, type[Refusal]] = {
     ServerError.TopicNotFound: NotFound,
     ServerError.SubscriptionNotFound: NotFound,
@@ -87,7 +89,8 @@ class AdminPages:
         try:
             args = parse_arguments(operation.arguments, given)
             level = logging.DEBUG if operation.reads else logging.INFO
-            log.log(level, "%s by=%r args=%s", name, principal, given)
+            shown = given if len(request.body) <= SHOWN_BYTES_MAX else str(given)[:SHOWN_BYTES_MAX]
+            log.log(level, "%s by=%r args=%s", name, principal, shown)
             return json_response(200, {"result": await do(args)})
         except MovedError as error:
             return json_response(307, {"location": error.location})
