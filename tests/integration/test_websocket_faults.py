@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import signal
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -12,12 +13,19 @@ from websockets.sync.client import connect
 from tests.support.instance import Instance, running_instance
 
 COUNT = 600
+JSON = {"Content-Type": "application/json"}
 ANSWER_S = 60.0
 
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     with running_instance(tmp_path_factory.mktemp("websocket-faults")) as made:
+        # Without a subscription a ledger that is full or failed is deleted.
+        body = json.dumps({"retentionTimeInMinutes": 60, "retentionSizeInMB": -1}).encode()
+        path = "/admin/v2/namespaces/public/default/retention"
+        request = urllib.request.Request(made.http + path, body, JSON, method="POST")
+        with urllib.request.urlopen(request, timeout=30):
+            pass
         yield made
 
 
