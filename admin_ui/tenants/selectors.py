@@ -7,6 +7,7 @@ from admin_ui.params import Params, window
 from engine.base.names import NamespaceName
 from engine.metadata import paths
 from engine.metadata.records import Stored
+from engine.tenancy.documents import new_policies
 from engine.tenancy.namespaces import get_policies, list_namespaces
 from engine.tenancy.nodes import children, find_node
 from engine.tenancy.policies import POLICIES, Level, Policy, completed, find
@@ -21,6 +22,8 @@ BROKER_TIMEOUT_S = 5.0
 EXACT_MAX = (1 << 53) - 1
 """Larger whole numbers are changed by JavaScript."""
 Body = dict[str, Any]
+
+_AS_MADE = new_policies([], {}, "")
 
 
 async def tenants(engine: Engine, params: Params) -> Body:
@@ -93,12 +96,19 @@ async def _inherited(engine: Engine, name: NamespaceName) -> tuple[Body, str]:
     return {policy: said["default"] for policy, said in found.items()}, ""
 
 
+def _is_set(policy: Policy, stored: Stored) -> bool:
+    """Whether the namespace has more to say than what it was made with."""
+    said = policy.says(Level.NAMESPACE, stored)
+    return said is not None and said != find(_AS_MADE, policy.key)
+
+
 def _policy_row(policy: Policy, stored: Stored, inherited: Body) -> Body:
     """``inherited`` is empty when no broker answers. Computed from what is stored, not taken from a broker: its cache
     may not have heard yet of a change that was just made."""
     said, default = find(stored, policy.key), inherited.get(policy.name)
-    value = default if said is None else completed(default, said)
-    level = Level.BROKER if said is None else Level.NAMESPACE
+    silent = policy.says(Level.NAMESPACE, stored) is None
+    value = default if silent else completed(default, said)
+    level = Level.BROKER if silent else Level.NAMESPACE
     return {
         "name": policy.name,
         "title": policy.title,
@@ -160,7 +170,7 @@ async def _namespace(engine: Engine, tenant_name: str, local: str) -> Body | Non
     return {
         "name": local,
         "topics": len(parents) + len(plain),
-        "policies": sum(find(stored, policy.key) is not None for policy in POLICIES),
+        "policies": sum(_is_set(policy, stored) for policy in POLICIES),
         "deleting": bool(stored.get("deleted")),
     }
 

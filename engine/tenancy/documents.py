@@ -77,11 +77,10 @@ _READ_APART = {"bundles", "replication_clusters", "properties", "clusterThatCanD
     policy.key[0] for policy in POLICIES
 }
 _AS_GOOD_AS_DEFAULT: dict[str, tuple[Any, ...]] = {
-    "schema_compatibility_strategy": ("", "FULL"),  # what the default means
     "schema_auto_update_compatibility_strategy": ("Full",),
     "subscription_auth_mode": ("",),
 }
-"""Values that clients send by themselves, and that no topic can tell from the default before schemas are built."""
+"""Values that clients send by themselves, and that no topic can tell from the default."""
 
 
 def given_policies(given: Mapping[str, Any], *, own_cluster: str, default_bundles: int) -> Document:

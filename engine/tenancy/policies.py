@@ -64,6 +64,12 @@ class Policy:
             raise NotBuilt(f"{self.name}: {json.dumps(value)} is not built yet")
         return value
 
+    def says(self, level: Level, document: Mapping[str, Any]) -> Any:
+        """What the document of that level says, None when it says nothing."""
+        path = self.stored_at(level)
+        value = find(document, path) if path else None
+        return None if level is Level.NAMESPACE and value in self.nothing else value
+
     def stored_at(self, level: Level) -> tuple[str, ...]:
         """The path in the document of that level."""
         return self.topic_key if level is Level.TOPIC else self.key
@@ -104,10 +110,7 @@ def in_force(
         default = policy.default(settings)
         found[policy.name] = InForce(default, Level.BROKER)
         for level, document in ((Level.TOPIC, topic), (Level.NAMESPACE, namespace)):
-            path = policy.stored_at(level)
-            value = find(document, path) if path else None
-            if level is Level.NAMESPACE and value in policy.nothing:
-                continue
+            value = policy.says(level, document)
             if value is not None:
                 found[policy.name] = InForce(completed(default, value), level)
                 break
