@@ -2,6 +2,7 @@
 
 import argparse
 import fcntl
+import gc
 import logging
 import os
 import resource
@@ -13,6 +14,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gateway.settings")
 import django
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.urls import get_resolver
 
 from engine.base import log as logs
 from engine.base.addresses import is_loopback
@@ -118,6 +120,14 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def settle() -> None:
+    """Routes and all that they import are made now and needed until the end: collections, which hold up every request
+    while they last, need not look at them."""
+    get_resolver().url_patterns  # noqa: B018 - read at the first request otherwise
+    gc.collect()
+    gc.freeze()
+
+
 def serve(listeners: list[socket.socket]) -> None:
     """Serve by the server that is set, until SIGINT or SIGTERM. Only one of the two is imported."""
     from gateway.services import engine_link
@@ -129,6 +139,7 @@ def serve(listeners: list[socket.socket]) -> None:
         engine_link.live_on(loop)
         from gateway.asgi import application
 
+        settle()
         on_uvicorn.serve(application, listeners, NAME, loop)
     else:
         from gateway.servers import on_daphne  # installs Twisted's reactor
@@ -136,6 +147,7 @@ def serve(listeners: list[socket.socket]) -> None:
         engine_link.live_on(on_daphne.loop())
         from gateway.asgi import application
 
+        settle()
         on_daphne.serve(application, listeners, NAME)
 
 
