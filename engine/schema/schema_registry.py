@@ -44,6 +44,8 @@ from engine.tenancy.strategy import Strategy
 ENTRY_BYTES_MAX = 5 << 20
 READS_AT_ONCE = 16
 CACHE_BYTES = 32 << 20
+ENTRY_BYTES = 1 << 10
+"""What an entry takes in memory beside its definition, which most kinds have none of."""
 VERSIONS_MAX = 10_000
 """The node that names them may be 1 MiB."""
 RACES_MAX = 20
@@ -199,10 +201,10 @@ class SchemaRegistry:
     def _keep(self, place: tuple[int, int], found: Registered) -> None:
         if place not in self._entries:
             self._entries[place] = found
-            self._bytes += len(found.schema.data)
+            self._bytes += _weight(found)
         while self._bytes > CACHE_BYTES:
             _, dropped = self._entries.popitem(last=False)
-            self._bytes -= len(dropped.schema.data)
+            self._bytes -= _weight(dropped)
 
     # --- changing --------------------------------------------------------------------------------
 
@@ -289,15 +291,16 @@ class SchemaRegistry:
         await ledger.close()
         digest = b"" if one.deleted else digest_of(one.schema)
         added = SchemaVersion(node.newest + 1, ledger.ledger_id, entry_id, digest)
-        if not await self._swap(name, node, locator([*node.versions, added])):
+        if not await self._swap(name, node, added):
             await self._ledgers.delete(ledger.ledger_id)
             return None
         self._keep((added.ledger_id, added.entry_id), one)
         return added.version
 
-    async def _swap(self, name: str, node: _Node, value: bytes) -> bool:
-        """Compare-and-set of the locator. A lost answer is looked after once: our ledger's id is in no other's."""
-        path = paths.schema(name)
+    async def _swap(self, name: str, node: _Node, added: SchemaVersion) -> bool:
+        """Compare-and-set of the locator. A lost answer is looked after once: nobody else names our ledger, and others
+        may have added theirs behind it meanwhile."""
+        path, value = paths.schema(name), locator([*node.versions, added])
         try:
             if node is NONE:
                 await self._store.create(path, value, make_parents=True)
@@ -305,18 +308,15 @@ class SchemaRegistry:
                 await self._store.put(path, value, node.stat_version)
         except (BadVersionError, NodeExistsError, NoNodeError):
             # The answer of an earlier try of the store's own may have been lost: then it is there.
-            return await self._is_stored(path, value)
+            return added in (await self._node(name)).versions
         except StoreUnavailableError:
-            if not await self._is_stored(path, value):
+            if added not in (await self._node(name)).versions:
                 raise
         return True
 
-    async def _is_stored(self, path: str, value: bytes) -> bool:
-        try:
-            found, _ = await self._store.get(path)
-        except NoNodeError:
-            return False
-        return found == value
+
+def _weight(one: Registered) -> int:
+    return ENTRY_BYTES + len(one.schema.data)
 
 
 def _since_deletion(node: _Node) -> Sequence[SchemaVersion]:

@@ -96,8 +96,6 @@ class SchemaPlaces(_SchemaView):
 class SchemaCheck(_SchemaView):
     """Whether a schema could be the next version; nothing is changed."""
 
-    write_permission = "topic"
-
     async def post(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:

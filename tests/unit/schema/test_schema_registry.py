@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -205,6 +206,28 @@ async def test_a_lost_answer_is_looked_after(cluster: Cluster) -> None:
     store = LosesAnswers(cluster.store, done=True)
     assert await registry(cluster, store).register(TOPIC, avro("a"), FULL) == 0  # type: ignore[arg-type]
     assert await ledgers(cluster) == 1
+
+
+class OvertakenStore(LosesAnswers):
+    """The write happens, its answer is lost, another broker adds a version, and the store's own second try loses."""
+
+    def __init__(self, store: MetadataStore, other: SchemaRegistry) -> None:
+        super().__init__(store, done=True)
+        self._other = other
+
+    async def create(self, path: str, value: bytes = b"", **more: bool) -> str:
+        if path == NODE and self.left:
+            with suppress(StoreUnavailableError):
+                await super().create(path, value, **more)
+            await self._other.register(TOPIC, avro("a", "b"), FULL)
+        return await self._store.create(path, value, **more)
+
+
+async def test_a_version_that_others_followed_already_keeps_its_ledger(cluster: Cluster) -> None:
+    other = registry(cluster)
+    ours = registry(cluster, OvertakenStore(cluster.store, other))  # type: ignore[arg-type]
+    assert await ours.register(TOPIC, avro("a"), FULL) == 0
+    assert [one.number for one in await registry(cluster).versions(TOPIC)] == [0, 1]
 
 
 async def test_a_lost_write_is_told_and_may_be_tried_again(cluster: Cluster) -> None:
