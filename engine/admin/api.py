@@ -105,6 +105,13 @@ class GivenSchema(OnTopic):
 
 
 @dataclass(frozen=True, slots=True)
+class OneSchema(OnTopic):
+    """None for ``number``: the newest version."""
+
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteSchema(OnTopic):
     """``force`` removes all versions with their ledgers; without, messages by them stay readable."""
 
@@ -345,6 +352,8 @@ that the size quota does not leave room for, and the reverse."""
 
 # Schemas: of a topic and of all its partitions. The topic need not exist, the bundle's owner answers.
 
+SCHEMA = Operation("schema", OneSchema, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""A version since the last deletion as GetSchemaResponse. Raises NotFound."""
 SCHEMAS = Operation("schemas", OnTopic, list[JsonObject], AdminAccess.LOOKUP, reads=True)
 """All versions since the last deletion as GetSchemaResponse, oldest first."""
 SCHEMA_METADATA = Operation("schema_metadata", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)

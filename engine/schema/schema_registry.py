@@ -113,8 +113,15 @@ class SchemaRegistry:
 
     async def latest(self, topic: TopicName) -> Version | None:
         """The newest version; None when there is none or it was deleted."""
-        node = await self._node(schema_id(topic))
-        return await self._live(node.versions[-1]) if node.versions else None
+        return await self.live(topic, None)
+
+    async def live(self, topic: TopicName, number: int | None) -> Version | None:
+        """A version since the last deletion, None for ``number``: the newest."""
+        kept = _since_deletion(await self._node(schema_id(topic)))
+        for one in reversed(kept):
+            if number is None or one.version == number:
+                return await self._live(one)
+        return None
 
     async def get(self, topic: TopicName, number: int) -> Version | None:
         """One version, also from before a deletion: there may be messages by it."""

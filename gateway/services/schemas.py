@@ -3,7 +3,6 @@
 from typing import Any
 
 from engine.admin import api
-from engine.base.errors import NotFound
 from engine.base.names import TopicName
 from gateway.services.engine_link import Engine
 
@@ -12,19 +11,12 @@ Json = dict[str, Any]
 
 async def latest(engine: Engine, name: TopicName) -> Json:
     """The newest version. Raises NotFound."""
-    return _of(await versions(engine, name), None)
+    return await engine.call(api.SCHEMA, api.OneSchema(name))
 
 
 async def version(engine: Engine, name: TopicName, number: int) -> Json:
     """Raises NotFound."""
-    return _of(await versions(engine, name), number)
-
-
-def _of(found: list[Json], number: int | None) -> Json:
-    for one in reversed(found):
-        if number is None or one["version"] == number:
-            return one
-    raise NotFound("Schema not found")
+    return await engine.call(api.SCHEMA, api.OneSchema(name, number))
 
 
 async def versions(engine: Engine, name: TopicName) -> list[Json]:

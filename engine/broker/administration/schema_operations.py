@@ -57,6 +57,7 @@ class SchemaOperations:
     def handlers(self) -> Handlers:
         return dict(
             [
+                bind(api.SCHEMA, self.schema),
                 bind(api.SCHEMAS, self.schemas),
                 bind(api.SCHEMA_METADATA, self.metadata),
                 bind(api.REGISTER_SCHEMA, self.register),
@@ -65,6 +66,13 @@ class SchemaOperations:
                 bind(api.DELETE_SCHEMA, self.delete),
             ]
         )
+
+    async def schema(self, args: api.OneSchema) -> JsonObject:
+        await self._here(args.topic)
+        found = await _asked(self._schemas.live(args.topic, args.number))
+        if found is None:
+            raise NotFound("Schema not found")
+        return told(found)
 
     async def schemas(self, args: api.OnTopic) -> list[JsonObject]:
         await self._here(args.topic)
