@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -147,33 +147,37 @@ class HeldWriter(AuditWriter):
 
     def __init__(self) -> None:
         self.go = threading.Event()
+        self.held = threading.Event()
         self.groups: list[tuple[int, int]] = []
         super().__init__()
 
     def _commit(self, entries: Any, outcomes: Any) -> None:
+        self.held.set()
         self.go.wait(5)
         self.groups.append((len(entries), len(outcomes)))
         super()._commit(entries, outcomes)
 
 
 def test_those_who_wait_are_one_transaction() -> None:
+    """Whatever comes while a group is held is the next one: fifty at once are two transactions at most."""
     writer = HeldWriter()
+
+    async def together(*calls: Coroutine[Any, Any, None]) -> None:
+        writer.go.clear()
+        tasks = [asyncio.get_running_loop().create_task(call) for call in calls]
+        await asyncio.sleep(0)  # each has come now
+        writer.go.set()
+        await asyncio.gather(*tasks)
 
     async def play() -> list[AuditEntry]:
         entries = [entry(number) for number in range(50)]
-        loop = asyncio.get_running_loop()
-        tasks = [loop.create_task(writer.begin(one)) for one in entries]
-        await asyncio.sleep(0)
-        while writer._jobs.qsize() > 49:
-            await asyncio.sleep(0.001)
-        writer.go.set()
-        await asyncio.gather(*tasks)
-        await asyncio.gather(*(writer.end(one, 200 + one.at_ms % 2) for one in entries))
+        await together(*(writer.begin(one) for one in entries))
+        await together(*(writer.end(one, 200 + one.at_ms % 2) for one in entries))
         return entries
 
     entries = asyncio.run(play())
     writer.close()
-    assert len(writer.groups) <= 6
+    assert len(writer.groups) <= 4
     found = {row.pk: (row.target, row.status) for row in AuditEntry.objects.all()}
     assert found == {one.pk: (one.target, 200 + one.at_ms % 2) for one in entries}
 
@@ -199,12 +203,15 @@ def test_no_more_wait_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def play() -> None:
         loop = asyncio.get_running_loop()
-        tasks = [loop.create_task(writer.begin(entry(number))) for number in range(10)]
-        await asyncio.sleep(0.05)
+        held = loop.create_task(writer.begin(entry()))
+        await asyncio.to_thread(writer.held.wait, 5)
+        tasks = [loop.create_task(writer.begin(entry(number))) for number in range(1, 11)]
+        await asyncio.sleep(0)
         writer.go.set()
+        await held
         ends = await asyncio.gather(*tasks, return_exceptions=True)
         refused = [end for end in ends if isinstance(end, NotRecordedError)]
-        assert 5 <= len(refused) <= 7
+        assert len(refused) == 7
         assert "3 entries wait already" in str(refused[0])
 
     asyncio.run(play())
