@@ -1,8 +1,9 @@
-import { Button, Modal, TextInput } from "@mantine/core";
+import { Button, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { plural } from "../../lib/format";
+import { Dialog } from "../../ui/dialog";
 import { ErrorNotice, Notice } from "../../ui/states";
 import {
   deleteNamespace,
@@ -145,7 +146,7 @@ function DeleteDialog({
     if (isFree && typed === name && !removal.isPending) removal.mutate();
   };
   return (
-    <Modal opened onClose={onClose} title={`Delete ${what} ${name}`} closeOnClickOutside={!removal.isPending}>
+    <Dialog onClose={onClose} title={`Delete ${what} ${name}`} closeOnClickOutside={!removal.isPending}>
       <form onSubmit={submit} noValidate className={styles.dialog}>
         {failure ? (
           <ErrorNotice error={failure} title="What stands in the way could not be read" />
@@ -185,6 +186,6 @@ function DeleteDialog({
           )}
         </div>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,6 +1,7 @@
-import { Button, Modal, TextInput } from "@mantine/core";
+import { Button, TextInput } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useRef, useState } from "react";
+import { Dialog } from "../../ui/dialog";
 import { ErrorNotice } from "../../ui/states";
 import { createNamespace, type Namespace, refreshTenants, type TenantId } from "./queries";
 import { isRefusal } from "./tenant-dialog";
@@ -46,12 +47,7 @@ export function NamespaceDialog({
     else if (!make.isPending) make.mutate();
   };
   return (
-    <Modal
-      opened
-      onClose={onClose}
-      title={`New namespace of ${id.tenant}`}
-      closeOnClickOutside={!make.isPending}
-    >
+    <Dialog onClose={onClose} title={`New namespace of ${id.tenant}`} closeOnClickOutside={!make.isPending}>
       <form onSubmit={submit} noValidate className={styles.dialog}>
         <TextInput
           ref={nameField}
@@ -92,6 +88,6 @@ export function NamespaceDialog({
           </Button>
         </div>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

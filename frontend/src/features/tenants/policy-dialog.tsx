@@ -1,7 +1,8 @@
-import { Button, Modal } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useRef, useState } from "react";
 import { ApiError } from "../../lib/errors";
+import { Dialog } from "../../ui/dialog";
 import { CheckIcon } from "../../ui/icons";
 import { ErrorNotice, Notice } from "../../ui/states";
 import { PolicyForm } from "./policy-form";
@@ -76,8 +77,7 @@ export function PolicyDialog({
   };
   const verb = remove ? "Remove" : "Save";
   return (
-    <Modal
-      opened
+    <Dialog
       onClose={onClose}
       title={save.data ? "Done" : remove ? `Remove ${shown.title} here` : shown.title}
       closeOnClickOutside={!save.isPending}
@@ -147,7 +147,7 @@ export function PolicyDialog({
           </div>
         </form>
       )}
-    </Modal>
+    </Dialog>
   );
 }
 

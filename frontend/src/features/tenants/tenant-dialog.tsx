@@ -1,8 +1,9 @@
-import { Button, Checkbox, Modal, Textarea, TextInput } from "@mantine/core";
+import { Button, Checkbox, Textarea, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useRef, useState } from "react";
 import { environmentQuery } from "../../api/environment";
 import { ApiError } from "../../lib/errors";
+import { Dialog } from "../../ui/dialog";
 import { ErrorNotice } from "../../ui/states";
 import { createTenant, refreshTenants, type TenantRow, updateTenant } from "./queries";
 import styles from "./tenants.module.css";
@@ -51,8 +52,7 @@ export function TenantDialog({
   };
   const touch = () => save.error && save.reset();
   return (
-    <Modal
-      opened
+    <Dialog
       onClose={onClose}
       title={tenant ? `Change tenant ${tenant.name}` : "New tenant"}
       closeOnClickOutside={!save.isPending}
@@ -114,7 +114,7 @@ export function TenantDialog({
           </Button>
         </div>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 

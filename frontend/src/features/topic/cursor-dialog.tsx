@@ -1,4 +1,4 @@
-import { Button, Modal, NativeSelect, NumberInput, TextInput } from "@mantine/core";
+import { Button, NativeSelect, NumberInput, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { CursorAction, CursorPreview, CursorReceipt } from "../../api/types";
@@ -6,6 +6,7 @@ import { serverNow } from "../../lib/clock";
 import { count, dateTime, plural } from "../../lib/format";
 import { fromLocalInput, toLocalInput } from "../../lib/local-time";
 import { Command } from "../../ui/copy";
+import { Dialog } from "../../ui/dialog";
 import { CheckIcon } from "../../ui/icons";
 import { ErrorNotice } from "../../ui/states";
 import { applyCursor, type CursorChange, previewCursor, type TopicId, topicQuery } from "./queries";
@@ -43,8 +44,7 @@ export function CursorDialog({ id, subscription, action, onClose }: DialogProps)
     onSettled: () => client.invalidateQueries({ queryKey: topicQuery(id).queryKey }),
   });
   return (
-    <Modal
-      opened
+    <Dialog
       onClose={onClose}
       title={apply.data ? "Done" : TITLES[action]}
       closeOnClickOutside={!apply.isPending}
@@ -85,7 +85,7 @@ export function CursorDialog({ id, subscription, action, onClose }: DialogProps)
           </>
         )}
       </div>
-    </Modal>
+    </Dialog>
   );
 }
 

@@ -1,0 +1,50 @@
+// @vitest-environment jsdom
+import { Button, MantineProvider } from "@mantine/core";
+import { render, screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { useState } from "react";
+import { expect, test } from "vitest";
+import { Dialog } from "./dialog";
+
+function Page({ gone = false }: { gone?: boolean }) {
+  const [opened, setOpened] = useState(false);
+  return (
+    <MantineProvider>
+      <main id="main" tabIndex={-1}>
+        {!(gone && opened) && <Button onClick={() => setOpened(true)}>Open…</Button>}
+        {opened && (
+          <Dialog title="A dialog" onClose={() => setOpened(false)} transitionProps={{ duration: 0 }}>
+            <input aria-label="Field" data-autofocus />
+            <Button onClick={() => setOpened(false)}>Cancel</Button>
+          </Dialog>
+        )}
+      </main>
+    </MantineProvider>
+  );
+}
+
+async function open() {
+  const user = userEvent.setup();
+  await user.click(screen.getByRole("button", { name: "Open…" }));
+  await waitFor(() => expect(document.activeElement).toBe(screen.getByLabelText("Field")));
+  return user;
+}
+
+test("the focus goes back to what opened a dialog, by Esc and by its button", async () => {
+  render(<Page />);
+  for (const close of ["{Escape}", null]) {
+    const user = await open();
+    if (close) await user.keyboard(close);
+    else await user.click(screen.getByRole("button", { name: "Cancel" }));
+    await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+    await waitFor(() => expect(document.activeElement).toBe(screen.getByRole("button", { name: "Open…" })));
+  }
+});
+
+test("when what opened it is gone, the focus goes to the page's content", async () => {
+  render(<Page gone />);
+  const user = await open();
+  // the button comes back, as another element
+  await user.keyboard("{Escape}");
+  await waitFor(() => expect(document.activeElement?.id).toBe("main"));
+});
