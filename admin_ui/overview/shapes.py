@@ -4,7 +4,7 @@ from rest_framework import serializers as s
 
 from admin_ui.shapes import TopicRow
 
-SEVERITIES = ("error", "warning")
+SEVERITIES = ("error", "warning", "info")
 
 
 class Totals(s.Serializer[object]):
@@ -23,11 +23,27 @@ class Totals(s.Serializer[object]):
     )
 
 
-class Attention(s.Serializer[object]):
+class AttentionItem(s.Serializer[object]):
+    key = s.CharField(help_text="stays with the item while it is there")
     severity = s.ChoiceField(choices=SEVERITIES)
+    cause = s.CharField(help_text="code, as of the topic list's filter")
     title = s.CharField()
     detail = s.CharField()
+    advice = s.CharField(help_text="what to do next that harms nothing")
     link = s.CharField(help_text="path within the console")
+    topic = s.CharField(help_text="full name; empty when it is not about one")
+    subscription = s.CharField(help_text="empty when it is not about one")
+    count = s.IntegerField(help_text="how many such ones this item stands for")
+    score = s.FloatField(help_text="harm: items with more come first")
+    since = s.IntegerField(allow_null=True, help_text="null: not known")
+
+
+class Attention(s.Serializer[object]):
+    known = s.BooleanField(
+        help_text="every registered broker and the store answered: no item means that all is well"
+    )
+    items = AttentionItem(many=True)
+    more = s.IntegerField(help_text="what else needs attention and is in no item")
 
 
 class BrokerRow(s.Serializer[object]):
@@ -50,7 +66,7 @@ class OverviewAnswer(s.Serializer[object]):
     at = s.IntegerField()
     cluster = s.CharField()
     totals = Totals()
-    attention = Attention(many=True)
+    attention = Attention()
     top_backlogs = TopicRow(many=True)
     brokers = BrokerRow(many=True)
     bookies = BookieRow(many=True)

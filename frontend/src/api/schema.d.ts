@@ -381,11 +381,37 @@ export interface components {
             };
         };
         Attention: {
+            /** @description every registered broker and the store answered: no item means that all is well */
+            known: boolean;
+            items: components["schemas"]["AttentionItem"][];
+            /** @description what else needs attention and is in no item */
+            more: number;
+        };
+        AttentionItem: {
+            /** @description stays with the item while it is there */
+            key: string;
             severity: components["schemas"]["SeverityEnum"];
+            /** @description code, as of the topic list's filter */
+            cause: string;
             title: string;
             detail: string;
+            /** @description what to do next that harms nothing */
+            advice: string;
             /** @description path within the console */
             link: string;
+            /** @description full name; empty when it is not about one */
+            topic: string;
+            /** @description empty when it is not about one */
+            subscription: string;
+            /** @description how many such ones this item stands for */
+            count: number;
+            /**
+             * Format: double
+             * @description harm: items with more come first
+             */
+            score: number;
+            /** @description null: not known */
+            since: number | null;
         };
         AuditAnswer: {
             total: number;
@@ -582,7 +608,7 @@ export interface components {
             at: number;
             cluster: string;
             totals: components["schemas"]["Totals"];
-            attention: components["schemas"]["Attention"][];
+            attention: components["schemas"]["Attention"];
             top_backlogs: components["schemas"]["TopicRow"][];
             brokers: components["schemas"]["BrokerRow"][];
             bookies: components["schemas"]["BookieRow"][];
@@ -712,9 +738,10 @@ export interface components {
         /**
          * @description * `error` - error
          *     * `warning` - warning
+         *     * `info` - info
          * @enum {string}
          */
-        SeverityEnum: "error" | "warning";
+        SeverityEnum: "error" | "warning" | "info";
         SkipAllBodyRequest: {
             /** @default false */
             preview: boolean;

@@ -10,6 +10,7 @@ export type Environment = Schemas["EnvironmentAnswer"];
 export type Overview = Schemas["OverviewAnswer"];
 export type OverviewHistory = Schemas["HistoryAnswer"];
 export type Attention = Schemas["Attention"];
+export type AttentionItem = Schemas["AttentionItem"];
 export type TopicRow = Schemas["TopicRow"];
 export type TopicPage = Schemas["TopicsAnswer"];
 export type TopicDetail = Schemas["TopicAnswer"];

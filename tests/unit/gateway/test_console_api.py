@@ -65,10 +65,11 @@ def test_environment_says_where_we_are(call: Call, document: dict[str, Any]) -> 
 def test_overview_without_brokers_says_so(call: Call, document: dict[str, Any]) -> None:
     body = call("GET", "/api/v1/clusters/standalone/overview").json
     conform(document, body, "/api/v1/clusters/{cluster}/overview")
-    assert [item["title"] for item in body["attention"]] == [
+    assert [item["title"] for item in body["attention"]["items"]] == [
         "No broker is registered",
         "No bookie is writable",
     ]
+    assert body["attention"]["known"] is False
 
 
 def test_topics_are_filtered_sorted_and_windowed_on_the_server(

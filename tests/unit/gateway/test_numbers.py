@@ -1,15 +1,8 @@
-"""Pure parts: what needs attention, drain forecasts, sums of partitions, merged metrics."""
-
-from collections.abc import Sequence
-from typing import Any
+"""Pure parts: drain forecasts, sums of partitions, merged metrics."""
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from admin_ui.overview.selectors import attention
-from engine.admin.api import ROW_COLUMNS
 from gateway.services import drain, metrics, partitioned
-from gateway.services.collector import Snapshot
-from gateway.services.topic_index import TopicIndex
 
 
 def test_a_backlog_that_falls_drains_and_one_that_rises_grows() -> None:
@@ -65,38 +58,6 @@ def test_merged_metrics_describe_each_family_once_and_keep_series_apart() -> Non
     assert families["own"].samples[0].labels == {}
     assert families["none"].samples == []
     assert len(families["y"].samples) == 2
-
-
-def snapshot(
-    *rows: list[Any],
-    brokers: Sequence[dict[str, Any]] = (),
-    bookies: Sequence[dict[str, Any]] = (),
-) -> Snapshot:
-    index = TopicIndex()
-    told = {"at": 1, "whole": True, "more": False, "rows": rows, "gone": []}
-    index.hear("b:1", told)
-    return Snapshot(1, list(brokers), list(bookies), index)
-
-
-def row(name: str, **values: int) -> list[Any]:
-    return [f"persistent://t/n/{name}", *(values.get(column, 0) for column in ROW_COLUMNS)]
-
-
-def test_what_needs_attention_comes_errors_first_and_leads_there() -> None:
-    alone = row("a b", backlog=7)
-    stuck = row("stuck", backlog=7, consumers=1)
-    served = row("fine", backlog=7, consumers=1, msg_rate_out=5000)
-    brokers = [{"id": "b:1", "state": "unreachable"}]
-    bookies = [{"id": "k:1", "state": "writable"}, {"id": "k:2", "state": "down"}]
-    found = attention(snapshot(alone, stuck, served, brokers=brokers, bookies=bookies))
-    assert [item["severity"] for item in found] == ["error", "error", "warning", "warning"]
-    assert found[3]["title"] == "persistent://t/n/stuck stands still"
-    assert found[2]["link"] == "/c/standalone/t/t/n/a%20b/subscriptions"
-
-
-def test_attention_is_bounded() -> None:
-    many = [row(f"x{number}", backlog=1) for number in range(100)]
-    assert len(attention(snapshot(*many))) <= 20
 
 
 def test_who_is_furthest_behind_is_named_by_the_partition_where_it_is() -> None:

@@ -63,7 +63,7 @@ function Content({ overview }: { overview: Overview }) {
   const history = useMemo(() => withEarlier(live, recorded, TRENDS), [live, recorded]);
   return (
     <>
-      <NeedsAttention items={overview.attention} />
+      <NeedsAttention attention={overview.attention} />
       <Stats
         label="Totals of the cluster"
         stats={[
@@ -115,31 +115,27 @@ function leadsAway(link: string | null): link is string {
   return link !== null && /^\/[^/]/.test(link);
 }
 
-function NeedsAttention({ items }: { items: Attention[] }) {
+function NeedsAttention({ attention }: { attention: Attention }) {
+  const { items, more } = attention;
   if (items.length === 0)
     return (
-      <section className={styles.calm} aria-label="Needs attention">
-        <CheckIcon /> Nothing needs attention.
+      <section className={attention.known ? styles.calm : styles.unknown} aria-label="Needs attention">
+        {attention.known ? (
+          <>
+            <CheckIcon /> Nothing needs attention.
+          </>
+        ) : (
+          <>
+            <WarningIcon /> Not every part answers: what needs attention is not known.
+          </>
+        )}
       </section>
     );
-  const errors = items.filter((item) => item.severity === "error").length;
   return (
-    <Panel
-      title="Needs attention"
-      note={[
-        errors && plural(errors, "error"),
-        items.length - errors && plural(items.length - errors, "warning"),
-      ]
-        .filter(Boolean)
-        .join(", ")}
-      flush
-    >
+    <Panel title="Needs attention" note={more > 0 ? `${count(more)} more` : undefined} flush>
       <ul className={styles.attention}>
         {items.map((item) => (
-          <li
-            key={`${item.title} ${item.link}`}
-            className={item.severity === "error" ? styles.error : styles.warning}
-          >
+          <li key={item.key} className={styles[item.severity]}>
             {item.severity === "error" ? <ErrorIcon /> : <WarningIcon />}
             <span className="visually-hidden">{item.severity}: </span>
             <span className={styles.what}>
@@ -149,6 +145,7 @@ function NeedsAttention({ items }: { items: Attention[] }) {
                 <b>{item.title}</b>
               )}
               <span>{item.detail}</span>
+              <span>{item.advice}</span>
             </span>
           </li>
         ))}
