@@ -3,6 +3,7 @@
 from rest_framework import serializers as s
 
 from admin_ui.shapes import TopicRow
+from admin_ui.topics.detail import KNOWN
 
 DRAIN_STATES = ("empty", "draining", "growing", "stalled")
 
@@ -15,14 +16,22 @@ class TopicsAnswer(s.Serializer[object]):
     rows = TopicRow(many=True)
 
 
+def partition() -> s.IntegerField:
+    """Which partition something belongs to."""
+    return s.IntegerField(allow_null=True, help_text="null of a plain topic")
+
+
 class LedgerRow(s.Serializer[object]):
     id = s.CharField()
     entries = s.IntegerField()
     bytes = s.IntegerField()
     state = s.CharField(help_text="open, closed or offloaded")
+    partition = partition()
 
 
 class ProducerRow(s.Serializer[object]):
+    """What a client opened as one producer: on a partitioned topic it is connected to each partition."""
+
     id = s.CharField()
     name = s.CharField()
     address = s.CharField()
@@ -30,6 +39,9 @@ class ProducerRow(s.Serializer[object]):
     bytes_rate_in = s.FloatField()
     client_version = s.CharField()
     connected_since = s.CharField(help_text="ISO 8601, empty when unknown")
+    partitions = s.ListField(
+        child=s.IntegerField(), help_text="to which it is connected; empty of a plain topic"
+    )
 
 
 class ConsumerRow(s.Serializer[object]):
@@ -39,6 +51,14 @@ class ConsumerRow(s.Serializer[object]):
     permits = s.IntegerField()
     unacked = s.IntegerField()
     connected_since = s.CharField(help_text="ISO 8601, empty when unknown")
+    partition = partition()
+
+
+class PositionRow(s.Serializer[object]):
+    partition = partition()
+    mark_delete = s.CharField(help_text="ledger:entry, empty when unknown")
+    read_position = s.CharField(help_text="ledger:entry, empty when unknown")
+    backlog = s.IntegerField()
 
 
 class Drain(s.Serializer[object]):
@@ -57,32 +77,34 @@ class SubscriptionRow(s.Serializer[object]):
     msg_rate_redeliver = s.FloatField()
     unacked = s.IntegerField()
     consumers = ConsumerRow(many=True)
-    mark_delete = s.CharField(help_text="ledger:entry, empty when unknown")
-    read_position = s.CharField(help_text="ledger:entry, empty when unknown")
+    positions = PositionRow(many=True, help_text="one, or one for each partition that answered")
     oldest_unacked_ms = s.IntegerField(required=False, help_text="publish time")
     net_rate = s.FloatField(help_text="change of the backlog per second; negative while it drains")
     drain = Drain()
 
 
-class CountedRow(TopicRow):
-    """A row of which all is known: its topic was just asked."""
+class DetailRow(TopicRow):
+    known = s.ChoiceField(
+        choices=KNOWN,
+        help_text="live: as of at; at_rest: stored, no broker has it loaded; last: as it was at 'at', "
+        "its broker does not answer; no: not known",
+    )
 
-    loaded = s.BooleanField(help_text="false: nobody has created its partitions yet")
-    producers = s.IntegerField()
-    consumers = s.IntegerField()
-    subscriptions = s.IntegerField()
-    msg_rate_in = s.FloatField()
-    msg_rate_out = s.FloatField()
-    bytes_rate_in = s.FloatField()
-    bytes_rate_out = s.FloatField()
-    backlog = s.IntegerField(help_text="entries, summed over subscriptions")
-    storage_bytes = s.IntegerField()
+
+class PartitionRow(DetailRow):
+    partition = s.IntegerField()
+    owner = s.CharField(help_text="the broker that serves it; empty when none does")
 
 
 class TopicAnswer(s.Serializer[object]):
     at = s.IntegerField()
-    row = CountedRow()
+    row = DetailRow()
     owner = s.CharField(help_text="the broker that serves it; empty when none does, or several")
     ledgers = LedgerRow(many=True)
     producers = ProducerRow(many=True)
     subscriptions = SubscriptionRow(many=True)
+    partitions = PartitionRow(many=True, help_text="empty of a plain topic")
+    missing = s.ListField(
+        child=s.IntegerField(),
+        help_text="partitions that did not answer: only their rows are here",
+    )

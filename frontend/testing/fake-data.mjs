@@ -198,6 +198,7 @@ export function createCluster({ topics = 100_000, seed = 7, start = Date.now() }
       bytes_rate_in: shown.bytes_rate_in / shown.producers,
       client_version: "3.6.1",
       connected_since: new Date(start - 3_600_000 * (n + 1)).toISOString(),
+      partitions: Array.from({ length: shown.partitions }, (_, number) => number),
     }));
     const stored = topic.domain === "persistent";
     const ledgers = stored
@@ -206,15 +207,38 @@ export function createCluster({ topics = 100_000, seed = 7, start = Date.now() }
           entries: n === 5 ? Math.floor((now - start) / 10) : 50_000,
           bytes: n === 5 ? Math.floor((now - start) * 110) : 50_000 * topic.size,
           state: n === 5 ? "OPEN" : "CLOSED",
+          partition: shown.partitions ? n % shown.partitions : null,
         }))
       : [];
     return {
       at: now,
-      row: shown,
+      row: { ...shown, known: "live" },
+      partitions: Array.from({ length: shown.partitions }, (_, number) => partition(shown, number)),
+      missing: [],
       owner: "127.0.0.1:8081",
       ledgers,
       producers,
       subscriptions: subscriptions(topic, shown, now),
+    };
+  }
+
+  /** An even share of the topic's numbers. */
+  function partition(shown, number) {
+    const share = (value) => Math.floor(value / shown.partitions);
+    return {
+      ...shown,
+      name: `${shown.name}-partition-${number}`,
+      topic: `${shown.topic}-partition-${number}`,
+      partitions: 0,
+      backlog: share(shown.backlog),
+      storage_bytes: share(shown.storage_bytes),
+      msg_rate_in: shown.msg_rate_in / shown.partitions,
+      msg_rate_out: shown.msg_rate_out / shown.partitions,
+      bytes_rate_in: shown.bytes_rate_in / shown.partitions,
+      bytes_rate_out: shown.bytes_rate_out / shown.partitions,
+      known: "live",
+      partition: number,
+      owner: "127.0.0.1:8081",
     };
   }
 
@@ -246,9 +270,17 @@ export function createCluster({ topics = 100_000, seed = 7, start = Date.now() }
           permits: state === "stalled" ? 0 : 870 + n,
           unacked: state === "stalled" ? 1000 : 12,
           connected_since: new Date(start - 600_000 * (n + 1)).toISOString(),
+          partition: shown.partitions ? n % shown.partitions : null,
         })),
-        mark_delete: "1328:40211",
-        read_position: "9223372036854775807:1004",
+        positions: (shown.partitions
+          ? Array.from({ length: shown.partitions }, (_, number) => number)
+          : [null]
+        ).map((number) => ({
+          partition: number,
+          mark_delete: "1328:40211",
+          read_position: "9223372036854775807:1004",
+          backlog: waiting,
+        })),
         oldest_unacked_ms: waiting ? start - 5_400_000 : null,
         net_rate: state === "growing" ? topic.drift : state === "draining" ? -60 : 0,
         drain: {
@@ -264,7 +296,8 @@ export function createCluster({ topics = 100_000, seed = 7, start = Date.now() }
     if (!found) return null;
     const affected =
       action === "skip" ? Math.min(found.backlog, body.count) : action === "reset" ? 7_218 : found.backlog;
-    if (body.preview) return { affected, from: found.mark_delete, to: "9223372036854775807:1003" };
+    if (body.preview)
+      return { affected, from: found.positions[0].mark_delete, to: "9223372036854775807:1003" };
     if (action === "skip-all") moved.set(`${name} ${subscription}`, true);
     const path = name.replace("://", "/");
     const last =

@@ -519,6 +519,18 @@ class TopicIndex:
         state = None if shown.values[PRODUCERS] is None else loaded
         return row_of(name, shown.partitions, shown.values, state, min(times, default=now_ms))
 
+    def part_row(self, name: str, now_ms: int) -> Row | None:
+        """As of ``row``, of a topic or partition by itself, with ``known`` and ``owner`` (the broker that has it
+        loaded, empty without one). None when it is not there."""
+        part = self._parts.get(name)
+        if part is None:
+            return None
+        owner = part.claims[-1][0] if part.claims else ""
+        at = self.sources[owner].at if owner else part.taken or now_ms
+        known = "live" if owner else "no" if None in part.values else "at_rest"
+        loaded = None if part.rest is UNKNOWN and not owner else bool(owner)
+        return {**row_of(name, 0, part.values, loaded, at), "known": known, "owner": owner}
+
 
 def _parent(name: str) -> str:
     """The topic whose partition it is by its name; empty when by its name it is none."""

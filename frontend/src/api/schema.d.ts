@@ -460,36 +460,8 @@ export interface components {
             unacked: number;
             /** @description ISO 8601, empty when unknown */
             connected_since: string;
-        };
-        /** @description A row of which all is known: its topic was just asked. */
-        CountedRow: {
-            /** @description full name, domain://tenant/namespace/topic */
-            name: string;
-            domain: components["schemas"]["DomainEnum"];
-            tenant: string;
-            /** @description without the tenant */
-            namespace: string;
-            topic: string;
-            /** @description 0 for a plain topic */
-            partitions: number;
-            /** @description false: nobody has created its partitions yet */
-            loaded: boolean;
-            producers: number;
-            consumers: number;
-            subscriptions: number;
-            /** Format: double */
-            msg_rate_in: number;
-            /** Format: double */
-            msg_rate_out: number;
-            /** Format: double */
-            bytes_rate_in: number;
-            /** Format: double */
-            bytes_rate_out: number;
-            /** @description entries, summed over subscriptions */
-            backlog: number;
-            storage_bytes: number;
-            /** @description when these numbers were taken */
-            at: number;
+            /** @description null of a plain topic */
+            partition: number | null;
         };
         /** @description A preview has ``affected``, ``from`` and ``to``; an applied change has ``done`` and ``commands``. */
         CursorChange: {
@@ -501,6 +473,45 @@ export interface components {
             commands?: components["schemas"]["Commands"];
             /** @description mark-delete position before */
             from?: string | null;
+        };
+        DetailRow: {
+            /** @description full name, domain://tenant/namespace/topic */
+            name: string;
+            domain: components["schemas"]["DomainEnum"];
+            tenant: string;
+            /** @description without the tenant */
+            namespace: string;
+            topic: string;
+            /** @description 0 for a plain topic */
+            partitions: number;
+            /** @description some broker has it loaded; null: not known, a broker does not answer */
+            loaded: boolean | null;
+            /** @description null, as of all numbers: not known */
+            producers: number | null;
+            consumers: number | null;
+            subscriptions: number | null;
+            /** Format: double */
+            msg_rate_in: number | null;
+            /** Format: double */
+            msg_rate_out: number | null;
+            /** Format: double */
+            bytes_rate_in: number | null;
+            /** Format: double */
+            bytes_rate_out: number | null;
+            /** @description entries, summed over subscriptions */
+            backlog: number | null;
+            storage_bytes: number | null;
+            /** @description when these numbers were taken */
+            at: number;
+            /**
+             * @description live: as of at; at_rest: stored, no broker has it loaded; last: as it was at 'at', its broker does not answer; no: not known
+             *
+             *     * `live` - live
+             *     * `at_rest` - at_rest
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
         };
         /**
          * @description * `persistent` - persistent
@@ -547,12 +558,22 @@ export interface components {
             /** @description oldest first; null: not known then */
             points: (number | null)[][];
         };
+        /**
+         * @description * `live` - live
+         *     * `at_rest` - at_rest
+         *     * `last` - last
+         *     * `no` - no
+         * @enum {string}
+         */
+        KnownEnum: "live" | "at_rest" | "last" | "no";
         LedgerRow: {
             id: string;
             entries: number;
             bytes: number;
             /** @description open, closed or offloaded */
             state: string;
+            /** @description null of a plain topic */
+            partition: number | null;
         };
         /**
          * @description * `broker` - broker
@@ -613,6 +634,48 @@ export interface components {
             brokers: components["schemas"]["BrokerRow"][];
             bookies: components["schemas"]["BookieRow"][];
         };
+        PartitionRow: {
+            /** @description full name, domain://tenant/namespace/topic */
+            name: string;
+            domain: components["schemas"]["DomainEnum"];
+            tenant: string;
+            /** @description without the tenant */
+            namespace: string;
+            topic: string;
+            /** @description 0 for a plain topic */
+            partitions: number;
+            /** @description some broker has it loaded; null: not known, a broker does not answer */
+            loaded: boolean | null;
+            /** @description null, as of all numbers: not known */
+            producers: number | null;
+            consumers: number | null;
+            subscriptions: number | null;
+            /** Format: double */
+            msg_rate_in: number | null;
+            /** Format: double */
+            msg_rate_out: number | null;
+            /** Format: double */
+            bytes_rate_in: number | null;
+            /** Format: double */
+            bytes_rate_out: number | null;
+            /** @description entries, summed over subscriptions */
+            backlog: number | null;
+            storage_bytes: number | null;
+            /** @description when these numbers were taken */
+            at: number;
+            /**
+             * @description live: as of at; at_rest: stored, no broker has it loaded; last: as it was at 'at', its broker does not answer; no: not known
+             *
+             *     * `live` - live
+             *     * `at_rest` - at_rest
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
+            partition: number;
+            /** @description the broker that serves it; empty when none does */
+            owner: string;
+        };
         PolicyBodyRequest: {
             /** @description null removes it */
             value: unknown;
@@ -654,6 +717,16 @@ export interface components {
             /** @description what holds without own; null: not known */
             inherited: unknown;
         };
+        PositionRow: {
+            /** @description null of a plain topic */
+            partition: number | null;
+            /** @description ledger:entry, empty when unknown */
+            mark_delete: string;
+            /** @description ledger:entry, empty when unknown */
+            read_position: string;
+            backlog: number;
+        };
+        /** @description What a client opened as one producer: on a partitioned topic it is connected to each partition. */
         ProducerRow: {
             id: string;
             name: string;
@@ -665,6 +738,8 @@ export interface components {
             client_version: string;
             /** @description ISO 8601, empty when unknown */
             connected_since: string;
+            /** @description to which it is connected; empty of a plain topic */
+            partitions: number[];
         };
         ProgressShape: {
             done: number;
@@ -767,10 +842,8 @@ export interface components {
             msg_rate_redeliver: number;
             unacked: number;
             consumers: components["schemas"]["ConsumerRow"][];
-            /** @description ledger:entry, empty when unknown */
-            mark_delete: string;
-            /** @description ledger:entry, empty when unknown */
-            read_position: string;
+            /** @description one, or one for each partition that answered */
+            positions: components["schemas"]["PositionRow"][];
             /** @description publish time */
             oldest_unacked_ms?: number;
             /**
@@ -799,12 +872,16 @@ export interface components {
         };
         TopicAnswer: {
             at: number;
-            row: components["schemas"]["CountedRow"];
+            row: components["schemas"]["DetailRow"];
             /** @description the broker that serves it; empty when none does, or several */
             owner: string;
             ledgers: components["schemas"]["LedgerRow"][];
             producers: components["schemas"]["ProducerRow"][];
             subscriptions: components["schemas"]["SubscriptionRow"][];
+            /** @description empty of a plain topic */
+            partitions: components["schemas"]["PartitionRow"][];
+            /** @description partitions that did not answer: only their rows are here */
+            missing: number[];
         };
         TopicRow: {
             /** @description full name, domain://tenant/namespace/topic */

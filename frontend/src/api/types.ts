@@ -14,6 +14,7 @@ export type AttentionItem = Schemas["AttentionItem"];
 export type TopicRow = Schemas["TopicRow"];
 export type TopicPage = Schemas["TopicsAnswer"];
 export type TopicDetail = Schemas["TopicAnswer"];
+export type PartitionRow = Schemas["PartitionRow"];
 export type SubscriptionRow = Schemas["SubscriptionRow"];
 
 export type CursorAction = "skip-all" | "reset" | "skip";

@@ -153,7 +153,7 @@ function SchemeToggle() {
 /** On another page the focus starts at its content, as after a full page load; tabs and filters keep it. */
 function useFocusOnNavigation(main: { current: HTMLElement | null }): void {
   const place = useRouterState({
-    select: (state) => state.location.pathname.replace(/\/(overview|subscriptions)$/, ""),
+    select: (state) => state.location.pathname.replace(/\/(overview|subscriptions|partitions)$/, ""),
   });
   const before = useRef(place);
   useEffect(() => {

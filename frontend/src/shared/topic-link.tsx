@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import { environmentQuery } from "../api/environment";
 import { stringifySearch } from "../lib/url-state";
 
@@ -17,12 +18,14 @@ export interface TopicRef {
   topic: string;
 }
 
+export type TopicTab = "overview" | "subscriptions" | "partitions";
+
 export function topicSearchOf(topic: { domain: string }): { domain: "non-persistent" | undefined } {
   return { domain: topic.domain === "non-persistent" ? "non-persistent" : undefined };
 }
 
 /** Address of a topic's page. */
-export function topicPagePath(cluster: string, topic: TopicRef, tab: "overview" | "subscriptions"): string {
+export function topicPagePath(cluster: string, topic: TopicRef, tab: TopicTab): string {
   const place = [topic.tenant, topic.namespace, topic.topic].map(encodeURIComponent).join("/");
   const search = stringifySearch(topicSearchOf(topic));
   return `/c/${encodeURIComponent(cluster)}/t/${place}/${tab}${search}`;
@@ -34,11 +37,13 @@ export function TopicLink({
   scope = true,
   tab = "overview",
   tabIndex,
+  children,
 }: {
   topic: TopicRef;
   scope?: boolean;
-  tab?: "overview" | "subscriptions";
+  tab?: TopicTab;
   tabIndex?: number;
+  children?: ReactNode; // instead of the name
 }) {
   const cluster = useCluster();
   return (
@@ -50,12 +55,16 @@ export function TopicLink({
       title={`${topic.domain}://${topic.tenant}/${topic.namespace}/${topic.topic}`}
       className="topic-link"
     >
-      {scope && (
-        <span className="topic-scope">
-          {topic.tenant}/{topic.namespace}/
-        </span>
+      {children ?? (
+        <>
+          {scope && (
+            <span className="topic-scope">
+              {topic.tenant}/{topic.namespace}/
+            </span>
+          )}
+          {topic.topic}
+        </>
       )}
-      {topic.topic}
     </Link>
   );
 }

@@ -31,4 +31,10 @@ const subscriptions = createRoute({
   component: lazyRouteComponent(() => import("./topic-subscriptions"), "TopicSubscriptions"),
 });
 
-export const topicRoute = topic.addChildren([index, overview, subscriptions]);
+const partitions = createRoute({
+  getParentRoute: () => topic,
+  path: "/partitions",
+  component: lazyRouteComponent(() => import("./topic-partitions"), "TopicPartitions"),
+});
+
+export const topicRoute = topic.addChildren([index, overview, subscriptions, partitions]);

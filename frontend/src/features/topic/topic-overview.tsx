@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import type { TopicDetail } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
-import { byteRate, bytes, count, plural, rate, short, time } from "../../lib/format";
+import { byteRate, bytes, count, known, plural, rate, short, time } from "../../lib/format";
 import { Badge } from "../../ui/badge";
 import { Chart } from "../../ui/charts/chart";
 import { Stats } from "../../ui/charts/stats";
@@ -9,6 +9,7 @@ import { columnsOf, useHistory } from "../../ui/charts/use-history";
 import { Table } from "../../ui/grid/table";
 import { Columns, Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
+import { numbers } from "./partition-numbers";
 import { Since } from "./since";
 import { useTopic, useTopicId } from "./use-topic";
 
@@ -48,28 +49,36 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
         stats={[
           {
             label: "Messages in",
-            value: rate(row.msg_rate_in),
+            value: known(row.msg_rate_in, rate),
             unit: "/s",
-            detail: byteRate(row.bytes_rate_in),
+            detail: known(row.bytes_rate_in, byteRate),
           },
           {
             label: "Messages out",
-            value: rate(row.msg_rate_out),
+            value: known(row.msg_rate_out, rate),
             unit: "/s",
-            detail: byteRate(row.bytes_rate_out),
+            detail: known(row.bytes_rate_out, byteRate),
           },
           {
             label: "Backlog",
-            value: short(row.backlog),
+            value: known(row.backlog, short),
             detail: plural(topic.subscriptions.length, "subscription"),
           },
           {
             label: "Stored",
-            value: bytes(row.storage_bytes),
+            value: known(row.storage_bytes, bytes),
             detail: plural(topic.ledgers.length, "ledger"),
           },
-          { label: "Producers", value: count(row.producers) },
-          { label: "Consumers", value: count(row.consumers) },
+          {
+            label: "Producers",
+            value: count(topic.producers.length),
+            ...(row.partitions > 0 && { detail: `${known(row.producers, count)} on partitions` }),
+          },
+          {
+            label: "Consumers",
+            value: known(row.consumers, count),
+            ...(row.partitions > 0 && { detail: "on partitions" }),
+          },
         ]}
       />
       <Columns even>
@@ -102,6 +111,9 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
                 grow: true,
                 cell: (ledger) => <span className="mono">{ledger.id}</span>,
               },
+              ...(row.partitions > 0
+                ? [{ key: "partition", header: "Partition", numeric: true, cell: partitionOf }]
+                : []),
               {
                 key: "state",
                 header: "State",
@@ -122,6 +134,10 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
   );
 }
 
+function partitionOf({ partition }: { partition: number | null }): string {
+  return partition === null ? "" : String(partition);
+}
+
 function pair(incoming: (number | null)[] | undefined, outgoing: (number | null)[] | undefined) {
   return [
     { label: "in", values: incoming ?? [] },
@@ -137,7 +153,7 @@ function Producers({ topic }: { topic: TopicDetail }) {
         caption="Producers of the topic"
         maxHeight={420}
         rows={topic.producers}
-        rowKey={(producer) => producer.id}
+        rowKey={(producer) => `${producer.address} ${producer.id} ${producer.name}`}
         empty={<Empty title="No producer is connected" />}
         columns={[
           { key: "name", header: "Name", grow: true, cell: (producer) => <b>{producer.name}</b> },
@@ -146,6 +162,16 @@ function Producers({ topic }: { topic: TopicDetail }) {
             header: "Address",
             cell: (producer) => <span className="mono">{producer.address}</span>,
           },
+          ...(topic.row.partitions > 0
+            ? [
+                {
+                  key: "partitions",
+                  header: "Partitions",
+                  cell: (producer: TopicDetail["producers"][number]) =>
+                    numbers(producer.partitions, topic.row.partitions),
+                },
+              ]
+            : []),
           { key: "version", header: "Client", cell: (producer) => producer.client_version || "—" },
           {
             key: "since",

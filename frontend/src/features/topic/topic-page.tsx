@@ -11,6 +11,7 @@ import { Crumb, Page, PageHead } from "../../ui/panel";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { describeDrain } from "./drain";
+import { numbers } from "./partition-numbers";
 import styles from "./topic.module.css";
 import { nameOf, useLiveTopic, useTopic, useTopicId } from "./use-topic";
 
@@ -70,12 +71,12 @@ export function TopicPage() {
         }
       />
       {topic.data && <Strip topic={topic.data} />}
+      {topic.data && <Missing topic={topic.data} />}
       <nav aria-label="Views of the topic" className={styles.tabs}>
         <Link
           to="/c/$cluster/t/$tenant/$namespace/$topic/overview"
           params={params}
           search={search}
-          replace
           activeProps={{ "aria-current": "page" }}
         >
           Overview
@@ -84,11 +85,20 @@ export function TopicPage() {
           to="/c/$cluster/t/$tenant/$namespace/$topic/subscriptions"
           params={params}
           search={search}
-          replace
           activeProps={{ "aria-current": "page" }}
         >
           Subscriptions {topic.data && <span>{count(topic.data.subscriptions.length)}</span>}
         </Link>
+        {topic.data && topic.data.row.partitions > 0 && (
+          <Link
+            to="/c/$cluster/t/$tenant/$namespace/$topic/partitions"
+            params={params}
+            search={search}
+            activeProps={{ "aria-current": "page" }}
+          >
+            Partitions <span>{count(topic.data.row.partitions)}</span>
+          </Link>
+        )}
       </nav>
       {topic.error && (
         <ErrorNotice
@@ -113,6 +123,22 @@ function Badges({ topic }: { topic: TopicDetail }) {
         topic.row.partitions === 0 && <Badge tone="warn">no owner</Badge>
       )}
     </>
+  );
+}
+
+/** Partitions of which only the last known row is here. */
+function Missing({ topic }: { topic: TopicDetail }) {
+  const missing = topic.missing.flatMap((number) => (number === null ? [] : [number]));
+  if (missing.length === 0) return null;
+  const several = missing.length > 1;
+  return (
+    <Notice tone="warning">
+      <p>
+        {several ? "Partitions" : "Partition"} {numbers(missing, 0)} {several ? "do" : "does"} not answer:{" "}
+        {several ? "their" : "its"} backlog and rates are the last known ones, producers, subscriptions and
+        ledgers are those of the other partitions.
+      </p>
+    </Notice>
   );
 }
 

@@ -65,6 +65,7 @@ function Subscription({
   const now = useServerNow();
   const drain = describeDrain(subscription);
   const oldest = subscription.oldest_unacked_ms;
+  const position = subscription.positions.find(({ partition }) => partition === null);
   return (
     <section className={styles.sub} aria-label={`Subscription ${subscription.name}`}>
       <div className={styles.subHead}>
@@ -103,12 +104,17 @@ function Subscription({
           value={typeof oldest === "number" ? age(oldest, now) : "—"}
           title={typeof oldest === "number" ? dateTime(oldest) : undefined}
         />
-        <Fact
-          label="Acknowledged up to"
-          value={<span className="mono">{subscription.mark_delete ?? "—"}</span>}
-        />
-        <Fact label="Reads next" value={<span className="mono">{subscription.read_position ?? "—"}</span>} />
+        {position && (
+          <>
+            <Fact
+              label="Acknowledged up to"
+              value={<span className="mono">{position.mark_delete || "—"}</span>}
+            />
+            <Fact label="Reads next" value={<span className="mono">{position.read_position || "—"}</span>} />
+          </>
+        )}
       </dl>
+      <Positions subscription={subscription} />
       <Consumers subscription={subscription} now={now} />
     </section>
   );
@@ -135,8 +141,42 @@ function Fact({
   );
 }
 
+/** Where a subscription stands on each partition. */
+function Positions({ subscription }: { subscription: SubscriptionRow }) {
+  const positions = subscription.positions.filter(({ partition }) => partition !== null);
+  if (positions.length === 0) return null;
+  return (
+    <details className={styles.consumers}>
+      <summary>
+        <ChevronIcon size={12} /> Positions on {plural(positions.length, "partition")}
+      </summary>
+      <Table
+        caption={`Positions of ${subscription.name}`}
+        maxHeight={320}
+        rows={positions}
+        rowKey={({ partition }) => partition ?? -1}
+        columns={[
+          { key: "partition", header: "Partition", cell: ({ partition }) => partition },
+          { key: "backlog", header: "Backlog", numeric: true, cell: (position) => count(position.backlog) },
+          {
+            key: "mark_delete",
+            header: "Acknowledged up to",
+            cell: (position) => <span className="mono">{position.mark_delete || "—"}</span>,
+          },
+          {
+            key: "read_position",
+            header: "Reads next",
+            cell: (position) => <span className="mono">{position.read_position || "—"}</span>,
+          },
+        ]}
+      />
+    </details>
+  );
+}
+
 function Consumers({ subscription, now }: { subscription: SubscriptionRow; now: number }) {
   const { consumers, name } = subscription;
+  const parted = consumers.some(({ partition }) => partition !== null);
   if (consumers.length === 0) return <p className={styles.quiet}>No consumer is connected.</p>;
   return (
     <details className={styles.consumers} open={consumers.length <= 5}>
@@ -150,6 +190,16 @@ function Consumers({ subscription, now }: { subscription: SubscriptionRow; now: 
         rowKey={(consumer, index) => `${consumer.name} ${consumer.address} ${index}`}
         columns={[
           { key: "name", header: "Name", grow: true, cell: (consumer) => <b>{consumer.name}</b> },
+          ...(parted
+            ? [
+                {
+                  key: "partition",
+                  header: "Partition",
+                  numeric: true,
+                  cell: (consumer: SubscriptionRow["consumers"][number]) => consumer.partition,
+                },
+              ]
+            : []),
           {
             key: "address",
             header: "Address",

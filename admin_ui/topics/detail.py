@@ -1,0 +1,237 @@
+"""One topic in full, put together from what the brokers of its parts said. Pure.
+
+A part is the topic itself or one of its partitions. Of a part that did not answer only its row is known, from the
+collector's index: as of when it was last heard, or nothing.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from engine.admin.api import ROW_COLUMNS
+from gateway.services import rows
+from gateway.services.rows import Row
+
+Body = dict[str, Any]
+
+Found = tuple[int | None, str, Body]
+"""A producer as a broker tells it: of which partition, by which broker."""
+
+KNOWN = ("live", "at_rest", "last", "no")
+"""How true a row's numbers are, the best first: just asked or counted; stored, and nobody has it loaded; of a part
+that does not answer, as they were last; not known."""
+_GENERATED = re.compile(r".+-\d+-\d+")
+"""A producer's name that its broker gave it."""
+
+
+class Part(NamedTuple):
+    """``number`` of a partition, None of a plain topic. ``stats`` and ``internal``: as brokers answer; without them the
+    part did not answer, or (``made`` is false) nobody has made it yet. ``last``: its row by the index, if any."""
+
+    name: str
+    number: int | None
+    stats: Body | None
+    internal: Body
+    made: bool
+    last: Row | None
+
+    @property
+    def owner(self) -> str:
+        if self.stats is not None:
+            return str(self.stats.get("ownerBroker") or "")
+        return str(self.last["owner"]) if self.last is not None else ""
+
+
+def part_row(part: Part, at: int) -> Row:
+    """A TopicRow with ``known``, ``partition`` and ``owner``."""
+    about = {"partition": part.number, "owner": part.owner}
+    if part.stats is not None:
+        return {**_row(part.name, _values(part.stats), True, at), "known": "live", **about}
+    if not part.made:
+        nothing = [0] * len(ROW_COLUMNS)
+        return {**_row(part.name, nothing, False, at), "known": "at_rest", **about}
+    if part.last is not None:
+        known = "last" if part.last["known"] == "live" else part.last["known"]
+        return {**part.last, "known": known, **about}
+    unknown = [None] * len(ROW_COLUMNS)
+    return {**_row(part.name, unknown, None, at), "known": "no", **about}
+
+
+def summed(name: str, partitions: int, parts: Sequence[Row], subscriptions: int, at: int) -> Row:
+    """The topic's row of the rows of its parts. Null where a part's number is not known; as true as the worst part."""
+    values: list[Any] = []
+    for column in ROW_COLUMNS:
+        found = [row[column] for row in parts]
+        values.append(None if None in found else sum(found))
+    known = max((row["known"] for row in parts), key=KNOWN.index, default="at_rest")
+    loaded = any(row["loaded"] for row in parts) or (None if known in ("last", "no") else False)
+    row = _row(name, values, loaded, min((row["at"] for row in parts), default=at))
+    if row["subscriptions"] is not None:
+        row["subscriptions"] = max(
+            [subscriptions, *(part["subscriptions"] for part in parts)], default=0
+        )
+    return {**row, "partitions": partitions, "known": known}
+
+
+def _row(name: str, values: Sequence[Any], loaded: bool | None, at: int) -> Row:
+    row: Row = {"name": name, **rows.parts_of(name), "partitions": 0, "loaded": loaded}
+    return {**row, **dict(zip(ROW_COLUMNS, values, strict=True)), "at": at}
+
+
+def _values(stats: Body) -> list[Any]:
+    """In the order of ROW_COLUMNS, rates per second."""
+    subscriptions = stats.get("subscriptions", {}).values()
+    found = {
+        "producers": len(stats.get("publishers", [])),
+        "consumers": sum(len(sub.get("consumers", [])) for sub in subscriptions),
+        "subscriptions": len(subscriptions),
+        "backlog": sum(int(sub.get("msgBacklog", 0)) for sub in subscriptions),
+        "storage_bytes": int(stats.get("storageSize", 0)),
+        "msg_rate_in": float(stats.get("msgRateIn", 0.0)),
+        "msg_rate_out": float(stats.get("msgRateOut", 0.0)),
+        "bytes_rate_in": float(stats.get("msgThroughputIn", 0.0)),
+        "bytes_rate_out": float(stats.get("msgThroughputOut", 0.0)),
+    }
+    return [found[column] for column in ROW_COLUMNS]
+
+
+# Producers
+
+
+def producers(parts: Iterable[Part]) -> list[Body]:
+    """One row for what a client opened as one producer, with the partitions that it is connected to.
+
+    The client's producers of one partitioned topic have one name, or each the name that its broker gave it; then they
+    follow each other in the client's ids in the order of the partitions. What another client on the same host opened
+    alike is told apart by its connection; connections to several brokers are matched in the order in which they came.
+    """
+    named: dict[str, list[Found]] = {}
+    for part in parts:
+        for item in (part.stats or {}).get("publishers", []):
+            named.setdefault(str(item.get("producerName", "")), []).append(
+                (part.number, part.owner, item)
+            )
+    groups = [group for group in named.values() if not _is_generated(group)]
+    groups.extend(_matched([group[0] for group in named.values() if _is_generated(group)]))
+    return [_producer(sorted(group, key=lambda one: one[0] or 0)) for group in groups]
+
+
+def _is_generated(group: list[Found]) -> bool:
+    index, _, item = group[0]
+    return (
+        len(group) == 1
+        and index is not None
+        and _GENERATED.fullmatch(str(item.get("producerName", ""))) is not None
+    )
+
+
+def _matched(found: list[Found]) -> Iterable[list[Found]]:
+    connections: dict[tuple[str, str, str, int], dict[str, list[Found]]] = {}
+    for index, owner, item in found:
+        address = str(item.get("address", ""))
+        first = int(item.get("producerId", 0)) - (index or 0)
+        alike = (owner, address.rpartition(":")[0], str(item.get("clientVersion")), first)
+        connections.setdefault(alike, {}).setdefault(address, []).append((index, owner, item))
+    groups: dict[tuple[str, str, int, int], list[Found]] = {}
+    for (_, host, version, first), by_address in connections.items():
+        oldest = sorted(
+            by_address.values(), key=lambda group: str(group[0][2].get("connectedSince"))
+        )
+        for place, group in enumerate(oldest):
+            groups.setdefault((host, version, first, place), []).extend(group)
+    return groups.values()
+
+
+def _producer(group: list[Found]) -> Body:
+    _, _, first = group[0]
+    return {
+        "id": str(first.get("producerId", "")),
+        "name": first.get("producerName", ""),
+        "address": first.get("address", ""),
+        "msg_rate_in": sum(float(item.get("msgRateIn", 0.0)) for _, _, item in group),
+        "bytes_rate_in": sum(float(item.get("msgThroughputIn", 0.0)) for _, _, item in group),
+        "client_version": first.get("clientVersion") or "",
+        "connected_since": min(str(item.get("connectedSince") or "") for _, _, item in group),
+        "partitions": [index for index, _, _ in group if index is not None],
+    }
+
+
+# Ledgers
+
+
+def ledgers(part: Part) -> list[Body]:
+    """The last ledger of a part that takes messages is its open one, whose own numbers are kept elsewhere."""
+    found = part.internal.get("ledgers", [])
+    is_open = part.internal.get("state") == "LedgerOpened"
+    shown: list[Body] = []
+    for place, item in enumerate(found):
+        state = "offloaded" if item.get("offloaded") else "closed"
+        entries, size = int(item.get("entries", 0)), int(item.get("size", 0))
+        if is_open and place == len(found) - 1:
+            state = "open"
+            entries = int(part.internal.get("currentLedgerEntries", entries))
+            size = int(part.internal.get("currentLedgerSize", size))
+        shown.append(
+            {
+                "id": str(item["ledgerId"]),
+                "entries": entries,
+                "bytes": size,
+                "state": state,
+                "partition": part.number,
+            }
+        )
+    return shown
+
+
+# Subscriptions
+
+
+def subscriptions(parts: Iterable[Part]) -> dict[str, Body]:
+    """By name, in its order; summed over the parts that answered."""
+    merged: dict[str, Body] = {}
+    for part in parts:
+        cursors = part.internal.get("cursors", {})
+        for title, sub in (part.stats or {}).get("subscriptions", {}).items():
+            _add_subscription(merged, part.number, title, sub, cursors.get(title, {}))
+    return {title: merged[title] for title in sorted(merged)}
+
+
+def _add_subscription(
+    merged: dict[str, Body], index: int | None, title: str, sub: Body, cursor: Body
+) -> None:
+    row = merged.get(title)
+    if row is None:
+        row = merged[title] = {
+            "name": title, "type": "", "durable": True, "backlog": 0, "msg_rate_out": 0.0, "msg_rate_redeliver": 0.0,
+            "unacked": 0, "consumers": [], "positions": [],
+        }  # fmt: skip
+    backlog = int(sub.get("msgBacklog", 0))
+    row["type"] = row["type"] or sub.get("type") or ""
+    row["durable"] = bool(sub.get("isDurable", sub.get("durable", True)))
+    row["backlog"] += backlog
+    row["msg_rate_out"] += float(sub.get("msgRateOut", 0.0))
+    row["msg_rate_redeliver"] += float(sub.get("msgRateRedeliver", 0.0))
+    row["unacked"] += int(sub.get("unackedMessages", 0))
+    row["positions"].append(
+        {
+            "partition": index,
+            "mark_delete": cursor.get("markDeletePosition", ""),
+            "read_position": cursor.get("readPosition", ""),
+            "backlog": backlog,
+        }
+    )
+    oldest = int(sub.get("earliestMsgPublishTimeInBacklog", 0))
+    if oldest > 0:
+        row["oldest_unacked_ms"] = min(oldest, row.get("oldest_unacked_ms", oldest))
+    row["consumers"].extend(
+        {
+            "name": item.get("consumerName", ""),
+            "address": item.get("address", ""),
+            "msg_rate_out": float(item.get("msgRateOut", 0.0)),
+            "permits": int(item.get("availablePermits", 0)),
+            "unacked": int(item.get("unackedMessages", 0)),
+            "connected_since": item.get("connectedSince") or "",
+            "partition": index,
+        }
+        for item in sub.get("consumers", [])
+    )

@@ -1,0 +1,125 @@
+"""A topic in full, of what the brokers of its parts said."""
+
+from typing import Any
+
+from admin_ui.topics import detail
+from admin_ui.topics.detail import Part
+
+T = "persistent://t/n/x"
+
+
+def publisher(name: str, number: int, address: str = "/10.0.0.1:5000", **more: Any) -> Any:
+    return {
+        "producerName": name,
+        "producerId": number,
+        "address": address,
+        "msgRateIn": 1.5,
+        "clientVersion": "v",
+        **more,
+    }
+
+
+def part(number: int | None, *publishers: Any, owner: str = "b1", **stats: Any) -> Part:
+    name = T if number is None else f"{T}-partition-{number}"
+    said = {"publishers": list(publishers), "subscriptions": {}, "ownerBroker": owner, **stats}
+    return Part(name, number, said, {}, True, None)
+
+
+def silent(number: int, **last: Any) -> Part:
+    row = {**detail.part_row(part(number), 5), "known": "live", "owner": "b2", **last}
+    return Part(f"{T}-partition-{number}", number, None, {}, True, row)
+
+
+def subscription(backlog: int, **more: Any) -> dict[str, Any]:
+    return {"msgBacklog": backlog, "consumers": [], "type": "Shared", **more}
+
+
+def seen(parts: list[Part]) -> list[tuple[str, list[int]]]:
+    return sorted((row["name"], row["partitions"]) for row in detail.producers(parts))
+
+
+def test_a_producer_of_one_name_is_one() -> None:
+    parts = [part(number, publisher("mine", number)) for number in range(3)]
+    (row,) = detail.producers(parts)
+    assert (row["name"], row["partitions"], row["msg_rate_in"]) == ("mine", [0, 1, 2], 4.5)
+
+
+def test_names_that_brokers_gave_are_one_producer_by_the_clients_ids() -> None:
+    parts = [
+        part(0, publisher("standalone-0-2", 0), publisher("standalone-0-7", 4)),
+        part(1, publisher("standalone-0-9", 5), publisher("standalone-0-1", 1)),
+    ]
+    assert seen(parts) == [("standalone-0-2", [0, 1]), ("standalone-0-7", [0, 1])]
+
+
+def test_two_clients_on_a_host_are_two_producers() -> None:
+    parts = [
+        part(0, publisher("s-0-1", 0), publisher("s-0-2", 0, "/10.0.0.1:6000")),
+        part(1, publisher("s-0-4", 1, "/10.0.0.1:6000"), publisher("s-0-3", 1)),
+    ]
+    assert seen(parts) == [("s-0-1", [0, 1]), ("s-0-2", [0, 1])]
+
+
+def test_connections_to_several_brokers_are_one_producer() -> None:
+    parts = [
+        part(0, publisher("s-0-1", 0, connectedSince="2026-01-01T00:00:01Z"), owner="b1"),
+        part(1, publisher("s-1-1", 1, "/10.0.0.1:7000", connectedSince="2026-01-01T00:00:02Z"), owner="b2"),
+        part(2, publisher("s-0-2", 2, connectedSince="2026-01-01T00:00:01Z"), owner="b1"),
+    ]  # fmt: skip
+    assert seen(parts) == [("s-0-1", [0, 1, 2])]
+
+
+def test_names_that_clients_gave_stay_apart() -> None:
+    parts = [part(0, publisher("left", 0)), part(1, publisher("right", 1))]
+    assert seen(parts) == [("left", [0]), ("right", [1])]
+
+
+def test_a_plain_topics_producers_stay_apart() -> None:
+    (row, _) = detail.producers([part(None, publisher("s-0-1", 0), publisher("s-0-2", 1))])
+    assert row["partitions"] == []
+
+
+def test_a_partition_that_does_not_answer_keeps_its_last_numbers_and_says_so() -> None:
+    rows = [
+        detail.part_row(each, 100)
+        for each in (part(0, subscriptions={"s": subscription(7)}), silent(1, backlog=40, at=5))
+    ]
+    assert [row["known"] for row in rows] == ["live", "last"]
+    total = detail.summed(T, 2, rows, 1, 100)
+    assert (total["backlog"], total["known"], total["at"]) == (47, "last", 5)
+
+
+def test_what_is_not_known_is_not_zero() -> None:
+    unknown = Part(f"{T}-partition-1", 1, None, {}, True, None)
+    rows = [detail.part_row(part(0), 100), detail.part_row(unknown, 100)]
+    total = detail.summed(T, 2, rows, 0, 100)
+    assert (total["backlog"], total["known"], rows[1]["loaded"]) == (None, "no", None)
+
+
+def test_a_partition_that_nobody_made_holds_nothing() -> None:
+    unmade = Part(f"{T}-partition-1", 1, None, {}, False, None)
+    row = detail.part_row(unmade, 100)
+    assert (row["backlog"], row["known"], row["loaded"]) == (0, "at_rest", False)
+
+
+def test_positions_consumers_and_ledgers_say_their_partition() -> None:
+    consumer = {"consumerName": "c", "availablePermits": 3}
+    parts = [
+        part(number, subscriptions={"s": subscription(number, consumers=[consumer])})._replace(
+            internal={
+                "cursors": {
+                    "s": {"markDeletePosition": f"{number}:1", "readPosition": f"{number}:2"}
+                },
+                "ledgers": [{"ledgerId": number}],
+            }
+        )
+        for number in (0, 1)
+    ]
+    (row,) = detail.subscriptions(parts).values()
+    assert [each["partition"] for each in row["consumers"]] == [0, 1]
+    assert [(each["partition"], each["mark_delete"], each["backlog"]) for each in row["positions"]] == [
+        (0, "0:1", 0),
+        (1, "1:1", 1),
+    ]  # fmt: skip
+    assert [each["partition"] for one in parts for each in detail.ledgers(one)] == [0, 1]
+    assert row["backlog"] == 1
