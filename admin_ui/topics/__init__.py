@@ -2,9 +2,15 @@
 
 from admin_ui.calls import TOPIC
 from admin_ui.resource import Resource
-from admin_ui.topics.api import TopicsView, TopicView
+from admin_ui.topics.api import ScopesView, TopicsFileView, TopicsView, TopicView
 from admin_ui.topics.live import TOPIC_CHANNEL, TOPICS_CHANNEL
 
 TOPICS = Resource(
-    routes={"topics": TopicsView, TOPIC: TopicView}, channels=(TOPICS_CHANNEL, TOPIC_CHANNEL)
+    routes={
+        "topics": TopicsView,
+        "topics/export": TopicsFileView,
+        "scopes": ScopesView,
+        TOPIC: TopicView,
+    },
+    channels=(TOPICS_CHANNEL, TOPIC_CHANNEL),
 )

@@ -1,15 +1,16 @@
 """REST of topics, for reading."""
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 
-from admin_ui.calls import TOPIC_PATH, WINDOW, Call, ClusterView, Parameter, SnapshotView
+from admin_ui.calls import TOPIC_PATH, WINDOW, Call, ClusterView, Parameter, SnapshotView, query
 from admin_ui.params import topic_name
-from admin_ui.topics import selectors, shapes
+from admin_ui.topics import export, selectors, shapes
 from engine.base.names import DOMAINS
 from gateway.http.bodies import json_answer
 
 FILTERS = (
-    Parameter("q", "part of the full name, in any case"),
+    Parameter("q", "words that the full name has, in any case and order"),
     Parameter("tenant", "exact"),
     Parameter("namespace", "name, or tenant/name"),
     Parameter("domain", "persistent or non-persistent", enum=DOMAINS),
@@ -26,6 +27,49 @@ class TopicsView(SnapshotView):
         )
     }
     selector = selectors.topics
+
+
+class TopicsFileView(ClusterView):
+    """The whole filtered and sorted list as a file, CSV or a JSON array of rows."""
+
+    calls = {
+        "get": Call(
+            "exportTopics",
+            parameters=(Parameter("format", enum=tuple(export.FORMATS)), *FILTERS),
+            errors=(400,),
+            file="text/csv",
+        )
+    }
+
+    async def get(self, request: HttpRequest) -> HttpResponseBase:
+        params = query(request)
+        name = export.format_of(params)
+        form = export.FORMATS[name]
+        names = await self.work(lambda engine: export.names_of(params))
+        answer = StreamingHttpResponse(export.pieces(names, form), content_type=form.media)
+        answer["Content-Disposition"] = f'attachment; filename="topics.{name}"'
+        return answer
+
+
+class ScopesView(ClusterView):
+    """Tenants and namespaces by words of their names."""
+
+    calls = {
+        "get": Call(
+            "findScopes",
+            shapes.ScopesAnswer,
+            parameters=(
+                Parameter("q", "words that the name has, in any case and order"),
+                Parameter("tenant", "whose namespaces; exact"),
+                WINDOW[1],
+            ),
+            errors=(400,),
+        )
+    }
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        params = query(request)
+        return json_answer(await self.work(lambda engine: selectors.scopes(engine, params)))
 
 
 class TopicView(ClusterView):

@@ -8,18 +8,18 @@ from admin_ui.topics import detail
 from engine.admin import api
 from engine.base.errors import InvalidField, MagnetarError, NotFound
 from engine.base.names import DOMAINS, TopicName
+from engine.tenancy.tenants import list_tenants
 from gateway.services import catalog, rows
 from gateway.services.collector import collector, now_ms
 from gateway.services.drain import Backlogs, forecast
 from gateway.services.engine_link import Engine
-from gateway.services.selection import Chosen
+from gateway.services.selection import Chosen, has_words, words_of
 
 Body = dict[str, Any]
 
 
-async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Body:
-    """A window of the topics list. ``params`` as in the contract. Raises InvalidField."""
-    offset, limit = window(params, limit_max)
+def chosen_of(params: Params) -> Chosen:
+    """The filter and order of a list request. Raises InvalidField."""
     sort = params.get("sort") or "-backlog"
     if sort.removeprefix("-") not in rows.FIELDS:
         raise InvalidField(
@@ -28,14 +28,20 @@ async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Body:
     domain = params.get("domain", "")
     if domain not in ("", *DOMAINS):
         raise InvalidField("domain", "must be persistent or non-persistent")
-    snapshot = await collector().snapshot()
-    chosen = Chosen(
+    return Chosen(
         q=params.get("q", ""),
         tenant=params.get("tenant", ""),
         namespace=params.get("namespace", ""),
         domain=domain,
         sort=sort,
     )
+
+
+async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Body:
+    """A window of the topics list. ``params`` as in the contract. Raises InvalidField."""
+    offset, limit = window(params, limit_max)
+    chosen = chosen_of(params)
+    snapshot = await collector().snapshot()
     total, window_rows = snapshot.rows(chosen, offset, offset + limit)
     return {
         "at": snapshot.at,
@@ -43,6 +49,22 @@ async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Body:
         "offset": offset,
         "limit": limit,
         "rows": window_rows,
+    }
+
+
+async def scopes(engine: Engine, params: Params) -> Body:
+    """Tenants and namespaces whose names have the words of ``q``, at most ``limit`` of each. Raises InvalidField."""
+    _, limit = window(params)
+    words, tenant = words_of(params.get("q", "")), params.get("tenant", "")
+    tenants = [name for name in await list_tenants(engine.store) if has_words(name, words)]
+    namespaces = [
+        name
+        for name in await catalog.namespaces(engine.store)
+        if has_words(name, words) and tenant in ("", name.partition("/")[0])
+    ]
+    return {
+        "tenants": {"total": len(tenants), "names": tenants[:limit]},
+        "namespaces": {"total": len(namespaces), "names": namespaces[:limit]},
     }
 
 

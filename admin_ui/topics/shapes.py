@@ -16,6 +16,16 @@ class TopicsAnswer(s.Serializer[object]):
     rows = TopicRow(many=True)
 
 
+class Names(s.Serializer[object]):
+    total = s.IntegerField()
+    names = s.ListField(child=s.CharField(), help_text="the first of them")
+
+
+class ScopesAnswer(s.Serializer[object]):
+    tenants = Names()
+    namespaces = Names(help_text="as tenant/namespace")
+
+
 def partition() -> s.IntegerField:
     """Which partition something belongs to."""
     return s.IntegerField(allow_null=True, help_text="null of a plain topic")

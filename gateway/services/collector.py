@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,8 +74,13 @@ class Snapshot:
     def rows(self, chosen: Chosen, start: int, stop: int) -> tuple[int, list[Row]]:
         """How many topics are chosen, and the rows from ``start`` to ``stop`` of them."""
         selection = self.topics.select(chosen)
-        names = selection.names(start, stop)
-        return len(selection), [self.topics.row(name, self.taken) for name in names]
+        return len(selection), list(self.rows_of(selection.names(start, stop)))
+
+    def rows_of(self, names: Iterable[str]) -> Iterator[Row]:
+        """The rows of those topics that are still there."""
+        for name in names:
+            if name in self.topics:
+                yield self.topics.row(name, self.taken)
 
 
 class Followed:

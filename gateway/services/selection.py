@@ -1,21 +1,34 @@
 """The topics that pass a filter, in an order that is kept as topics change, without sorting all of them. Pure."""
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from engine.admin.api import ROW_COLUMNS
 from gateway.services.drain import STILL
 from gateway.services.rows import parts_of
 
+NARROW_SHARE = 4
+"""Of a selection longer than one in so many topics, finding them in its order is dearer than sorting all again."""
 REBUILD_SHARE = 8
 """When more than one in so many topics changed, sorting all is cheaper."""
 BACKLOG = ROW_COLUMNS.index("backlog")
 RATE_OUT = ROW_COLUMNS.index("msg_rate_out")
 
 
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a filter, in small letters."""
+    return tuple(dict.fromkeys(text.lower().split()))
+
+
+def has_words(name: str, words: tuple[str, ...]) -> bool:
+    """Whether every word is somewhere in the name, in any case and order."""
+    lowered = name.lower()
+    return all(word in lowered for word in words)
+
+
 class Chosen(NamedTuple):
-    """``q``: part of the full name in any case. ``namespace``: ``ns`` or ``tenant/ns``. ``sort``: of
+    """``q``: words that the full name has, in any case and order. ``namespace``: ``ns`` or ``tenant/ns``. ``sort``: of
     ``rows.FIELDS``, ``-`` before it for descending; equals stand by name, what is unknown last. ``standing``: only with
     a backlog that nobody takes from."""
 
@@ -45,15 +58,21 @@ class _Falling(str):
 
 
 class Selection:
-    """``listed``: all topics by name; whoever changes one says so by ``touch``."""
+    """``listed``: all topics by name; whoever changes one says so by ``touch``. ``others``: selections of the same
+    list: when a short one of them holds all of this, as happens while somebody types, only that is looked through."""
 
-    def __init__(self, chosen: Chosen, listed: Mapping[str, Listed]) -> None:
+    def __init__(
+        self, chosen: Chosen, listed: Mapping[str, Listed], others: Iterable["Selection"] = ()
+    ) -> None:
         self.asked = True
         self._chosen = chosen
         if "/" in chosen.namespace:
             tenant, _, namespace = chosen.namespace.partition("/")
             self._chosen = chosen._replace(tenant=tenant, namespace=namespace)
-        self._needle = chosen.q.lower()
+        self._words = words_of(chosen.q)
+        scope = self._chosen.tenant or self._chosen.namespace
+        self._scope = f"/{scope}/" if scope else ""
+        self._is_scoped = bool(scope or chosen.domain or chosen.standing)
         self._field = chosen.sort.removeprefix("-")
         self._falls = chosen.sort.startswith("-")
         self._column = ROW_COLUMNS.index(self._field) if self._field in ROW_COLUMNS else None
@@ -63,7 +82,14 @@ class Selection:
         self._keys: dict[str, tuple[Any, ...]] = {}
         self._order: list[tuple[Any, ...]] = []
         self._touched: dict[str, None] = {}
-        self._build()
+        bound = len(listed) // NARROW_SHARE
+        for wider in others:
+            if len(wider) <= bound and wider._holds(self):
+                wider.catch_up()
+                self._build(wider._keys)
+                break
+        else:
+            self._build(listed)
 
     def __len__(self) -> int:
         return len(self._order)
@@ -83,7 +109,7 @@ class Selection:
     def catch_up(self) -> None:
         """Take in what was touched."""
         if len(self._touched) > 64 + len(self._listed) // REBUILD_SHARE:
-            self._build()
+            self._build(self._listed)
             return
         for name in self._touched:
             before = self._keys.pop(name, None)
@@ -95,12 +121,27 @@ class Selection:
                 insort(self._order, key)
         self._touched = {}
 
-    def _build(self) -> None:
-        self._keys = {
-            name: self._key(topic) for name, topic in self._listed.items() if self._passes(topic)
-        }
+    def _build(self, names: Iterable[str]) -> None:
+        """Of these names, which hold all that pass."""
+        for word in self._words:
+            names = [name for name in names if word in name.lower()]
+        topics = [self._listed[name] for name in names]
+        if self._is_scoped:
+            topics = [topic for topic in topics if self._is_in_scope(topic)]
+        self._keys = {topic.name: self._key(topic) for topic in topics}
         self._order = sorted(self._keys.values())
         self._touched = {}
+
+    def _holds(self, other: "Selection") -> bool:
+        """Whether all of the other is in this one."""
+        mine, its = self._chosen, other._chosen
+        return (
+            mine.standing in (False, its.standing)
+            and mine.tenant in ("", its.tenant)
+            and mine.namespace in ("", its.namespace)
+            and mine.domain in ("", its.domain)
+            and all(any(word in longer for longer in other._words) for word in self._words)
+        )
 
     def _key(self, topic: Listed) -> tuple[Any, ...]:
         """Ends with the name, so that no two are equal."""
@@ -118,15 +159,18 @@ class Selection:
         return (0, -number if self._falls else number, topic.name)
 
     def _passes(self, topic: Listed) -> bool:
+        return has_words(topic.name, self._words) and self._is_in_scope(topic)
+
+    def _is_in_scope(self, topic: Listed) -> bool:
         chosen = self._chosen
         if chosen.standing:
             backlog, out = topic.values[BACKLOG], topic.values[RATE_OUT]
             if not backlog or (out or 0) >= STILL * 1000:
                 return False
-        if self._needle and self._needle not in topic.name.lower():
-            return False
         if not (chosen.tenant or chosen.namespace or chosen.domain):
             return True
+        if self._scope not in topic.name:  # much cheaper than its parts
+            return False
         parts = parts_of(topic.name)
         return (
             chosen.tenant in ("", parts["tenant"])

@@ -158,6 +158,9 @@ class TopicIndex:
     def __len__(self) -> int:
         return len(self._shown)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._shown
+
     def __iter__(self) -> Iterator[Shown]:
         return iter(self._shown.values())
 
@@ -490,7 +493,7 @@ class TopicIndex:
         """What passes, in order; kept up to date for as long as it is asked for (``drop_unused``)."""
         found = self._selections.pop(chosen, None)
         if found is None:
-            found = Selection(chosen, self._shown)
+            found = Selection(chosen, self._shown, self._selections.values())
             if len(self._selections) >= SELECTIONS_MAX:
                 del self._selections[next(iter(self._selections))]
         self._selections[chosen] = found  # the one asked for the longest ago stands first

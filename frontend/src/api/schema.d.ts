@@ -72,6 +72,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/scopes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Tenants and namespaces by words of their names. */
+        get: operations["findScopes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/tenants": {
         parameters: {
             query?: never;
@@ -240,6 +257,23 @@ export interface paths {
         put?: never;
         /** @description Move a subscription's position: first ask what it would do (``preview``), then do it. */
         post: operations["skipAll"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The whole filtered and sorted list as a file, CSV or a JSON array of rows. */
+        get: operations["exportTopics"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -582,6 +616,11 @@ export interface components {
          * @enum {string}
          */
         LevelEnum: "broker" | "namespace" | "topic";
+        Names: {
+            total: number;
+            /** @description the first of them */
+            names: string[];
+        };
         NamespaceAnswer: {
             tenant: string;
             /** @description without the tenant */
@@ -810,6 +849,11 @@ export interface components {
          * @enum {string}
          */
         RunShapeStateEnum: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+        ScopesAnswer: {
+            tenants: components["schemas"]["Names"];
+            /** @description as tenant/namespace */
+            namespaces: components["schemas"]["Names"];
+        };
         /**
          * @description * `error` - error
          *     * `warning` - warning
@@ -1106,6 +1150,59 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HistoryAnswer"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    findScopes: {
+        parameters: {
+            query?: {
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description words that the name has, in any case and order */
+                q?: string;
+                /** @description whose namespaces; exact */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScopesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
                 };
             };
             404: {
@@ -1730,7 +1827,7 @@ export interface operations {
                 namespace?: string;
                 /** @description first row, from 0 */
                 offset?: number;
-                /** @description part of the full name, in any case */
+                /** @description words that the full name has, in any case and order */
                 q?: string;
                 /** @description a field of the rows, '-' in front for descending; default -backlog */
                 sort?: string;
@@ -2038,6 +2135,64 @@ export interface operations {
                 };
             };
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    exportTopics: {
+        parameters: {
+            query?: {
+                /** @description persistent or non-persistent */
+                domain?: "non-persistent" | "persistent";
+                format?: "csv" | "json";
+                /** @description name, or tenant/name */
+                namespace?: string;
+                /** @description words that the full name has, in any case and order */
+                q?: string;
+                /** @description a field of the rows, '-' in front for descending; default -backlog */
+                sort?: string;
+                /** @description exact */
+                tenant?: string;
+            };
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

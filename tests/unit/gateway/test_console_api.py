@@ -1,5 +1,7 @@
 """The console's API: windows, filters, errors, audit, saved views, and its OpenAPI document."""
 
+import csv
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -91,6 +93,40 @@ def test_topics_are_filtered_sorted_and_windowed_on_the_server(
     names = [row["name"] for row in everything["rows"]]
     assert names == sorted(names)
     assert everything["total"] == 3
+
+
+def test_words_may_stand_in_any_order(call: Call) -> None:
+    for name in ("orders", "Order-items", "other"):
+        assert call("PUT", f"{TOPICS}/{name}/partitions", 1).status == 204
+    found = call("GET", "/api/v1/clusters/standalone/topics?q=ITEMS%20%20public").json["rows"]
+    assert [row["topic"] for row in found] == ["Order-items"]
+
+
+def test_the_list_is_exported_whole_in_its_order_with_its_filter(call: Call) -> None:
+    for number in range(1, 4):
+        assert call("PUT", f'{TOPICS}/=q{number},"x"/partitions', number).status == 204
+    assert call("PUT", f"{TOPICS}/other/partitions", 1).status == 204
+    path = "/api/v1/clusters/standalone/topics/export?q=q&sort=-partitions"
+    lines = list(csv.DictReader(io.StringIO(call("GET", f"{path}&format=csv").body.decode())))
+    assert [line["partitions"] for line in lines] == ["3", "2", "1"]
+    assert lines[0]["name"] == 'persistent://public/default/=q3,"x"'
+    assert lines[0]["backlog"] in ("", "0"), "what is not known is empty"
+    rows = call("GET", f"{path}&format=json").json
+    assert [row["partitions"] for row in rows] == [3, 2, 1]
+    assert call("GET", f"{path}&format=xml").json["field"] == "format"
+    assert call("GET", f"{path}&sort=x").json["field"] == "sort"
+    nothing = call("GET", "/api/v1/clusters/standalone/topics/export?q=nothing&format=json")
+    assert nothing.json == []
+
+
+def test_tenants_and_namespaces_are_found_by_words(call: Call, document: dict[str, Any]) -> None:
+    body = call("GET", "/api/v1/clusters/standalone/scopes?q=default%20PUB").json
+    conform(document, body, "/api/v1/clusters/{cluster}/scopes")
+    assert body["namespaces"] == {"total": 1, "names": ["public/default"]}
+    assert body["tenants"]["names"] == []
+    of_tenant = call("GET", "/api/v1/clusters/standalone/scopes?tenant=publi").json
+    assert "public" in of_tenant["tenants"]["names"]
+    assert of_tenant["namespaces"]["total"] == 0
 
 
 @pytest.mark.parametrize(

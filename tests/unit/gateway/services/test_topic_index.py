@@ -131,7 +131,7 @@ def naive_order(model: Model, chosen: Chosen) -> list[str]:
             "namespace": namespace,
             "domain": chosen.domain,
         }
-        if chosen.q.lower() not in name.lower():
+        if any(word not in name.lower() for word in chosen.q.lower().split()):
             continue
         if any(value and parts[field] != value for field, value in wanted.items()):
             continue
@@ -154,6 +154,7 @@ CHOICES = [
     Chosen(sort="partitions", namespace="t/n"),
     Chosen(sort="-subscriptions", domain="persistent"),
     Chosen(sort="msg_rate_out", q="PARTITION"),
+    Chosen(sort="-backlog", q="n  PerSistent t/"),
     Chosen(standing=True),
 ]
 
@@ -262,6 +263,32 @@ def test_every_field_sorts_both_ways() -> None:
         down = index.select(Chosen(sort=f"-{field}")).names()
         assert up == [f"{T}a", f"{T}b", f"{T}c"]
         assert down == (up[::-1] if field in ("name", "topic") else up), "equals stand by name"
+
+
+def test_words_are_looked_for_in_what_a_short_selection_left() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}{word}-{i}": 0 for word in ("blue", "red") for i in range(40)}, [])
+    few = index.select(Chosen(q="blue 7"))
+    assert len(few) == 4
+    index.catalog({f"{T}blue-77": 0}, [])
+    found = index.select(Chosen(q="77 ue n/", sort="-backlog", tenant="t"))
+    assert found.names() == [f"{T}blue-77"], "the short one is brought up to date before"
+    assert index.select(Chosen(q="red 7", sort="name")).names() == [
+        f"{T}red-{i}" for i in (17, 27, 37, 7)
+    ]
+
+
+def test_a_partitions_own_row_says_who_serves_it() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}p": 2}, [])
+    index.hear("b", answer(7, [f"{T}p-partition-0", *values(backlog=4)]))
+    served = index.part_row(f"{T}p-partition-0", 9)
+    resting = index.part_row(f"{T}p-partition-1", 9)
+    assert served
+    assert (served["owner"], served["backlog"], served["at"]) == ("b", 4, 7)
+    assert resting
+    assert (resting["owner"], resting["backlog"]) == ("", None)
+    assert index.part_row(f"{T}p-partition-2", 9) is None
 
 
 def test_a_topic_that_moves_is_counted_once_and_never_missing() -> None:
