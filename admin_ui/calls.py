@@ -14,6 +14,7 @@ from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS
 from gateway.http.bodies import json_answer, object_body
 from gateway.http.view import View
+from gateway.services.engine_link import link
 
 Body = dict[str, Any]
 P = ParamSpec("P")
@@ -91,7 +92,7 @@ class SnapshotView(ClusterView):
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)
-        return json_answer(await self.work(lambda engine: type(self).selector(params)))
+        return json_answer(await link().on_loop(lambda: type(self).selector(params)))
 
 
 def checked(shape: Shape, request: HttpRequest) -> Body:

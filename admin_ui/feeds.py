@@ -146,7 +146,10 @@ class Feed:
         if status == 500:
             log.error("feed channel=%s failed error=%r", self.channel.name, error, exc_info=error)
         self._basis = None
-        self._put({"error": {"reason": reason}}, tell=self._seen != reason)
+        told = {"reason": reason}
+        if hop := getattr(error, "hop", ""):
+            told["hop"] = hop
+        self._put({"error": told}, tell=self._seen != reason)
         self._seen = reason
 
     def _put(self, message: Body, *, tell: bool) -> None:
@@ -220,7 +223,7 @@ def of_snapshot(
     """The body of a channel whose ``selector`` reads the collector's snapshot, on the engine link's loop."""
 
     async def body(params: Params) -> Body:
-        return await link().arun(lambda engine: selector(params))
+        return await link().on_loop(lambda: selector(params))
 
     return body
 

@@ -3,6 +3,7 @@
 A client subscribes to channels under ids of its own; the server sends each channel's body at once and then whenever it
 changed, at most once a second. The bodies are those of the GETs, so a lost socket loses nothing. Sockets that watch
 the same share its feed (``admin_ui.feeds``); a reader that does not keep up is closed when 1 MiB waits for it.
+Once a second every socket is told how things stand, whatever it watches.
 """
 
 import asyncio
@@ -19,10 +20,13 @@ from engine.base.errors import InvalidField, Refusal
 from engine.base.tasks import TaskScope
 from gateway.http.refusal import refuse
 from gateway.http.socket_port import port_of
+from gateway.services.engine_link import link
 
 log = logging.getLogger(__name__)
 
 CHANNELS = {channel.name: channel for resource in RESOURCES for channel in resource.channels}
+BEATS = [resource.beat for resource in RESOURCES if resource.beat is not None]
+BEAT_S = 1.0
 OPENED = [resource.opened for resource in RESOURCES if resource.opened is not None]
 SUBSCRIPTIONS_MAX = 32
 MESSAGE_CHARS_MAX = 16_384
@@ -47,6 +51,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         await self.accept()
         self.tasks.spawn("push", self._push())
+        self.tasks.spawn("beat", self._beat())
         for opened in OPENED:
             self.tasks.spawn("opened", asyncio.to_thread(opened))
 
@@ -111,6 +116,14 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
                 told = watch.take()
                 if told is not None and self.watches.get(key) is watch:
                     await self._send(f'"id":{json.dumps(key)},{told}')
+
+    async def _beat(self) -> None:
+        """Say once a second how things stand, at once to begin with."""
+        while True:
+            for beat in BEATS:
+                body = await link().on_loop(beat)
+                await self._send(json.dumps(body, separators=(",", ":"))[1:-1])
+            await asyncio.sleep(BEAT_S)
 
     async def _refuse(self, key: str | None, error: Refusal) -> None:
         body = {"reason": error.reason}

@@ -1,17 +1,19 @@
 """What a resource of the console brings along. ``admin_ui.resources`` lists them all; nothing else names them."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from admin_ui.calls import ConsoleView
+from admin_ui.calls import Body, ConsoleView
 from admin_ui.feeds import Channel
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
     """``routes``: views by path below ``/api/v1/``, or below ``/api/v1/clusters/<cluster>/`` for a ``ClusterView``.
-    ``opened`` runs in a thread whenever a page of the console connects."""
+    ``opened`` runs in a thread whenever a page of the console connects. ``beat`` makes what every live socket is told
+    once a second without asking."""
 
     routes: dict[str, type[ConsoleView]]
     channels: tuple[Channel, ...] = ()
     opened: Callable[[], None] | None = None
+    beat: Callable[[], Awaitable[Body]] | None = None

@@ -3,10 +3,21 @@
 from admin_ui.analyses import ANALYSES
 from admin_ui.audit import AUDIT
 from admin_ui.environment import ENVIRONMENT
+from admin_ui.health import HEALTH
 from admin_ui.overview import OVERVIEW
 from admin_ui.saved_views import SAVED_VIEWS
 from admin_ui.subscriptions import SUBSCRIPTIONS
 from admin_ui.tenants import TENANTS
 from admin_ui.topics import TOPICS
 
-RESOURCES = (ENVIRONMENT, OVERVIEW, TOPICS, SUBSCRIPTIONS, TENANTS, AUDIT, SAVED_VIEWS, ANALYSES)
+RESOURCES = (
+    ENVIRONMENT,
+    HEALTH,
+    OVERVIEW,
+    TOPICS,
+    SUBSCRIPTIONS,
+    TENANTS,
+    AUDIT,
+    SAVED_VIEWS,
+    ANALYSES,
+)

@@ -13,6 +13,7 @@ from engine.base.names import DOMAINS
 class Reason(s.Serializer[object]):
     reason = s.CharField()
     field = s.CharField(required=False)
+    hop = s.CharField(required=False, help_text="what does not answer, as of getHealth")
     request_id = s.CharField(required=False)
 
 

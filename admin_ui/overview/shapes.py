@@ -49,15 +49,18 @@ class Attention(s.Serializer[object]):
 class BrokerRow(s.Serializer[object]):
     id = s.CharField()
     url = s.CharField()
-    state = s.CharField(help_text="up, or unreachable")
-    topics = s.IntegerField()
-    msg_rate_in = s.FloatField()
-    msg_rate_out = s.FloatField()
+    state = s.ChoiceField(choices=("up", "slow", "down"))
+    since = s.IntegerField(help_text="when it began to answer, or ceased to")
+    topics = s.IntegerField(
+        allow_null=True, help_text="null, as of its rates: it was not heard yet"
+    )
+    msg_rate_in = s.FloatField(allow_null=True)
+    msg_rate_out = s.FloatField(allow_null=True)
 
 
 class BookieRow(s.Serializer[object]):
     id = s.CharField()
-    state = s.CharField(help_text="writable, read-only or down")
+    state = s.CharField(help_text="writable, read-only, slow or down")
     free_bytes = s.IntegerField(allow_null=True)
     total_bytes = s.IntegerField(allow_null=True)
 

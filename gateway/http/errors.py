@@ -114,6 +114,9 @@ def answer_error(
     body: dict[str, str] = {"reason": reason}
     if isinstance(error, InvalidField):
         body["field"] = error.field
+    hop = getattr(error, "hop", "")
+    if hop:
+        body["hop"] = hop
     if status >= 500 and status != 501:
         request_id = uuid.uuid4().hex[:16]
         body["request_id"] = request_id

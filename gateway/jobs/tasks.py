@@ -5,6 +5,7 @@ import threading
 import time
 from typing import Any
 
+import redis
 from celery.signals import worker_ready, worker_shutting_down
 from django.db import Error as DatabaseTrouble
 from django.db import close_old_connections
@@ -13,6 +14,7 @@ from redis.exceptions import RedisError
 from gateway.celery import app
 from gateway.jobs import outputs, services, spark
 from gateway.jobs.models import JobRun, RunState
+from gateway.services.health.parts import WORKER_KEY, WORKER_KEY_S, WORKER_PERIOD_S
 
 log = logging.getLogger(__name__)
 BEAT_S = 0.5
@@ -174,9 +176,27 @@ def _recover_for_ever() -> None:
             close_old_connections()
 
 
+def _be_heard() -> None:
+    """Set the key by which gateways see that there is a worker."""
+    client = redis.from_url(
+        app.conf.broker_url, socket_timeout=WORKER_PERIOD_S, socket_connect_timeout=WORKER_PERIOD_S
+    )
+    failing = False
+    while not _stopping.wait(WORKER_PERIOD_S):
+        try:
+            client.set(WORKER_KEY, 1, ex=WORKER_KEY_S)
+            failing = False
+        except (RedisError, OSError) as error:
+            if not failing:
+                log.warning("gateways cannot hear this worker: %s", error)
+            failing = True
+
+
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def _begin_recovery(**_: Any) -> None:
     threading.Thread(target=_recover_for_ever, name="recover-runs", daemon=True).start()
+    if app.conf.broker_url.startswith("redis"):
+        threading.Thread(target=_be_heard, name="be-heard", daemon=True).start()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]

@@ -44,7 +44,8 @@ def found(snapshot: Snapshot, cluster: str, now_ms: int) -> Found:
     total, rows = snapshot.rows(standing, 0, room)
     items += [_standing(row, cluster) for row in rows]
     up = all(broker["state"] == "up" for broker in snapshot.brokers)
-    fresh = now_ms - snapshot.taken <= KNOWN_MS_MAX
+    heard = snapshot.heard()
+    fresh = heard is not None and now_ms - heard <= KNOWN_MS_MAX
     return {
         "known": bool(snapshot.brokers) and up and fresh,
         "items": items[:ITEMS_MAX],

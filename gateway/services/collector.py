@@ -1,7 +1,8 @@
 """The console's numbers: one per process that follows every broker and the metadata, and indexes what they tell.
 
 Nobody else asks brokers for lists: REST windows and live pushes all read the index. It starts at the first use and then
-runs for the life of the process, so that the history of totals has no holes.
+runs for the life of the process, so that the history of totals has no holes. What a broker, a bookie or the metadata
+store does not tell stays as it was last known, and ``health`` says which of them does not answer.
 """
 
 import asyncio
@@ -9,18 +10,20 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.admin import api
 from engine.admin.client import BrokerAddress
-from engine.base.errors import InvalidNameError, MagnetarError
+from engine.base.errors import InvalidNameError, MagnetarError, NotReady
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
 from gateway.services.bookies import Bookies
-from gateway.services.catalog import Catalog
+from gateway.services.catalog import Catalog, Changed
 from gateway.services.engine_link import Engine, EngineLink, link
+from gateway.services.health.hops import HopState, Kind
+from gateway.services.health.watch import Health
 from gateway.services.rows import Row
 from gateway.services.selection import Chosen
 from gateway.services.topic_index import TopicIndex
@@ -28,15 +31,26 @@ from gateway.services.topic_index import TopicIndex
 log = logging.getLogger(__name__)
 
 INTERVAL_S = 1.0
+FIRST_S = 1.8
+"""How long who asks first waits for numbers."""
+STORE_TIMEOUT_S = 1.0
+"""For what a round reads of the metadata; it mostly comes from memory."""
 BROKER_TIMEOUT_S = 4.0
 """For an answer of a broker, which waits up to 1.5 s for something to tell."""
 PAUSE_S = 0.1
 """Between an answer and the next question: a broker that always has something new is asked so often at most."""
+RETRY_S = 0.5
+"""Between a failure and the next question."""
+JUDGE_S = 0.25
+LATE_MS = 2_000
+"""A broker, which tells something every second, is late after this time, and its numbers are not those of now."""
+DOWN_MS = 5_000
+"""And down after this one."""
 READ_TIMEOUT_S = 15.0
-STALE_MS_MAX = 30_000
-"""Rows of a broker that stopped answering are shown, with their age, for this long."""
 GONE_MS = 2_000
-"""And of one that is not registered any more: it may only have lost its session."""
+"""A broker that is not registered any more may only have lost its session for a moment."""
+GONE_KEPT_MS = 3_600_000
+"""One that is gone is shown for so long, as long as there are topics that it had and nobody has now."""
 HISTORY_POINTS = 900
 """Totals kept, one per second: 15 minutes."""
 HISTORY_COLUMNS = (
@@ -49,6 +63,9 @@ HISTORY_COLUMNS = (
 )
 UNUSED_ROUNDS = 60
 """An order of the list that nobody looked at for so many rounds is not kept any more."""
+FAILURES = (MagnetarError, TimeoutError, OSError)
+
+T = TypeVar("T")
 
 
 def now_ms() -> int:
@@ -65,6 +82,8 @@ class Snapshot:
     brokers: list[dict[str, Any]]
     bookies: list[dict[str, Any]]
     topics: TopicIndex
+    heard: Callable[[], int | None]
+    """See ``Collector.heard``."""
 
     @property
     def at(self) -> int:
@@ -84,32 +103,45 @@ class Snapshot:
 
 
 class Followed:
-    """A broker that is followed. ``heard`` is set once it told everything, or failed to."""
+    """A broker that is followed."""
 
     def __init__(self, address: BrokerAddress) -> None:
         self.address = address
         self.asked = api.TopicRows()
-        self.heard = asyncio.Event()
-        self.up = False
+        self.since = now_ms()
+        """Since when it is followed, ms."""
+        self.heard = 0
+        """When it last told numbers that it had counted since it was last heard, ms; 0: never."""
+        self.counted = 0
+        """The time of that count, by its clock."""
+        self.failures = 0
+        """Questions that failed since the last answer."""
+        self.error = ""
         self.missing_since = 0
         """When it was first found not to be registered, ms; 0: it is."""
         self.work: asyncio.Task[None] | None = None
 
 
 class Collector:
-    """Owns the numbers. All methods but ``latest`` run on the link's loop."""
+    """Owns the numbers. All methods but ``latest``, ``start`` and ``version`` run on the link's loop."""
 
     def __init__(self, link: EngineLink) -> None:
+        self.health = Health(link, now_ms)
         self._link = link
         self._started = False
         self._snapshot: Snapshot | None = None
         self._error: Exception | None = None
         self._ready = asyncio.Event()
         self._topics = TopicIndex()
+        self._registered: list[BrokerAddress] = []
         self._followed: dict[str, Followed] = {}
+        self._gone: dict[str, _Gone] = {}
         self._tasks = TaskScope("collector")
-        self._bookies = Bookies()
+        self._bookies: Bookies | None = None
         self._catalog: Catalog | None = None
+        self._cataloguing: asyncio.Task[Changed | Exception] | None = None
+        self._complete = False
+        """Whether the metadata named every topic once."""
         self._reading: asyncio.Task[None] | None = None
         self._turn = 0
         self._rounds = 0
@@ -126,29 +158,46 @@ class Collector:
         latest = self._snapshot
         return (self._topics.version, latest.brokers, latest.bookies) if latest else None
 
-    async def snapshot(self) -> Snapshot:
-        """What is known; the first caller waits for the first round. Raises what the first round raised, and
-        StoreUnavailableError's kind again while the metadata store stays away. Cancel-safe."""
+    def heard(self) -> int | None:
+        """When every registered broker and the metadata store were last heard, ms: what is shown is as of then. None
+        before all of them were."""
+        times = [self.health.store.heard_ms]
+        times += [self._followed[broker.id].heard for broker in self._registered]
+        return min(times) or None
+
+    def start(self) -> None:
+        """Begin, unless it did. From any thread."""
         if not self._started:
             self._started = True
             self._link.start(self._run)
-        await self._ready.wait()
-        stale = self._snapshot is None or now_ms() - self._snapshot.taken > STALE_MS_MAX
-        if stale and self._error is not None:
-            raise self._error
-        assert self._snapshot is not None
+
+    async def snapshot(self) -> Snapshot:
+        """What is known; the first caller waits for the first round, at most ``FIRST_S``. Raises HopError for the hop
+        for want of which nothing is known yet, and what the first round raised. Cancel-safe."""
+        self.start()
+        self.health.asker.look()
+        if self._snapshot is None:
+            try:
+                async with asyncio.timeout(FIRST_S):
+                    await self._ready.wait()
+            except TimeoutError:
+                pass
+        if self._snapshot is None:
+            blamed = self.health.blame(Kind.STORE, Kind.BROKER, Kind.GATEWAY)
+            raise blamed or self._error or NotReady("No numbers yet; try again in a second")
         return self._snapshot
 
     async def _run(self) -> None:
+        self.health.asker.look()
+        self._tasks.spawn("judge", self._keep_judging())
         failing = False
         try:
             while True:
                 started = time.monotonic()
                 try:
                     await self._round(await self._link.engine())
-                    self._error = None
                     failing = False
-                except (MagnetarError, TimeoutError, OSError) as error:
+                except FAILURES as error:
                     self._error = error
                     if not failing:  # one line per outage, not one per second
                         log.warning("no fresh numbers for the console error=%r", error)
@@ -161,36 +210,78 @@ class Collector:
                 await asyncio.sleep(max(0.05, INTERVAL_S - (time.monotonic() - started)))
         finally:
             await self._tasks.close()
+            await self.health.close()
+            if self._bookies is not None:
+                self._bookies.close()
 
     async def _round(self, engine: Engine) -> None:
-        registered = await engine.admin.brokers()
-        self._follow_all(engine, registered)
-        for followed in list(self._followed.values()):
-            await followed.heard.wait()
-        bookies = await self._bookies.rows(engine.store)
+        """Look at everything once. What the metadata store does not tell is as before; raises what it raised, when
+        nothing is known yet or else at the end."""
+        failed = await self._read_metadata(engine)
+        if failed is not None and not self._complete:
+            raise failed
+        at = now_ms()
+        self._let_go(at, {broker.id for broker in self._registered})
+        self._read_resting(engine, at)
+        brokers = sorted(
+            (*map(self._line, self._registered), *(gone.line for gone in self._gone.values())),
+            key=lambda line: str(line["id"]),
+        )
+        self._keep_history(at)
+        self._rounds += 1
+        if self._rounds % UNUSED_ROUNDS == 0:
+            self._topics.drop_unused()
+        assert self._bookies is not None
+        self._snapshot = Snapshot(at, brokers, self._bookies.rows, self._topics, self.heard)
+        if failed is not None:
+            raise failed
+
+    async def _read_metadata(self, engine: Engine) -> Exception | None:
+        """Brokers, bookies, topics; the error by which that ended."""
+        if self._bookies is None:
+            self._bookies = Bookies(self.health.asker)
+        try:
+            async with asyncio.timeout(STORE_TIMEOUT_S):
+                registered = await engine.admin.brokers()
+                self._follow_all(engine, registered)
+                self._registered = registered
+                await self._bookies.refresh(engine.store)
+            await self._wait_for_brokers()
+            await self._read_catalog(engine)
+        except FAILURES as error:
+            return error
+        return None
+
+    async def _read_catalog(self, engine: Engine) -> None:
+        """Not before the reading under way has ended; the first one, and changes, may take longer than a round."""
         if self._catalog is None:
             self._catalog = Catalog(engine.store)
-        topics = await self._catalog.refresh()
+        if self._cataloguing is None:
+            self._cataloguing = self._tasks.spawn("catalog", _caught(self._catalog.refresh()))
+        done, _ = await asyncio.wait([self._cataloguing], timeout=STORE_TIMEOUT_S)
+        if not done:
+            raise TimeoutError
+        topics = self._cataloguing.result()
+        self._cataloguing = None
+        if isinstance(topics, Exception):
+            raise topics
         self._topics.catalog(topics.known, topics.gone)
-        at = now_ms()
-        self._let_go(at, {broker.id for broker in registered})
-        self._read_resting(engine, at)
-        brokers = [self._line(broker) for broker in registered]
+        self._complete = True
+
+    def _keep_history(self, at: int) -> None:
+        heard = self.heard()
+        stale = heard is None or at - heard > LATE_MS
         totals = self._topics.totals
         partial = bool(totals["unknown"])
         self.history.append(
             (
                 at,
                 *(
-                    None if partial and column == "backlog" else totals[column]
+                    None if stale or (partial and column == "backlog") else totals[column]
                     for column in HISTORY_COLUMNS[1:]
                 ),
             )
         )
-        self._rounds += 1
-        if self._rounds % UNUSED_ROUNDS == 0:
-            self._topics.drop_unused()
-        self._snapshot = Snapshot(at, brokers, bookies, self._topics)
 
     # Brokers
 
@@ -200,70 +291,137 @@ class Collector:
             if followed is None:
                 followed = self._followed[broker.id] = Followed(broker)
                 followed.work = self._tasks.spawn(broker.id, self._follow(engine, followed))
+                self._gone.pop(broker.id, None)
+                self.health.hops.expect(Kind.BROKER, broker.id)
             followed.address = broker
+
+    async def _wait_for_brokers(self) -> None:
+        """For what each tells first, or its failure, but not long."""
+        until = now_ms() + int(STORE_TIMEOUT_S * 1000)
+        while any(not (one.heard or one.failures) for one in self._followed.values()):
+            if self._complete or now_ms() > until:
+                return
+            await asyncio.sleep(0.01)
 
     async def _follow(self, engine: Engine, followed: Followed) -> None:
         """Ask on and on. Each answer counts as soon as it is there, whatever other brokers do."""
         broker_id = followed.address.id
         while True:
+            pause_s = RETRY_S
             try:
                 async with asyncio.timeout(BROKER_TIMEOUT_S):
                     answer = await engine.call_on(followed.address, api.TOPIC_ROWS, followed.asked)
-                self._topics.hear(broker_id, answer)
-                revision, begun = int(answer["revision"]), int(answer["begun"])
-                followed.asked = api.TopicRows(str(answer["incarnation"]), revision, begun)
-                followed.up = True
+                self._hear(followed, answer)
                 if answer["more"]:
                     continue
                 pause_s = PAUSE_S
-            except (MagnetarError, TimeoutError, OSError) as error:
-                if followed.up:
+            except FAILURES as error:
+                if not followed.failures:
                     log.info("broker does not tell its topics broker=%s error=%r", broker_id, error)
-                followed.up = False
-                pause_s = INTERVAL_S
+                    pause_s = PAUSE_S  # one lost answer says little
+                followed.error = f"does not answer: {error.__cause__ or error}"
+                followed.failures += 1
             except (KeyError, TypeError, ValueError):
-                if followed.up or not followed.heard.is_set():
+                if not followed.failures:
                     log.exception("broker tells its topics in another form broker=%s", broker_id)
-                followed.up = False
                 followed.asked = api.TopicRows()
-                pause_s = INTERVAL_S
-            followed.heard.set()
+                followed.error = "answers in another form: is it of another version?"
+                followed.failures += 1
+            self._judge(followed, now_ms())
             await asyncio.sleep(pause_s)
 
+    def _hear(self, followed: Followed, answer: dict[str, Any]) -> None:
+        self._topics.hear(followed.address.id, answer)
+        revision, begun = int(answer["revision"]), int(answer["begun"])
+        followed.asked = api.TopicRows(str(answer["incarnation"]), revision, begun)
+        followed.failures = 0
+        counted = int(answer["at"])
+        if counted != followed.counted or answer["more"]:
+            followed.counted = counted
+            followed.heard = now_ms()
+
+    async def _keep_judging(self) -> None:
+        """Silence is noticed without an answer."""
+        before = time.monotonic()
+        while True:
+            await asyncio.sleep(JUDGE_S)
+            now = time.monotonic()
+            if (
+                now - before < 2 * JUDGE_S
+            ):  # else we were late ourselves, and answers may wait for us
+                at = now_ms()
+                for followed in self._followed.values():
+                    self._judge(followed, at)
+            before = now
+
+    def _judge(self, followed: Followed, at: int) -> None:
+        broker_id, hops = followed.address.id, self.health.hops
+        silent_ms = at - (followed.heard or followed.since)
+        if followed.missing_since and followed.failures:
+            why = "is not registered any more: it ended, or lost its session"
+            hops.failed(Kind.BROKER, broker_id, why, slow=False)
+        elif followed.failures > 1:
+            hops.failed(Kind.BROKER, broker_id, followed.error, slow=False)
+        elif silent_ms > LATE_MS:
+            why = f"has told nothing for {silent_ms // 1000} s"
+            hops.failed(Kind.BROKER, broker_id, why, slow=silent_ms < DOWN_MS)
+        elif followed.heard and not followed.failures:
+            hops.answered(Kind.BROKER, broker_id)
+
     def _let_go(self, at: int, registered: set[str]) -> None:
-        """Of what brokers told that do not tell any more."""
+        """Of brokers that are not registered any more."""
         for broker_id, followed in list(self._followed.items()):
-            source = self._topics.sources.get(broker_id)
             if broker_id in registered:
                 followed.missing_since = 0
-                if not followed.up and source is not None and at - source.at > STALE_MS_MAX:
-                    self._topics.lose(broker_id)
             elif not followed.missing_since:
                 followed.missing_since = at
             elif at - followed.missing_since > GONE_MS:
                 assert followed.work is not None
                 followed.work.cancel()
+                line = self._line(followed.address)
                 del self._followed[broker_id]
-                self._topics.forget(broker_id)
+                had = self._topics.forget(broker_id)
+                hop = self.health.hops.expect(Kind.BROKER, broker_id)
+                why = "is not registered any more: it ended, or lost its session"
+                self.health.hops.failed(Kind.BROKER, broker_id, why, slow=False)
+                line |= {
+                    "state": "down",
+                    "since": hop.since,
+                    "msg_rate_in": 0.0,
+                    "msg_rate_out": 0.0,
+                }
+                self._gone[broker_id] = _Gone(line, set(had), at)
+        for broker_id, gone in list(self._gone.items()):
+            gone.had = {name for name in gone.had if self._topics.has_nobody(name)}
+            gone.line = {**gone.line, "topics": len(gone.had)}
+            if not gone.had or at - gone.at > GONE_KEPT_MS:
+                del self._gone[broker_id]
+                self.health.hops.forget(Kind.BROKER, broker_id)
 
     def _line(self, broker: BrokerAddress) -> dict[str, Any]:
         """The broker's line of the overview."""
-        followed = self._followed[broker.id]
         source = self._topics.sources.get(broker.id)
+        hop = self.health.hops.expect(Kind.BROKER, broker.id)
+        states = {HopState.SLOW: "slow", HopState.DOWN: "down"}
         return {
             "id": broker.id,
             "url": broker.service_url,
-            "state": "up" if followed.up else "unreachable",
-            "topics": len(source.parts) if source else 0,
-            "msg_rate_in": source.rate_in / 1000 if source else 0.0,
-            "msg_rate_out": source.rate_out / 1000 if source else 0.0,
+            "state": states.get(hop.state, "up"),
+            "since": hop.since,
+            "topics": len(source.parts) if source else None,
+            "msg_rate_in": source.rate_in / 1000 if source else None,
+            "msg_rate_out": source.rate_out / 1000 if source else None,
         }
 
     # Topics that nobody has loaded
 
     def _read_resting(self, engine: Engine, at: int) -> None:
         """Have one broker, each in its turn, look at some of them; not before the one asked last has answered."""
-        up = [one.address for one in self._followed.values() if one.up]
+        up = [
+            one.address
+            for one in self._followed.values()
+            if self.health.hops.expect(Kind.BROKER, one.address.id).state is HopState.OK
+        ]
         if not up or (self._reading is not None and not self._reading.done()):
             return
         names = self._topics.due(at, api.TOPICS_AT_REST_MAX)
@@ -279,11 +437,27 @@ class Collector:
             async with asyncio.timeout(READ_TIMEOUT_S):
                 answer = await engine.call_on(broker, api.TOPICS_AT_REST, asked)
             self._topics.rested(answer)
-        except (MagnetarError, TimeoutError, OSError) as error:
+        except FAILURES as error:
             log.debug("topics at rest not read broker=%s error=%r", broker.id, error)
         finally:
             if answer is None:
                 self._topics.postpone(names, now_ms())
+
+
+@dataclass(slots=True)
+class _Gone:
+    """A broker that is not registered any more. ``had``: topics that it had loaded and nobody has now."""
+
+    line: dict[str, Any]
+    had: set[str]
+    at: int
+
+
+async def _caught(work: Awaitable[T]) -> T | Exception:
+    try:
+        return await work
+    except FAILURES as error:
+        return error
 
 
 def _parsed(names: list[str]) -> Iterator[TopicName]:

@@ -21,12 +21,14 @@ from engine.base.entropy import RandomEntropy
 from engine.base.tasks import TaskScope
 from engine.metadata.cached import CachedStore
 from engine.metadata.connect import connect
-from engine.metadata.store import MetadataStore
+from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.net.network import LoopNetwork
 
 CALL_TIMEOUT_S = 15.0
 CONNECT_TIMEOUT_S = 5.0
 SESSION_TIMEOUT_S = 10.0
+PATIENCE_S = 1.5
+"""For the metadata store to be reached: who waits longer learns that it is not, and the attempt goes on."""
 
 T = TypeVar("T")
 
@@ -64,7 +66,7 @@ class EngineLink:
     ) -> None:
         self._connect = connect
         self._engine: Engine | None = None
-        self._connecting = asyncio.Lock()
+        self._connecting: asyncio.Task[Exception | None] | None = None
         self._tasks = TaskScope("engine-link")
         self._thread: threading.Thread | None = None
         self.loop = loop if loop is not None else asyncio.new_event_loop()
@@ -76,13 +78,36 @@ class EngineLink:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
-    async def engine(self) -> Engine:
-        """The open engine; only on the link's loop. Raises StoreUnavailableError. Cancel-safe."""
-        if self._engine is None:
-            async with self._connecting:
-                if self._engine is None:
-                    self._engine = await self._connect()
+    @property
+    def opened(self) -> Engine | None:
+        """The engine if it is open."""
         return self._engine
+
+    async def engine(self) -> Engine:
+        """The open engine; only on the link's loop. All who want it wait for the same attempt, none longer than
+        ``PATIENCE_S``. Raises StoreUnavailableError, and what ``connect`` raises. Cancel-safe."""
+        if self._engine is None:
+            if self._connecting is None:
+                self._connecting = self._tasks.spawn("connect", self._open())
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    failed = await asyncio.shield(self._connecting)
+            except TimeoutError:
+                raise StoreUnavailableError("the metadata store cannot be reached") from None
+            if failed is not None:
+                raise type(failed)(*failed.args) from failed  # each caller his own
+        assert self._engine is not None
+        return self._engine
+
+    async def _open(self) -> Exception | None:
+        """What the attempt failed by, for each who waits for it."""
+        try:
+            self._engine = await self._connect()
+        except Exception as error:
+            return error
+        finally:
+            self._connecting = None
+        return None
 
     async def _perform(self, work: Work[T], principal: str, timeout_s: float) -> T:
         async with asyncio.timeout(timeout_s):
@@ -103,6 +128,16 @@ class EngineLink:
         if asyncio.get_running_loop() is self.loop:
             return await performed
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(performed, self.loop))
+
+    async def on_loop(self, work: Callable[[], Awaitable[T]]) -> T:
+        """``work()`` on the link's loop, whether or not there is an engine. Cancelling it cancels the work."""
+
+        async def done() -> T:
+            return await work()
+
+        if asyncio.get_running_loop() is self.loop:
+            return await done()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(done(), self.loop))
 
     def start(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run ``work()`` on the link's loop for the life of the process; it must catch its own errors."""

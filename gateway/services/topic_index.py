@@ -193,14 +193,22 @@ class TopicIndex:
                 self._forget_due(name)
                 self._rest(part, UNKNOWN, 0)
 
-    def forget(self, broker: str) -> None:
-        """The broker is gone: what it had loaded is at rest."""
+    def forget(self, broker: str) -> list[str]:
+        """The broker is gone: what it had loaded, which is given, is at rest."""
         source = self.sources.get(broker)
-        if source is not None:
-            for name in list(source.parts):
-                self._leave(broker, source, name)
-            self._find(source)
-            del self.sources[broker]
+        if source is None:
+            return []
+        names = list(source.parts)
+        for name in names:
+            self._leave(broker, source, name)
+        self._find(source)
+        del self.sources[broker]
+        return names
+
+    def has_nobody(self, name: str) -> bool:
+        """Whether there is such a topic or partition and no broker has it loaded."""
+        part = self._parts.get(name)
+        return part is not None and not part.claims
 
     def _find(self, source: Source) -> None:
         for name in source.lost:

@@ -9,7 +9,6 @@ import pytest
 
 from engine.admin import api
 from engine.admin.client import AdminClient
-from engine.base.errors import WorldError
 from engine.base.names import TopicName
 from engine.broker.service import BrokerService
 from engine.metadata.memory import MemoryStore
@@ -17,6 +16,7 @@ from engine.net.network import LoopNetwork
 from gateway.services import collector as collecting
 from gateway.services.collector import Collector
 from gateway.services.engine_link import Engine, EngineLink
+from gateway.services.health.hops import HopState, Kind
 from tests.support.admin.broker_instance import TOKEN, BrokerInstance
 
 TOPIC = TopicName.parse("hello")
@@ -118,18 +118,20 @@ async def test_of_a_killed_broker_the_numbers_stay_and_are_read_from_what_is_sto
     assert not any(b.running.registry.loaded(TOPIC) for b, _ in instance.brokers if b is not owner)
 
 
-async def test_of_a_broker_that_is_silent_nothing_is_known_in_the_end(
-    instance: BrokerInstance, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+async def test_of_a_broker_that_is_silent_the_last_numbers_stay_and_its_hop_is_named(
+    instance: BrokerInstance, gateway: Gateway
 ) -> None:
     await gateway.until(loaded)
     owner = instance.owner(TOPIC)
-    monkeypatch.setattr(collecting, "STALE_MS_MAX", 1_000)
     await kill(instance, owner)
-    stale = await gateway.until(lambda _: _state(gateway, owner) == "unreachable")
-    assert stale["backlog"] == ENTRIES, "as it was, with its age"
-    unknown = await gateway.until(lambda row: row["loaded"] is None)
-    assert (unknown["backlog"], unknown["producers"], unknown["msg_rate_in"]) == (None, None, None)
-    assert (await gateway.collector.snapshot()).topics.totals["unknown"] == 1
+    await gateway.until(lambda _: _state(gateway, owner) == "down")
+    row = await gateway.row()
+    assert row["backlog"] == ENTRIES, "as it was, with its age"
+    [hop] = [hop for hop in gateway.collector.health.hops.bad if hop.kind is Kind.BROKER]
+    assert (hop.id, hop.state) == (owner.record.id, HopState.DOWN)
+    heard = gateway.collector.heard()
+    await asyncio.sleep(1.5)
+    assert gateway.collector.heard() == heard, "what is shown is as of when all were heard"
 
 
 def _state(gateway: Gateway, broker: BrokerService) -> str:
@@ -150,19 +152,19 @@ async def test_a_gateway_that_starts_again_has_the_numbers_at_once(
 
 
 async def test_brokers_are_heard_while_the_metadata_is_away(
-    instance: BrokerInstance, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    instance: BrokerInstance, gateway: Gateway
 ) -> None:
     await gateway.until(loaded)
     instance.cluster.server.partition(gateway.store.session_id)
     await instance.publish(TOPIC, 5)
     await gateway.until(lambda row: row["backlog"] == ENTRIES + 5)
-    monkeypatch.setattr(collecting, "STALE_MS_MAX", 100)
-    with pytest.raises(WorldError):
-        async with asyncio.timeout(30):
-            while True:
-                await gateway.collector.snapshot()
-                await asyncio.sleep(0.05)
+    await gateway.until(lambda _: _is_named(gateway, Kind.STORE))
     instance.cluster.server.heal(gateway.store.session_id)
+    await gateway.until(lambda _: not _is_named(gateway, Kind.STORE))
+
+
+def _is_named(gateway: Gateway, kind: Kind) -> bool:
+    return any(hop.kind is kind for hop in gateway.collector.health.hops.bad)
 
 
 async def test_numbers_are_as_old_as_the_brokers_count(

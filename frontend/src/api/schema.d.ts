@@ -297,6 +297,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Which parts of the instance answer. Never waits for any of them. */
+        get: operations["getHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs": {
         parameters: {
             query?: never;
@@ -465,7 +482,7 @@ export interface components {
         };
         BookieRow: {
             id: string;
-            /** @description writable, read-only or down */
+            /** @description writable, read-only, slow or down */
             state: string;
             free_bytes: number | null;
             total_bytes: number | null;
@@ -473,14 +490,23 @@ export interface components {
         BrokerRow: {
             id: string;
             url: string;
-            /** @description up, or unreachable */
-            state: string;
-            topics: number;
+            state: components["schemas"]["BrokerRowStateEnum"];
+            /** @description when it began to answer, or ceased to */
+            since: number;
+            /** @description null, as of its rates: it was not heard yet */
+            topics: number | null;
             /** Format: double */
-            msg_rate_in: number;
+            msg_rate_in: number | null;
             /** Format: double */
-            msg_rate_out: number;
+            msg_rate_out: number | null;
         };
+        /**
+         * @description * `up` - up
+         *     * `slow` - slow
+         *     * `down` - down
+         * @enum {string}
+         */
+        BrokerRowStateEnum: "up" | "slow" | "down";
         Commands: {
             curl: string;
             pulsar_admin: string;
@@ -584,6 +610,12 @@ export interface components {
             user: components["schemas"]["User"] | null;
             now: number;
         };
+        HealthAnswer: {
+            now: number;
+            /** @description when every registered broker and the metadata store were last heard: all numbers are as of then; null: not all of them were yet */
+            at: number | null;
+            hops: components["schemas"]["Hop"][];
+        };
         HistoryAnswer: {
             at: number;
             step_ms: number;
@@ -592,6 +624,45 @@ export interface components {
             /** @description oldest first; null: not known then */
             points: (number | null)[][];
         };
+        Hop: {
+            hop: components["schemas"]["HopEnum"];
+            /** @description of a broker or bookie; empty for what there is one of */
+            id: string;
+            /**
+             * @description slow: late, and answered a moment ago; unknown: not asked yet
+             *
+             *     * `ok` - ok
+             *     * `slow` - slow
+             *     * `down` - down
+             *     * `unknown` - unknown
+             */
+            state: components["schemas"]["HopStateEnum"];
+            /** @description when it began to answer, or ceased to */
+            since: number;
+            /** @description empty while it answers */
+            reason: string;
+            /** @description what to do next; empty while it answers */
+            advice: string;
+        };
+        /**
+         * @description * `store` - store
+         *     * `broker` - broker
+         *     * `bookie` - bookie
+         *     * `gateway` - gateway
+         *     * `redis` - redis
+         *     * `spark` - spark
+         *     * `database` - database
+         * @enum {string}
+         */
+        HopEnum: "store" | "broker" | "bookie" | "gateway" | "redis" | "spark" | "database";
+        /**
+         * @description * `ok` - ok
+         *     * `slow` - slow
+         *     * `down` - down
+         *     * `unknown` - unknown
+         * @enum {string}
+         */
+        HopStateEnum: "ok" | "slow" | "down" | "unknown";
         /**
          * @description * `live` - live
          *     * `at_rest` - at_rest
@@ -788,6 +859,8 @@ export interface components {
         Reason: {
             reason: string;
             field?: string;
+            /** @description what does not answer, as of getHealth */
+            hop?: string;
             request_id?: string;
         };
         ResetBodyRequest: {
@@ -2225,6 +2298,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EnvironmentAnswer"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthAnswer"];
                 };
             };
             503: {

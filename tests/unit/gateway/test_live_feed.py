@@ -28,8 +28,18 @@ class Feed:
         self.socket.send(text)
 
     async def hear(self) -> dict[str, Any]:
-        message: dict[str, Any] = json.loads(await self.socket.receive())
-        return message
+        """What was asked for: not the beats."""
+        while True:
+            message: dict[str, Any] = json.loads(await self.socket.receive())
+            if message.get("op") != "beat":
+                return message
+
+    async def beat(self) -> dict[str, Any]:
+        """The next beat."""
+        while True:
+            message: dict[str, Any] = json.loads(await self.socket.receive())
+            if message.get("op") == "beat":
+                return message
 
 
 @pytest.fixture
@@ -101,6 +111,16 @@ async def test_a_cluster_that_is_not_served_is_refused_by_name(feed: Feed) -> No
     await feed.say(op="subscribe", id="a", channel="overview", params={"cluster": "moon"})
     reason = "This gateway serves the cluster standalone, not moon"
     assert await feed.hear() == {"id": "a", "error": {"reason": reason}}
+
+
+async def test_how_things_stand_is_told_again_and_again_without_asking(feed: Feed) -> None:
+    async with asyncio.timeout(30):
+        first = await feed.beat()
+        assert first.keys() == {"op", "now", "at", "hops"}
+        while (later := await feed.beat())["at"] is None:
+            pass
+    assert later["at"] <= later["now"]
+    assert "store" not in [hop["hop"] for hop in later["hops"]]
 
 
 async def test_a_socket_that_takes_nothing_holds_no_other_and_is_closed(feed: Feed) -> None:

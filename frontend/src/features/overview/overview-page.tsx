@@ -248,9 +248,9 @@ function Brokers({ overview }: { overview: Overview }) {
             ),
           },
           { key: "state", header: "State", cell: (broker) => <State text={broker.state} /> },
-          { key: "topics", header: "Topics", numeric: true, cell: (broker) => count(broker.topics) },
-          { key: "in", header: "In/s", numeric: true, cell: (broker) => rate(broker.msg_rate_in) },
-          { key: "out", header: "Out/s", numeric: true, cell: (broker) => rate(broker.msg_rate_out) },
+          { key: "topics", header: "Topics", numeric: true, cell: (broker) => known(broker.topics, count) },
+          { key: "in", header: "In/s", numeric: true, cell: (broker) => known(broker.msg_rate_in, rate) },
+          { key: "out", header: "Out/s", numeric: true, cell: (broker) => known(broker.msg_rate_out, rate) },
         ]}
       />
     </Panel>

@@ -17,7 +17,7 @@ def snapshot(
     index = TopicIndex()
     told = {"at": 1, "whole": True, "more": False, "rows": rows, "gone": []}
     index.hear("b:1", told)
-    return Snapshot(1, list(brokers), list(bookies), index)
+    return Snapshot(1, list(brokers), list(bookies), index, lambda: 1)
 
 
 def row(name: str, **values: int) -> list[Any]:
@@ -28,7 +28,7 @@ def test_what_needs_attention_comes_errors_first_and_leads_there() -> None:
     alone = row("a b", backlog=7)
     stuck = row("stuck", backlog=7, consumers=1)
     served = row("fine", backlog=7, consumers=1, msg_rate_out=5000)
-    brokers = [{"id": "b:1", "state": "unreachable"}]
+    brokers = [{"id": "b:1", "state": "down"}]
     bookies = [{"id": "k:1", "state": "writable"}, {"id": "k:2", "state": "down"}]
     said = found(snapshot(alone, stuck, served, brokers=brokers, bookies=bookies), "standalone", 1)
     assert [item["severity"] for item in said["items"]] == ["error", "error", "warning", "warning"]

@@ -1,14 +1,50 @@
 """Bookies of the overview, against the shipped status server on real sockets."""
 
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
 from engine.metadata import paths
 from engine.metadata.memory import MemoryServer
 from engine.metadata.records import BookieRegistration
+from engine.metadata.store import MetadataStore
 from engine.net.http import HttpServer, Response, pages
 from engine.net.network import LoopNetwork
 from gateway.services.bookies import INFO_PAGE, Bookies
+from gateway.services.health.asking import Asker
+from gateway.services.health.hops import Hops, Kind
 
 
-async def test_state_comes_from_the_store_and_room_from_each_bookies_own_page() -> None:
+@pytest.fixture
+async def store() -> MetadataStore:
+    made = MemoryServer().session()
+    for path in ("/ledgers", paths.AVAILABLE, paths.READ_ONLY, paths.COOKIES):
+        await made.create(path)
+    return made
+
+
+@pytest.fixture
+async def bookies() -> AsyncIterator[Bookies]:
+    asker = Asker(Hops(lambda: time.time_ns() // 1_000_000))
+    asker.look()
+    made = Bookies(asker)
+    yield made
+    made.close()
+    await asker.close()
+
+
+async def until(bookies: Bookies, condition: Callable[[list[dict[str, Any]]], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition(bookies.rows):
+            await asyncio.sleep(0.02)
+
+
+async def test_state_comes_from_the_store_and_room_from_each_bookies_own_page(
+    store: MetadataStore, bookies: Bookies
+) -> None:
     answers = [b'{"freeSpace":3000000000,"totalSpace":4000000000}', b'{"freeSpace":"x"}']
     servers = [
         HttpServer(
@@ -20,9 +56,6 @@ async def test_state_comes_from_the_store_and_room_from_each_bookies_own_page() 
     ]
     for server in servers:
         await server.listen("127.0.0.1", 0)
-    store = MemoryServer().session()
-    for path in ("/ledgers", paths.AVAILABLE, paths.READ_ONLY, paths.COOKIES):
-        await store.create(path)
     for node, port in (
         (paths.available_bookie("a"), servers[0].port),
         (paths.read_only_bookie("b"), servers[1].port),
@@ -30,27 +63,32 @@ async def test_state_comes_from_the_store_and_room_from_each_bookies_own_page() 
     ):
         await store.create(node, BookieRegistration.at("127.0.0.1", 3181, port).encode())
     await store.create(f"{paths.COOKIES}/d")
-    try:
-        rows = await Bookies().rows(store)
-    finally:
-        for server in servers:
-            await server.close()
-    assert [tuple(row.values()) for row in rows] == [
+    await bookies.refresh(store)
+    assert [row["state"] for row in bookies.rows] == ["writable", "read-only", "writable", "down"]
+    wanted = [
         ("a", "writable", 3_000_000_000, 4_000_000_000),
-        ("b", "read-only", None, None),
+        ("b", "slow", None, None),  # its page says nonsense
         ("c", "writable", None, None),
         ("d", "down", None, None),
     ]
+    await until(bookies, lambda rows: [tuple(row.values()) for row in rows] == wanted)
+    for server in servers:
+        await server.close()
+    await until(bookies, lambda rows: rows[0]["state"] == "down")
+    assert bookies.rows[0]["free_bytes"] == 3_000_000_000, "as it was last told"
 
 
-async def test_a_bookie_that_does_not_answer_has_no_numbers() -> None:
-    store = MemoryServer().session()
-    for path in ("/ledgers", paths.AVAILABLE, paths.READ_ONLY, paths.COOKIES):
-        await store.create(path)
+async def test_a_bookie_that_does_not_answer_is_down_and_one_that_is_no_more_is_not_asked(
+    store: MetadataStore, bookies: Bookies
+) -> None:
     server = HttpServer(LoopNetwork(), pages({}), connections_max=0)
     await server.listen("127.0.0.1", 0)
     await server.close()
     record = BookieRegistration.at("127.0.0.1", 3181, server.port).encode()
     await store.create(paths.available_bookie("a"), record)
-    [row] = await Bookies().rows(store)
-    assert (row["state"], row["free_bytes"]) == ("writable", None)
+    await bookies.refresh(store)
+    await until(bookies, lambda rows: rows[0]["state"] == "down")
+    await store.delete(paths.available_bookie("a"))
+    await bookies.refresh(store)
+    assert bookies.rows == []
+    assert bookies._asker.asked(Kind.BOOKIE) == []

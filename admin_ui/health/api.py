@@ -1,0 +1,17 @@
+"""REST of the instance's health."""
+
+from django.http import HttpRequest, HttpResponse
+
+from admin_ui.calls import Call, ConsoleView
+from admin_ui.health import selectors, shapes
+from gateway.http.bodies import json_answer
+from gateway.services.engine_link import link
+
+
+class HealthView(ConsoleView):
+    """Which parts of the instance answer. Never waits for any of them."""
+
+    calls = {"get": Call("getHealth", shapes.HealthAnswer)}
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        return json_answer(await link().on_loop(selectors.health))

@@ -1,0 +1,124 @@
+"""Parts of the instance are asked on and on, each in a task of its own, so that what one does not answer is known
+before anybody needs it. While nobody looks they are asked seldom."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from engine.base.errors import MagnetarError
+from engine.base.tasks import TaskScope
+from gateway.services.health.hops import Hops, HopState, Kind
+
+PERIOD_S = 0.5
+"""Between an answer and the next question while somebody looks."""
+IDLE_PERIOD_S = 5.0
+"""While nobody does."""
+LOOKED_S = 5.0
+"""Whoever asks how things stand is taken to look for so long."""
+ANSWER_S = 1.0
+"""An answer that takes longer is late."""
+DOWN_S = 4.0
+"""A part that is late for so long counts as down."""
+OWN_DELAY_S = 0.25
+"""When our own loop was this late, an answer that is late says nothing about who gave it."""
+FIRST_S = 0.4
+"""How long somebody waits who asks before anything was asked."""
+
+Ask = Callable[[], Awaitable[None]]
+
+
+class UnwellError(MagnetarError):
+    """The part answers, or it is certain that it does not; the text goes on after its name."""
+
+    def __init__(self, why: str, *, slow: bool = False) -> None:
+        super().__init__(why)
+        self.slow = slow
+
+
+class Asker:
+    """For one event loop. ``close`` ends all questions."""
+
+    def __init__(self, hops: Hops) -> None:
+        self.hops = hops
+        self._tasks = TaskScope("health")
+        self._asked: dict[tuple[Kind, str], asyncio.Task[None]] = {}
+        self._first: dict[tuple[Kind, str], asyncio.Event] = {}
+        """Set once the part was asked."""
+        self._looked_at = -LOOKED_S
+        self._look = asyncio.Event()
+
+    def look(self) -> None:
+        """Somebody wants to know how things stand."""
+        if time.monotonic() - self._looked_at > LOOKED_S:
+            self._look.set()
+            self._look = asyncio.Event()
+        self._looked_at = time.monotonic()
+
+    async def first(self) -> None:
+        """Returns when every part was asked once, or after ``FIRST_S``. Cancel-safe."""
+        try:
+            async with asyncio.timeout(FIRST_S):
+                for asked in list(self._first.values()):
+                    await asked.wait()
+        except TimeoutError:
+            pass
+
+    def ask(self, kind: Kind, id: str, ask: Ask, *, idle_s: float = IDLE_PERIOD_S) -> None:
+        """Have ``ask`` called until ``stop``, unless it is already. It returns when the part is well; it raises
+        UnwellError, another MagnetarError or OSError when it is not, and is cancelled after ``ANSWER_S``."""
+        if (kind, id) not in self._asked:
+            self.hops.expect(kind, id)
+            self._first[kind, id] = asyncio.Event()
+            work = self._keep_asking(kind, id, ask, idle_s)
+            self._asked[kind, id] = self._tasks.spawn(f"{kind.value} {id}", work)
+
+    def stop(self, kind: Kind, id: str) -> None:
+        """The part belongs to the instance no more."""
+        task = self._asked.pop((kind, id), None)
+        self._first.pop((kind, id), None)
+        if task is not None:
+            task.cancel()
+        self.hops.forget(kind, id)
+
+    def asked(self, kind: Kind) -> list[str]:
+        """The ids of those that are asked."""
+        return [id for each, id in self._asked if each is kind]
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    async def _keep_asking(self, kind: Kind, id: str, ask: Ask, idle_s: float) -> None:
+        silent_since = 0.0
+        hops, first = self.hops, self._first[kind, id]
+        while True:
+            began = time.monotonic()
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    await ask()
+                hops.answered(kind, id)
+                silent_since = 0.0
+            except TimeoutError:
+                now = time.monotonic()
+                if now - began < ANSWER_S + OWN_DELAY_S:
+                    silent_since = silent_since or began
+                    silent_s = now - silent_since
+                    never = hops.expect(kind, id).state is HopState.UNKNOWN
+                    slow = silent_s < DOWN_S and not never
+                    hops.failed(kind, id, f"has not answered for {silent_s:.0f} s", slow=slow)
+            except UnwellError as error:
+                hops.failed(kind, id, str(error), slow=error.slow)
+            except (MagnetarError, OSError) as error:
+                hops.failed(kind, id, f"does not answer: {error}", slow=False)
+            first.set()
+            await self._pause(idle_s)
+
+    async def _pause(self, idle_s: float) -> None:
+        if time.monotonic() - self._looked_at < LOOKED_S:
+            await asyncio.sleep(PERIOD_S)
+            return
+        look = self._look
+        try:
+            async with asyncio.timeout(idle_s):
+                await look.wait()
+        except TimeoutError:
+            pass

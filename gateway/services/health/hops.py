@@ -1,0 +1,143 @@
+"""The hops between a console and what it shows: which of them answer, since when they do or do not, what that means and
+what to do about it. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from engine.base.errors import NotReady
+
+
+class Kind(StrEnum):
+    """What a hop is. An instance has as many brokers and bookies as are registered, and one of each other."""
+
+    STORE = "store"
+    BROKER = "broker"
+    BOOKIE = "bookie"
+    GATEWAY = "gateway"
+    REDIS = "redis"
+    SPARK = "spark"
+    DATABASE = "database"
+
+
+class HopState(StrEnum):
+    """SLOW: it answered a moment ago and is late now. UNKNOWN: it was not asked yet."""
+
+    OK = "ok"
+    SLOW = "slow"
+    DOWN = "down"
+    UNKNOWN = "unknown"
+
+
+NAMES = {
+    Kind.STORE: "The metadata store",
+    Kind.BROKER: "Broker {id}",
+    Kind.BOOKIE: "Bookie {id}",
+    Kind.GATEWAY: "This gateway",
+    Kind.REDIS: "Redis",
+    Kind.SPARK: "The worker of analyses",
+    Kind.DATABASE: "The console's database",
+}
+
+ADVICE = {
+    Kind.STORE: "See that ZooKeeper runs and has a quorum. Until then brokers keep serving what they have for as long"
+    " as their sessions last, and nothing can be created, moved or administered.",
+    Kind.BROKER: "See that its process runs and read the end of its log; start it again. Its topics go to other brokers"
+    " when clients ask for them; their last figures are shown meanwhile.",
+    Kind.BOOKIE: "See that its process runs and its disk is well; start it again. Do not delete its data: ledgers that"
+    " only it holds cannot be read until it is back.",
+    Kind.GATEWAY: "It has more to do than it can: look at the load of its machine, or run several gateways.",
+    Kind.REDIS: "See that Redis runs. Until then analyses are neither started nor followed live; messages are not"
+    " affected.",
+    Kind.SPARK: "See that the Celery worker runs and read the end of its log; start it again. Analyses wait until then;"
+    " messages are not affected.",
+    Kind.DATABASE: "See that its disk has room and that no stopped process holds its lock. Until then nothing can be"
+    " changed here, since changes are recorded first; messages are not affected.",
+}
+"""What an operator does next about a hop that does not answer."""
+
+
+class HopError(NotReady):
+    """Something cannot be told because a hop does not answer."""
+
+    def __init__(self, hop: "Hop") -> None:
+        super().__init__(f"{hop.reason}. {hop.advice}")
+        self.hop = hop.kind.value
+
+
+@dataclass(slots=True)
+class Hop:
+    """``since``: when it began to answer, or ceased to, ms. ``reason`` and ``advice`` are empty while it answers."""
+
+    kind: Kind
+    id: str
+    state: HopState
+    since: int
+    reason: str
+    advice: str
+
+    def told(self) -> dict[str, Any]:
+        """As of the contract."""
+        return {
+            "hop": self.kind.value,
+            "id": self.id,
+            "state": self.state.value,
+            "since": self.since,
+            "reason": self.reason,
+            "advice": self.advice,
+        }
+
+
+class Hops:
+    """``now`` tells milliseconds since the epoch."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
+        self._hops: dict[tuple[Kind, str], Hop] = {}
+
+    def expect(self, kind: Kind, id: str = "") -> Hop:
+        """The hop, which from now on belongs to the instance: unknown until it is asked."""
+        hop = self._hops.get((kind, id))
+        if hop is None:
+            hop = Hop(kind, id, HopState.UNKNOWN, self._now(), f"{_name(kind, id)} is asked", "")
+            self._hops[kind, id] = hop
+        return hop
+
+    def answered(self, kind: Kind, id: str = "") -> None:
+        """It is well."""
+        hop = self.expect(kind, id)
+        if hop.state is not HopState.OK:
+            hop.state, hop.since = HopState.OK, self._now()
+            hop.reason = hop.advice = ""
+
+    def failed(self, kind: Kind, id: str = "", why: str = "does not answer", *, slow: bool) -> None:
+        """It is late, or there is no hope that it answers; ``why`` goes on after its name."""
+        hop = self.expect(kind, id)
+        if hop.state in (HopState.OK, HopState.UNKNOWN):
+            hop.since = self._now()
+        hop.state = HopState.SLOW if slow else HopState.DOWN
+        hop.reason = f"{_name(kind, id)} {why}"
+        hop.advice = ADVICE[kind]
+
+    def forget(self, kind: Kind, id: str) -> None:
+        """It does not belong to the instance any more."""
+        self._hops.pop((kind, id), None)
+
+    def of(self, kind: Kind) -> list[Hop]:
+        """All of this kind, by id."""
+        return sorted((hop for hop in self._hops.values() if hop.kind is kind), key=lambda h: h.id)
+
+    @property
+    def all(self) -> list[Hop]:
+        """In the order of ``Kind``, then by id."""
+        return [hop for kind in Kind for hop in self.of(kind)]
+
+    @property
+    def bad(self) -> list[Hop]:
+        """Those that do not answer, as ``all``; one that was not asked yet is not among them."""
+        return [hop for hop in self.all if hop.state in (HopState.SLOW, HopState.DOWN)]
+
+
+def _name(kind: Kind, id: str) -> str:
+    return NAMES[kind].format(id=id)

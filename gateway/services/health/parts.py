@@ -1,0 +1,123 @@
+"""How each part that no broker tells of is asked: the metadata store, Redis, the worker of analyses, the console's
+database, and this process itself. UnwellError says what is wrong with it."""
+
+import asyncio
+import sqlite3
+import time
+from pathlib import Path
+
+from django.conf import settings
+from redis import asyncio as redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from engine.metadata.cached import fresh
+from engine.metadata.store import SessionState
+from gateway.services.engine_link import EngineLink
+from gateway.services.health.asking import ANSWER_S, PERIOD_S, UnwellError
+
+STORE_PATH = "/"
+"""Asked for: there in any store, and nothing that is read from memory."""
+WORKER_KEY = "magnetar:worker"
+WORKER_PERIOD_S = 1.0
+WORKER_KEY_S = 600
+"""A worker sets the key once a second, to be kept for this long: what is left of that says when it did so."""
+WORKER_SILENT_S = 2.0
+LATE_S = 1.0
+"""A process whose timers are so late is too busy to be relied on."""
+
+
+class Store:
+    """The session of this process, by a question that the cache does not answer. ``heard_ms`` by the wall clock."""
+
+    def __init__(self, link: EngineLink) -> None:
+        self._link = link
+        self.heard_ms = 0
+
+    async def ask(self) -> None:
+        try:
+            async with asyncio.timeout(ANSWER_S * 0.9):
+                engine = await self._link.engine()
+                began = time.time_ns() // 1_000_000
+                await fresh(engine.store, STORE_PATH).exists(STORE_PATH)
+        except TimeoutError:
+            opened = self._link.opened
+            if opened is None or opened.store.state is not SessionState.CONNECTED:
+                raise UnwellError(f"({settings.METADATA_URL}) cannot be reached") from None
+            raise
+        self.heard_ms = began
+
+
+class Redis:
+    """Redis, and by way of it the worker."""
+
+    def __init__(self, url: str) -> None:
+        self._client = redis.from_url(
+            url,
+            socket_timeout=ANSWER_S,
+            socket_connect_timeout=ANSWER_S,
+            retry=Retry(NoBackoff(), 0),
+        )
+        self._worker_s: float | None = None
+        """Seconds since a worker was heard; None: for very long. As of the last answer."""
+        self._answered = False
+
+    async def ask(self) -> None:
+        try:
+            left_ms = int(await self._client.pttl(WORKER_KEY))
+        except RedisError as error:
+            self._answered = False
+            raise UnwellError(f"does not answer: {error}") from None
+        except asyncio.CancelledError:
+            self._answered = False
+            await self._client.connection_pool.disconnect()  # its answer may come yet
+            raise
+        self._worker_s = WORKER_KEY_S - left_ms / 1000 if left_ms >= 0 else None
+        self._answered = True
+
+    async def ask_worker(self) -> None:
+        """What Redis answered last: it is asked all the time."""
+        if not self._answered:
+            raise UnwellError("is not heard: it tells by way of Redis, which does not answer")
+        if self._worker_s is None:
+            raise UnwellError("is not there")
+        if self._worker_s > WORKER_SILENT_S:
+            raise UnwellError(f"was last heard {self._worker_s:.0f} s ago")
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+class Database:
+    """The console's database, by taking the lock that every change needs."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._work: asyncio.Future[None] | None = None
+
+    async def ask(self) -> None:
+        if self._work is None or self._work.done():
+            self._work = asyncio.get_running_loop().run_in_executor(None, self._lock)
+        try:
+            await asyncio.shield(self._work)
+        except sqlite3.Error as error:
+            raise UnwellError(f"cannot be written: {error}", slow="locked" in str(error)) from None
+
+    def _lock(self) -> None:
+        uri = f"{self._path.absolute().as_uri()}?mode=rw"
+        found = sqlite3.connect(uri, uri=True, timeout=ANSWER_S / 2, isolation_level=None)
+        try:
+            found.execute("BEGIN IMMEDIATE")
+            found.execute("ROLLBACK")
+        finally:
+            found.close()
+
+
+async def ask_gateway() -> None:
+    """Whether this process's own timers come in time."""
+    began = time.monotonic()
+    await asyncio.sleep(PERIOD_S / 2)
+    late_s = time.monotonic() - began - PERIOD_S / 2
+    if late_s > LATE_S:
+        raise UnwellError(f"was busy for {late_s:.1f} s", slow=True)

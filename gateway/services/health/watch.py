@@ -1,0 +1,52 @@
+"""The health of the instance as this process sees it: what is asked of which part."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from django.conf import settings
+
+from gateway.services.engine_link import EngineLink
+from gateway.services.health.asking import Asker
+from gateway.services.health.hops import HopError, Hops, HopState, Kind
+from gateway.services.health.parts import Database, Redis, Store, ask_gateway
+
+
+class Health:
+    """On the link's loop. Brokers and bookies are added by whoever knows which there are. ``now``: milliseconds since
+    the epoch."""
+
+    def __init__(self, link: EngineLink, now: Callable[[], int]) -> None:
+        self.hops = Hops(now)
+        self.store = Store(link)
+        self._asker: Asker | None = None
+        self._redis: Redis | None = None
+
+    @property
+    def asker(self) -> Asker:
+        """Asks from its first use on."""
+        if self._asker is None:
+            asker = self._asker = Asker(self.hops)
+            asker.ask(Kind.STORE, "", self.store.ask, idle_s=1.0)
+            asker.ask(Kind.GATEWAY, "", ask_gateway)
+            if settings.ENVIRONMENT.redis_url:
+                self._redis = Redis(settings.ENVIRONMENT.redis_url)
+                asker.ask(Kind.REDIS, "", self._redis.ask)
+                asker.ask(Kind.SPARK, "", self._redis.ask_worker)
+            path = Path(str(settings.DATABASES["default"]["NAME"]))
+            asker.ask(Kind.DATABASE, "", Database(path).ask)
+        return self._asker
+
+    def blame(self, *kinds: Kind) -> HopError | None:
+        """What to raise when something failed for want of these: the first that does not answer, by the order of
+        ``kinds``. None: all of them are well."""
+        for kind in kinds:
+            for hop in self.hops.of(kind):
+                if hop.state in (HopState.DOWN, HopState.SLOW):
+                    return HopError(hop)
+        return None
+
+    async def close(self) -> None:
+        if self._asker is not None:
+            await self._asker.close()
+        if self._redis is not None:
+            await self._redis.close()

@@ -1,0 +1,51 @@
+"""What is told of hops: since when, why, and what to do."""
+
+from gateway.services.health.hops import ADVICE, NAMES, HopError, Hops, HopState, Kind
+
+
+def test_a_hop_says_since_when_it_does_not_answer_and_clears_by_itself() -> None:
+    now = 10
+    hops = Hops(lambda: now)
+    assert hops.expect(Kind.STORE).state is HopState.UNKNOWN
+    assert hops.bad == [], "nobody asked yet"
+    now = 20
+    hops.answered(Kind.STORE)
+    now = 30
+    hops.failed(Kind.STORE, why="is late", slow=True)
+    now = 40
+    hops.failed(Kind.STORE, why="is gone", slow=False)
+    [bad] = hops.bad
+    assert (bad.state, bad.since, bad.reason) == (HopState.DOWN, 30, "The metadata store is gone")
+    assert "ZooKeeper" in bad.advice
+    now = 50
+    hops.answered(Kind.STORE)
+    assert hops.bad == []
+    told = hops.all[0].told()
+    assert told == {
+        "hop": "store", "id": "", "state": "ok", "since": 50, "reason": "", "advice": "",
+    }  # fmt: skip
+
+
+def test_hops_come_in_the_order_of_their_kinds_and_ids() -> None:
+    hops = Hops(lambda: 1)
+    for kind, id in (
+        (Kind.DATABASE, ""),
+        (Kind.BROKER, "b:2"),
+        (Kind.STORE, ""),
+        (Kind.BROKER, "b:1"),
+    ):
+        hops.expect(kind, id)
+    assert [(hop.kind.value, hop.id) for hop in hops.all] == [
+        ("store", ""), ("broker", "b:1"), ("broker", "b:2"), ("database", ""),
+    ]  # fmt: skip
+    hops.forget(Kind.BROKER, "b:1")
+    assert [hop.id for hop in hops.of(Kind.BROKER)] == ["b:2"]
+
+
+def test_every_kind_has_a_name_and_advice_and_an_error_carries_both() -> None:
+    assert NAMES.keys() == ADVICE.keys() == set(Kind)
+    hops = Hops(lambda: 1)
+    hops.failed(Kind.BROKER, "b:1", slow=False)
+    error = HopError(hops.bad[0])
+    assert error.hop == "broker"
+    assert str(error).startswith("Broker b:1 does not answer. See that its process runs")
