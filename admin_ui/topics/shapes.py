@@ -8,12 +8,20 @@ from admin_ui.topics.detail import KNOWN
 DRAIN_STATES = ("empty", "draining", "growing", "stalled")
 
 
+class ListedRow(TopicRow):
+    trend = s.ListField(
+        child=s.IntegerField(allow_null=True),
+        required=False,
+        help_text="backlog of the last 15 minutes, one per minute, oldest first; null: not known",
+    )
+
+
 class TopicsAnswer(s.Serializer[object]):
     at = s.IntegerField()
     total = s.IntegerField(help_text="rows that pass the filter")
     offset = s.IntegerField()
     limit = s.IntegerField()
-    rows = TopicRow(many=True)
+    rows = ListedRow(many=True)
 
 
 class Names(s.Serializer[object]):

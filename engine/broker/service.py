@@ -16,7 +16,6 @@ from engine.base.log import bound
 from engine.base.names import BundleName, TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.administration.admin_http import AdminPages
-from engine.broker.administration.lag_feed import LagFeed
 from engine.broker.administration.metrics_page import metrics_page
 from engine.broker.administration.operations import BrokerOperations, Collaborators
 from engine.broker.administration.row_feed import RowFeed
@@ -119,12 +118,9 @@ class Running:
             forget_schema=rules.forget,
         )
         self.sessions = Sessions(context, self.registry, owned, namespaces, rules)
-        incarnation = f"{record.id}-{instance}"
-        rows = RowFeed(self.registry, base.clock, incarnation)
-        lags = LagFeed(self.registry, context, incarnation)
+        rows = RowFeed(self.registry, base.clock, f"{record.id}-{instance}")
         self.upkeep = Upkeep(
-            *(self.registry, namespaces, base.ledger_config, base.data_path),
-            counted=(rows.count, lags.count),
+            self.registry, namespaces, base.ledger_config, base.data_path, rows.count
         )
         self.catalog.on_change = self.upkeep.policies_changed
         self.policy_log.on_change = self.upkeep.policies_changed
@@ -138,7 +134,6 @@ class Running:
                 ownership=self.ownership,
                 catalog=self.catalog,
                 rows=rows,
-                lags=lags,
                 resting=RestingLogs(base.store, base.ledgers),
                 schemas=schemas,
             )

@@ -687,6 +687,38 @@ export interface components {
          * @enum {string}
          */
         LevelEnum: "broker" | "namespace" | "topic";
+        ListedRow: {
+            /** @description full name, domain://tenant/namespace/topic */
+            name: string;
+            domain: components["schemas"]["DomainEnum"];
+            tenant: string;
+            /** @description without the tenant */
+            namespace: string;
+            topic: string;
+            /** @description 0 for a plain topic */
+            partitions: number;
+            /** @description some broker has it loaded; null: not known, a broker does not answer */
+            loaded: boolean | null;
+            /** @description null, as of all numbers: not known */
+            producers: number | null;
+            consumers: number | null;
+            subscriptions: number | null;
+            /** Format: double */
+            msg_rate_in: number | null;
+            /** Format: double */
+            msg_rate_out: number | null;
+            /** Format: double */
+            bytes_rate_in: number | null;
+            /** Format: double */
+            bytes_rate_out: number | null;
+            /** @description entries, summed over subscriptions */
+            backlog: number | null;
+            storage_bytes: number | null;
+            /** @description when these numbers were taken */
+            at: number;
+            /** @description backlog of the last 15 minutes, one per minute, oldest first; null: not known */
+            trend?: (number | null)[];
+        };
         Names: {
             total: number;
             /** @description the first of them */
@@ -1036,7 +1068,7 @@ export interface components {
             total: number;
             offset: number;
             limit: number;
-            rows: components["schemas"]["TopicRow"][];
+            rows: components["schemas"]["ListedRow"][];
         };
         Totals: {
             topics: number;

@@ -12,6 +12,7 @@ export type OverviewHistory = Schemas["HistoryAnswer"];
 export type Attention = Schemas["Attention"];
 export type AttentionItem = Schemas["AttentionItem"];
 export type TopicRow = Schemas["TopicRow"];
+export type ListedRow = Schemas["ListedRow"];
 export type TopicPage = Schemas["TopicsAnswer"];
 export type TopicDetail = Schemas["TopicAnswer"];
 export type PartitionRow = Schemas["PartitionRow"];

@@ -15,6 +15,7 @@ import "@mantine/core/styles/Modal.css";
 import "@mantine/core/styles/Input.css";
 import "@mantine/core/styles/InlineInput.css";
 import "@mantine/core/styles/ScrollArea.css";
+import "@mantine/core/styles/Combobox.css";
 import "@mantine/core/styles/Button.css";
 import "@mantine/core/styles/ActionIcon.css";
 import "@mantine/core/styles/Checkbox.css";

@@ -13,6 +13,7 @@ import {
   Square2StackIcon as Square2Stack,
   SunIcon as Sun,
   TableCellsIcon as TableCells,
+  ViewColumnsIcon as ViewColumns,
 } from "@heroicons/react/24/outline";
 import type { ComponentType, SVGProps } from "react";
 
@@ -29,6 +30,7 @@ const icon =
 export const AnalysesIcon = icon(Beaker);
 export const CheckIcon = icon(Check);
 export const ChevronIcon = icon(ChevronRight);
+export const ColumnsIcon = icon(ViewColumns);
 export const CopyIcon = icon(Square2Stack);
 export const DownloadIcon = icon(ArrowDownTray);
 export const ErrorIcon = icon(ExclamationCircle);

@@ -4,10 +4,12 @@ import type { MouseEvent, ReactNode } from "react";
 /** A link to a path of the console that the server made: it is followed as it is, without a reload. */
 export function PathLink({
   path,
+  label,
   children,
   ...rest
 }: {
   path: string;
+  label?: string; // when the children are pieces of a name
   children: ReactNode;
   className?: string;
   title?: string;
@@ -20,7 +22,7 @@ export function PathLink({
     router.history.push(path);
   };
   return (
-    <a href={path} onClick={follow} {...rest}>
+    <a href={path} onClick={follow} aria-label={label} {...rest}>
       {children}
     </a>
   );

@@ -25,7 +25,6 @@ export function TopicPartitions() {
           {
             key: "partition",
             header: "Partition",
-            numeric: true,
             cell: (row) => <TopicLink topic={row}>{row.partition}</TopicLink>,
           },
           { key: "owner", header: "Broker", cell: (row) => row.owner || "—" },

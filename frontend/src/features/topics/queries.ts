@@ -1,6 +1,7 @@
 import { type QueryClient, queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
 import type { TopicPage } from "../../api/types";
+import { stringifySearch } from "../../lib/url-state";
 
 export const PAGE_ROWS = 100;
 
@@ -30,6 +31,28 @@ export function topicsQuery(filter: TopicFilter, offset: number, limit = PAGE_RO
       ),
     gcTime: 30_000,
   });
+}
+
+/** Tenants and namespaces whose names have the words of `q`. */
+export function scopesQuery(cluster: string, q: string, tenant?: string) {
+  return queryOptions({
+    queryKey: ["scopes", cluster, q, tenant ?? ""],
+    queryFn: ({ signal }) =>
+      answerOf(
+        api.GET("/api/v1/clusters/{cluster}/scopes", {
+          params: { path: { cluster }, query: given({ q, tenant, limit: 50 }) },
+          signal,
+        }),
+      ),
+    staleTime: 5_000,
+  });
+}
+
+/** Where the whole list is to be had as a file. */
+export function exportPath({ cluster, ...filter }: TopicFilter, format: "csv" | "json"): string {
+  // Quotes would end a shell's: stringifySearch encodes them.
+  const search = stringifySearch({ format, ...filter });
+  return `/api/v1/clusters/${encodeURIComponent(cluster)}/topics/export${search}`;
 }
 
 /** Files a live window of the list under the pages it covers, so that scrolling finds them warm. */

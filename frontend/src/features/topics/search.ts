@@ -8,6 +8,7 @@ export const TOPIC_SORTS = [
   "producers",
   "consumers",
   "subscriptions",
+  "partitions",
   "msg_rate_in",
   "msg_rate_out",
   "bytes_rate_in",
@@ -33,6 +34,7 @@ export const topicsSearch = z.object({
   namespace: searchText,
   domain,
   sort,
+  columns: searchText,
 });
 
 /** The next sort when a column's header is activated: numbers start at the largest, names at A. */

@@ -1,23 +1,37 @@
-import { Button, CloseButton, NativeSelect, TextInput } from "@mantine/core";
+import { Button, NativeSelect } from "@mantine/core";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
-import type { TopicRow } from "../../api/types";
+import type { ListedRow } from "../../api/types";
+import { serverNow } from "../../lib/clock";
 import { byteRate, bytes, count, known, plural, rate } from "../../lib/format";
 import { Freshness } from "../../shared/freshness";
 import { topicPagePath, topicSearchOf } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
+import { Trend } from "../../ui/charts/trend";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
-import { SearchIcon } from "../../ui/icons";
 import { Page, PageHead } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
+import {
+  type Choice,
+  choiceText,
+  DEFAULT_CHOICE,
+  parseChoice,
+  storeChoice,
+  storedChoice,
+  TITLES,
+  withSorted,
+} from "./columns";
+import { FilterInput } from "./filter-input";
+import { ColumnsMenu, ExportMenu } from "./list-menus";
+import { rowState } from "./row-state";
+import { ScopePicker } from "./scope-picker";
 import { DEFAULT_SORT, nextSort, type SortOrder, sortOf, type TopicSort } from "./search";
 import styles from "./topics.module.css";
 import { useTopicWindow } from "./use-topic-window";
 
 const route = getRouteApi("/c/$cluster/topics");
-const WRITE_MS = 60;
 
 export function TopicsPage() {
   useTitle("Topics");
@@ -32,11 +46,15 @@ export function TopicsPage() {
   );
   const list = useTopicWindow(filter);
   const resetKey = JSON.stringify(filter);
-  const setSort = useCallback(
-    (next: SortOrder) => navigate({ search: (before) => ({ ...before, sort: next }), replace: true }),
+  const show = useCallback(
+    (change: Partial<typeof search>, replace = false) =>
+      navigate({ search: (before) => ({ ...before, ...change }), replace }),
     [navigate],
   );
-  const columns = useColumns(cluster, sort, setSort);
+  const setSort = useCallback((next: SortOrder) => show({ sort: next }), [show]);
+  const [choice, choose] = useChoice(search.columns, (columns) => show({ columns }, true));
+  const [leftOut, setLeftOut] = useState(0);
+  const columns = useColumns(cluster, choice, sort, setSort);
   const openTopic = useNavigate();
   const filtered = Boolean(q || tenant || namespace || domain);
 
@@ -50,26 +68,25 @@ export function TopicsPage() {
       <search className={styles.filters}>
         <FilterInput
           key={`q ${cluster}`}
-          label="Part of the name"
+          label="Words of the name"
           value={q ?? ""}
-          write={(value) =>
-            navigate({ search: (before) => ({ ...before, q: value || undefined }), replace: true })
-          }
-          icon
+          write={(value, replace) => show({ q: value || undefined }, replace)}
         />
-        <FilterInput
-          label="Tenant"
+        <ScopePicker
+          kind="tenants"
+          cluster={cluster}
           value={tenant ?? ""}
-          write={(value) =>
-            navigate({ search: (before) => ({ ...before, tenant: value || undefined }), replace: true })
-          }
+          onPick={(name) => show({ tenant: name || undefined, namespace: undefined })}
         />
-        <FilterInput
-          label="Namespace"
-          value={namespace ?? ""}
-          write={(value) =>
-            navigate({ search: (before) => ({ ...before, namespace: value || undefined }), replace: true })
-          }
+        <ScopePicker
+          kind="namespaces"
+          cluster={cluster}
+          tenant={tenant}
+          value={namespace ? (tenant ? `${tenant}/${namespace}` : namespace) : ""}
+          onPick={(name) => {
+            const [of, local] = name.split("/", 2);
+            show(local ? { tenant: of, namespace: local } : { namespace: undefined });
+          }}
         />
         <NativeSelect
           aria-label="Domain"
@@ -82,17 +99,21 @@ export function TopicsPage() {
           ]}
           onChange={(event) => {
             const value = event.currentTarget.value as "" | "persistent" | "non-persistent";
-            navigate({ search: (before) => ({ ...before, domain: value || undefined }), replace: true });
+            show({ domain: value || undefined });
           }}
         />
         {filtered && (
           <Button
             variant="subtle"
-            onClick={() => navigate({ search: (before) => ({ sort: before.sort }), replace: true })}
+            onClick={() => show({ q: undefined, tenant: undefined, namespace: undefined, domain: undefined })}
           >
             Clear filters
           </Button>
         )}
+        <div className={styles.tools}>
+          <ColumnsMenu choice={choice} onChoose={choose} leftOut={leftOut} sort={sort} onSort={setSort} />
+          <ExportMenu filter={filter} total={list.total ?? 0} />
+        </div>
         <Announce total={list.total} busy={list.busy} />
       </search>
       {list.error !== null && list.total === undefined ? (
@@ -114,7 +135,7 @@ export function TopicsPage() {
           {list.error !== null && (
             <ErrorNotice error={list.error} title="Some rows could not be read" onRetry={list.retry} />
           )}
-          <DataGrid<TopicRow>
+          <DataGrid<ListedRow>
             label="Topics"
             columns={columns}
             total={list.total}
@@ -128,7 +149,7 @@ export function TopicsPage() {
               })
             }
             busy={list.busy}
-            minWidth={1080}
+            onLeftOut={setLeftOut}
             resetKey={resetKey}
           />
         </div>
@@ -159,122 +180,139 @@ function Announce({ total, busy }: { total: number | undefined; busy: boolean })
   );
 }
 
-/** Text that filters while it is typed. The field is ahead of the address by a few keystrokes at most. */
-function FilterInput({
-  label,
-  value,
-  write,
-  icon = false,
-}: {
-  label: string;
-  value: string;
-  write: (value: string) => void;
-  icon?: boolean;
-}) {
-  const [text, setText] = useState(value);
-  const [written, setWritten] = useState(value);
-  if (value !== written) {
-    // The address changed by something else than this field: a link, back, "Clear filters".
-    setWritten(value);
-    setText(value);
-  }
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  const change = (next: string) => {
-    setText(next);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => {
-      setWritten(next);
-      write(next);
-    }, WRITE_MS);
+/** The columns of the address, else those that this browser was told last, else the usual ones. */
+function useChoice(text: string | undefined, write: (text: string) => void) {
+  const [stored, setStored] = useState(storedChoice);
+  const choice = useMemo(() => parseChoice(text) ?? stored ?? [...DEFAULT_CHOICE], [text, stored]);
+  const choose = (next: Choice[]) => {
+    storeChoice(next);
+    setStored(next);
+    write(choiceText(next));
   };
-  return (
-    <TextInput
-      size="xs"
-      aria-label={label}
-      placeholder={label}
-      className={icon ? styles.query : styles.scope}
-      value={text}
-      maxLength={500}
-      spellCheck={false}
-      onChange={(event) => change(event.currentTarget.value)}
-      {...(icon ? { leftSection: <SearchIcon size={14} /> } : {})}
-      {...(text
-        ? { rightSection: <CloseButton size={24} aria-label={`Clear ${label}`} onClick={() => change("")} /> }
-        : {})}
-    />
-  );
+  return [choice, choose] as const;
 }
+
+const NUMBERS: Record<Exclude<Choice, "tenant" | "namespace">, [number, (row: ListedRow) => string]> = {
+  msg_rate_in: [66, (row) => known(row.msg_rate_in, rate)],
+  msg_rate_out: [66, (row) => known(row.msg_rate_out, rate)],
+  bytes_rate_in: [92, (row) => known(row.bytes_rate_in, byteRate)],
+  bytes_rate_out: [92, (row) => known(row.bytes_rate_out, byteRate)],
+  storage_bytes: [84, (row) => known(row.storage_bytes, bytes)],
+  producers: [88, (row) => known(row.producers, count)],
+  consumers: [92, (row) => known(row.consumers, count)],
+  subscriptions: [70, (row) => known(row.subscriptions, count)],
+  partitions: [86, (row) => count(row.partitions)],
+};
+const ZERO = /^0(?!\.\d)(?: B(?:\/s)?)?$/;
 
 function useColumns(
   cluster: string,
-  sort: string,
+  choice: readonly Choice[],
+  sort: SortOrder,
   setSort: (sort: SortOrder) => void,
-): GridColumn<TopicRow>[] {
+): GridColumn<ListedRow>[] {
   return useMemo(() => {
-    const numeric = (
-      key: TopicSort,
-      header: string,
-      width: string,
-      cell: (row: TopicRow) => string,
-    ): GridColumn<TopicRow> => ({
+    const sorted = sort.replace(/^-/, "");
+    const sortable = (key: TopicSort, descending: boolean) => ({
       key,
-      header,
-      width,
-      numeric: true,
+      header: key === "subscriptions" ? "Subs" : TITLES[key],
       sort: sortOf(sort, key),
-      onSort: () => setSort(nextSort(sort, key, true)),
+      onSort: () => setSort(nextSort(sort, key, descending)),
+      always: key === sorted,
+    });
+    const number = (
+      key: TopicSort,
+      min: number,
+      cell: (row: ListedRow) => string,
+    ): GridColumn<ListedRow> => ({
+      ...sortable(key, true),
+      min,
+      numeric: true,
       cell: (row) => {
         const text = cell(row);
-        return text === "0" || text === "0 B" || text === "0 B/s" ? (
-          <span className={styles.zero}>{text}</span>
-        ) : (
-          text
-        );
+        return ZERO.test(text) ? <span className={styles.zero}>{text}</span> : text;
       },
     });
-    const text = (
-      key: TopicSort,
-      header: string,
-      width: string,
-      cell: GridColumn<TopicRow>["cell"],
-    ): GridColumn<TopicRow> => ({
-      key,
-      header,
-      width,
-      sort: sortOf(sort, key),
-      onSort: () => setSort(nextSort(sort, key, false)),
-      cell,
-    });
+    const shown = withSorted(choice, sort);
+    const scoped = !(shown.includes("tenant") && shown.includes("namespace"));
     return [
-      text("topic", "Topic", "minmax(220px, 3fr)", (row) => (
-        <>
-          <PathLink
-            path={topicPagePath(cluster, row, "overview")}
-            className="topic-link"
-            title={row.name}
-            tabIndex={-1}
-          >
-            {row.topic}
-          </PathLink>
-          {row.partitions > 0 && <span className={styles.tag}>{plural(row.partitions, "partition")}</span>}
-          {row.domain === "non-persistent" && (
-            <span className={styles.tagBox}>
-              <Badge>non-persistent</Badge>
-            </span>
-          )}
-        </>
-      )),
-      text("tenant", "Tenant", "minmax(96px, 1fr)", (row) => row.tenant),
-      text("namespace", "Namespace", "minmax(90px, 1fr)", (row) => row.namespace),
-      numeric("backlog", "Backlog", "100px", (row) => known(row.backlog, count)),
-      numeric("msg_rate_in", "In/s", "74px", (row) => known(row.msg_rate_in, rate)),
-      numeric("msg_rate_out", "Out/s", "74px", (row) => known(row.msg_rate_out, rate)),
-      numeric("bytes_rate_in", "Bytes in", "96px", (row) => known(row.bytes_rate_in, byteRate)),
-      numeric("storage_bytes", "Stored", "88px", (row) => known(row.storage_bytes, bytes)),
-      numeric("producers", "Producers", "96px", (row) => known(row.producers, count)),
-      numeric("consumers", "Consumers", "100px", (row) => known(row.consumers, count)),
-      numeric("subscriptions", "Subs", "64px", (row) => known(row.subscriptions, count)),
+      {
+        ...sortable("topic", false),
+        min: 230,
+        grow: 3,
+        cell: (row) => <Name cluster={cluster} row={row} scoped={scoped} />,
+      },
+      { key: "state", header: "State", min: 94, always: true, cell: (row) => <State row={row} /> },
+      { key: "trend", header: "Trend", min: 68, always: true, cell: (row) => <BacklogTrend row={row} /> },
+      { ...number("backlog", 84, (row) => known(row.backlog, count)), always: true },
+      ...shown.map((key): GridColumn<ListedRow> => {
+        if (key === "tenant" || key === "namespace")
+          return { ...sortable(key, false), min: 100, grow: 1, cell: (row) => row[key] };
+        return number(key, ...NUMBERS[key]);
+      }),
     ];
-  }, [cluster, sort, setSort]);
+  }, [cluster, choice, sort, setSort]);
+}
+
+function Name({ cluster, row, scoped }: { cluster: string; row: ListedRow; scoped: boolean }) {
+  return (
+    <span className={styles.name}>
+      <PathLink
+        path={topicPagePath(cluster, row, "overview")}
+        className={`topic-link ${styles.link}`}
+        title={row.name}
+        label={`${scoped ? `${row.tenant}/${row.namespace}/` : ""}${row.topic}`}
+        tabIndex={-1}
+      >
+        {scoped && (
+          <span className="topic-scope">
+            {row.tenant}/{row.namespace}/
+          </span>
+        )}
+        <Ends text={row.topic} />
+      </PathLink>
+      {row.partitions > 0 && <span className={styles.tag}>{plural(row.partitions, "partition")}</span>}
+      {row.domain === "non-persistent" && (
+        <span className={styles.tagBox}>
+          <Badge>non-persistent</Badge>
+        </span>
+      )}
+    </span>
+  );
+}
+
+const TAIL = 8;
+
+/** A name that keeps its end when there is no room: numbered topics differ only there. */
+function Ends({ text }: { text: string }) {
+  const letters = [...text];
+  if (letters.length < 3 * TAIL) return <span className={styles.short}>{text}</span>;
+  return (
+    <>
+      <span>{letters.slice(0, -TAIL).join("")}</span>
+      <span className={styles.tail}>{letters.slice(-TAIL).join("")}</span>
+    </>
+  );
+}
+
+function State({ row }: { row: ListedRow }) {
+  const state = rowState(row, serverNow());
+  return (
+    <span title={state.title}>
+      <Badge tone={state.tone} dot>
+        {state.label}
+      </Badge>
+    </span>
+  );
+}
+
+function BacklogTrend({ row }: { row: ListedRow }) {
+  const trend = row.trend ?? [];
+  if (trend.every((value) => value === null)) return <span className={styles.zero}>—</span>;
+  const values = [...trend, row.backlog];
+  const past = values.find((value) => value !== null) ?? 0;
+  const now = row.backlog;
+  const text =
+    now === null ? "not known now" : `backlog ${count(past)} a quarter of an hour ago, ${count(now)} now`;
+  return <Trend values={values} label={text} />;
 }

@@ -1,7 +1,7 @@
 import { useQueries, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useLive, usePolling } from "../../api/live";
-import type { TopicPage, TopicRow } from "../../api/types";
+import type { ListedRow, TopicPage } from "../../api/types";
 import { PAGE_ROWS, type TopicFilter, topicsQuery, writeTopicWindow } from "./queries";
 
 const SETTLE_MS = 150;
@@ -9,7 +9,7 @@ const SETTLE_MS = 150;
 export interface TopicWindow {
   total: number | undefined;
   at: number | undefined;
-  rowAt: (index: number) => TopicRow | undefined;
+  rowAt: (index: number) => ListedRow | undefined;
   setRange: (first: number, last: number) => void;
   busy: boolean;
   error: unknown;
@@ -57,11 +57,11 @@ export function useTopicWindow(filter: TopicFilter): TopicWindow {
     (best, page) => (!best || page.at >= best.at ? page : best),
     undefined,
   );
-  const before = useRef<{ total: number; at: number; identity: string; rows: Map<number, TopicRow> } | null>(
+  const before = useRef<{ total: number; at: number; identity: string; rows: Map<number, ListedRow> } | null>(
     null,
   );
   const rows = useMemo(() => {
-    const found = new Map<number, TopicRow>();
+    const found = new Map<number, ListedRow>();
     for (const page of pages) {
       for (const [index, row] of page.rows.entries()) found.set(page.offset + index, row);
     }

@@ -19,11 +19,11 @@ beforeEach(() => {
 
 function show(total: number, onOpen = vi.fn(), onSort = vi.fn()) {
   const columns: GridColumn<Row>[] = [
-    { key: "name", header: "Topic", width: "1fr", sort: "none", onSort, cell: (row) => row.name },
+    { key: "name", header: "Topic", min: 200, sort: "none", onSort, cell: (row) => row.name },
     {
       key: "backlog",
       header: "Backlog",
-      width: "80px",
+      min: 80,
       numeric: true,
       sort: "descending",
       cell: (row) => row.backlog,
@@ -38,7 +38,6 @@ function show(total: number, onOpen = vi.fn(), onSort = vi.fn()) {
       onRange={() => {}}
       onOpen={onOpen}
       busy={false}
-      minWidth={0}
       resetKey=""
     />,
   );

@@ -11,12 +11,12 @@ import {
   useState,
 } from "react";
 import styles from "./data-grid.module.css";
+import { fitting, type Sized } from "./fitting";
 import { clampToGrid, type GridPosition, moveInGrid } from "./grid-keys";
 
-export interface GridColumn<Row> {
+export interface GridColumn<Row> extends Sized {
   key: string;
   header: string;
-  width: string; // a grid track, e.g. "minmax(220px, 3fr)"
   numeric?: boolean;
   sort?: "ascending" | "descending" | "none";
   onSort?: () => void;
@@ -25,26 +25,32 @@ export interface GridColumn<Row> {
 
 export interface DataGridProps<Row> {
   label: string;
-  columns: GridColumn<Row>[];
+  columns: GridColumn<Row>[]; // the first one names the row
   total: number;
   rowAt: (index: number) => Row | undefined; // undefined: not here yet
   onRange: (first: number, last: number) => void; // visible rows, inclusive
   onOpen: (row: Row) => void;
   busy: boolean;
-  minWidth: number;
+  onLeftOut?: (count: number) => void; // columns that there is no room for
   resetKey: string; // when it changes the list is another one: back to its top
 }
 
-export const ROW_HEIGHT = 36;
+const LINE = { row: 36, header: 36 };
+const TWO_LINES = { row: 58, header: 54 };
 const OVERSCAN = 6;
+const ROW_PADDING = 12;
 
 /**
  * A window on a list of any length: only the rows on screen are in the document. It follows the ARIA grid
  * pattern: one tab stop, arrows move a cell at a time, Enter opens the row or sorts by the column.
  */
 export function DataGrid<Row>(props: DataGridProps<Row>) {
-  const { label, columns, total, rowAt, onRange, onOpen, busy, minWidth, resetKey } = props;
+  const { label, columns: given, total, rowAt, onRange, onOpen, busy, resetKey, onLeftOut } = props;
   const scroller = useRef<HTMLDivElement>(null);
+  const width = useWidth(scroller);
+  const { columns, twoLines, template, left } = useMemo(() => fitting(given, width), [given, width]);
+  const heights = twoLines ? TWO_LINES : LINE;
+  useEffect(() => onLeftOut?.(left), [left, onLeftOut]);
   const [active, setActive] = useState<GridPosition>({ row: 0, column: 0 });
   const wantsFocus = useRef(false);
   const at = clampToGrid(active, { rows: total, columns: columns.length });
@@ -52,9 +58,9 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
   const virtual = useVirtualizer({
     count: total,
     getScrollElement: () => scroller.current,
-    estimateSize: () => ROW_HEIGHT,
+    estimateSize: () => heights.row,
     overscan: OVERSCAN,
-    scrollPaddingStart: ROW_HEIGHT, // the sticky header covers this much
+    scrollPaddingStart: heights.header, // the sticky header covers this much
     // The active row stays in the document when scrolled away, or the focus would fall to the page.
     rangeExtractor: useCallback(
       (range: Parameters<typeof defaultRangeExtractor>[0]) => {
@@ -66,6 +72,9 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
       [at.row],
     ),
   });
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rows have another height now
+  useLayoutEffect(() => virtual.measure(), [heights.row]);
 
   const range = virtual.range;
   const first = range?.startIndex ?? 0;
@@ -99,7 +108,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
       }
       return;
     }
-    const page = Math.floor((scroller.current?.clientHeight ?? 400) / ROW_HEIGHT) - 1;
+    const page = Math.floor((scroller.current?.clientHeight ?? 400) / heights.row) - 1;
     const to = moveInGrid(
       at,
       { key: event.key, ctrl: event.ctrlKey },
@@ -112,7 +121,6 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
     setActive({ ...to });
   };
 
-  const template = useMemo(() => columns.map((column) => column.width).join(" "), [columns]);
   const focusCell = useCallback((row: number, column: number) => {
     setActive((before) => (before.row === row && before.column === column ? before : { row, column }));
   }, []);
@@ -123,7 +131,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
   return (
     <div
       ref={scroller}
-      className={styles.scroller}
+      className={`${styles.scroller} ${twoLines ? styles.twoLines : ""}`}
       role="grid"
       aria-label={label}
       aria-rowcount={total + 1}
@@ -132,7 +140,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
       onKeyDown={onKeyDown}
       tabIndex={-1}
     >
-      <div role="rowgroup" className={styles.header} style={{ minWidth }}>
+      <div role="rowgroup" className={styles.header}>
         <div role="row" aria-rowindex={1} className={styles.row} style={{ gridTemplateColumns: template }}>
           {columns.map((column, index) => (
             // Enter and Space sort too, in the grid's key handler.
@@ -157,7 +165,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
           ))}
         </div>
       </div>
-      <div role="rowgroup" style={{ height: virtual.getTotalSize(), minWidth, position: "relative" }}>
+      <div role="rowgroup" style={{ height: virtual.getTotalSize(), position: "relative" }}>
         {virtual.getVirtualItems().map((item) => {
           const row = rowAt(item.index);
           return (
@@ -177,6 +185,21 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
       </div>
     </div>
   );
+}
+
+/** The width inside of a box's border and scroll bar; 0 before the first measure. */
+function useWidth(box: { current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const look = () => setWidth(element.clientWidth - ROW_PADDING);
+    look();
+    const observer = new ResizeObserver(look);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [box]);
+  return Math.max(0, width);
 }
 
 interface GridRowProps {

@@ -1,0 +1,80 @@
+import { TOPIC_SORTS, type TopicSort } from "./search";
+
+/** Columns that people choose; the name, state, trend and backlog are always there. */
+export const CHOICES = [
+  "tenant",
+  "namespace",
+  "msg_rate_in",
+  "msg_rate_out",
+  "bytes_rate_in",
+  "bytes_rate_out",
+  "storage_bytes",
+  "producers",
+  "consumers",
+  "subscriptions",
+  "partitions",
+] as const satisfies readonly TopicSort[];
+export type Choice = (typeof CHOICES)[number];
+
+export const DEFAULT_CHOICE: readonly Choice[] = [
+  "msg_rate_in",
+  "msg_rate_out",
+  "storage_bytes",
+  "producers",
+  "consumers",
+  "subscriptions",
+];
+
+export const TITLES: Record<TopicSort, string> = {
+  topic: "Topic",
+  backlog: "Backlog",
+  tenant: "Tenant",
+  namespace: "Namespace",
+  msg_rate_in: "In/s",
+  msg_rate_out: "Out/s",
+  bytes_rate_in: "Bytes in",
+  bytes_rate_out: "Bytes out",
+  storage_bytes: "Stored",
+  producers: "Producers",
+  consumers: "Consumers",
+  subscriptions: "Subscriptions",
+  partitions: "Partitions",
+};
+
+/** "msg_rate_in,tenant" → columns, in the list's order. "none": none of them; null: no such text. */
+export function parseChoice(text: string | null | undefined): Choice[] | null {
+  if (!text) return null;
+  const named = new Set(text.split(","));
+  const found = CHOICES.filter((each) => named.has(each));
+  return found.length > 0 || text === "none" ? found : null;
+}
+
+export function choiceText(choice: readonly Choice[]): string {
+  return choice.length === 0 ? "none" : CHOICES.filter((each) => choice.includes(each)).join(",");
+}
+
+/** Which columns to show, in order: the chosen ones and the one that the list is sorted by. */
+export function withSorted(choice: readonly Choice[], sort: string): Choice[] {
+  const sorted = sort.replace(/^-/, "");
+  return CHOICES.filter((each) => choice.includes(each) || each === sorted);
+}
+
+const KEY = "magnetar-topic-columns";
+
+export function storedChoice(): Choice[] | null {
+  try {
+    return parseChoice(localStorage.getItem(KEY));
+  } catch {
+    return null; // Storage may be blocked; the choice then lasts as long as the address.
+  }
+}
+
+export function storeChoice(choice: readonly Choice[]): void {
+  try {
+    localStorage.setItem(KEY, choiceText(choice));
+  } catch {
+    // As above.
+  }
+}
+
+export const SORT_CHOICES = TOPIC_SORTS.map((value) => ({ value, label: TITLES[value] }));

@@ -1,0 +1,36 @@
+import { describe, expect, test } from "vitest";
+import { fitting, NARROW_PX } from "./fitting";
+
+const columns = [
+  { key: "name", min: 200, always: true },
+  { key: "backlog", min: 80, always: true },
+  { key: "in", min: 80 },
+  { key: "wide", min: 300 },
+  { key: "out", min: 80 },
+  { key: "stored", min: 80, always: true },
+];
+const keys = (width: number) => fitting(columns, width).columns.map((column) => column.key);
+
+describe("columns of a grid", () => {
+  test("what is always shown is, at every width", () => {
+    for (const width of [1, 100, 351, 600, 736, 1040, 1680])
+      expect(keys(width)).toEqual(expect.arrayContaining(["name", "backlog", "stored"]));
+  });
+
+  test("the others come in their order, and none overtakes one that does not fit", () => {
+    expect(keys(2000)).toEqual(["name", "backlog", "in", "wide", "out", "stored"]);
+    expect(keys(620)).toEqual(["name", "backlog", "in", "stored"]);
+    expect(fitting(columns, 620).left).toBe(2);
+  });
+
+  test("a narrow grid gives the name its own line, so that its width is free for others", () => {
+    const { columns: shown, twoLines, template } = fitting(columns, NARROW_PX - 1);
+    expect(twoLines).toBe(true);
+    expect(shown[0]?.key).toBe("name");
+    expect(template.split("minmax").length - 1).toBe(shown.length - 1);
+  });
+
+  test("before it is measured everything is there", () => {
+    expect(keys(0)).toHaveLength(columns.length);
+  });
+});
