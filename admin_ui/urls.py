@@ -24,7 +24,7 @@ api_patterns = [
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
     path("", views.page),
-    re_path(r"^(?:c|analyses|changes|audit|alerts|views|settings)(?:/.*)?$", views.page),
+    re_path(r"^(?:c|connect|analyses|changes|audit|alerts|views|settings)(?:/.*)?$", views.page),
 ]
 
 # Channels' router takes Django's patterns with ASGI callables, which Django's types know nothing of

@@ -13,7 +13,7 @@ class EnvironmentView(ConsoleView):
     calls = {"get": Call("getEnvironment", shapes.EnvironmentAnswer)}
 
     async def get(self, request: HttpRequest) -> HttpResponse:
-        body = await self.work(selectors.environment)
+        body = await selectors.environment(self.work)
         body["http_url"] = http_url(request)
         user = request.user
         body["user"] = (

@@ -14,5 +14,6 @@ class EnvironmentAnswer(s.Serializer[object]):
     version = s.CharField()
     broker_url = s.CharField(help_text="of all registered brokers; empty without one")
     http_url = s.CharField()
+    authentication = s.BooleanField(help_text="whether clients must bring a token")
     user = User(allow_null=True)
     now = s.IntegerField()

@@ -5,8 +5,9 @@ import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "./app/mantine";
+import { health, whenPartReturns } from "./api/health";
 import { liveSocket } from "./api/socket";
-import { createAppRouter } from "./app/router";
+import { createAppRouter, fetchPagesLater } from "./app/router";
 import { cssVariables, schemeManager, theme } from "./app/theme";
 import { ApiError } from "./lib/errors";
 
@@ -14,6 +15,8 @@ const queries = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 2_000,
+      // The gateway may be on this machine: whether there is a network says nothing about it.
+      networkMode: "always",
       // Only what may heal by itself is tried again, and once: an error must show within seconds.
       retry: (failures, error) =>
         failures < 1 && !(error instanceof ApiError && error.status !== null && error.status < 500),
@@ -24,6 +27,12 @@ const queries = new QueryClient({
 
 const router = createAppRouter(queries);
 liveSocket.start();
+health.start();
+fetchPagesLater(router);
+whenPartReturns(health, () => {
+  queries.refetchQueries({ type: "active", predicate: (query) => query.state.status === "error" });
+  router.invalidate({ filter: (match) => match.status === "error" });
+});
 
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has no #root");

@@ -1,19 +1,43 @@
 import { type QueryKey, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState, useSyncExternalStore } from "react";
+import { useEffect, useSyncExternalStore } from "react";
 import { FrameBatch } from "./frames";
 import { type Channel, liveSocket, type Params, type SocketStatus } from "./socket";
 
 const frames = new FrameBatch();
 
-export const POLL_MS = 5_000;
+export const POLL_MS = 2_000;
 
 export function useSocketStatus(): SocketStatus {
   return useSyncExternalStore(liveSocket.watch, () => liveSocket.status);
 }
 
-/** How a query should poll: not at all while the socket delivers, else every five seconds. */
+/** How a query should poll: not at all while the socket delivers, else every two seconds. */
 export function usePolling(): number | false {
   return useSocketStatus() === "open" ? false : POLL_MS;
+}
+
+// Why feeds of what is shown bring nothing new, by their identity.
+const failing = new Map<string, string>();
+const watchers = new Set<() => void>();
+let firstFailure: string | null = null;
+
+function tellFailure(identity: string, reason: string | null): void {
+  if (reason === null) failing.delete(identity);
+  else failing.set(identity, reason);
+  const [first = null] = failing.values();
+  if (first === firstFailure) return;
+  firstFailure = first;
+  for (const watcher of watchers) watcher();
+}
+
+function watchFailures(watcher: () => void): () => void {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
+}
+
+/** Why a page that shows something is not kept current, by the gateway's reason; null while it is. */
+export function useFeedFailure(): string | null {
+  return useSyncExternalStore(watchFailures, () => firstFailure);
 }
 
 /**
@@ -25,31 +49,32 @@ export function useLive<T>(
   params: Params,
   key: QueryKey,
   options: { enabled?: boolean; write?: (data: T) => void } = {},
-): { error: string | null } {
+): void {
   const client = useQueryClient();
   const { enabled = true, write } = options;
   const identity = JSON.stringify([channel, params, key]);
-  const [error, setError] = useState<string | null>(null);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: identity holds channel, params and key by value
   useEffect(() => {
     if (!enabled) return;
-    setError(null);
     let mounted = true;
     const stop = liveSocket.subscribe(channel, params, {
       data: (data) =>
         frames.put(identity, () => {
           if (!mounted) return;
+          tellFailure(identity, null);
           if (write) write(data as T);
           else client.setQueryData(key, data as T);
         }),
-      error: setError,
+      // Of what was never read, the GET says why.
+      error: (reason) => {
+        if (write || client.getQueryData(key) !== undefined) tellFailure(identity, reason);
+      },
     });
     return () => {
       mounted = false;
+      tellFailure(identity, null);
       stop();
     };
   }, [identity, enabled, client, write]);
-
-  return { error };
 }

@@ -607,6 +607,8 @@ export interface components {
             /** @description of all registered brokers; empty without one */
             broker_url: string;
             http_url: string;
+            /** @description whether clients must bring a token */
+            authentication: boolean;
             user: components["schemas"]["User"] | null;
             now: number;
         };

@@ -1,6 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { FrameBatch } from "./frames";
-import { BACKOFF_MAX_MS, LiveSocket, PING_EVERY_MS, SILENCE_MAX_MS, type Wire } from "./socket";
+import {
+  BACKOFF_FIRST_MS,
+  BACKOFF_MAX_MS,
+  LiveSocket,
+  LOOK_EVERY_MS,
+  SILENCE_MAX_MS,
+  type Wire,
+} from "./socket";
 
 /** The browser's end of a connection, played by the test. */
 class TestWire implements Wire {
@@ -22,6 +29,7 @@ class TestWire implements Wire {
 
 let wires: TestWire[];
 let socket: LiveSocket;
+let beats: object[];
 const latest = () => {
   const wire = wires.at(-1);
   if (!wire) throw new Error("nothing was connected");
@@ -31,12 +39,14 @@ const latest = () => {
 beforeEach(() => {
   vi.useFakeTimers();
   wires = [];
+  beats = [];
   socket = new LiveSocket(
     () => {
       const wire = new TestWire();
       wires.push(wire);
       return wire;
     },
+    (beat) => beats.push(beat),
     () => 1, // the longest delay of each step
   );
   socket.start();
@@ -113,24 +123,39 @@ describe("the live socket", () => {
     expect(wires.length).toBe(count + 1);
   });
 
-  test("pings while open, and gives up on a wire that stays silent", () => {
+  test("gives up on a wire that stays silent, and on one that nobody takes", () => {
     latest().onopen?.();
-    vi.advanceTimersByTime(PING_EVERY_MS);
-    expect(latest().sent).toEqual([{ op: "ping" }]);
     const silent = latest();
-    vi.advanceTimersByTime(SILENCE_MAX_MS + PING_EVERY_MS);
+    vi.advanceTimersByTime(SILENCE_MAX_MS + LOOK_EVERY_MS + BACKOFF_FIRST_MS);
     expect(silent.closed).toBe(true);
     expect(wires.length).toBe(2);
+    const untaken = latest();
+    vi.advanceTimersByTime(SILENCE_MAX_MS);
+    expect(untaken.closed).toBe(true);
   });
 
-  test("a pong keeps the connection", () => {
+  test("beats keep the connection, and are told", () => {
     latest().onopen?.();
-    for (let beat = 0; beat < 10; beat++) {
-      vi.advanceTimersByTime(PING_EVERY_MS);
-      latest().deliver({ op: "pong" });
+    for (let second = 0; second < 60; second++) {
+      vi.advanceTimersByTime(1000);
+      latest().deliver({ op: "beat", now: second, at: second, hops: [] });
     }
     expect(wires.length).toBe(1);
     expect(socket.status).toBe("open");
+    expect(beats.length).toBe(60);
+    expect(beats.at(-1)).toMatchObject({ now: 59, at: 59, hops: [] });
+  });
+
+  test("hurried, it connects at once instead of at the end of its wait, and once", () => {
+    latest().onopen?.();
+    socket.hurry();
+    expect(wires.length).toBe(1);
+    latest().onclose?.();
+    socket.hurry();
+    socket.hurry();
+    expect(wires.length).toBe(2);
+    vi.advanceTimersByTime(BACKOFF_MAX_MS);
+    expect(wires.length).toBe(2);
   });
 
   test("stopping closes the wire and reconnects no more", () => {

@@ -1,6 +1,9 @@
 // The one socket: subscriptions that survive reconnects. A GET answers the same data, so a lost socket
 // loses freshness only; whoever shows data polls while `status` isn't "open".
 
+import { health, whenAnswered } from "./health";
+import type { Health } from "./types";
+
 export type Channel = "overview" | "topics" | "topic" | "run";
 export type SocketStatus = "connecting" | "open" | "lost";
 export type Params = Record<string, string | number | undefined>;
@@ -21,8 +24,9 @@ export interface Wire {
 
 export const BACKOFF_FIRST_MS = 250;
 export const BACKOFF_MAX_MS = 3_000;
-export const PING_EVERY_MS = 10_000;
-export const SILENCE_MAX_MS = 25_000;
+export const LOOK_EVERY_MS = 1_000;
+/** The server sends a beat each second: a wire silent for so long is dead. */
+export const SILENCE_MAX_MS = 6_000;
 
 interface Subscription {
   channel: Channel;
@@ -39,12 +43,13 @@ export class LiveSocket {
   private nextId = 1;
   private started = false;
   private retry: ReturnType<typeof setTimeout> | undefined;
-  private beat: ReturnType<typeof setInterval> | undefined;
+  private looking: ReturnType<typeof setInterval> | undefined;
   private readonly subscriptions = new Map<string, Subscription>();
   private readonly watchers = new Set<() => void>();
 
   constructor(
     private readonly connect: () => Wire,
+    private readonly onBeat: (health: Health) => void = () => {},
     private readonly chance: () => number = Math.random,
   ) {}
 
@@ -56,8 +61,14 @@ export class LiveSocket {
 
   stop(): void {
     this.started = false;
-    clearTimeout(this.retry);
     this.drop();
+  }
+
+  /** Connect now instead of at the end of the wait, because the gateway is there again. */
+  hurry(): void {
+    if (!this.started || this.wire) return;
+    clearTimeout(this.retry);
+    this.open();
   }
 
   subscribe(channel: Channel, params: Params, handlers: Handlers): () => void {
@@ -77,21 +88,22 @@ export class LiveSocket {
   private open(): void {
     const wire = this.connect();
     this.wire = wire;
+    this.retry = setTimeout(() => this.lost(), SILENCE_MAX_MS); // a connection that nobody takes
     wire.onopen = () => {
+      clearTimeout(this.retry);
       this.failures = 0;
       this.heard();
       this.become("open");
       for (const [id, { channel, params }] of this.subscriptions)
         this.send({ op: "subscribe", id, channel, params });
-      this.beat = setInterval(() => this.heartbeat(), PING_EVERY_MS);
+      this.looking = setInterval(() => this.look(), LOOK_EVERY_MS);
     };
     wire.onmessage = (event) => this.receive(event.data);
     wire.onclose = () => this.lost();
   }
 
-  private heartbeat(): void {
+  private look(): void {
     if (Date.now() - this.heardAt > SILENCE_MAX_MS) this.lost();
-    else this.send({ op: "ping" });
   }
 
   /** The wire is gone or silent: let go of it and try again, later each time, never all browsers at once. */
@@ -105,7 +117,8 @@ export class LiveSocket {
   }
 
   private drop(): void {
-    clearInterval(this.beat);
+    clearTimeout(this.retry);
+    clearInterval(this.looking);
     const wire = this.wire;
     this.wire = null;
     if (!wire) return;
@@ -120,8 +133,12 @@ export class LiveSocket {
   private receive(text: unknown): void {
     this.heard();
     const message = parse(text);
+    if (message && "op" in message) {
+      if (message.op === "beat") this.onBeat(message);
+      return;
+    }
     const handlers = message && this.subscriptions.get(message.id)?.handlers;
-    if (!message || !handlers) return; // A pong, or data that was on its way when we unsubscribed.
+    if (!message || !handlers) return; // Data that was on its way when we unsubscribed.
     if (message.error) handlers.error?.(message.error.reason);
     else handlers.data(message.data, message.at);
   }
@@ -137,7 +154,9 @@ export class LiveSocket {
   }
 }
 
-interface ServerMessage {
+type ServerMessage = Told | ({ op: "beat" } & Health);
+
+interface Told {
   id: string;
   at: number;
   data?: unknown;
@@ -147,12 +166,16 @@ interface ServerMessage {
 function parse(text: unknown): ServerMessage | null {
   if (typeof text !== "string") return null;
   const message: unknown = JSON.parse(text);
-  return typeof message === "object" && message !== null && "id" in message
+  return typeof message === "object" && message !== null && ("id" in message || "op" in message)
     ? (message as ServerMessage)
     : null;
 }
 
-export const liveSocket = new LiveSocket(() => {
-  const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-  return new WebSocket(`${scheme}//${location.host}/api/v1/live`) as unknown as Wire;
-});
+export const liveSocket = new LiveSocket(
+  () => {
+    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+    return new WebSocket(`${scheme}//${location.host}/api/v1/live`) as unknown as Wire;
+  },
+  (beat) => health.heard(beat),
+);
+whenAnswered(() => liveSocket.hurry());

@@ -18,6 +18,10 @@ export type TopicDetail = Schemas["TopicAnswer"];
 export type PartitionRow = Schemas["PartitionRow"];
 export type SubscriptionRow = Schemas["SubscriptionRow"];
 
+export type Health = Schemas["HealthAnswer"];
+/** A part between this page and what is stored, and how it is. */
+export type Hop = Schemas["Hop"];
+
 export type CursorAction = "skip-all" | "reset" | "skip";
 export type CursorPreview = Required<Pick<Schemas["CursorChange"], "affected" | "from" | "to">>;
 export type CursorReceipt = Required<Pick<Schemas["CursorChange"], "done" | "commands">>;

@@ -1,7 +1,10 @@
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ErrorComponentProps, Link, Outlet, useParams } from "@tanstack/react-router";
+import { useEffect, useRef } from "react";
 import { environmentQuery } from "../api/environment";
+import { useHealth } from "../api/health";
+import { PageNotFetched } from "../shared/lazy-page";
 import { Page, PageHead, Panel } from "../ui/panel";
 import { Empty, Loading, Notice } from "../ui/states";
 import { useTitle } from "../ui/use-title";
@@ -32,6 +35,7 @@ export function NotFound() {
 /** A fault of the console itself, e.g. a page whose code could not be loaded after an upgrade. */
 export function RouteError({ error }: ErrorComponentProps) {
   useTitle("Error");
+  if (error instanceof PageNotFetched) return <NotFetched />;
   return (
     <Page>
       <PageHead title="This page failed" />
@@ -42,6 +46,23 @@ export function RouteError({ error }: ErrorComponentProps) {
       <div>
         <Button onClick={() => location.reload()}>Reload</Button>
       </div>
+    </Page>
+  );
+}
+
+/** The gateway is away and this page was never open: it comes with the gateway. */
+function NotFetched() {
+  const { hops } = useHealth();
+  const isAway = hops.some(({ hop }) => hop === "gateway");
+  const wasAway = useRef(isAway);
+  useEffect(() => {
+    if (wasAway.current && !isAway) location.reload();
+    wasAway.current ||= isAway;
+  }, [isAway]);
+  return (
+    <Page>
+      <PageHead title="This page is not here yet" />
+      <Loading label="Fetching the page" rows={6} />
     </Page>
   );
 }

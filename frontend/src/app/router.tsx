@@ -25,6 +25,15 @@ export function createAppRouter(queries: QueryClient) {
   });
 }
 
+const FETCH_REST_MS = 4_000;
+
+/** Fetches the code of all pages once the first one stands, so that all open while the gateway is away. */
+export function fetchPagesLater(router: ReturnType<typeof createAppRouter>): void {
+  setTimeout(() => {
+    for (const route of Object.values(router.routesById)) void router.loadRouteChunk(route);
+  }, FETCH_REST_MS);
+}
+
 declare module "@tanstack/react-router" {
   interface Register {
     router: ReturnType<typeof createAppRouter>;

@@ -1,17 +1,19 @@
 import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
-import { useEffect, useRef } from "react";
+import { useEffect, useMemo, useRef } from "react";
 import { environmentQuery } from "../api/environment";
-import { POLL_MS, useSocketStatus } from "../api/live";
+import { useHealth } from "../api/health";
 import { places } from "../features";
+import { time } from "../lib/format";
+import { nameOfHop, standsInTheWay } from "../shared/hops";
 import { useCluster } from "../shared/topic-link";
-import { Badge } from "../ui/badge";
 import { Copy } from "../ui/copy";
 import { Mark, MoonIcon, SearchIcon, SunIcon } from "../ui/icons";
-import { ErrorNotice } from "../ui/states";
+import { type Trouble, TroubleContext } from "../ui/states";
 import { openPalette, Palette } from "./palette";
 import styles from "./shell.module.css";
+import { StatusLine } from "./status-line";
 
 export function Shell() {
   const main = useRef<HTMLElement>(null);
@@ -42,28 +44,33 @@ export function Shell() {
           <kbd>Ctrl K</kbd>
         </button>
         <div className={styles.tools}>
-          <Connection />
           <SchemeToggle />
         </div>
       </header>
+      <StatusLine />
       <nav className={styles.nav} aria-label="Main">
         <NavLinks />
         <Addresses />
       </nav>
       <main id="main" ref={main} tabIndex={-1} className={styles.main}>
-        {environment.error && !environment.data && (
-          <div className={styles.banner}>
-            <ErrorNotice
-              error={environment.error}
-              title="The console cannot reach its gateway"
-              onRetry={() => environment.refetch()}
-            />
-          </div>
-        )}
-        <Outlet />
+        <TroubleContext value={useTrouble()}>
+          <Outlet />
+        </TroubleContext>
       </main>
       <Palette />
     </div>
+  );
+}
+
+/** What a page that has nothing to show waits for. */
+function useTrouble(): Trouble | null {
+  const hop = standsInTheWay(useHealth().hops);
+  const { name, reason, since, advice } = hop
+    ? { name: nameOfHop(hop), ...hop }
+    : { name: "", reason: "", since: 0, advice: "" };
+  return useMemo(
+    () => (name ? { name, reason: `${reason.replace(/\.$/, "")}, since ${time(since)}.`, advice } : null),
+    [name, reason, since, advice],
   );
 }
 
@@ -111,29 +118,6 @@ function Addresses() {
         <dd className="mono">{environment.version}</dd>
       </div>
     </dl>
-  );
-}
-
-function Connection() {
-  const status = useSocketStatus();
-  const [tone, text, why] =
-    status === "open"
-      ? (["ok", "Live", "Numbers are pushed as they change"] as const)
-      : status === "connecting"
-        ? (["neutral", "Connecting", "Opening the live connection"] as const)
-        : ([
-            "warn",
-            "Reconnecting",
-            `Live connection lost; numbers refresh every ${POLL_MS / 1000} s meanwhile`,
-          ] as const);
-  return (
-    <Tooltip label={why}>
-      <span role="status">
-        <Badge tone={tone} dot>
-          {text}
-        </Badge>
-      </span>
-    </Tooltip>
   );
 }
 

@@ -7,8 +7,13 @@ export function learnServerTime(now: number): void {
   skewMs = now - Date.now();
 }
 
+/** A moment of this machine's clock by the server's. */
+export function serverTime(local: number): number {
+  return local + skewMs;
+}
+
 export function serverNow(): number {
-  return Date.now() + skewMs;
+  return serverTime(Date.now());
 }
 
 const listeners = new Set<() => void>();

@@ -25,6 +25,11 @@ export class ApiError extends Error {
     this.call = about.call;
   }
 
+  /** Whether it may have failed because a part of the instance is away, rather than for what was asked. */
+  get isOfAPart(): boolean {
+    return this.status === null || this.status === 502 || this.status === 503 || this.status === 504;
+  }
+
   get nextStep(): string {
     if (this.status === null)
       return "Check that the gateway runs and that this address is right, then retry.";
@@ -39,6 +44,16 @@ export class ApiError extends Error {
     if (this.status >= 500) return "Look for the request id in the gateway's log, then retry.";
     return "Correct the request, then send it again.";
   }
+}
+
+/**
+ * What a page that may show something says of its query's failure. While it shows something and a part of the instance
+ * is away, that is said under the header, and the page is marked as stale: nothing moves. Null for nothing to say.
+ */
+export function failureOf({ error, data }: { error: unknown; data?: unknown }): ApiError | null {
+  if (!error) return null;
+  const failure = asApiError(error);
+  return data !== undefined && failure.isOfAPart ? null : failure;
 }
 
 export function hopOf(status: number): Hop {

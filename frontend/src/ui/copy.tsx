@@ -17,15 +17,26 @@ export function Copy({ value, what }: { value: string; what: string }) {
 }
 
 /** A command with its copy button, e.g. the curl equivalent of what a dialog did. */
-export function Command({ label, text }: { label: string; text: string }) {
+export function Command({
+  label,
+  note,
+  what = "command",
+  text,
+}: {
+  label: string;
+  note?: string;
+  what?: "command" | "program";
+  text: string;
+}) {
   return (
     <div className={styles.command}>
       <div className={styles.head}>
         <span>{label}</span>
-        <Copy value={text} what={`the ${label} command`} />
+        {note && <span className={styles.note}>{note}</span>}
+        <Copy value={text} what={`the ${label} ${what}`} />
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard */}
-      <pre tabIndex={0} role="region" aria-label={`${label} command`}>
+      <pre tabIndex={0} role="region" aria-label={`${label} ${what}`}>
         {text}
       </pre>
     </div>

@@ -1,4 +1,5 @@
 import {
+  ArchiveBoxIcon as ArchiveBox,
   ArrowDownTrayIcon as ArrowDownTray,
   Bars3BottomLeftIcon as Bars3BottomLeft,
   BeakerIcon as Beaker,
@@ -6,6 +7,8 @@ import {
   ChartBarIcon as ChartBar,
   CheckIcon as Check,
   ChevronRightIcon as ChevronRight,
+  ClockIcon as Clock,
+  CommandLineIcon as CommandLine,
   ExclamationCircleIcon as ExclamationCircle,
   ExclamationTriangleIcon as ExclamationTriangle,
   MagnifyingGlassIcon as MagnifyingGlass,
@@ -28,8 +31,11 @@ const icon =
   );
 
 export const AnalysesIcon = icon(Beaker);
+export const AtRestIcon = icon(ArchiveBox);
 export const CheckIcon = icon(Check);
 export const ChevronIcon = icon(ChevronRight);
+export const ClockIcon = icon(Clock);
+export const ConnectIcon = icon(CommandLine);
 export const ColumnsIcon = icon(ViewColumns);
 export const CopyIcon = icon(Square2Stack);
 export const DownloadIcon = icon(ArrowDownTray);

@@ -1,9 +1,19 @@
 import { Button, Skeleton } from "@mantine/core";
-import type { ReactNode } from "react";
+import { createContext, type ReactNode, useContext } from "react";
 import { asApiError } from "../lib/errors";
 import { Copy } from "./copy";
 import { ErrorIcon, WarningIcon } from "./icons";
 import styles from "./states.module.css";
+
+/** A part of the instance that is not well, in words, while pages wait for it. */
+export interface Trouble {
+  name: string;
+  reason: string;
+  advice: string;
+}
+
+/** Set by the shell. What waits or failed then names that part instead of guessing. */
+export const TroubleContext = createContext<Trouble | null>(null);
 
 /** A failed call: what happened, at which hop, the id to quote, and what to do now. */
 export function ErrorNotice({
@@ -16,17 +26,20 @@ export function ErrorNotice({
   onRetry?: (() => void) | undefined;
 }) {
   const failure = asApiError(error);
+  const known = useContext(TroubleContext);
+  const trouble = failure.isOfAPart ? known : null;
   return (
     <div className={styles.failure} role="alert">
       <ErrorIcon />
       <div className={styles.body}>
         <strong>{title ?? failure.message}</strong>
         {title && <p>{failure.message}</p>}
-        <p>{failure.nextStep}</p>
+        {trouble && <p>{trouble.reason}</p>}
+        <p>{trouble?.advice ?? failure.nextStep}</p>
         <dl className={styles.facts}>
           <div>
             <dt>Failed at</dt>
-            <dd>{failure.hop}</dd>
+            <dd>{trouble?.name ?? failure.hop}</dd>
           </div>
           <div>
             <dt>Call</dt>
@@ -80,7 +93,20 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
   );
 }
 
+/** Placeholders, and when a part of the instance is missing, which one, instead. */
 export function Loading({ rows = 4, label }: { rows?: number; label: string }) {
+  const trouble = useContext(TroubleContext);
+  if (trouble)
+    return (
+      <div className={styles.missing} role="status">
+        <WarningIcon />
+        <div>
+          <strong>{trouble.reason}</strong>
+          <p>{trouble.advice}</p>
+          <p className={styles.quiet}>{label} goes on by itself when it is back.</p>
+        </div>
+      </div>
+    );
   return (
     <div className={styles.loading} role="status">
       <span className="visually-hidden">{label}</span>

@@ -3,6 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import type { Analysis, Run } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
+import { failureOf } from "../../lib/errors";
 import { age, count, dateTime, duration } from "../../lib/format";
 import { Badge } from "../../ui/badge";
 import { Table } from "../../ui/grid/table";
@@ -32,7 +33,7 @@ export function AnalysesPage() {
           </p>
         )}
       </PageHead>
-      {catalogue.error && (
+      {failureOf(catalogue) && (
         <ErrorNotice
           error={catalogue.error}
           title="The catalogue could not be read"
@@ -115,7 +116,7 @@ function History({
         )
       }
     >
-      {runs.error && (
+      {failureOf(runs) && (
         <div className={styles.pad}>
           <ErrorNotice
             error={runs.error}

@@ -1,6 +1,7 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import * as z from "zod/mini";
 import { searchText } from "../../lib/url-state";
+import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
 import { root } from "../../shared/roots";
 import { AnalysesIcon } from "../../ui/icons";
@@ -16,7 +17,7 @@ export const analysesRoute = createRoute({
   path: "/analyses",
   validateSearch: z.object({ topic: searchText, analysis: searchText, page }),
   loader: ({ context }) => void context.queries.prefetchQuery(analysesQuery),
-  component: lazyRouteComponent(() => import("./analyses-page"), "AnalysesPage"),
+  component: lazyPage(() => import("./analyses-page"), "AnalysesPage"),
 });
 
 export const launchRoute = createRoute({
@@ -24,14 +25,14 @@ export const launchRoute = createRoute({
   path: "/analyses/$template/new",
   validateSearch: z.object({ topic: searchText, from: searchText }),
   loader: ({ context }) => void context.queries.prefetchQuery(analysesQuery),
-  component: lazyRouteComponent(() => import("./launch-page"), "LaunchPage"),
+  component: lazyPage(() => import("./launch-page"), "LaunchPage"),
 });
 
 export const runRoute = createRoute({
   getParentRoute: () => root,
   path: "/analyses/runs/$id",
   loader: ({ context, params }) => void context.queries.prefetchQuery(runQuery(params.id)),
-  component: lazyRouteComponent(() => import("./run-page"), "RunPage"),
+  component: lazyPage(() => import("./run-page"), "RunPage"),
 });
 
 export const analyses: Place = {

@@ -3,7 +3,7 @@ import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tansta
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useDeferredValue, useMemo, useRef, useState } from "react";
 import type { Analysis } from "../../api/types";
-import { ApiError } from "../../lib/errors";
+import { ApiError, failureOf } from "../../lib/errors";
 import { useCluster } from "../../shared/topic-link";
 import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
@@ -43,7 +43,7 @@ export function LaunchPage() {
         }
         title={title}
       />
-      {catalogue.error && (
+      {failureOf(catalogue) && (
         <ErrorNotice
           error={catalogue.error}
           title="The form could not be read"

@@ -6,6 +6,7 @@ import { lazy, Suspense } from "react";
 import { useLive, usePolling } from "../../api/live";
 import type { Run } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
+import { failureOf } from "../../lib/errors";
 import { bytes, dateTime, duration } from "../../lib/format";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
@@ -43,7 +44,7 @@ export function RunPage() {
           {run.isPending && <Loading label="Loading the run" rows={6} />}
         </>
       )}
-      {run.error && (
+      {failureOf(run) && (
         <ErrorNotice error={run.error} title="The run could not be read" onRetry={() => run.refetch()} />
       )}
     </Page>

@@ -1,6 +1,7 @@
 import type { QueryClient } from "@tanstack/react-query";
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import { environmentQuery } from "../../api/environment";
+import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
 import { root } from "../../shared/roots";
 import { OverviewIcon } from "../../ui/icons";
@@ -11,7 +12,7 @@ export const overviewRoute = createRoute({
   getParentRoute: () => root,
   path: "/",
   loader: ({ context }) => void prefetch(context.queries),
-  component: lazyRouteComponent(() => import("./overview-page"), "OverviewPage"),
+  component: lazyPage(() => import("./overview-page"), "OverviewPage"),
 });
 
 export const overview: Place = {

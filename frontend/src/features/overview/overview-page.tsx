@@ -1,9 +1,11 @@
+import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { lazy, Suspense, useMemo } from "react";
+import { lazy, Suspense, useMemo, useState } from "react";
 import { environmentQuery } from "../../api/environment";
 import { useLive, usePolling } from "../../api/live";
 import type { Attention, Overview, TopicRow } from "../../api/types";
+import { failureOf } from "../../lib/errors";
 import { byteRate, bytes, count, known, plural, rate, short, time } from "../../lib/format";
 import { Freshness } from "../../shared/freshness";
 import { TopicLink } from "../../shared/topic-link";
@@ -22,6 +24,9 @@ import { withEarlier } from "./earlier";
 import styles from "./overview.module.css";
 import { overviewHistoryQuery, overviewQuery } from "./queries";
 
+const Connect = lazy(() =>
+  import("../../shared/connect/connect").then((module) => ({ default: module.Connect })),
+);
 const Chart = lazy(() => import("../../ui/charts/chart").then((module) => ({ default: module.Chart })));
 
 export function OverviewPage() {
@@ -33,7 +38,7 @@ export function OverviewPage() {
   return (
     <Page>
       <PageHead title="Overview" freshness={overview.data && <Freshness at={overview.data.at} />} />
-      {overview.error && (
+      {failureOf(overview) && (
         <ErrorNotice
           error={overview.error}
           title="The overview could not be read"
@@ -41,12 +46,34 @@ export function OverviewPage() {
         />
       )}
       {overview.data ? (
-        <Content overview={overview.data} />
+        <Begun overview={overview.data} />
       ) : (
         overview.isPending && <Loading label="Loading the overview" rows={8} />
       )}
     </Page>
   );
+}
+
+/** On an instance without topics the page shows how to begin, and stays so until it is left. */
+function Begun({ overview }: { overview: Overview }) {
+  const [isFirstRun, setFirstRun] = useState(isUnused(overview));
+  if (!isFirstRun) return <Content overview={overview} />;
+  return (
+    <Suspense fallback={<Loading label="Loading how to begin" rows={8} />}>
+      <p>No topic is here yet: this is how to send and receive a first message.</p>
+      <Connect />
+      <div>
+        <Button variant="default" onClick={() => setFirstRun(false)}>
+          Show the overview
+        </Button>
+      </div>
+    </Suspense>
+  );
+}
+
+/** Unknown is not none: only an instance whose parts all told, and told of no topic, is unused. */
+function isUnused({ totals, attention }: Overview): boolean {
+  return totals.topics === 0 && attention.known;
 }
 
 const TRENDS = ["msg_rate_in", "msg_rate_out", "backlog"] as const;

@@ -1,6 +1,7 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import * as z from "zod/mini";
 import { searchText } from "../../lib/url-state";
+import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
 import { cluster } from "../../shared/roots";
 import { TenantsIcon } from "../../ui/icons";
@@ -13,7 +14,7 @@ const list = createRoute({
   path: "/tenants",
   validateSearch: search,
   loader: ({ context, params }) => void context.queries.prefetchQuery(tenantsQuery(params.cluster, "")),
-  component: lazyRouteComponent(() => import("./tenants-page"), "TenantsPage"),
+  component: lazyPage(() => import("./tenants-page"), "TenantsPage"),
 });
 
 const tenant = createRoute({
@@ -21,14 +22,14 @@ const tenant = createRoute({
   path: "/tenants/$tenant",
   validateSearch: search,
   loader: ({ context, params }) => void context.queries.prefetchQuery(namespacesQuery(params, "")),
-  component: lazyRouteComponent(() => import("./tenant-page"), "TenantPage"),
+  component: lazyPage(() => import("./tenant-page"), "TenantPage"),
 });
 
 const namespace = createRoute({
   getParentRoute: () => cluster,
   path: "/tenants/$tenant/$namespace",
   loader: ({ context, params }) => void context.queries.prefetchQuery(namespaceQuery(params)),
-  component: lazyRouteComponent(() => import("./namespace-page"), "NamespacePage"),
+  component: lazyPage(() => import("./namespace-page"), "NamespacePage"),
 });
 
 export const tenantRoutes = [list, tenant, namespace] as const;

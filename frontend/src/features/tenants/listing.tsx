@@ -1,5 +1,7 @@
 import { TextInput } from "@mantine/core";
 import type { ReactNode } from "react";
+import { useHealth } from "../../api/health";
+import { failureOf } from "../../lib/errors";
 import { count, plural, time } from "../../lib/format";
 import { SearchIcon } from "../../ui/icons";
 import { ErrorNotice, Loading } from "../../ui/states";
@@ -12,9 +14,15 @@ interface Answered {
   refetch: () => unknown;
 }
 
-/** When the numbers of a page were read; they are read again every few seconds. */
-export function ReadAt({ at }: { at: number }) {
-  return at === 0 ? null : <span className={styles.dim}>Read at {time(at)}</span>;
+/** When the numbers of a page were read; they are read again every few seconds, unless that failed. */
+export function ReadAt({ at, failed }: { at: number; failed: boolean }) {
+  const isOld = useHealth().stale || failed;
+  if (at === 0) return null;
+  return (
+    <span
+      className={isOld ? styles.old : styles.dim}
+    >{`${isOld ? "Stale · r" : "R"}ead at ${time(at)}`}</span>
+  );
 }
 
 /** Rows of a list, or why there are none to show: never an empty list for a failed call. */
@@ -33,7 +41,7 @@ export function Listing({
 }) {
   return (
     <>
-      {answered.error !== null && (
+      {failureOf({ error: answered.error, data: total }) && (
         <ErrorNotice
           error={answered.error}
           title={

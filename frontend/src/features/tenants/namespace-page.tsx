@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
+import { failureOf } from "../../lib/errors";
 import { plural, time } from "../../lib/format";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
@@ -64,14 +65,14 @@ export function NamespacePage() {
             </>
           )
         }
-        freshness={<ReadAt at={found.dataUpdatedAt} />}
+        freshness={<ReadAt at={found.dataUpdatedAt} failed={found.isError} />}
         actions={
           <Button variant="default" disabled={!shown} onClick={() => setDeletion(true)}>
             Delete…
           </Button>
         }
       />
-      {found.error && (
+      {failureOf(found) && (
         <ErrorNotice
           error={found.error}
           title={

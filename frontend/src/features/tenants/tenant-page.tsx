@@ -40,7 +40,7 @@ export function TenantPage() {
         }
         title={id.tenant}
         badges={tenant?.allowed_clusters.map((one) => <Badge key={one}>{one}</Badge>)}
-        freshness={<ReadAt at={list.dataUpdatedAt} />}
+        freshness={<ReadAt at={list.dataUpdatedAt} failed={list.isError} />}
         actions={
           <>
             <Button variant="default" disabled={!tenant} onClick={() => setOpen({ dialog: "delete" })}>

@@ -27,7 +27,7 @@ export function TenantsPage() {
       <PageHead
         title="Tenants"
         badges={list.data && <span className={styles.dim}>{count(list.data.total)}</span>}
-        freshness={<ReadAt at={list.dataUpdatedAt} />}
+        freshness={<ReadAt at={list.dataUpdatedAt} failed={list.isError} />}
         actions={<Button onClick={() => setCreating(true)}>New tenant…</Button>}
       />
       <Panel

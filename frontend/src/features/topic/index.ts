@@ -1,5 +1,6 @@
-import { createRoute, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import { createRoute, redirect } from "@tanstack/react-router";
 import * as z from "zod/mini";
+import { lazyPage } from "../../shared/lazy-page";
 import { cluster } from "../../shared/roots";
 
 const search = z.object({ domain: z.catch(z.optional(z.literal("non-persistent")), undefined) });
@@ -8,7 +9,7 @@ const topic = createRoute({
   getParentRoute: () => cluster,
   path: "/t/$tenant/$namespace/$topic",
   validateSearch: search,
-  component: lazyRouteComponent(() => import("./topic-page"), "TopicPage"),
+  component: lazyPage(() => import("./topic-page"), "TopicPage"),
 });
 
 const index = createRoute({
@@ -22,19 +23,19 @@ const index = createRoute({
 const overview = createRoute({
   getParentRoute: () => topic,
   path: "/overview",
-  component: lazyRouteComponent(() => import("./topic-overview"), "TopicOverview"),
+  component: lazyPage(() => import("./topic-overview"), "TopicOverview"),
 });
 
 const subscriptions = createRoute({
   getParentRoute: () => topic,
   path: "/subscriptions",
-  component: lazyRouteComponent(() => import("./topic-subscriptions"), "TopicSubscriptions"),
+  component: lazyPage(() => import("./topic-subscriptions"), "TopicSubscriptions"),
 });
 
 const partitions = createRoute({
   getParentRoute: () => topic,
   path: "/partitions",
-  component: lazyRouteComponent(() => import("./topic-partitions"), "TopicPartitions"),
+  component: lazyPage(() => import("./topic-partitions"), "TopicPartitions"),
 });
 
 export const topicRoute = topic.addChildren([index, overview, subscriptions, partitions]);

@@ -1,6 +1,7 @@
 import { Button } from "@mantine/core";
 import { Link, Outlet, useNavigate, useParams } from "@tanstack/react-router";
 import type { TopicDetail } from "../../api/types";
+import { failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
 import { Freshness } from "../../shared/freshness";
 import { topicSearchOf } from "../../shared/topic-link";
@@ -100,7 +101,7 @@ export function TopicPage() {
           </Link>
         )}
       </nav>
-      {topic.error && (
+      {failureOf(topic) && (
         <ErrorNotice
           error={topic.error}
           title={topic.data ? "The topic could not be refreshed" : `${name} could not be read`}

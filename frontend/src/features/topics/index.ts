@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import { createRoute, redirect } from "@tanstack/react-router";
+import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
 import { cluster } from "../../shared/roots";
 import { TopicsIcon } from "../../ui/icons";
@@ -16,7 +17,7 @@ export const topicsRoute = createRoute({
   getParentRoute: () => cluster,
   path: "/topics",
   validateSearch: topicsSearch,
-  component: lazyRouteComponent(() => import("./topics-page"), "TopicsPage"),
+  component: lazyPage(() => import("./topics-page"), "TopicsPage"),
 });
 
 export const topics: Place = {

@@ -2,6 +2,7 @@ import { useQueries, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useLive, usePolling } from "../../api/live";
 import type { ListedRow, TopicPage } from "../../api/types";
+import { failureOf } from "../../lib/errors";
 import { PAGE_ROWS, type TopicFilter, topicsQuery, writeTopicWindow } from "./queries";
 
 const SETTLE_MS = 150;
@@ -74,7 +75,7 @@ export function useTopicWindow(filter: TopicFilter): TopicWindow {
 
   const old = before.current;
   const source = waiting && old ? old.rows : rows;
-  const failed = results.find((result) => result.error);
+  const failed = results.find((result) => failureOf(result));
   return {
     total: newest?.total ?? old?.total,
     at: newest?.at ?? old?.at,

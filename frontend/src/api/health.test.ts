@@ -1,0 +1,118 @@
+// @vitest-environment jsdom
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { HealthWatch, whenPartReturns } from "./health";
+import type { Health, Hop } from "./types";
+
+const START = 1_800_000_000_000;
+const store: Hop = {
+  hop: "store",
+  id: "",
+  state: "down",
+  since: START,
+  reason: "It does not answer",
+  advice: "Start it",
+};
+
+/** A gateway's GET, played by the test. */
+class Gateway {
+  asked = 0;
+  answer: (() => Promise<Health>) | null = null;
+  ask = (): Promise<Health> => {
+    this.asked += 1;
+    return this.answer ? this.answer() : new Promise(() => {});
+  };
+}
+
+let gateway: Gateway;
+let watch: HealthWatch;
+const beat = (age = 300, hops: Hop[] = []): Health => ({ now: Date.now(), at: Date.now() - age, hops });
+/** Seconds in which a beat comes each second. */
+async function beats(seconds: number, age: (second: number) => number = () => 300) {
+  for (let second = 0; second < seconds; second++) {
+    watch.heard(beat(age(second)));
+    await vi.advanceTimersByTimeAsync(1_000);
+  }
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: START });
+  gateway = new Gateway();
+  watch = new HealthWatch(gateway.ask);
+  watch.start();
+});
+
+afterEach(() => {
+  watch.stop();
+  vi.useRealTimers();
+});
+
+describe("freshness", () => {
+  test("while beats come, numbers are live, and the gateway is not asked", async () => {
+    await beats(60, (second) => 100 + (second % 10) * 90);
+    expect(watch.view).toMatchObject({ stale: false, hops: [] });
+    expect(gateway.asked).toBe(0);
+  });
+
+  test("the collector's time decides: beats that bring an old one make the numbers stale", async () => {
+    await beats(3);
+    const at = watch.view.at;
+    for (let second = 1; second <= 3; second++) {
+      watch.heard({ now: Date.now(), at, hops: [] });
+      await vi.advanceTimersByTimeAsync(1_000);
+    }
+    expect(watch.view).toMatchObject({ stale: true, at, hops: [] });
+    watch.heard(beat());
+    expect(watch.view.stale).toBe(false);
+  });
+
+  test("without any answer of the gateway it is the hop that is missing, 2 s later", async () => {
+    await beats(3);
+    await vi.advanceTimersByTimeAsync(1_300);
+    expect(watch.view.stale).toBe(true);
+    expect(watch.view.hops).toMatchObject([
+      { hop: "gateway", state: "down", reason: "The gateway does not answer" },
+    ]);
+    expect(gateway.asked).toBe(1);
+    watch.heard(beat());
+    expect(watch.view).toMatchObject({ stale: false, hops: [] });
+  });
+
+  test("a lost socket alone is no fault: the GET tells the same, and says that it was answered", async () => {
+    const answered = vi.fn();
+    watch.stop();
+    watch = new HealthWatch(gateway.ask, answered);
+    watch.start();
+    gateway.answer = async () => beat(100);
+    watch.heard(beat());
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(watch.view).toMatchObject({ stale: false, hops: [] });
+    expect(gateway.asked).toBeGreaterThan(10);
+    expect(answered).toHaveBeenCalled();
+  });
+
+  test("a refused connection is said by its reason", async () => {
+    gateway.answer = () => Promise.reject(new Error("no connection"));
+    watch.heard(beat());
+    await vi.advanceTimersByTimeAsync(2_500);
+    expect(watch.view.hops[0]?.reason).toBe("The gateway cannot be reached: no connection");
+  });
+
+  test("nothing was heard yet: neither live nor stale, and after 2 s the gateway is missing", async () => {
+    expect(watch.view).toMatchObject({ begun: false, stale: false, hops: [] });
+    await vi.advanceTimersByTimeAsync(2_500);
+    expect(watch.view.hops[0]?.hop).toBe("gateway");
+  });
+});
+
+test("hops are shown as long as they are not well, and their return is told once", async () => {
+  const run = vi.fn();
+  whenPartReturns(watch, run);
+  watch.heard(beat(300, [store, { ...store, hop: "redis", state: "ok" }]));
+  expect(watch.view.hops).toEqual([store]);
+  watch.heard(beat(900, [store]));
+  expect(run).not.toHaveBeenCalled();
+  watch.heard(beat(300));
+  expect(watch.view.hops).toEqual([]);
+  watch.heard(beat(300));
+  expect(run).toHaveBeenCalledOnce();
+});

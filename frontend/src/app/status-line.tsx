@@ -1,0 +1,138 @@
+import { useEffect, useRef, useState } from "react";
+import { useHealth } from "../api/health";
+import { useFeedFailure } from "../api/live";
+import type { Hop } from "../api/types";
+import { useServerNow } from "../lib/clock";
+import { age, dateTime, plural, time } from "../lib/format";
+import { nameOfHop, ranked } from "../shared/hops";
+import { ErrorIcon, WarningIcon } from "../ui/icons";
+import styles from "./status-line.module.css";
+
+/**
+ * One line under the header, always there so that nothing moves: how old the numbers are, and the part that is not
+ * well, since when, and what to do. It changes back by itself.
+ */
+export function StatusLine() {
+  const { at, stale, hops, begun } = useHealth();
+  const failure = useFeedFailure();
+  const now = useServerNow();
+  const asOf = at === null ? "no numbers yet" : `as of ${time(at)}`;
+  const old = stale && at !== null ? `, ${age(at, now)} old` : "";
+  const [first, ...others] = ranked(hops);
+  const tone = hops.some(({ state }) => state === "down")
+    ? styles.bad
+    : first || stale || failure
+      ? styles.warn
+      : styles.calm;
+  return (
+    <div className={`${styles.line} ${tone}`} data-status-line>
+      {/* Reasons tell their age: said once for each part, not each second. */}
+      <span role="status" className="visually-hidden">
+        {first ? `${nameOfHop(first)}: ${WORDS[first.state]}. ${first.advice}` : begun && "All parts answer"}
+      </span>
+      <div className={styles.said}>
+        {first ? (
+          <>
+            {first.state === "down" ? <ErrorIcon /> : <WarningIcon />}
+            <Summary hop={first} />
+            {others.length > 0 && (
+              <span className={styles.more}>and {plural(others.length, "more", "more")}</span>
+            )}
+          </>
+        ) : failure !== null ? (
+          <>
+            <WarningIcon />
+            <span className={styles.text}>
+              <b>This page is not kept current:</b> {failure}
+            </span>
+          </>
+        ) : (
+          <span className={styles.text}>
+            {!begun ? "Connecting to the gateway…" : stale ? "No news of the brokers" : "All parts answer"}
+          </span>
+        )}
+      </div>
+      {first && <Details hops={[first, ...others]} now={now} />}
+      <span className={styles.fresh}>
+        <span className={styles.dot} aria-hidden="true" />
+        {begun ? `${stale ? "Stale" : "Live"} · ${asOf}` : "Connecting"}
+        {old}
+      </span>
+    </div>
+  );
+}
+
+const WORDS: Record<Hop["state"], string> = {
+  ok: "answers",
+  slow: "is late",
+  down: "does not answer",
+  unknown: "not known",
+};
+
+function Summary({ hop }: { hop: Hop }) {
+  return (
+    <span className={styles.text} title={`${hop.reason}. ${hop.advice}`}>
+      <b>{withoutStop(hop.reason)}</b>, since {time(hop.since)}.{" "}
+      <span className={styles.advice}>{hop.advice}</span>
+    </span>
+  );
+}
+
+/** All parts that are not well, in full, over the page. */
+function Details({ hops, now }: { hops: Hop[]; now: number }) {
+  const [opened, setOpened] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (!opened) return;
+    const outside = (event: Event) => {
+      if (event.target instanceof Node && !box.current?.contains(event.target)) setOpened(false);
+    };
+    document.addEventListener("pointerdown", outside);
+    document.addEventListener("focusin", outside);
+    return () => {
+      document.removeEventListener("pointerdown", outside);
+      document.removeEventListener("focusin", outside);
+    };
+  }, [opened]);
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: Esc closes from anywhere within
+    <div
+      ref={box}
+      className={styles.holder}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !opened) return;
+        setOpened(false);
+        button.current?.focus();
+      }}
+    >
+      <button
+        ref={button}
+        type="button"
+        className={styles.button}
+        aria-expanded={opened}
+        onClick={() => setOpened(!opened)}
+      >
+        What to do
+      </button>
+      {opened && (
+        <ul className={styles.details} aria-label="Parts that are not well">
+          {hops.map((hop) => (
+            <li key={`${hop.hop} ${hop.id}`}>
+              <b>{nameOfHop(hop)}</b>
+              <p>{withoutStop(hop.reason)}.</p>
+              <p>{hop.advice}</p>
+              <p className={styles.since}>
+                Since {dateTime(hop.since)} ({age(hop.since, now)})
+              </p>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+function withoutStop(text: string): string {
+  return text.replace(/\.$/, "");
+}

@@ -1,0 +1,144 @@
+import { Button, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { environmentQuery } from "../../api/environment";
+import { useLive, usePolling } from "../../api/live";
+import type { Environment, TopicPage } from "../../api/types";
+import { time } from "../../lib/format";
+import { Command, Copy } from "../../ui/copy";
+import { CheckIcon } from "../../ui/icons";
+import { Panel } from "../../ui/panel";
+import { ErrorNotice, Loading, Notice } from "../../ui/states";
+import { TopicLink, useCluster } from "../topic-link";
+import styles from "./connect.module.css";
+import { firstMessageQuery, listOf, look, NOT_LOOKED, rowOf } from "./first-message";
+import { LANGUAGES, problemOfTopic } from "./snippets";
+
+const FIRST_TOPIC = "public/default/hello";
+
+/** How to begin: the addresses, a program in the reader's language, and whether its message came. */
+export function Connect() {
+  const environment = useQuery(environmentQuery);
+  if (environment.data) return <Steps environment={environment.data} />;
+  return environment.error ? (
+    <ErrorNotice
+      error={environment.error}
+      title="The addresses could not be read"
+      onRetry={environment.refetch}
+    />
+  ) : (
+    <Loading label="Loading the addresses" rows={6} />
+  );
+}
+
+function Steps({ environment }: { environment: Environment }) {
+  const [language, setLanguage] = useState(LANGUAGES[0]);
+  const [text, setText] = useState(FIRST_TOPIC);
+  const [topic, setTopic] = useState(FIRST_TOPIC);
+  const problem = problemOfTopic(text);
+  if (!language) return null;
+  const { broker_url: brokerUrl, http_url: httpUrl, authentication } = environment;
+  return (
+    <>
+      <Panel title="Addresses of this instance">
+        <dl className={styles.addresses}>
+          <Address label="Clients" value={brokerUrl} />
+          <Address label="REST and console" value={httpUrl} />
+          <Address label="WebSocket" value={`${httpUrl.replace(/^http/, "ws")}/ws/v2`} />
+        </dl>
+        {!brokerUrl && (
+          <Notice tone="warning">
+            <p>No broker is registered, so that clients have nowhere to connect. Start one first.</p>
+          </Notice>
+        )}
+      </Panel>
+      <Panel title="Send and receive a message">
+        <div className={styles.send}>
+          <TextInput
+            label="Topic"
+            description="Any name: the topic is made when it is first used"
+            value={text}
+            error={problem}
+            spellCheck={false}
+            autoComplete="off"
+            onChange={(event) => {
+              const next = event.currentTarget.value.trim();
+              setText(next);
+              if (problemOfTopic(next) === null) setTopic(next);
+            }}
+          />
+          <fieldset className={styles.languages}>
+            <legend className="visually-hidden">Language</legend>
+            {LANGUAGES.map((each) => (
+              <Button
+                key={each.key}
+                variant={each === language ? "filled" : "default"}
+                aria-pressed={each === language}
+                onClick={() => setLanguage(each)}
+              >
+                {each.label}
+              </Button>
+            ))}
+          </fieldset>
+          {language.install && <Command label="Install" text={language.install} />}
+          <Command
+            label={language.label}
+            what="program"
+            note={language.run}
+            text={language.program({
+              brokerUrl: brokerUrl || "pulsar://BROKER:6650",
+              httpUrl,
+              topic,
+              authentication,
+            })}
+          />
+          <Check key={topic} topic={topic} />
+        </div>
+      </Panel>
+    </>
+  );
+}
+
+function Address({ label, value }: { label: string; value: string }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd className="mono">
+        {value || "none"}
+        {value && <Copy value={value} what={`the address for ${label}`} />}
+      </dd>
+    </div>
+  );
+}
+
+/** Turns when a message comes, with nothing to press. */
+function Check({ topic }: { topic: string }) {
+  const cluster = useCluster();
+  const query = firstMessageQuery(cluster, topic);
+  const list = useQuery({ ...query, refetchInterval: usePolling() });
+  useLive<TopicPage>("topics", { cluster, ...listOf(topic) }, query.queryKey);
+  const [watched, setWatched] = useState(NOT_LOOKED);
+  const page = list.data;
+  const row = page && rowOf(page.rows, topic);
+  useEffect(() => {
+    if (page) setWatched((before) => look(before, rowOf(page.rows, topic), page.at));
+  }, [page, topic]);
+  const { seenAt } = watched;
+  return (
+    <div className={seenAt === null ? styles.waiting : styles.seen}>
+      <span role="status">
+        {seenAt === null ? (
+          <>
+            <span className={styles.dot} aria-hidden="true" /> Waiting for the first message
+          </>
+        ) : (
+          <>
+            <CheckIcon /> First message seen at {time(seenAt)}
+          </>
+        )}
+      </span>{" "}
+      on {row ? <TopicLink topic={row} /> : <b>{topic}</b>}
+      {list.error && !page && <span>: the topics cannot be read ({list.error.message})</span>}
+    </div>
+  );
+}

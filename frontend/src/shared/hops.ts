@@ -1,0 +1,32 @@
+import type { Hop } from "../api/types";
+
+const NAMES: Record<Hop["hop"], string> = {
+  gateway: "Gateway",
+  store: "Metadata store",
+  database: "Console database",
+  broker: "Broker",
+  bookie: "Bookie",
+  redis: "Redis",
+  spark: "Spark",
+};
+// What stands in the way of most comes first.
+const ORDER = Object.keys(NAMES);
+
+/** "Broker 10.0.0.1:8080" */
+export function nameOfHop({ hop, id }: Hop): string {
+  return id && (hop === "broker" || hop === "bookie") ? `${NAMES[hop]} ${id}` : NAMES[hop];
+}
+
+const isCarrier = ({ hop }: Hop) => hop !== "redis" && hop !== "spark";
+
+/** What pages are read through before Redis and Spark; then what is down, then by how much depends on it. */
+export function ranked(hops: readonly Hop[]): Hop[] {
+  const rank = (hop: Hop) =>
+    (isCarrier(hop) ? 0 : 20) + (hop.state === "down" ? 0 : 10) + ORDER.indexOf(hop.hop);
+  return [...hops].sort((one, other) => rank(one) - rank(other) || one.id.localeCompare(other.id));
+}
+
+/** The hop for which a page that has nothing to show waits. */
+export function standsInTheWay(hops: readonly Hop[]): Hop | undefined {
+  return ranked(hops).find((hop) => hop.state === "down" && isCarrier(hop));
+}

@@ -1,0 +1,33 @@
+"""The shell's first question is answered whatever is away."""
+
+import asyncio
+from typing import Any
+
+from admin_ui.environment import selectors
+from engine.metadata.store import StoreUnavailableError
+
+READ = {"clusters": ["standalone", "west"], "broker_url": "pulsar://10.0.0.7:6650"}
+
+
+async def told(_: Any) -> dict[str, Any]:
+    return READ
+
+
+async def refused(_: Any) -> dict[str, Any]:
+    raise StoreUnavailableError("no quorum")
+
+
+async def hangs(_: Any) -> dict[str, Any]:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def test_a_store_that_is_away_holds_nobody_and_hides_nothing() -> None:
+    assert (await selectors.environment(told))["broker_url"] == READ["broker_url"]
+    for away in (refused, hangs):
+        async with asyncio.timeout(30):
+            found = await selectors.environment(away)
+        assert found["cluster"] == "standalone"
+        assert found["clusters"] == READ["clusters"]
+        assert found["broker_url"] == READ["broker_url"]
+        assert found["authentication"] is False
