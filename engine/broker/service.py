@@ -88,9 +88,13 @@ class Running:
         on_lost: Callable[[list[BundleName]], None],
     ) -> None:
         self.ownership = BundleOwnership(base.store, OwnerRecord.of(record), on_lost)
-        schemas = SchemaRegistry(
-            base.store, base.ledgers, base.ledger_config(TopicPolicies()), base.clock
+        defaults = base.policies
+        replication = LedgerConfig(
+            defaults.managed_ledger_default_ensemble_size,
+            defaults.managed_ledger_default_write_quorum,
+            defaults.managed_ledger_default_ack_quorum,
         )
+        schemas = SchemaRegistry(base.store, base.ledgers, replication, base.clock)
         rules = SchemaRules(schemas)
         self.policy_log = PolicyLog(
             store=base.store,

@@ -8,6 +8,7 @@ from engine.base.errors import MagnetarError, PeerError
 from engine.client.broker_link import Body, BrokerLink
 from engine.client.errors import RefusedError, SentAwayError
 from engine.wire import client_commands as say
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import refusal
 from engine.wire.events import Receipt
 from engine.wire.kernels import build_sends
@@ -38,6 +39,8 @@ class RawProducer:
         self.name = ""
         self.last_sequence_id = -1
         """The highest that the broker has stored under this name, -1 when it does not know."""
+        self.schema_version = b""
+        """Which version its schema is; empty without one."""
         self.error: MagnetarError | None = None
         self._on_receipts = on_receipts
         self._on_end = on_end
@@ -58,6 +61,7 @@ class RawProducer:
         named_by_user: bool = True,
         epoch: int | None = None,
         metadata: Mapping[str, str] | None = None,
+        schema: pb.Schema | None = None,
     ) -> "RawProducer":
         """Attached to the topic, which ``link``'s broker owns; ``name`` None: the broker gives one.
 
@@ -75,6 +79,7 @@ class RawProducer:
             producer_name=name,
             epoch=epoch,
             metadata=metadata,
+            schema=schema,
             user_provided_producer_name=named_by_user and name is not None,
         )
         undo = say.close_producer(made.producer_id, link.new_id())
@@ -84,6 +89,7 @@ class RawProducer:
             link.producers.pop(made.producer_id, None)
             raise
         made.name, made.last_sequence_id = answer.producer_name, answer.last_sequence_id
+        made.schema_version = answer.schema_version
         return made
 
     @property

@@ -12,6 +12,7 @@ from tests.sim.ledgers.workload import Ledgers
 from tests.sim.managed.workload import ManagedLedgers
 from tests.sim.passing.workload import Passing
 from tests.sim.publishing.workload import Publishing
+from tests.sim.schemas.workload import Schemas
 from tests.sim.topics.faults import TOPIC_FAULTS
 from tests.sim.topics.workload import Topics
 
@@ -55,6 +56,16 @@ def publishing(rng: random.Random) -> Scenario:
     return Scenario(
         shape=Shape.draw(rng),
         workloads=(Publishing.draw(rng),),
+        faults=draw_faults(rng, (*FAULTS, "unload", "take_over")),
+        duration_s=rng.choice((5.0, 10.0)),
+    )
+
+
+def schemas(rng: random.Random) -> Scenario:
+    """Two brokers, bookies and producers that bring schemas."""
+    return Scenario(
+        shape=replace(Shape.draw(rng), brokers=2),
+        workloads=(Schemas.draw(rng),),
         faults=draw_faults(rng, (*FAULTS, "unload", "take_over")),
         duration_s=rng.choice((5.0, 10.0)),
     )
@@ -128,6 +139,17 @@ SCENARIOS: dict[str, Draw] = {
     "passing": passing,
     "doors": doors,
     "publishing": publishing,
+    "schemas": schemas,
 }
-TURNS = ("topics", "ledger", "keys", "topics", "managed", "passing", "publishing", "doors")
+TURNS = (
+    "topics",
+    "ledger",
+    "keys",
+    "topics",
+    "managed",
+    "passing",
+    "publishing",
+    "doors",
+    "schemas",
+)
 """What the seeds of a campaign play in turn, unless one is named."""

@@ -3,7 +3,15 @@
 import contextlib
 from collections.abc import Iterator
 
-from tests.sim.plants import bookie, dispatch, found, ledger, managed, publishing
+from tests.sim.plants import (
+    bookie,
+    dispatch,
+    found,
+    ledger,
+    managed,
+    publishing,
+    registry,
+)
 from tests.sim.plants.planting import Plant, applied
 
 _MISTAKES = {
@@ -25,6 +33,13 @@ _MISTAKES = {
     "keys": (dispatch.moved_keys_wait_for_nobody,),
     "passing": (dispatch.dropped_entries_come_later,),
     "publishing": (publishing.newest_is_sent_again_first,),
+    "schemas": (
+        registry.version_listed_over_another,
+        registry.version_of_a_lost_answer_loses_its_ledger,
+        registry.version_told_before_it_is_listed,
+        registry.only_the_newest_version_is_known,
+        registry.deleted_versions_are_unknown,
+    ),
     "topics": (
         *(managed.session_never_lapses, managed.list_not_recovered),
         *(managed.ack_confirmed_before_persisted, managed.mark_delete_before_acks),

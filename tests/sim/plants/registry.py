@@ -1,0 +1,88 @@
+"""Mistakes in the registry of schemas."""
+
+from engine.base.names import TopicName
+from engine.metadata import paths
+from engine.metadata.store import (
+    BadVersionError,
+    NodeExistsError,
+    NoNodeError,
+    StoreUnavailableError,
+)
+from engine.schema.kinds import Schema
+from engine.schema.locator import Registered, SchemaVersion, locator
+from engine.schema.schema_registry import (
+    NONE,
+    SchemaRegistry,
+    UnreadableError,
+    Version,
+    _Node,
+)
+from tests.sim.plants.planting import Patches
+
+
+def version_listed_over_another() -> Patches:
+    """A version is listed without a look at whether another broker listed one meanwhile."""
+
+    async def swap(self: SchemaRegistry, name: str, node: _Node, added: SchemaVersion) -> bool:
+        path, value = paths.schema(name), locator([*node.versions, added])
+        if node is NONE:
+            try:
+                await self._store.create(path, value, make_parents=True)
+                return True
+            except NodeExistsError:
+                pass
+        await self._store.put(path, value)
+        return True
+
+    return [(SchemaRegistry, "_swap", swap)]
+
+
+def version_of_a_lost_answer_loses_its_ledger() -> Patches:
+    """When the answer to listing a version is lost, its ledger is deleted as that of one that lost the race."""
+
+    async def swap(self: SchemaRegistry, name: str, node: _Node, added: SchemaVersion) -> bool:
+        path, value = paths.schema(name), locator([*node.versions, added])
+        try:
+            if node is NONE:
+                await self._store.create(path, value, make_parents=True)
+            else:
+                await self._store.put(path, value, node.stat_version)
+        except (BadVersionError, NodeExistsError, NoNodeError, StoreUnavailableError):
+            return False
+        return True
+
+    return [(SchemaRegistry, "_swap", swap)]
+
+
+def version_told_before_it_is_listed() -> Patches:
+    """A new version is told though somebody else may have listed another under its number."""
+    real = SchemaRegistry._add
+
+    async def add(self: SchemaRegistry, name: str, node: _Node, one: Registered) -> int | None:
+        await real(self, name, node, one)
+        return node.newest + 1
+
+    return [(SchemaRegistry, "_add", add)]
+
+
+def only_the_newest_version_is_known() -> Patches:
+    """A schema is compared with the newest version only: one that was there before becomes another."""
+
+    async def by_hash(self: SchemaRegistry, node: _Node, schema: Schema) -> int | None:
+        return None
+
+    real = SchemaRegistry._all_live
+
+    async def newest(self: SchemaRegistry, node: _Node) -> "list[Version | UnreadableError]":
+        return (await real(self, node))[-1:]
+
+    return [(SchemaRegistry, "_by_hash", by_hash), (SchemaRegistry, "_all_live", newest)]
+
+
+def deleted_versions_are_unknown() -> Patches:
+    """After a deletion of a topic's schemas the versions before it cannot be had, though messages are by them."""
+
+    async def get(self: SchemaRegistry, topic: TopicName, number: int) -> Version | None:
+        return await self.live(topic, number)
+
+    return [(SchemaRegistry, "get", get)]
