@@ -15,6 +15,7 @@ from typing import Any
 
 from gateway.standalone.control import NotRunningError, ask
 from gateway.standalone.plan import control_socket
+from gateway.standalone.ports import DEFAULTS
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +35,7 @@ class Instance:
         brokers: int = 1,
         gateways: int = 1,
         root: Path = ROOT,
+        port_offset: int | None = None,
         **env: str,
     ) -> None:
         self.data_dir = data_dir
@@ -41,7 +43,10 @@ class Instance:
         self.bookies = bookies
         self.brokers = brokers
         self.gateways = gateways
-        self.ports = dict(zip(PORTS, free_ports(len(PORTS), gap=200), strict=True))
+        if port_offset is None:
+            self.ports = dict(zip(PORTS, free_ports(len(PORTS), gap=200), strict=True))
+        else:
+            self.ports = {name: port + port_offset for name, port in DEFAULTS.items()}
         self.env = env
         self.process: subprocess.Popen[bytes] | None = None
         self.ready_after_s = 0.0

@@ -1,0 +1,183 @@
+"""An instance with its scripted life: two brokers, three bookies, five tenants, 216 topics and whoever uses them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tests.support.instance import ROOT, Instance
+from tests.support.life.cast import (
+    CLUSTER,
+    KEPT,
+    NAMESPACES,
+    PARTITIONS,
+    STORIES,
+    UNACKED_MAX,
+    Role,
+    Story,
+    small_topics,
+)
+
+READY_S = 180.0
+ANSWER_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Of one topic, by whoever uses it: messages given to the client, confirmed by the broker, acknowledged."""
+
+    tried: int
+    confirmed: int
+    acknowledged: int
+
+
+class Life:
+    """What runs, and what is true of it."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self._actors: subprocess.Popen[str] | None = None
+
+    def begin(self) -> None:
+        """Make tenants and namespaces, start the actors, wait until everything waits where it should."""
+        self._settle()
+        self._actors = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.life.actors", self.instance.url],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        if self._read(READY_S) != {"ready": True}:
+            raise RuntimeError(f"the actors did not begin:\n{self.instance.logs()}")
+        for story in STORIES:
+            if story.role is Role.AT_REST:
+                self._admin("PUT", f"{admin_path(story)}/unload")
+
+    def _settle(self) -> None:
+        for tenant, namespaces in NAMESPACES.items():
+            body = {"allowedClusters": [CLUSTER], "adminRoles": []}
+            self._admin("PUT", f"/admin/v2/tenants/{quote(tenant)}", body)
+            for namespace in namespaces:
+                self._admin("PUT", f"/admin/v2/namespaces/{tenant}/{namespace}")
+        forever = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+        self._admin("POST", "/admin/v2/namespaces/telemetry/sensors/retention", forever)
+        for story in STORIES:
+            if story.partitions:
+                self._admin("PUT", f"{admin_path(story)}/partitions", PARTITIONS)
+
+    def _admin(self, method: str, path: str, body: Any = None) -> None:
+        status, answer = self.instance.rest(method, path, body)
+        if status not in (200, 204):
+            raise RuntimeError(f"{method} {path}: {status} {answer}")
+
+    def _read(self, timeout_s: float) -> dict[str, Any]:
+        assert self._actors is not None
+        assert self._actors.stdout is not None
+        patience = threading.Timer(timeout_s, self._actors.kill)
+        patience.start()
+        try:
+            line = self._actors.stdout.readline()
+        finally:
+            patience.cancel()
+        answer: dict[str, Any] = json.loads(line) if line else {}
+        if "surprise" in answer:
+            raise RuntimeError(answer["surprise"])
+        return answer
+
+    def truth(self) -> dict[str, Truth]:
+        """By full topic name, now."""
+        assert self._actors is not None
+        assert self._actors.stdin is not None
+        self._actors.stdin.write("\n")
+        self._actors.stdin.flush()
+        answer = self._read(ANSWER_S)
+        if "counts" not in answer:
+            raise RuntimeError(f"the actors ended with {self._actors.poll()}")
+        return {name: Truth(*counts) for name, counts in answer["counts"].items()}
+
+    def waiting(self) -> dict[str, int]:
+        """Full topic name → its backlog at least, from now on: only what nobody ever acknowledges is named."""
+        now = self.truth()
+        return {s.topic: now[s.topic].confirmed for s in STORIES if s.role in KEPT}
+
+    def send_signal(self, part: str, number: signal.Signals) -> None:
+        """To a part of the instance and the processes that it started itself, such as the worker's pool."""
+        os.killpg(self.instance.child(part)["pid"], number)
+
+    @contextmanager
+    def frozen(self, part: str) -> Iterator[None]:
+        """``part`` is stopped within, and answers nobody."""
+        pid = self.instance.child(part)["pid"]
+        os.killpg(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(pid, signal.SIGCONT)
+
+    @contextmanager
+    def without(self, part: str) -> Iterator[None]:
+        """``part`` is killed and stays away within; afterwards it is ready again."""
+        self.send_signal(part, signal.SIGKILL)
+        self.instance.control("stop", part)
+        try:
+            yield
+        finally:
+            self.instance.control("start", part)
+
+    def end(self) -> None:
+        """The actors go; the instance is whoever started it's."""
+        if self._actors is None:
+            return
+        assert self._actors.stdin is not None
+        assert self._actors.stdout is not None
+        self._actors.stdin.close()
+        try:
+            self._actors.wait(30)
+        except subprocess.TimeoutExpired:
+            self._actors.kill()
+            self._actors.wait(10)
+        self._actors.stdout.close()
+
+
+def admin_path(story: Story) -> str:
+    """``/admin/v2/persistent/…`` of its topic."""
+    domain, _, rest = story.topic.partition("://")
+    tenant, namespace, local = rest.split("/", 2)
+    return f"/admin/v2/{domain}/{tenant}/{namespace}/{quote(local, safe='')}"
+
+
+def console_path(story: Story, tab: str = "overview") -> str:
+    """Of its page in the console."""
+    domain, _, rest = story.topic.partition("://")
+    tenant, namespace, local = rest.split("/", 2)
+    search = "" if domain == "persistent" else f"?domain={domain}"
+    return f"/c/{CLUSTER}/t/{tenant}/{namespace}/{quote(local, safe='')}/{tab}{search}"
+
+
+def everyone() -> list[Story]:
+    """All stories."""
+    return [*STORIES, *small_topics()]
+
+
+@contextmanager
+def living_instance(data_dir: Path, **options: Any) -> Iterator[Life]:
+    """An instance and its life for the length of a ``with`` block."""
+    limit = {"MAGNETAR_MAX_UNACKED_MESSAGES_PER_CONSUMER": str(UNACKED_MAX)}
+    instance = Instance(data_dir, bookies=3, brokers=2, **limit, **options)
+    instance.start()
+    life = Life(instance)
+    try:
+        life.begin()
+        yield life
+    finally:
+        life.end()
+        instance.stop()
