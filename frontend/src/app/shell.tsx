@@ -11,7 +11,7 @@ import { useCluster } from "../shared/topic-link";
 import { Copy } from "../ui/copy";
 import { Mark, MoonIcon, SearchIcon, SunIcon } from "../ui/icons";
 import { type Trouble, TroubleContext } from "../ui/states";
-import { openPalette, Palette } from "./palette";
+import { openPalette, Palette } from "./palette/palette";
 import styles from "./shell.module.css";
 import { StatusLine } from "./status-line";
 

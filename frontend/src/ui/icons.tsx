@@ -1,6 +1,7 @@
 import {
   ArchiveBoxIcon as ArchiveBox,
   ArrowDownTrayIcon as ArrowDownTray,
+  ArrowUturnLeftIcon as ArrowUturnLeft,
   Bars3BottomLeftIcon as Bars3BottomLeft,
   BeakerIcon as Beaker,
   BuildingOfficeIcon as BuildingOffice,
@@ -11,6 +12,7 @@ import {
   CommandLineIcon as CommandLine,
   ExclamationCircleIcon as ExclamationCircle,
   ExclamationTriangleIcon as ExclamationTriangle,
+  ForwardIcon as Forward,
   MagnifyingGlassIcon as MagnifyingGlass,
   MoonIcon as Moon,
   Square2StackIcon as Square2Stack,
@@ -42,7 +44,9 @@ export const DownloadIcon = icon(ArrowDownTray);
 export const ErrorIcon = icon(ExclamationCircle);
 export const MoonIcon = icon(Moon);
 export const OverviewIcon = icon(ChartBar);
+export const ResetIcon = icon(ArrowUturnLeft);
 export const SearchIcon = icon(MagnifyingGlass);
+export const SkipIcon = icon(Forward);
 export const SunIcon = icon(Sun);
 export const TableIcon = icon(TableCells);
 export const TenantsIcon = icon(BuildingOffice);

@@ -12,7 +12,7 @@ const search = z.object({ q: searchText });
 const list = createRoute({
   getParentRoute: () => cluster,
   path: "/tenants",
-  validateSearch: search,
+  validateSearch: z.object({ q: searchText, act: z.catch(z.optional(z.literal("create")), undefined) }),
   loader: ({ context, params }) => void context.queries.prefetchQuery(tenantsQuery(params.cluster, "")),
   component: lazyPage(() => import("./tenants-page"), "TenantsPage"),
 });

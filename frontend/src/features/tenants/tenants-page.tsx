@@ -1,7 +1,6 @@
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
 import { count } from "../../lib/format";
 import { Table } from "../../ui/grid/table";
 import { Page, PageHead, Panel } from "../../ui/panel";
@@ -17,10 +16,11 @@ const route = getRouteApi("/c/$cluster/tenants");
 export function TenantsPage() {
   useTitle("Tenants");
   const { cluster } = route.useParams();
-  const { q = "" } = route.useSearch();
+  const { q = "", act } = route.useSearch();
   const navigate = useNavigate({ from: "/c/$cluster/tenants" });
   const list = useQuery(tenantsQuery(cluster, q));
-  const [creating, setCreating] = useState(false);
+  const setCreating = (open: boolean) =>
+    navigate({ search: { q: q || undefined, act: open ? "create" : undefined }, replace: !open });
   const rows = list.data?.rows ?? [];
   return (
     <Page>
@@ -78,7 +78,7 @@ export function TenantsPage() {
           />
         </Listing>
       </Panel>
-      {creating && (
+      {act === "create" && (
         <TenantDialog
           cluster={cluster}
           onClose={() => setCreating(false)}

@@ -1,9 +1,16 @@
 import { createRoute, redirect } from "@tanstack/react-router";
 import * as z from "zod/mini";
+import { searchText } from "../../lib/url-state";
 import { lazyPage } from "../../shared/lazy-page";
 import { cluster } from "../../shared/roots";
 
 const search = z.object({ domain: z.catch(z.optional(z.literal("non-persistent")), undefined) });
+
+// A change of a subscription's cursor whose dialog is open.
+const asked = z.object({
+  act: z.catch(z.optional(z.enum(["skip-all", "skip", "reset"])), undefined),
+  sub: searchText,
+});
 
 const topic = createRoute({
   getParentRoute: () => cluster,
@@ -29,6 +36,7 @@ const overview = createRoute({
 const subscriptions = createRoute({
   getParentRoute: () => topic,
   path: "/subscriptions",
+  validateSearch: asked,
   component: lazyPage(() => import("./topic-subscriptions"), "TopicSubscriptions"),
 });
 

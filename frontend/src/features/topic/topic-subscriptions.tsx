@@ -1,4 +1,5 @@
 import { Button } from "@mantine/core";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 import type { CursorAction, SubscriptionRow } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
@@ -14,6 +15,7 @@ import { Since } from "./since";
 import styles from "./topic.module.css";
 import { useTopic, useTopicId } from "./use-topic";
 
+const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/subscriptions");
 const CursorDialog = lazy(() =>
   import("./cursor-dialog").then((module) => ({ default: module.CursorDialog })),
 );
@@ -22,7 +24,13 @@ export function TopicSubscriptions() {
   const id = useTopicId();
   const topic = useTopic(id).data;
   const [change, setChange] = useState<{ subscription: string; action: CursorAction } | null>(null);
+  const { act, sub } = route.useSearch();
+  const navigate = useNavigate({ from: "/c/$cluster/t/$tenant/$namespace/$topic/subscriptions" });
   if (!topic) return null;
+  // Asked for by the address: a link to a dialog, as the palette makes.
+  const isThere = topic.subscriptions.some(({ name }) => name === sub);
+  const asked = act && sub && isThere ? { subscription: sub, action: act } : null;
+  const shown = change ?? asked;
   if (topic.subscriptions.length === 0)
     return (
       <Panel title="Subscriptions" flush>
@@ -40,9 +48,16 @@ export function TopicSubscriptions() {
           onChange={(action) => setChange({ subscription: subscription.name, action })}
         />
       ))}
-      {change && (
+      {shown && (
         <Suspense fallback={null}>
-          <CursorDialog id={id} {...change} onClose={() => setChange(null)} />
+          <CursorDialog
+            id={id}
+            {...shown}
+            onClose={() => {
+              setChange(null);
+              if (asked) navigate({ search: ({ domain }) => ({ domain }), replace: true });
+            }}
+          />
         </Suspense>
       )}
     </div>

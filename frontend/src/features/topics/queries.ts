@@ -34,13 +34,13 @@ export function topicsQuery(filter: TopicFilter, offset: number, limit = PAGE_RO
 }
 
 /** Tenants and namespaces whose names have the words of `q`. */
-export function scopesQuery(cluster: string, q: string, tenant?: string) {
+export function scopesQuery(cluster: string, q: string, limit: number, tenant?: string) {
   return queryOptions({
-    queryKey: ["scopes", cluster, q, tenant ?? ""],
+    queryKey: ["scopes", cluster, q, limit, tenant ?? ""],
     queryFn: ({ signal }) =>
       answerOf(
         api.GET("/api/v1/clusters/{cluster}/scopes", {
-          params: { path: { cluster }, query: given({ q, tenant, limit: 50 }) },
+          params: { path: { cluster }, query: given({ q, tenant, limit }) },
           signal,
         }),
       ),

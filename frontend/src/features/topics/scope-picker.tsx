@@ -4,6 +4,7 @@ import { useState } from "react";
 import { scopesQuery } from "./queries";
 import styles from "./topics.module.css";
 
+const SHOWN = 50;
 const everything = ({ options }: { options: unknown[] }) => options as never[]; // the server has filtered
 
 /** A tenant, or a namespace as tenant/namespace, found by words of its name. */
@@ -25,7 +26,7 @@ export function ScopePicker({
   const [text, setText] = useState(value);
   const q = text === value ? "" : text;
   const found = useQuery({
-    ...scopesQuery(cluster, q, kind === "namespaces" ? tenant : undefined),
+    ...scopesQuery(cluster, q, SHOWN, kind === "namespaces" ? tenant : undefined),
     enabled: open,
     placeholderData: keepPreviousData,
   });

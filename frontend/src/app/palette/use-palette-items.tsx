@@ -1,0 +1,295 @@
+import { notifications } from "@mantine/notifications";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import type { ComponentType } from "react";
+import type { TopicDetail, TopicRow } from "../../api/types";
+import { places } from "../../features";
+import { type TopicId, topicQuery } from "../../features/topic/queries";
+import { scopesQuery, topicsQuery } from "../../features/topics/queries";
+import { known, plural, short } from "../../lib/format";
+import { type TopicRef, topicSearchOf, useCluster } from "../../shared/topic-link";
+import {
+  AnalysesIcon,
+  CopyIcon,
+  ResetIcon,
+  SearchIcon,
+  SkipIcon,
+  TenantsIcon,
+  TopicsIcon,
+} from "../../ui/icons";
+import { ACTIONS, type Action, askedFor, hasWords, wordsOf } from "./actions";
+
+export interface PaletteItem {
+  key: string;
+  icon: ComponentType;
+  scope?: string; // dimmed, before the label
+  label: string;
+  note: string;
+  topic?: TopicRef; // whose actions Tab shows
+  stays?: boolean; // choosing it leaves the palette open
+  run: () => void;
+}
+
+interface Palette {
+  query: string;
+  topic: TopicRef | null; // whose actions are listed
+  enter: (topic: TopicRef, query?: string) => void;
+  enabled: boolean;
+}
+
+const TOPICS = 8;
+const SCOPES = 4;
+const ICONS: Record<Action["key"], ComponentType> = {
+  open: TopicsIcon,
+  subscriptions: TopicsIcon,
+  partitions: TopicsIcon,
+  copy: CopyIcon,
+  analyse: AnalysesIcon,
+  "skip-all": SkipIcon,
+  skip: SkipIcon,
+  reset: ResetIcon,
+};
+
+/** What the palette lists for a text. `settled`: it is for this text, not for the one before. */
+export function usePaletteItems({ query, topic, enter, enabled }: Palette) {
+  const cluster = useCluster();
+  const words = wordsOf(query);
+  const text = words.join(" ");
+  const asked = topic ? null : askedFor(words);
+  const here = useTopicHere();
+  const searching = enabled && !topic && words.length > 0;
+
+  const topics = useQuery({
+    ...topicsQuery({ cluster, q: text, sort: "-backlog" }, 0, TOPICS),
+    enabled: searching,
+    placeholderData: keepPreviousData,
+  });
+  const targets = useQuery({
+    ...topicsQuery({ cluster, q: asked?.rest ?? "", sort: "-backlog" }, 0, TOPICS),
+    enabled: searching && asked !== null,
+    placeholderData: keepPreviousData,
+  });
+  const scopes = useQuery({
+    ...scopesQuery(cluster, text, SCOPES),
+    enabled: searching,
+    placeholderData: keepPreviousData,
+  });
+  const entered = topic ?? (words.length === 0 || asked?.rest === "" ? here : null);
+  const detail = useQuery({
+    ...topicQuery(idOf(cluster, entered)),
+    enabled: enabled && entered !== null,
+  });
+
+  const waiting = [searching && topics, searching && asked && targets, searching && scopes, topic && detail];
+  const settled = waiting.every((one) => !one || one.isError || (one.isSuccess && !one.isPlaceholderData));
+  const of = useItems(cluster, enter);
+
+  if (topic) {
+    const items = of
+      .actions(topic, detail.data, ACTIONS)
+      .filter((item) => hasWords(`${item.label} ${item.note} ${item.words}`, words));
+    return {
+      items,
+      settled,
+      emptiness: detail.isError ? `Not read: ${detail.error.message}` : "No such action",
+    };
+  }
+  const own = here ? of.actions(here, detail.data, asked?.actions ?? ACTIONS) : [];
+  const mine = own.filter(
+    (item) => item.key !== `open ${nameOf(here)}` && (asked?.rest === "" || !words.length),
+  );
+  const found = searching ? (topics.data?.rows ?? []) : [];
+  const verbs = asked && searching ? of.verbs(targets.data?.rows ?? [], asked.actions) : [];
+  const items = [
+    ...(words.length > 0 ? mine : []),
+    ...verbs.filter((item) => !here || nameOf(item.topic ?? null) !== nameOf(here)),
+    ...found.map(of.topic),
+    ...(found.length > 0 && (topics.data?.total ?? 0) > found.length
+      ? [of.all(text, topics.data?.total ?? 0)]
+      : []),
+    ...(searching ? of.scopes(scopes.data) : []),
+    ...of.places(words),
+    ...of.console(words),
+    ...(words.length === 0 ? mine : []),
+  ];
+  const emptiness = topics.isError
+    ? `The search failed: ${topics.error.message}`
+    : topics.isFetching
+      ? "Searching…"
+      : "Nothing has these words in its name";
+  return { items, settled, emptiness };
+}
+
+function useItems(cluster: string, enter: Palette["enter"]) {
+  const navigate = useNavigate();
+  const open = (topic: TopicRef, tab: "overview" | "subscriptions" | "partitions", search = {}) =>
+    navigate({
+      to: `/c/$cluster/t/$tenant/$namespace/$topic/${tab}`,
+      params: { cluster, tenant: topic.tenant, namespace: topic.namespace, topic: topic.topic },
+      search: { ...topicSearchOf(topic), ...search },
+    });
+  const scopeOf = (topic: TopicRef) => `${topic.tenant}/${topic.namespace}/`;
+
+  const runOf = (topic: TopicRef): Partial<Record<Action["key"], () => void>> => ({
+    open: () => open(topic, "overview"),
+    subscriptions: () => open(topic, "subscriptions"),
+    partitions: () => open(topic, "partitions"),
+    copy: () => copy(nameOf(topic)),
+    analyse: () => navigate({ to: "/analyses", search: { topic: nameOf(topic) } }),
+  });
+
+  return {
+    topic: (row: TopicRow): PaletteItem => ({
+      key: row.name,
+      icon: TopicsIcon,
+      scope: scopeOf(row),
+      label: row.topic,
+      note: row.domain === "non-persistent" ? "non-persistent" : `backlog ${known(row.backlog, short)}`,
+      topic: row,
+      run: () => open(row, "overview"),
+    }),
+
+    /** What can be done with a topic; on its subscriptions once they are known. */
+    actions: (
+      topic: TopicRef,
+      detail: TopicDetail | undefined,
+      actions: readonly Action[],
+    ): (PaletteItem & { words: string })[] =>
+      actions.flatMap((action) => {
+        const base = { icon: ICONS[action.key], words: action.words };
+        if (action.of === "subscription")
+          return (detail?.subscriptions ?? []).map((subscription) => ({
+            ...base,
+            key: `${action.key} ${subscription.name} ${nameOf(topic)}`,
+            label: `${action.label} ${subscription.name}`,
+            note: `backlog ${short(subscription.backlog)}`,
+            run: () => open(topic, "subscriptions", { act: action.key, sub: subscription.name }),
+          }));
+        if (action.key === "partitions" && !detail?.row.partitions) return [];
+        if (action.key === "analyse" && topic.domain !== "persistent") return [];
+        const run = runOf(topic)[action.key];
+        return run
+          ? [{ ...base, key: `${action.key} ${nameOf(topic)}`, label: action.label, note: topic.topic, run }]
+          : [];
+      }),
+
+    /** Actions on topics that were asked for by words; one of subscriptions asks for the subscription first. */
+    verbs: (rows: readonly TopicRow[], actions: readonly Action[]): PaletteItem[] =>
+      rows.slice(0, 4).flatMap((row) =>
+        actions.flatMap((action) => {
+          const run = runOf(row)[action.key];
+          if (action.key === "partitions" && row.partitions === 0) return [];
+          if (action.key === "analyse" && row.domain !== "persistent") return [];
+          return [
+            {
+              key: `${action.key} ${row.name}`,
+              icon: ICONS[action.key],
+              label: action.label,
+              note: `${scopeOf(row)}${row.topic}`,
+              topic: row,
+              stays: !run,
+              run: run ?? (() => enter(row, action.label.replace("…", ""))),
+            },
+          ];
+        }),
+      ),
+
+    all: (text: string, total: number): PaletteItem => ({
+      key: "all",
+      icon: SearchIcon,
+      label: `Show all ${plural(total, "matching topic")}`,
+      note: "",
+      run: () => navigate({ to: "/c/$cluster/topics", params: { cluster }, search: { q: text } }),
+    }),
+
+    scopes: (
+      found: { tenants: { names: string[] }; namespaces: { names: string[] } } | undefined,
+    ): PaletteItem[] => [
+      ...(found?.tenants.names ?? []).map((tenant) => ({
+        key: `tenant ${tenant}`,
+        icon: TenantsIcon,
+        label: tenant,
+        note: "tenant",
+        run: () => navigate({ to: "/c/$cluster/tenants/$tenant", params: { cluster, tenant } }),
+      })),
+      ...(found?.namespaces.names ?? []).map((name) => {
+        const [tenant = "", namespace = ""] = name.split("/");
+        return {
+          key: `namespace ${name}`,
+          icon: TenantsIcon,
+          scope: `${tenant}/`,
+          label: namespace,
+          note: "namespace",
+          run: () =>
+            navigate({
+              to: "/c/$cluster/tenants/$tenant/$namespace",
+              params: { cluster, tenant, namespace },
+            }),
+        };
+      }),
+    ],
+
+    places: (words: string[]): PaletteItem[] =>
+      places
+        .filter((place) => hasWords(`${place.label} page`, words))
+        .map((place) => ({
+          key: `place ${place.label}`,
+          icon: place.icon,
+          label: place.label,
+          note: "page",
+          run: () => navigate({ to: place.path(cluster) }),
+        })),
+
+    console: (words: string[]): PaletteItem[] =>
+      [
+        {
+          key: "create tenant",
+          icon: TenantsIcon,
+          label: "Create a tenant…",
+          note: "action",
+          words: "new add",
+          run: () => navigate({ to: "/c/$cluster/tenants", params: { cluster }, search: { act: "create" } }),
+        },
+        {
+          key: "launch analysis",
+          icon: AnalysesIcon,
+          label: "Launch an analysis…",
+          note: "action",
+          words: "new run analyse analyze profile",
+          run: () => navigate({ to: "/analyses" }),
+        },
+      ].filter((item) => hasWords(`${item.label} ${item.words}`, words)),
+  };
+}
+
+function nameOf(topic: TopicRef | null): string {
+  return topic ? `${topic.domain}://${topic.tenant}/${topic.namespace}/${topic.topic}` : "";
+}
+
+function idOf(cluster: string, topic: TopicRef | null): TopicId {
+  const domain = topic?.domain === "non-persistent" ? "non-persistent" : "persistent";
+  return {
+    cluster,
+    domain,
+    tenant: topic?.tenant ?? "",
+    namespace: topic?.namespace ?? "",
+    topic: topic?.topic ?? "",
+  };
+}
+
+/** The topic whose page this is. */
+function useTopicHere(): TopicRef | null {
+  const { tenant, namespace, topic } = useParams({ strict: false });
+  const { domain } = useSearch({ strict: false });
+  if (!tenant || !namespace || !topic) return null;
+  return { domain: domain ?? "persistent", tenant, namespace, topic };
+}
+
+async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    notifications.show({ message: `Copied ${text}` });
+  } catch {
+    notifications.show({ color: "red", title: "The browser did not allow copying", message: text });
+  }
+}
