@@ -17,6 +17,10 @@ JsonObject = dict[str, Any]
 LONG_MAX = (1 << 63) - 1
 COUNT_MAX = 1 << 31
 TOPICS_AT_REST_MAX = 100
+CHANGE_ID_MAX = 64
+PREVIEW_AGE_MAX_S = 600
+"""A preview is confirmed within this time, or not at all."""
+CursorChange = Literal["skip-all", "skip", "reset", "undo"]
 
 
 def _within(name: str, value: int, low: int, high: int) -> None:
@@ -284,21 +288,49 @@ class MessageIdByTime(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class PreviewChange(OnSubscription):
-    """What a change of the cursor would do, without doing it; arguments as of the change itself."""
+    """What a change of the cursor would do, without doing it; arguments as of the change itself. ``undo``: id of the
+    change to be taken back."""
 
-    change: Literal["skip-all", "skip", "reset"]
+    change: CursorChange
     count: int | None = None
     timestamp_ms: int | None = None
     position: MessagePosition | None = None
+    undo: str | None = None
 
     def __post_init__(self) -> None:
         OnSubscription.__post_init__(self)
+        if self.change == "undo" and not self.undo:
+            raise ValueError("undo: needed to take a change back")
         if self.change == "skip":
             if self.count is None:
                 raise ValueError("count: needed to skip")
             _within("count", self.count, 0, COUNT_MAX)
         if self.change == "reset":
             ResetCursor(self.topic, self.subscription, self.timestamp_ms, self.position)
+
+
+@dataclass(frozen=True, slots=True)
+class MoveCursor(OnSubscription):
+    """A previewed change. ``id``: chosen by who confirms it, at most ``CHANGE_ID_MAX`` characters; one that was used on
+    the subscription in the last ``PREVIEW_AGE_MAX_S`` seconds is refused. ``base``, ``target``, and how many entries
+    and messages are ``lost`` and due ``again``: as the preview answered. ``undoes``: id of the change taken back."""
+
+    id: str
+    change: CursorChange
+    base: str
+    target: str
+    lost: int
+    again: int
+    lost_messages: int | None = None
+    again_messages: int | None = None
+    exact: bool = True
+    by: str = ""
+    undoes: str = ""
+    dry: bool = False
+
+    def __post_init__(self) -> None:
+        OnSubscription.__post_init__(self)
+        _within("length of id", len(self.id), 1, CHANGE_ID_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +439,22 @@ EXPIRE_MESSAGES = Operation("expire_messages", ExpireMessages, NoneType, AdminAc
 PREVIEW_CHANGE = Operation(
     "preview_change", PreviewChange, JsonObject, AdminAccess.CONSUME, reads=True
 )
-"""``{"affected": entries, "from": "ledger:entry", "to": "ledger:entry"}``."""
+"""``lost``, ``again``: entries that would count as acknowledged without having been, and that would be due again;
+``lost_messages``, ``again_messages``: of them, null when storage does not tell, estimated unless ``exact``. ``from``,
+``to``: next entry before and after, ``holes``: entries between them that are acknowledged already, ``delayed``:
+messages affected that are not due yet, ``first``, ``last``: ``{id, publish_time, key}`` of the affected,
+``consumers``: ``[{name, address}]``, ``undoable``. ``base``, ``target``: for ``MOVE_CURSOR``. Of an undo ``gone``:
+entries that were trimmed, ``moved``: entries that somebody else set back since. Conflict for an undo of what is not
+the last change, or was too large to be kept."""
+MOVE_CURSOR = Operation("move_cursor", MoveCursor, JsonObject, AdminAccess.CONSUME)
+"""Exactly what was previewed: nothing that came later is touched, what was acknowledged since stays so. The answer is
+counted from what was done: ``done``, ``lost``, ``again`` and both in messages, ``exact``, ``meanwhile``: entries of
+the change that were acknowledged since, ``from``, ``to``, ``mark_delete``: read afterwards, ``undoable``. Or, not
+``done``: ``why`` (``used``, ``moved``, ``trimmed``), ``reason``, ``from``: next entry now, and ``entries`` that differ.
+``dry``: only whether it would be done."""
+LAST_CHANGES = Operation("last_changes", OnTopic, list[JsonObject], AdminAccess.CONSUME, reads=True)
+"""Of each subscription that was changed by ``MOVE_CURSOR`` the last: ``subscription, id, at, by, change, lost, again,
+lost_messages, again_messages, exact, undoable, undoes``."""
 
 # Messages: ``{"headers": {name: text}, "body": base64}``
 

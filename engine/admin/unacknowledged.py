@@ -20,23 +20,6 @@ def nth_unacknowledged(
     return None
 
 
-def unacknowledged_before(
-    ledgers: Sequence[LedgerInfo], cursor: CursorStats, stop: Position
-) -> int:
-    """How many unacknowledged entries lie before ``stop``."""
-    total = 0
-    for first, last in _gaps(ledgers, cursor):
-        if first >= stop:
-            break
-        end = (
-            min(last, Position(stop.ledger_id, stop.entry_id - 1))
-            if (first.ledger_id == stop.ledger_id)
-            else last
-        )
-        total += max(end.entry_id - first.entry_id + 1, 0)
-    return total
-
-
 def _gaps(
     ledgers: Sequence[LedgerInfo], cursor: CursorStats
 ) -> Iterator[tuple[Position, Position]]:

@@ -86,6 +86,14 @@ class AckState:
         self.holes.clear()
         self.batches.clear()
 
+    def replace(self, other: "AckState") -> None:
+        """Become what ``other`` is, which is not used any more."""
+        self.mark, self.holes, self.batches = other.mark, other.holes, other.batches
+
+    def bits(self, ordinal: int) -> int:
+        """The messages of an entry that are not acknowledged: 0 for none, -1 for all of them, however many."""
+        return 0 if self.is_acknowledged(ordinal) else self.batches.get(ordinal, -1)
+
     def is_acknowledged(self, ordinal: int) -> bool:
         return ordinal < self.mark or ordinal in self.holes
 

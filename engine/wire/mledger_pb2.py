@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x65ngine/wire/mledger.proto\x12\x10magnetar.mledger\"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"U\n\x15OffloadDriverMetadata\x12\x0c\n\x04name\x18\x01 \x02(\t\x12.\n\nproperties\x18\x02 \x03(\x0b\x32\x1a.magnetar.mledger.KeyValue\"\xeb\x01\n\x0eOffloadContext\x12\x0e\n\x06uidMsb\x18\x01 \x01(\x03\x12\x0e\n\x06uidLsb\x18\x02 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x19\n\x11\x62ookkeeperDeleted\x18\x04 \x01(\x08\x12\x11\n\ttimestamp\x18\x05 \x01(\x03\x12?\n\x0e\x64riverMetadata\x18\x06 \x01(\x0b\x32\'.magnetar.mledger.OffloadDriverMetadata\x12\x38\n\x0eoffloadSegment\x18\x07 \x03(\x0b\x32 .magnetar.mledger.OffloadSegment\"\xce\x01\n\x0eOffloadSegment\x12\x0e\n\x06uidMsb\x18\x01 \x01(\x03\x12\x0e\n\x06uidLsb\x18\x02 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x19\n\x11\x61ssignedTimestamp\x18\x04 \x01(\x03\x12\x1a\n\x12offloadedTimestamp\x18\x05 \x01(\x03\x12\x12\n\nendEntryId\x18\x06 \x01(\x03\x12?\n\x0e\x64riverMetadata\x18\x07 \x01(\x0b\x32\'.magnetar.mledger.OffloadDriverMetadata\"\x86\x03\n\x11ManagedLedgerInfo\x12\x42\n\nledgerInfo\x18\x01 \x03(\x0b\x32..magnetar.mledger.ManagedLedgerInfo.LedgerInfo\x12@\n\x12terminatedPosition\x18\x02 \x01(\x0b\x32$.magnetar.mledger.NestedPositionInfo\x12.\n\nproperties\x18\x03 \x03(\x0b\x32\x1a.magnetar.mledger.KeyValue\x1a\xba\x01\n\nLedgerInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x03\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x11\n\ttimestamp\x18\x04 \x01(\x03\x12\x38\n\x0eoffloadContext\x18\x05 \x01(\x0b\x32 .magnetar.mledger.OffloadContext\x12.\n\nproperties\x18\x06 \x03(\x0b\x32\x1a.magnetar.mledger.KeyValue\"\xc7\x02\n\x0cPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\x12\x41\n\x19individualDeletedMessages\x18\x03 \x03(\x0b\x32\x1e.magnetar.mledger.MessageRange\x12\x32\n\nproperties\x18\x04 \x03(\x0b\x32\x1e.magnetar.mledger.LongProperty\x12V\n\x1d\x62\x61tchedEntryDeletionIndexInfo\x18\x05 \x03(\x0b\x32/.magnetar.mledger.BatchedEntryDeletionIndexInfo\x12\x45\n\x1eindividualDeletedMessageRanges\x18\x06 \x03(\x0b\x32\x1d.magnetar.mledger.LongListMap\"7\n\x12NestedPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\"*\n\x0bLongListMap\x12\x0b\n\x03key\x18\x01 \x02(\x03\x12\x0e\n\x06values\x18\x02 \x03(\x03\"\x88\x01\n\x0cMessageRange\x12;\n\rlowerEndpoint\x18\x01 \x02(\x0b\x32$.magnetar.mledger.NestedPositionInfo\x12;\n\rupperEndpoint\x18\x02 \x02(\x0b\x32$.magnetar.mledger.NestedPositionInfo\"j\n\x1d\x42\x61tchedEntryDeletionIndexInfo\x12\x36\n\x08position\x18\x01 \x02(\x0b\x32$.magnetar.mledger.NestedPositionInfo\x12\x11\n\tdeleteSet\x18\x02 \x03(\x03\"+\n\x0cLongProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\x03\"-\n\x0eStringProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\x82\x03\n\x11ManagedCursorInfo\x12\x17\n\x0f\x63ursorsLedgerId\x18\x01 \x02(\x03\x12\x1a\n\x12markDeleteLedgerId\x18\x02 \x01(\x03\x12\x19\n\x11markDeleteEntryId\x18\x03 \x01(\x03\x12\x41\n\x19individualDeletedMessages\x18\x04 \x03(\x0b\x32\x1e.magnetar.mledger.MessageRange\x12\x32\n\nproperties\x18\x05 \x03(\x0b\x32\x1e.magnetar.mledger.LongProperty\x12\x12\n\nlastActive\x18\x06 \x01(\x03\x12V\n\x1d\x62\x61tchedEntryDeletionIndexInfo\x18\x07 \x03(\x0b\x32/.magnetar.mledger.BatchedEntryDeletionIndexInfo\x12:\n\x10\x63ursorProperties\x18\x08 \x03(\x0b\x32 .magnetar.mledger.StringProperty\"q\n\x19ManagedLedgerInfoMetadata\x12:\n\x0f\x63ompressionType\x18\x01 \x02(\x0e\x32!.magnetar.mledger.CompressionType\x12\x18\n\x10uncompressedSize\x18\x02 \x02(\x05\"q\n\x19ManagedCursorInfoMetadata\x12:\n\x0f\x63ompressionType\x18\x01 \x02(\x0e\x32!.magnetar.mledger.CompressionType\x12\x18\n\x10uncompressedSize\x18\x02 \x02(\x05*D\n\x0f\x43ompressionType\x12\x08\n\x04NONE\x10\x00\x12\x07\n\x03LZ4\x10\x01\x12\x08\n\x04ZLIB\x10\x02\x12\x08\n\x04ZSTD\x10\x03\x12\n\n\x06SNAPPY\x10\x04')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x65ngine/wire/mledger.proto\x12\x10magnetar.mledger\"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"U\n\x15OffloadDriverMetadata\x12\x0c\n\x04name\x18\x01 \x02(\t\x12.\n\nproperties\x18\x02 \x03(\x0b\x32\x1a.magnetar.mledger.KeyValue\"\xeb\x01\n\x0eOffloadContext\x12\x0e\n\x06uidMsb\x18\x01 \x01(\x03\x12\x0e\n\x06uidLsb\x18\x02 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x19\n\x11\x62ookkeeperDeleted\x18\x04 \x01(\x08\x12\x11\n\ttimestamp\x18\x05 \x01(\x03\x12?\n\x0e\x64riverMetadata\x18\x06 \x01(\x0b\x32\'.magnetar.mledger.OffloadDriverMetadata\x12\x38\n\x0eoffloadSegment\x18\x07 \x03(\x0b\x32 .magnetar.mledger.OffloadSegment\"\xce\x01\n\x0eOffloadSegment\x12\x0e\n\x06uidMsb\x18\x01 \x01(\x03\x12\x0e\n\x06uidLsb\x18\x02 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x19\n\x11\x61ssignedTimestamp\x18\x04 \x01(\x03\x12\x1a\n\x12offloadedTimestamp\x18\x05 \x01(\x03\x12\x12\n\nendEntryId\x18\x06 \x01(\x03\x12?\n\x0e\x64riverMetadata\x18\x07 \x01(\x0b\x32\'.magnetar.mledger.OffloadDriverMetadata\"\x86\x03\n\x11ManagedLedgerInfo\x12\x42\n\nledgerInfo\x18\x01 \x03(\x0b\x32..magnetar.mledger.ManagedLedgerInfo.LedgerInfo\x12@\n\x12terminatedPosition\x18\x02 \x01(\x0b\x32$.magnetar.mledger.NestedPositionInfo\x12.\n\nproperties\x18\x03 \x03(\x0b\x32\x1a.magnetar.mledger.KeyValue\x1a\xba\x01\n\nLedgerInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x03\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x11\n\ttimestamp\x18\x04 \x01(\x03\x12\x38\n\x0eoffloadContext\x18\x05 \x01(\x0b\x32 .magnetar.mledger.OffloadContext\x12.\n\nproperties\x18\x06 \x03(\x0b\x32\x1a.magnetar.mledger.KeyValue\"\xe0\x02\n\x0cPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\x12\x41\n\x19individualDeletedMessages\x18\x03 \x03(\x0b\x32\x1e.magnetar.mledger.MessageRange\x12\x32\n\nproperties\x18\x04 \x03(\x0b\x32\x1e.magnetar.mledger.LongProperty\x12V\n\x1d\x62\x61tchedEntryDeletionIndexInfo\x18\x05 \x03(\x0b\x32/.magnetar.mledger.BatchedEntryDeletionIndexInfo\x12\x45\n\x1eindividualDeletedMessageRanges\x18\x06 \x03(\x0b\x32\x1d.magnetar.mledger.LongListMap\x12\x17\n\x0emagnetarChange\x18\xe8\x07 \x01(\x0c\"7\n\x12NestedPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\"*\n\x0bLongListMap\x12\x0b\n\x03key\x18\x01 \x02(\x03\x12\x0e\n\x06values\x18\x02 \x03(\x03\"\x88\x01\n\x0cMessageRange\x12;\n\rlowerEndpoint\x18\x01 \x02(\x0b\x32$.magnetar.mledger.NestedPositionInfo\x12;\n\rupperEndpoint\x18\x02 \x02(\x0b\x32$.magnetar.mledger.NestedPositionInfo\"j\n\x1d\x42\x61tchedEntryDeletionIndexInfo\x12\x36\n\x08position\x18\x01 \x02(\x0b\x32$.magnetar.mledger.NestedPositionInfo\x12\x11\n\tdeleteSet\x18\x02 \x03(\x03\"+\n\x0cLongProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\x03\"-\n\x0eStringProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\x9b\x03\n\x11ManagedCursorInfo\x12\x17\n\x0f\x63ursorsLedgerId\x18\x01 \x02(\x03\x12\x1a\n\x12markDeleteLedgerId\x18\x02 \x01(\x03\x12\x19\n\x11markDeleteEntryId\x18\x03 \x01(\x03\x12\x41\n\x19individualDeletedMessages\x18\x04 \x03(\x0b\x32\x1e.magnetar.mledger.MessageRange\x12\x32\n\nproperties\x18\x05 \x03(\x0b\x32\x1e.magnetar.mledger.LongProperty\x12\x12\n\nlastActive\x18\x06 \x01(\x03\x12V\n\x1d\x62\x61tchedEntryDeletionIndexInfo\x18\x07 \x03(\x0b\x32/.magnetar.mledger.BatchedEntryDeletionIndexInfo\x12:\n\x10\x63ursorProperties\x18\x08 \x03(\x0b\x32 .magnetar.mledger.StringProperty\x12\x17\n\x0emagnetarChange\x18\xe8\x07 \x01(\x0c\"q\n\x19ManagedLedgerInfoMetadata\x12:\n\x0f\x63ompressionType\x18\x01 \x02(\x0e\x32!.magnetar.mledger.CompressionType\x12\x18\n\x10uncompressedSize\x18\x02 \x02(\x05\"q\n\x19ManagedCursorInfoMetadata\x12:\n\x0f\x63ompressionType\x18\x01 \x02(\x0e\x32!.magnetar.mledger.CompressionType\x12\x18\n\x10uncompressedSize\x18\x02 \x02(\x05*D\n\x0f\x43ompressionType\x12\x08\n\x04NONE\x10\x00\x12\x07\n\x03LZ4\x10\x01\x12\x08\n\x04ZLIB\x10\x02\x12\x08\n\x04ZSTD\x10\x03\x12\n\n\x06SNAPPY\x10\x04')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'engine.wire.mledger_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_COMPRESSIONTYPE']._serialized_start=2403
-  _globals['_COMPRESSIONTYPE']._serialized_end=2471
+  _globals['_COMPRESSIONTYPE']._serialized_start=2453
+  _globals['_COMPRESSIONTYPE']._serialized_end=2521
   _globals['_KEYVALUE']._serialized_start=47
   _globals['_KEYVALUE']._serialized_end=85
   _globals['_OFFLOADDRIVERMETADATA']._serialized_start=87
@@ -46,23 +46,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_start=826
   _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_end=1012
   _globals['_POSITIONINFO']._serialized_start=1015
-  _globals['_POSITIONINFO']._serialized_end=1342
-  _globals['_NESTEDPOSITIONINFO']._serialized_start=1344
-  _globals['_NESTEDPOSITIONINFO']._serialized_end=1399
-  _globals['_LONGLISTMAP']._serialized_start=1401
-  _globals['_LONGLISTMAP']._serialized_end=1443
-  _globals['_MESSAGERANGE']._serialized_start=1446
-  _globals['_MESSAGERANGE']._serialized_end=1582
-  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_start=1584
-  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_end=1690
-  _globals['_LONGPROPERTY']._serialized_start=1692
-  _globals['_LONGPROPERTY']._serialized_end=1735
-  _globals['_STRINGPROPERTY']._serialized_start=1737
-  _globals['_STRINGPROPERTY']._serialized_end=1782
-  _globals['_MANAGEDCURSORINFO']._serialized_start=1785
-  _globals['_MANAGEDCURSORINFO']._serialized_end=2171
-  _globals['_MANAGEDLEDGERINFOMETADATA']._serialized_start=2173
-  _globals['_MANAGEDLEDGERINFOMETADATA']._serialized_end=2286
-  _globals['_MANAGEDCURSORINFOMETADATA']._serialized_start=2288
-  _globals['_MANAGEDCURSORINFOMETADATA']._serialized_end=2401
+  _globals['_POSITIONINFO']._serialized_end=1367
+  _globals['_NESTEDPOSITIONINFO']._serialized_start=1369
+  _globals['_NESTEDPOSITIONINFO']._serialized_end=1424
+  _globals['_LONGLISTMAP']._serialized_start=1426
+  _globals['_LONGLISTMAP']._serialized_end=1468
+  _globals['_MESSAGERANGE']._serialized_start=1471
+  _globals['_MESSAGERANGE']._serialized_end=1607
+  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_start=1609
+  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_end=1715
+  _globals['_LONGPROPERTY']._serialized_start=1717
+  _globals['_LONGPROPERTY']._serialized_end=1760
+  _globals['_STRINGPROPERTY']._serialized_start=1762
+  _globals['_STRINGPROPERTY']._serialized_end=1807
+  _globals['_MANAGEDCURSORINFO']._serialized_start=1810
+  _globals['_MANAGEDCURSORINFO']._serialized_end=2221
+  _globals['_MANAGEDLEDGERINFOMETADATA']._serialized_start=2223
+  _globals['_MANAGEDLEDGERINFOMETADATA']._serialized_end=2336
+  _globals['_MANAGEDCURSORINFOMETADATA']._serialized_start=2338
+  _globals['_MANAGEDCURSORINFOMETADATA']._serialized_end=2451
 # @@protoc_insertion_point(module_scope)

@@ -10,7 +10,7 @@ from engine.admin import api
 from engine.admin.api import JsonObject, MessagePosition
 from engine.admin.messages import message_answer, publish_time_ms
 from engine.admin.operation import Handlers, bind
-from engine.admin.unacknowledged import nth_unacknowledged, unacknowledged_before
+from engine.admin.unacknowledged import nth_unacknowledged
 from engine.base.clock import Clock
 from engine.base.errors import (
     AlreadyExists,
@@ -25,7 +25,7 @@ from engine.base.errors import (
 )
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.names import BundleName, TopicName
-from engine.broker.administration import reports
+from engine.broker.administration import cursor_changes, reports
 from engine.broker.administration.admin_http import MovedError
 from engine.broker.administration.internal_info import internal_info
 from engine.broker.administration.policy_operations import PolicyOperations
@@ -34,6 +34,7 @@ from engine.broker.administration.schema_operations import SchemaOperations
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
 from engine.broker.errors import NotAllowed
+from engine.broker.topics.ephemeral import A_CHANGE
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
@@ -115,6 +116,8 @@ class BrokerOperations:
                 bind(api.RESET_CURSOR, self.reset_cursor),
                 bind(api.EXPIRE_MESSAGES, self.expire_messages),
                 bind(api.PREVIEW_CHANGE, self.preview_change),
+                bind(api.MOVE_CURSOR, self.move_cursor),
+                bind(api.LAST_CHANGES, self.last_changes),
                 bind(api.PEEK, self.peek),
                 bind(api.EXAMINE, self.examine),
                 bind(api.MESSAGE_BY_ID, self.message_by_id),
@@ -409,23 +412,19 @@ class BrokerOperations:
         return await _message(topic, position)
 
     async def preview_change(self, args: api.PreviewChange) -> JsonObject:
-        topic, subscription = await self._found(args, "A change of a subscription")
-        stats, cursor = topic.log.stats().ledgers, subscription.cursor.stats()
-        first = _nth(topic, subscription, 1)
-        here = first if first is not None else topic.log.next_position(cursor.mark_delete)
+        topic, subscription = await self._found(args, A_CHANGE)
+        target = None
         if args.change == "reset":
             target = await _target(topic, args.timestamp_ms, args.position)
-            if target < here:  # backwards: delivered again
-                affected = topic.log.entries_between(target, here)
-            else:
-                affected = unacknowledged_before(stats, cursor, target)
-            return {"affected": affected, "from": str(here), "to": str(target)}
-        count = cursor.backlog_entries
-        if args.change == "skip":
-            count = min(count, args.count or 0)
-        last = nth_unacknowledged(stats, cursor, count) if count else None
-        to = topic.log.next_position(last) if last is not None else here
-        return {"affected": count, "from": str(here), "to": str(to)}
+        return await cursor_changes.preview(subscription, args, target, self._parts.clock.wall_ms())
+
+    async def move_cursor(self, args: api.MoveCursor) -> JsonObject:
+        _, subscription = await self._found(args, A_CHANGE)
+        return await cursor_changes.make(subscription, args, self._parts.clock)
+
+    async def last_changes(self, args: api.OnTopic) -> list[JsonObject]:
+        topic = await self._kept(args.topic, A_CHANGE)
+        return cursor_changes.last_changes(topic.subscriptions)
 
     # The broker
 

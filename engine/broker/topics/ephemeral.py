@@ -4,7 +4,7 @@
 up a producer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
 from engine.base.ids import EARLIEST, LATEST, Position
@@ -16,11 +16,16 @@ from engine.broker.dispatch.dropping import DroppingDispatcher
 from engine.broker.errors import NotAllowed
 from engine.broker.topics.ports import SubscriptionCursor
 from engine.broker.topics.subscription import Subscription
+from engine.managed.ack_state import AckState
+from engine.managed.cursors.last_change import LastChange
+from engine.managed.cursors.moves import Effect
 from engine.managed.errors import CursorNotFoundError, ManagedLedgerClosedError
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
 from engine.managed.stats import CursorStats, ManagedLedgerStats
 from engine.managed.writing.appends import AppendSink
+
+A_CHANGE = "A change of a subscription"
 
 
 def _refused(what: str) -> NotAllowed:
@@ -91,6 +96,34 @@ class EphemeralCursor:
 
     async def clear(self) -> None:
         raise _refused("Clear backlog")
+
+    def state(self) -> bytes:
+        raise _refused(A_CHANGE)
+
+    def state_passed(self, entries: int | None) -> bytes:
+        raise _refused(A_CHANGE)
+
+    def state_at(self, position: Position) -> bytes:
+        raise _refused(A_CHANGE)
+
+    def encoded(self, acks: AckState) -> bytes:
+        raise _refused(A_CHANGE)
+
+    def effect(self, base: bytes, target: bytes) -> Effect:
+        raise _refused(A_CHANGE)
+
+    def next_positions(self, effect: Effect) -> tuple[Position, Position]:
+        raise _refused(A_CHANGE)
+
+    async def move(self, effect: Effect, change: LastChange) -> None:
+        raise _refused(A_CHANGE)
+
+    @property
+    def last_change(self) -> LastChange | None:
+        return None
+
+    def entries_of(self, start: int, stop: int) -> AsyncIterator[tuple[int, Slice]]:
+        raise _refused("Reading messages")
 
     def stats(self) -> CursorStats:
         raise _refused("Statistics of a cursor")

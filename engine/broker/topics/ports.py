@@ -1,11 +1,14 @@
 """What a topic needs of the log under it: the managed ledger is one, the memory of a non-persistent topic another."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Protocol
 
 from engine.base.ids import EARLIEST, Position
 from engine.base.slices import Slice
 from engine.broker.dispatch.ports import DispatchCursor
+from engine.managed.ack_state import AckState
+from engine.managed.cursors.last_change import LastChange
+from engine.managed.cursors.moves import Effect
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
 from engine.managed.stats import CursorStats, ManagedLedgerStats
@@ -60,6 +63,27 @@ class SubscriptionCursor(DispatchCursor, Protocol):
     async def skip(self, entries: int, /) -> None: ...
 
     async def clear(self) -> None: ...
+
+    # Changes that are previewed
+
+    def state(self) -> bytes: ...
+
+    def state_passed(self, entries: int | None, /) -> bytes: ...
+
+    def state_at(self, position: Position, /) -> bytes: ...
+
+    def encoded(self, acks: AckState, /) -> bytes: ...
+
+    def effect(self, base: bytes, target: bytes, /) -> Effect: ...
+
+    def next_positions(self, effect: Effect, /) -> tuple[Position, Position]: ...
+
+    async def move(self, effect: Effect, change: LastChange, /) -> None: ...
+
+    @property
+    def last_change(self) -> LastChange | None: ...
+
+    def entries_of(self, start: int, stop: int, /) -> AsyncIterator[tuple[int, Slice]]: ...
 
 
 class Log(Protocol):

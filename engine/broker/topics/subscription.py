@@ -1,7 +1,7 @@
 """One subscription: a cursor, the dispatcher over it, and the consumers attached."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -22,6 +22,8 @@ from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.dispatch.source import EntrySource
 from engine.broker.errors import BrokerError, ConsumerAssignError, ConsumerBusy, ServiceNotReady
 from engine.broker.topics.ports import Log, SubscriptionCursor
+from engine.managed.cursors.last_change import LastChange
+from engine.managed.cursors.moves import Effect
 
 
 class SubscriptionHost(Protocol):
@@ -324,6 +326,35 @@ class Subscription:
                     await self.cursor.persisted()
             finally:
                 self._host.touched()
+
+    async def move(self, plan: Callable[[], tuple[Effect, LastChange]]) -> Effect:
+        """Make the change that ``plan`` works out, nothing else happening in between; durable before it returns.
+
+        ``plan`` raises when it must not be made, and is asked before anybody is sent away, too. Consumers are
+        disconnected only if messages become due again. Raises as ``reset``.
+        """
+        if self._moving.locked():
+            raise BrokerError("Failed to move: another change of the subscription is in progress")
+        async with self._moving:
+            if self._closed:
+                raise ServiceNotReady("Subscription was deleted")
+            effect, change = plan()
+            back = bool(effect.again or effect.partly)
+            if back:
+                self.disconnect(moving=True)
+                await self._source.settle()
+                self._forget()
+                effect, change = plan()
+            else:
+                self._look_before_sending()
+            try:
+                await self.cursor.move(effect, change)
+            finally:
+                if back:
+                    self._host.touched()
+                else:
+                    self._moved()
+            return effect
 
     async def skip(self, entries: int) -> None:
         """Acknowledge the first ``entries`` unacknowledged entries; durable before it returns."""

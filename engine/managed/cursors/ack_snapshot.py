@@ -39,9 +39,12 @@ class AckSnapshot:
     ledgers: list[LedgerAcks]
     batches: dict[Position, int]
     properties: dict[str, int]
+    change: bytes = b""
 
     @classmethod
-    def of(cls, acks: AckState, line: LedgerLine, properties: dict[str, int]) -> "AckSnapshot":
+    def of(
+        cls, acks: AckState, line: LedgerLine, properties: dict[str, int], change: bytes = b""
+    ) -> "AckSnapshot":
         starts, stops = acks.holes.columns()
         ledgers = []
         i = 0
@@ -57,7 +60,7 @@ class AckSnapshot:
                 starts[i] = end
             ledgers.append(found)
         batches = {line.position(ordinal): bits for ordinal, bits in acks.batches.items()}
-        return cls(line.before(acks.mark), ledgers, batches, dict(properties))
+        return cls(line.before(acks.mark), ledgers, batches, dict(properties), change)
 
     @property
     def range_count(self) -> int:
@@ -78,7 +81,8 @@ class AckSnapshot:
             for ledger_id, base, starts, stops in self.ledgers
             for start, stop in zip(starts, stops, strict=True)
         ]
-        return CursorState(self.mark_delete, ranges, dict(self.batches), dict(self.properties))
+        batches, properties = dict(self.batches), dict(self.properties)
+        return CursorState(self.mark_delete, ranges, batches, properties, self.change)
 
     def encode(self) -> bytes:
         """As PositionInfo, at once."""
@@ -94,7 +98,7 @@ class AckSnapshot:
         at = self.mark_delete
         head = pb.PositionInfo(ledgerId=at.ledger_id, entryId=at.entry_id).SerializeToString()
         rest = pb.PositionInfo()
-        put_common(rest, self.properties, self.batches)
+        put_common(rest, self.properties, self.batches, self.change)
         if self.range_count > RANGES_AS_RANGES_MAX and self._bits_are_shorter():
             for ledger in self.ledgers:
                 values = yield from _words(ledger)

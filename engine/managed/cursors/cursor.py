@@ -3,11 +3,16 @@
 Acknowledgements change ``AckState`` at once; ``persister`` makes them survive.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 from engine.base.ids import Position
+from engine.base.slices import Slice
 from engine.managed.ack_state import AckState, bits_of, words_of
+from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.cursors.cursor_reader import CursorReader
+from engine.managed.cursors.last_change import STATES_BYTES_MAX, LastChange
+from engine.managed.cursors.moves import Effect, copied, effect_of, passed
 from engine.managed.cursors.persister import Persister
 from engine.managed.errors import (
     InvalidPositionError,
@@ -16,6 +21,7 @@ from engine.managed.errors import (
 )
 from engine.managed.reading.entries import LogEntries
 from engine.managed.stats import CursorStats
+from engine.managed.stored.records import CursorState
 
 STATS_RANGES_MAX = 1000
 
@@ -43,6 +49,7 @@ class Cursor(CursorReader):
         self._store = None if persister is None else persister.store
         self._properties = properties
         self._volatile: dict[str, str] = {}
+        self._volatile_change = b""
 
     @property
     def mark_delete(self) -> Position:
@@ -178,6 +185,74 @@ class Cursor(CursorReader):
         """Acknowledge everything; durable before it returns."""
         self._check()
         await self._acknowledge_to(self._line.end)
+
+    # Changes that are previewed. A state is a PositionInfo, encoded.
+
+    def state(self) -> bytes:
+        """The acknowledgements now."""
+        return self.encoded(self._acks)
+
+    def state_passed(self, entries: int | None) -> bytes:
+        """What they would be with the first ``entries`` unacknowledged entries acknowledged too; None: with all."""
+        end = self._line.end
+        stop = end if entries is None else self._acks.nth_pending(entries, end)
+        return self.encoded(passed(self._acks, stop))
+
+    def state_at(self, position: Position) -> bytes:
+        """What they would be if ``position`` were next and nothing from it on were acknowledged."""
+        return self.encoded(AckState(self._line.ordinal(position)))
+
+    def effect(self, base: bytes, target: bytes) -> Effect:
+        """What ``move`` would do now. Raises StoredRecordError for what is no state."""
+        line = self._line
+        before, after = (CursorState.decode(one).acks(line) for one in (base, target))
+        return effect_of(copied(self._acks), before, after, line.base)
+
+    async def move(self, effect: Effect, change: LastChange) -> None:
+        """Make ``effect``, worked out in the same turn of the loop, with ``change`` as its record, whose states are
+        filled in; durable, all of it together, before it returns.
+
+        Raises as ``persisted``: the change may or may not outlive this owner then.
+        """
+        self._check()
+        before, after = self.encoded(effect.now), self.encoded(effect.after)
+        if len(before) + len(after) <= STATES_BYTES_MAX:
+            change = replace(change, before=before, after=after)
+        self._acks.replace(effect.after)
+        if effect.again or effect.partly:
+            self._next = self._acks.mark
+        self._put_change(change.encode())
+        self._changed()
+        await self.persisted()
+
+    @property
+    def last_change(self) -> LastChange | None:
+        """The last change made by ``move``. Raises StoredRecordError."""
+        kept = self._volatile_change if self._persister is None else self._persister.change
+        return LastChange.decode(kept) if kept else None
+
+    def _put_change(self, encoded: bytes) -> None:
+        if self._persister is None:
+            self._volatile_change = encoded
+        else:
+            self._persister.change = encoded
+
+    def encoded(self, acks: AckState) -> bytes:
+        """Acknowledgements as a state."""
+        return AckSnapshot.of(acks, self._line, {}).encode()
+
+    def next_positions(self, effect: Effect) -> tuple[Position, Position]:
+        """The first unacknowledged entry before and after."""
+        return self._line.position(effect.now.mark), self._line.position(effect.after.mark)
+
+    async def entries_of(self, start: int, stop: int) -> AsyncIterator[tuple[int, Slice]]:
+        """Entries ``start <= ordinal < stop`` in runs, each with the ordinal of its first; some before and behind may
+        come with them. Raises LedgerError."""
+        self._check()
+        while start < stop:
+            base, run = await self._entries.run(start, stop)
+            yield base, run
+            start = base + run.count
 
     def set_property(self, name: str, value: int | None) -> None:
         """Set (None: remove) a property; persisted like an acknowledgement."""

@@ -245,7 +245,7 @@ class CursorSet:
         except (LedgerError, StoredRecordError) as error:
             raise CursorUnreadableError(f"cursor {name} cannot be read: {error}") from error
         acks = state.acks(self._state.line)
-        cursor = self._durable(name, acks, state.properties, store)
+        cursor = self._durable(name, acks, state.properties, store, state.change)
         self.by_name[name] = cursor
         if self.unread.pop(name, None) is not None:
             for callback in self._when_read:
@@ -253,13 +253,19 @@ class CursorSet:
         return cursor
 
     def _durable(
-        self, name: str, acks: AckState, properties: dict[str, int], store: CursorStore
+        self,
+        name: str,
+        acks: AckState,
+        properties: dict[str, int],
+        store: CursorStore,
+        change: bytes = b"",
     ) -> Cursor:
         properties = dict(properties)
         persister = Persister(
             name, store, acks, self._state.line, properties,
             self._tenure, self._tasks, self._shared.settings, self._shared.entropy,
         )  # fmt: skip
+        persister.change = change
         cursor = Cursor(name, acks, self._entries, properties, persister)
         persister.on_stored(lambda: self._trimmer.stored(cursor.trim_limit))
         return cursor

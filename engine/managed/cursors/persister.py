@@ -54,6 +54,8 @@ class Persister:
         self.mark = acks.mark
         self.state_bytes = 0
         self.near_limit = False
+        self.change = b""
+        """The cursor's last change by hand, encoded; part of the state."""
         self._name = name
         self._acks = acks
         self._line = line
@@ -82,7 +84,7 @@ class Persister:
 
     def snapshot(self) -> AckSnapshot:
         """The state now."""
-        return AckSnapshot.of(self._acks, self._line, self._properties)
+        return AckSnapshot.of(self._acks, self._line, self._properties, self.change)
 
     def changed(self) -> None:
         """The state is another now."""

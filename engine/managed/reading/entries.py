@@ -29,6 +29,13 @@ class LogEntries:
         self.read_bytes = read_bytes
         self.backlog = Backlog(line, tail, reads, cache, tasks, read_bytes)
 
+    async def run(self, start: int, stop: int) -> tuple[int, Slice]:
+        """A slice with the entry ``start`` in it, what follows before ``stop`` as far as it comes along, and the
+        ordinal of its first entry. Kept in no cache. Raises LedgerError."""
+        if self.tail.covers(start):
+            return self.tail.runs(start, stop)[0]
+        return start, (await self.reads.fetch(start, stop, self.read_bytes))[0]
+
     async def one(self, ordinal: int) -> Slice:
         """The entry with this ordinal, alone. Raises LedgerError."""
         if self.tail.covers(ordinal):

@@ -103,12 +103,13 @@ class LogRecord:
 @dataclass(slots=True)
 class CursorState:
     """Acknowledgements as positions. ``ranges``: first and last entry, inclusive, in positions of any ledgers;
-    ``batches``: bits of messages not acknowledged."""
+    ``batches``: bits of messages not acknowledged. ``change``: a LastChange, encoded; empty for none."""
 
     mark_delete: Position
     ranges: list[tuple[Position, Position]] = field(default_factory=list)
     batches: dict[Position, int] = field(default_factory=dict)
     properties: dict[str, int] = field(default_factory=dict)
+    change: bytes = b""
 
     def acks(self, line: LedgerLine) -> AckState:
         """As ordinals of the ledgers that exist; what lies before them is acknowledged, what lies behind is not."""
@@ -131,7 +132,8 @@ class CursorState:
         for one in info.individualDeletedMessageRanges:
             ranges += _ranges_of(one.key, bits_of(one.values))
         batches, properties, _ = _take_common(info)  # other brokers write ours here, too
-        return cls(Position(info.ledgerId, info.entryId), ranges, batches, properties)
+        at = Position(info.ledgerId, info.entryId)
+        return cls(at, ranges, batches, properties, info.magnetarChange)
 
 
 @dataclass(slots=True)
@@ -160,7 +162,7 @@ class CursorRecord:
         info.lastActive = self.last_active_ms
         if self.ledger_id < 0:
             _put_ranges(info, self.state.ranges)
-            put_common(info, self.state.properties, self.state.batches)
+            put_common(info, self.state.properties, self.state.batches, self.state.change)
         else:
             put_common(info, self.state.properties, {})
         for ledger_id in self.doomed:
@@ -180,7 +182,8 @@ class CursorRecord:
         if not info.HasField("markDeleteLedgerId"):
             at = Position(-1, -1)
         batches, properties, own = _take_common(info)
-        state = CursorState(at, _take_ranges(info.individualDeletedMessages), batches, properties)
+        ranges = _take_ranges(info.individualDeletedMessages)
+        state = CursorState(at, ranges, batches, properties, info.magnetarChange)
         texts = {readable(one.name): readable(one.value) for one in info.cursorProperties}
         ledger_id = info.cursorsLedgerId
         known = ledger_id, state, info.lastActive, texts
@@ -232,8 +235,11 @@ def put_common(
     info: pb.PositionInfo | pb.ManagedCursorInfo,
     properties: dict[str, int],
     batches: dict[Position, int],
+    change: bytes = b"",
 ) -> None:
     """The fields that both kinds of record have under the same names."""
+    if change:
+        info.magnetarChange = change
     for name, value in properties.items():
         info.properties.add(name=name, value=value)
     for position, bits in batches.items():

@@ -2,7 +2,7 @@
 
 import random
 
-from engine.admin.unacknowledged import nth_unacknowledged, unacknowledged_before
+from engine.admin.unacknowledged import nth_unacknowledged
 from engine.base.ids import Position
 from engine.managed.stats import CursorStats, LedgerInfo
 
@@ -36,5 +36,3 @@ def test_every_backlog_is_counted_as_its_entries_are() -> None:
         stats = cursor(mark, tuple(ranges))
         found = [nth_unacknowledged(ledgers, stats, n) for n in range(1, len(due) + 2)]
         assert found == [*due, None]
-        for stop in entries:
-            assert unacknowledged_before(ledgers, stats, stop) == sum(p < stop for p in due)

@@ -1,0 +1,67 @@
+"""What is kept of a cursor's last change by hand, with the state that it left and in the same write. Pure.
+
+JSON; ``before`` and ``after`` are PositionInfos in base64. Whoever loads the cursor can tell whether a change happened,
+and undo it. See docs/formats/managed-ledger.md.
+"""
+
+import base64
+import json
+from dataclasses import asdict, dataclass, field
+
+from engine.managed.errors import StoredRecordError
+
+STATES_BYTES_MAX = 256 << 10
+"""Both states together; a change between larger ones is made without a way back, and says so before."""
+SPENT_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LastChange:
+    """``id``: of the token that confirmed it; ``undoes``: of the change that it took back. ``at_ms``: by the broker's
+    clock. ``by``: who, empty for nobody known. ``what``: skip-all, skip, reset, undo. ``lost``, ``again``: entries.
+    ``lost_messages``, ``again_messages``: None when not known, ``exact`` False when estimated.
+
+    ``before``, ``after``: the whole state then; empty when they were too large to keep. ``spent``: ids and times of
+    earlier changes whose tokens could still be shown.
+    """
+
+    id: str
+    at_ms: int
+    by: str
+    what: str
+    lost: int
+    again: int
+    lost_messages: int | None
+    again_messages: int | None
+    exact: bool
+    before: bytes = b""
+    after: bytes = b""
+    undoes: str = ""
+    spent: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def can_be_undone(self) -> bool:
+        return bool(self.before)
+
+    def spent_since(self, since_ms: int) -> dict[str, int]:
+        """Ids of this and earlier changes that were made at ``since_ms`` or later."""
+        return {
+            key: at for key, at in {**self.spent, self.id: self.at_ms}.items() if at >= since_ms
+        }
+
+    def encode(self) -> bytes:
+        known = asdict(self)
+        for name in ("before", "after"):
+            known[name] = base64.b64encode(known[name]).decode()
+        return json.dumps(known, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, value: bytes) -> "LastChange":
+        """Raises StoredRecordError."""
+        try:
+            known = json.loads(value)
+            for name in ("before", "after"):
+                known[name] = base64.b64decode(known[name], validate=True)
+            return cls(**known)
+        except (ValueError, TypeError, KeyError) as error:
+            raise StoredRecordError(f"last change of a cursor: {error}") from error
