@@ -37,15 +37,18 @@ class Parameter:
 @dataclass(frozen=True, slots=True)
 class Call:
     """One method of a view, for the OpenAPI document: its id, the shapes of body and answer, and which errors it has
-    beside 503. ``file`` is the media type of an answer that is a file."""
+    beside 503. ``file`` is the media type of an answer that is a file. ``refusals``: the shape of 409 and 503, where it
+    says more than a reason."""
 
     operation: str
-    answer: Shape | serializers.BaseSerializer[Any] | None = None
+    answer: Shape | serializers.BaseSerializer[Any] | tuple[Shape, ...] | None = None
+    """Several: one of them."""
     parameters: tuple[Parameter, ...] = ()
     body: Shape | None = None
     success: int = 200
     errors: tuple[int, ...] = ()
     file: str = ""
+    refusals: Shape | None = None
 
 
 WINDOW = (

@@ -7,7 +7,12 @@ from typing import Any
 from django.conf import settings
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.settings import patched_settings
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    PolymorphicProxySerializer,
+    extend_schema,
+    extend_schema_view,
+)
 
 from admin_ui.calls import CLUSTER, Call, ClusterView, Parameter
 from admin_ui.resources import RESOURCES
@@ -26,6 +31,10 @@ def _parameter(parameter: Parameter) -> OpenApiParameter:
 
 
 def _described(call: Call, *, of_cluster: bool) -> Any:
+    answer: Any = call.answer
+    if isinstance(answer, tuple):
+        name = f"{call.operation[0].upper()}{call.operation[1:]}Answer"
+        answer = PolymorphicProxySerializer(name, list(answer), None)
     found: Any = (call.success, call.file) if call.file else call.success
     errors = {*call.errors, 503, *((404,) if of_cluster else ())}
     parameters = (CLUSTER, *call.parameters) if of_cluster else call.parameters
@@ -34,8 +43,9 @@ def _described(call: Call, *, of_cluster: bool) -> Any:
         parameters=[_parameter(parameter) for parameter in parameters],
         request=call.body,
         responses={
-            found: bytes if call.file else call.answer,
+            found: bytes if call.file else answer,
             **dict.fromkeys(sorted(errors), Reason),
+            **(dict.fromkeys((409, 503), call.refusals) if call.refusals else {}),
         },
     )
 

@@ -19,7 +19,7 @@ from admin_ui.models import AuditEntry
 CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 AUDITED = ("/admin/", "/api/", "/topics/")
 _QUESTION = re.compile(r"/admin/v2/schemas/.+/(compatibility|version)")
-_PREVIEWABLE = re.compile(r"/api/v1/clusters/[^/]+/topics/.+/(skip-all|skip|reset)")
+_PREVIEWABLE = re.compile(r"/api/v1/clusters/[^/]+/topics/.+/(skip-all|skip|reset|undo)")
 _REFUSAL = "The audit log cannot be written, so the change was not made; see the gateway's log"
 
 

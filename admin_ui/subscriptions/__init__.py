@@ -2,7 +2,7 @@
 
 from admin_ui.calls import TOPIC
 from admin_ui.resource import Resource
-from admin_ui.subscriptions.api import ResetView, SkipAllView, SkipView
+from admin_ui.subscriptions.api import ChangesView, ResetView, SkipAllView, SkipView, UndoView
 
 _PATH = f"{TOPIC}/subscriptions/<seg:subscription>"
 
@@ -11,5 +11,7 @@ SUBSCRIPTIONS = Resource(
         f"{_PATH}/skip-all": SkipAllView,
         f"{_PATH}/skip": SkipView,
         f"{_PATH}/reset": ResetView,
+        f"{_PATH}/undo": UndoView,
+        f"{TOPIC}/changes": ChangesView,
     }
 )

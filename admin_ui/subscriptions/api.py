@@ -4,42 +4,85 @@ from typing import ClassVar
 
 from django.http import HttpRequest, HttpResponse
 
-from admin_ui.calls import TOPIC_PATH, Call, ClusterView, Parameter, Shape, checked, http_url
+from admin_ui.calls import (
+    TOPIC_PATH,
+    Body,
+    Call,
+    ClusterView,
+    Parameter,
+    Shape,
+    actor_of,
+    checked,
+    http_url,
+)
 from admin_ui.params import topic_name
-from admin_ui.subscriptions import services, shapes
-from engine.base.names import check_subscription
+from admin_ui.subscriptions import services, shapes, tokens
+from engine.admin.api import CursorChange
+from engine.base.names import TopicName, check_subscription
 from gateway.http.bodies import json_answer
 
 
 def _changes(operation: str, body: Shape) -> dict[str, Call]:
     parameters = (*TOPIC_PATH, Parameter("subscription", place="path"))
-    errors = (400, 404, 405, 412)
     return {
-        "post": Call(operation, shapes.CursorChange, parameters, body=body, errors=errors),
+        "post": Call(
+            operation,
+            (shapes.CursorPreview, shapes.CursorReceipt),
+            parameters,
+            body=body,
+            errors=(400, 404, 405, 412),
+            refusals=shapes.NotChanged,
+        ),
     }
 
 
 class CursorView(ClusterView):
-    """Move a subscription's position: first ask what it would do (``preview``), then do it."""
+    """Move a subscription's position: first ask what it would do (``preview``), then have exactly that done
+    (``token``)."""
 
-    change: ClassVar[services.Change]
+    change: ClassVar[CursorChange]
     body_shape: ClassVar[Shape]
 
     async def post(self, request: HttpRequest, subscription: str, **where: str) -> HttpResponse:
         name = topic_name(**where)
         check_subscription(subscription)
         asked = checked(self.body_shape, request)
-        amounts = {"count": asked.get("count"), "timestamp": asked.get("timestamp")}
         if asked["preview"]:
-            found = await self.work(
-                lambda engine: services.preview(engine, name, subscription, self.change, **amounts),
+            return await self._preview(request, name, subscription, asked)
+        if asked.get("token"):
+            return await self._apply(request, name, subscription, asked["token"])
+        return await self._at_once(request, name, subscription, asked)
+
+    async def _preview(
+        self, request: HttpRequest, name: TopicName, subscription: str, asked: Body
+    ) -> HttpResponse:
+        user = actor_of(request)
+        found = await self.work(
+            lambda engine: services.preview(
+                engine,
+                name,
+                subscription,
+                self.change,
+                user,
+                count=asked.get("count"),
+                timestamp=asked.get("timestamp"),
+                undo=asked.get("id"),
             )
-            return json_answer(found)
-        await self.work(
-            lambda engine: services.apply(engine, name, subscription, self.change, **amounts),
         )
-        said = services.commands(http_url(request), name, subscription, self.change, **amounts)
-        return json_answer({"done": True, "commands": said})
+        return json_answer(found)
+
+    async def _apply(
+        self, request: HttpRequest, name: TopicName, subscription: str, token: str
+    ) -> HttpResponse:
+        confirmed = tokens.read(token, str(name), subscription, self.change, actor_of(request))
+        done = await self.work(lambda engine: services.apply(engine, name, confirmed))
+        said = services.commands(http_url(request), name, confirmed)
+        return json_answer(done.body | {"commands": said}, done.status)
+
+    async def _at_once(
+        self, request: HttpRequest, name: TopicName, subscription: str, asked: Body
+    ) -> HttpResponse:
+        raise AssertionError("the body's shape asks for a token")
 
 
 class SkipAllView(CursorView):
@@ -58,3 +101,32 @@ class ResetView(CursorView):
     change = "reset"
     body_shape = shapes.ResetBody
     calls = _changes("reset", shapes.ResetBody)
+
+
+class UndoView(CursorView):
+    """Take the last change back: at once, if the cursor can be what it was; else by preview and token."""
+
+    change = "undo"
+    body_shape = shapes.UndoBody
+    calls = _changes("undo", shapes.UndoBody)
+
+    async def _at_once(
+        self, request: HttpRequest, name: TopicName, subscription: str, asked: Body
+    ) -> HttpResponse:
+        user = actor_of(request)
+        done = await self.work(
+            lambda engine: services.undo(engine, name, subscription, user, asked["id"])
+        )
+        return json_answer(done.body, done.status)
+
+
+class ChangesView(ClusterView):
+    """The last change of each subscription, to see whether one was made, and to undo it."""
+
+    calls = {
+        "get": Call("lastChanges", shapes.LastChanges, TOPIC_PATH, errors=(400, 404, 405, 412))
+    }
+
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = topic_name(**where)
+        return json_answer(await self.work(lambda engine: services.changes(engine, name)))

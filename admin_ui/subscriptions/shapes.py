@@ -1,43 +1,189 @@
 """Shapes of changes of a subscription's position."""
 
+from typing import Any
+
 from rest_framework import serializers as s
 
+ACTIONS = ("skip-all", "skip", "reset", "undo")
+COUNT_MAX = (1 << 53) - 1
 
-class SkipAllBody(s.Serializer[object]):
+
+class Asked(s.Serializer[object]):
+    """Either ``preview`` with what the change is about, or the ``token`` that its preview answered."""
+
     preview = s.BooleanField(default=False)
+    token = s.CharField(required=False, trim_whitespace=False)
+
+    amount = ""
+    """Of a preview."""
+    at_once = False
+    """Whether the amount is enough to have the change made, without a token."""
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        given = self.amount in attrs
+        if attrs["preview"]:
+            if self.amount and not given:
+                raise s.ValidationError({self.amount: "This field is required for a preview."})
+        elif "token" not in attrs and not (self.at_once and given):
+            needed = self.amount if self.amount and not given else "token"
+            raise s.ValidationError({needed: "Preview the change first: its token confirms it."})
+        return attrs
 
 
-class SkipBody(s.Serializer[object]):
-    preview = s.BooleanField(default=False)
-    count = s.IntegerField(min_value=1, max_value=(1 << 53) - 1, help_text="messages")
+class SkipAllBody(Asked):
+    pass
 
 
-class ResetBody(s.Serializer[object]):
-    preview = s.BooleanField(default=False)
+class SkipBody(Asked):
+    amount = "count"
+    count = s.IntegerField(
+        required=False, min_value=1, max_value=COUNT_MAX, help_text="entries: a batch is one"
+    )
+
+
+class ResetBody(Asked):
+    amount = "timestamp"
     timestamp = s.IntegerField(
+        required=False,
         min_value=0,
-        max_value=(1 << 53) - 1,
+        max_value=COUNT_MAX,
         help_text="milliseconds; the first message published at or after it becomes next",
     )
 
 
+class UndoBody(Asked):
+    amount = "id"
+    at_once = True
+    id = s.CharField(required=False, max_length=64, help_text="the change to take back")
+
+
 class Commands(s.Serializer[object]):
-    curl = s.CharField()
-    pulsar_admin = s.CharField()
+    """Nothing for an undo, which Pulsar has no command for."""
+
+    curl = s.CharField(required=False)
+    pulsar_admin = s.CharField(required=False)
 
 
-class CursorChange(s.Serializer[object]):
-    """A preview has ``affected``, ``from`` and ``to``; an applied change has ``done`` and ``commands``."""
+class Amounts(s.Serializer[object]):
+    """Messages, null when storage does not tell, estimated unless ``exact``; beside them entries, of which a batch is
+    one."""
 
-    affected = s.IntegerField(required=False, help_text="entries dropped or redelivered")
-    to = s.CharField(required=False, allow_null=True, help_text="mark-delete position after")
-    done = s.BooleanField(required=False)
-    commands = Commands(required=False)
+    affected = s.IntegerField(allow_null=True, help_text="messages lost or delivered again")
+    lost = s.IntegerField(allow_null=True, help_text="unread messages that are never delivered")
+    again = s.IntegerField(allow_null=True, help_text="acknowledged messages that come again")
+    entries = s.IntegerField()
+    lost_entries = s.IntegerField()
+    again_entries = s.IntegerField()
+    exact = s.BooleanField()
+
+
+class AffectedMessage(s.Serializer[object]):
+    id = s.CharField(help_text="ledger:entry")
+    publish_time = s.IntegerField(allow_null=True)
+    key = s.CharField(allow_null=True)
+
+
+class _Moves(Amounts):
+    """``from`` and ``to``: the next entry to be delivered before and after."""
+
+    to = s.CharField()
 
     def get_fields(self) -> dict[str, s.Field]:  # type: ignore[type-arg]
         fields = super().get_fields()
-        # ``from`` is a keyword, so it cannot be a class attribute.
-        fields["from"] = s.CharField(
-            required=False, allow_null=True, help_text="mark-delete position before"
-        )
+        fields["from"] = s.CharField()  # a keyword, so it cannot be a class attribute
         return fields
+
+
+class PreviewPart(_Moves):
+    partition = s.IntegerField(allow_null=True)
+    first = AffectedMessage(allow_null=True)
+    last = AffectedMessage(allow_null=True)
+    holes = s.IntegerField(help_text="entries between, acknowledged already")
+    delayed = s.IntegerField(allow_null=True, help_text="messages not due yet")
+    gone = s.IntegerField(help_text="of an undo: entries deleted since")
+    moved = s.IntegerField(help_text="of an undo: entries set back by others since")
+
+
+class Span(s.Serializer[object]):
+    to = s.IntegerField()
+
+    def get_fields(self) -> dict[str, s.Field]:  # type: ignore[type-arg]
+        return super().get_fields() | {"from": s.IntegerField()}
+
+
+class AttachedConsumer(s.Serializer[object]):
+    name = s.CharField()
+    address = s.CharField()
+
+
+class ReceiptPart(_Moves):
+    """Of a partition that was changed ``from``, ``to``, the amounts, and what is read afterwards; else ``why``."""
+
+    partition = s.IntegerField(allow_null=True)
+    done = s.BooleanField()
+    mark_delete = s.CharField(required=False)
+    meanwhile = s.IntegerField(
+        required=False, help_text="entries of the change acknowledged since the preview"
+    )
+    why = s.ChoiceField(("used", "moved", "trimmed", "refused", "unknown"), required=False)
+    reason = s.CharField(required=False)
+
+    def get_fields(self) -> dict[str, s.Field]:  # type: ignore[type-arg]
+        fields = super().get_fields()
+        for name in (*Amounts().fields, "from", "to"):
+            fields[name].required = False
+        return fields
+
+
+class CursorPreview(Amounts):
+    """What a change would do. ``token``, null when too large, confirms exactly that."""
+
+    token = s.CharField(allow_null=True)
+    direction = s.ChoiceField(("forward", "back", "none"))
+    parts = PreviewPart(many=True)
+    holes = s.IntegerField()
+    delayed = s.IntegerField(allow_null=True)
+    gone = s.IntegerField()
+    moved = s.IntegerField()
+    span = Span(allow_null=True)
+    consumers = AttachedConsumer(many=True)
+    undoable = s.BooleanField()
+
+
+class CursorReceipt(Amounts):
+    """What was done, counted from it."""
+
+    id = s.CharField()
+    at = s.IntegerField()
+    change = s.ChoiceField(ACTIONS)
+    done = s.BooleanField()
+    parts = ReceiptPart(many=True)
+    undo = s.CharField(allow_null=True, help_text="id to undo it by; null: too large to be kept")
+    meanwhile = s.IntegerField()
+    commands = Commands()
+
+
+class NotChanged(s.Serializer[object]):
+    """Why a change was not made, or not everywhere; with the parts if it got so far."""
+
+    reason = s.CharField()
+    id = s.CharField(required=False)
+    undo = s.CharField(required=False, allow_null=True)
+    parts = ReceiptPart(many=True, required=False)
+
+
+class LastChange(Amounts):
+    subscription = s.CharField()
+    id = s.CharField()
+    at = s.IntegerField()
+    by = s.CharField()
+    change = s.ChoiceField(ACTIONS)
+    undoes = s.CharField(help_text="the change that this one took back, or empty")
+    undo = s.CharField(allow_null=True, help_text="id to undo it by; null: too large to be kept")
+    parts = s.ListField(child=s.IntegerField(), help_text="partitions that were changed")
+
+
+class LastChanges(s.Serializer[object]):
+    changes = LastChange(many=True)
+    partitions = s.IntegerField(help_text="1 for a topic without")
+    unknown = s.ListField(child=s.IntegerField(), help_text="partitions that did not answer")

@@ -214,8 +214,8 @@ def test_a_previewed_change_does_what_it_said(instance: Instance, busy: str) -> 
     before = instance.rest(
         "GET", "/api/v1/clusters/standalone/topics/persistent/public/default/busy"
     )[1]
-    done = instance.rest("POST", f"{where}/skip", {"count": 4})[1]
-    assert done["done"] is True
+    done = instance.rest("POST", f"{where}/skip", {"token": preview["token"]})[1]
+    assert (done["done"], done["lost"]) == (True, 4)
     url = f"{instance.http}/admin/v2/persistent/public/default/busy/subscription/s/skip/4"
     assert done["commands"]["curl"] == f"curl -X POST {url}"
     after = instance.rest(
@@ -236,11 +236,9 @@ def test_the_live_feed_pushes_what_the_get_says(instance: Instance, busy: str) -
         feed.send(json.dumps(command))
         first = json.loads(feed.recv(10))
         assert first["data"]["row"]["name"] == busy
-        instance.rest(
-            "POST",
-            "/api/v1/clusters/standalone/topics/persistent/public/default/busy/subscriptions/s/skip-all",
-            {},
-        )
+        skip_all = "/api/v1/clusters/standalone/topics/persistent/public/default/busy/subscriptions/s/skip-all"
+        token = instance.rest("POST", skip_all, {"preview": True})[1]["token"]
+        instance.rest("POST", skip_all, {"token": token})
         backlog = first["data"]["row"]["backlog"]
         while backlog:
             backlog = json.loads(feed.recv(10))["data"]["row"]["backlog"]

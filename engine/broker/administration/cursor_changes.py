@@ -32,7 +32,7 @@ SPENT_KEPT_MS = 2 * api.PREVIEW_AGE_MAX_S * 1000
 
 
 @dataclass(slots=True)
-class Messages:
+class Counted:
     """How many there are in some entries: ``count`` None when storage does not tell, ``exact`` False when estimated."""
 
     count: int | None = 0
@@ -242,7 +242,7 @@ async def _receipt(
 
 async def _measure_both(
     cursor: SubscriptionCursor, effect: Effect, now_ms: int
-) -> tuple[Messages, Messages]:
+) -> tuple[Counted, Counted]:
     """The messages that are lost, and those due again."""
     now, after = effect.now, effect.after
     partly = [(o, o + 1) for o in effect.partly]
@@ -264,9 +264,9 @@ async def _measure_both(
 
 async def _measure(
     cursor: SubscriptionCursor, entries: RangeSet, masks: Mapping[int, int], now_ms: int
-) -> Messages:
+) -> Counted:
     """The messages in ``entries``; of those in ``masks`` only the messages whose bits are set."""
-    found = Messages()
+    found = Counted()
     loop = asyncio.get_running_loop()
     until_s, left = loop.time() + MEASURED_S_MAX, MEASURED_BYTES_MAX
     seen = 0
@@ -280,14 +280,14 @@ async def _measure(
                 if left <= 0 or loop.time() > until_s:
                     assert found.count is not None
                     if seen < entries.total:
-                        return Messages(found.count * entries.total // seen, False, None)
+                        return Counted(found.count * entries.total // seen, False, None)
     except MagnetarError:
-        return Messages(None, False, None)
+        return Counted(None, False, None)
     return found
 
 
 def _add(
-    found: Messages,
+    found: Counted,
     run: Slice,
     first: int,
     last: int,

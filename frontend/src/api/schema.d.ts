@@ -212,6 +212,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The last change of each subscription, to see whether one was made, and to undo it. */
+        get: operations["lastChanges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/subscriptions/{subscription}/reset": {
         parameters: {
             query?: never;
@@ -221,7 +238,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Move a subscription's position: first ask what it would do (``preview``), then do it. */
+        /**
+         * @description Move a subscription's position: first ask what it would do (``preview``), then have exactly that done
+         *     (``token``).
+         */
         post: operations["reset"];
         delete?: never;
         options?: never;
@@ -238,7 +258,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Move a subscription's position: first ask what it would do (``preview``), then do it. */
+        /**
+         * @description Move a subscription's position: first ask what it would do (``preview``), then have exactly that done
+         *     (``token``).
+         */
         post: operations["skip"];
         delete?: never;
         options?: never;
@@ -255,8 +278,28 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Move a subscription's position: first ask what it would do (``preview``), then do it. */
+        /**
+         * @description Move a subscription's position: first ask what it would do (``preview``), then have exactly that done
+         *     (``token``).
+         */
         post: operations["skipAll"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/subscriptions/{subscription}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Take the last change back: at once, if the cursor can be what it was; else by preview and token. */
+        post: operations["undo"];
         delete?: never;
         options?: never;
         head?: never;
@@ -422,6 +465,12 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AffectedMessage: {
+            /** @description ledger:entry */
+            id: string;
+            publish_time: number | null;
+            key: string | null;
+        };
         AnalysisShape: {
             id: string;
             title: string;
@@ -430,6 +479,10 @@ export interface components {
             parameters_schema: {
                 [key: string]: unknown;
             };
+        };
+        AttachedConsumer: {
+            name: string;
+            address: string;
         };
         Attention: {
             /** @description every registered broker and the store answered: no item means that all is well */
@@ -507,9 +560,18 @@ export interface components {
          * @enum {string}
          */
         BrokerRowStateEnum: "up" | "slow" | "down";
+        /**
+         * @description * `skip-all` - skip-all
+         *     * `skip` - skip
+         *     * `reset` - reset
+         *     * `undo` - undo
+         * @enum {string}
+         */
+        ChangeEnum: "skip-all" | "skip" | "reset" | "undo";
+        /** @description Nothing for an undo, which Pulsar has no command for. */
         Commands: {
-            curl: string;
-            pulsar_admin: string;
+            curl?: string;
+            pulsar_admin?: string;
         };
         ConsumerRow: {
             name: string;
@@ -523,16 +585,50 @@ export interface components {
             /** @description null of a plain topic */
             partition: number | null;
         };
-        /** @description A preview has ``affected``, ``from`` and ``to``; an applied change has ``done`` and ``commands``. */
-        CursorChange: {
-            /** @description entries dropped or redelivered */
-            affected?: number;
-            /** @description mark-delete position after */
-            to?: string | null;
-            done?: boolean;
-            commands?: components["schemas"]["Commands"];
-            /** @description mark-delete position before */
-            from?: string | null;
+        /** @description What a change would do. ``token``, null when too large, confirms exactly that. */
+        CursorPreview: {
+            /** @description messages lost or delivered again */
+            affected: number | null;
+            /** @description unread messages that are never delivered */
+            lost: number | null;
+            /** @description acknowledged messages that come again */
+            again: number | null;
+            entries: number;
+            lost_entries: number;
+            again_entries: number;
+            exact: boolean;
+            token: string | null;
+            direction: components["schemas"]["DirectionEnum"];
+            parts: components["schemas"]["PreviewPart"][];
+            holes: number;
+            delayed: number | null;
+            gone: number;
+            moved: number;
+            span: components["schemas"]["Span"] | null;
+            consumers: components["schemas"]["AttachedConsumer"][];
+            undoable: boolean;
+        };
+        /** @description What was done, counted from it. */
+        CursorReceipt: {
+            /** @description messages lost or delivered again */
+            affected: number | null;
+            /** @description unread messages that are never delivered */
+            lost: number | null;
+            /** @description acknowledged messages that come again */
+            again: number | null;
+            entries: number;
+            lost_entries: number;
+            again_entries: number;
+            exact: boolean;
+            id: string;
+            at: number;
+            change: components["schemas"]["ChangeEnum"];
+            done: boolean;
+            parts: components["schemas"]["ReceiptPart"][];
+            /** @description id to undo it by; null: too large to be kept */
+            undo: string | null;
+            meanwhile: number;
+            commands: components["schemas"]["Commands"];
         };
         DetailRow: {
             /** @description full name, domain://tenant/namespace/topic */
@@ -573,6 +669,13 @@ export interface components {
              */
             known: components["schemas"]["KnownEnum"];
         };
+        /**
+         * @description * `forward` - forward
+         *     * `back` - back
+         *     * `none` - none
+         * @enum {string}
+         */
+        DirectionEnum: "forward" | "back" | "none";
         /**
          * @description * `persistent` - persistent
          *     * `non-persistent` - non-persistent
@@ -673,6 +776,40 @@ export interface components {
          * @enum {string}
          */
         KnownEnum: "live" | "at_rest" | "last" | "no";
+        /**
+         * @description Messages, null when storage does not tell, estimated unless ``exact``; beside them entries, of which a batch is
+         *     one.
+         */
+        LastChange: {
+            /** @description messages lost or delivered again */
+            affected: number | null;
+            /** @description unread messages that are never delivered */
+            lost: number | null;
+            /** @description acknowledged messages that come again */
+            again: number | null;
+            entries: number;
+            lost_entries: number;
+            again_entries: number;
+            exact: boolean;
+            subscription: string;
+            id: string;
+            at: number;
+            by: string;
+            change: components["schemas"]["ChangeEnum"];
+            /** @description the change that this one took back, or empty */
+            undoes: string;
+            /** @description id to undo it by; null: too large to be kept */
+            undo: string | null;
+            /** @description partitions that were changed */
+            parts: number[];
+        };
+        LastChanges: {
+            changes: components["schemas"]["LastChange"][];
+            /** @description 1 for a topic without */
+            partitions: number;
+            /** @description partitions that did not answer */
+            unknown: number[];
+        };
         LedgerRow: {
             id: string;
             entries: number;
@@ -766,6 +903,13 @@ export interface components {
             admin_roles: string[];
             allowed_clusters: string[];
             name: string;
+        };
+        /** @description Why a change was not made, or not everywhere; with the parts if it got so far. */
+        NotChanged: {
+            reason: string;
+            id?: string;
+            undo?: string | null;
+            parts?: components["schemas"]["ReceiptPart"][];
         };
         /** @enum {unknown} */
         NullEnum: null;
@@ -870,6 +1014,32 @@ export interface components {
             read_position: string;
             backlog: number;
         };
+        /** @description ``from`` and ``to``: the next entry to be delivered before and after. */
+        PreviewPart: {
+            /** @description messages lost or delivered again */
+            affected: number | null;
+            /** @description unread messages that are never delivered */
+            lost: number | null;
+            /** @description acknowledged messages that come again */
+            again: number | null;
+            entries: number;
+            lost_entries: number;
+            again_entries: number;
+            exact: boolean;
+            to: string;
+            partition: number | null;
+            first: components["schemas"]["AffectedMessage"] | null;
+            last: components["schemas"]["AffectedMessage"] | null;
+            /** @description entries between, acknowledged already */
+            holes: number;
+            /** @description messages not due yet */
+            delayed: number | null;
+            /** @description of an undo: entries deleted since */
+            gone: number;
+            /** @description of an undo: entries set back by others since */
+            moved: number;
+            from: string;
+        };
         /** @description What a client opened as one producer: on a partitioned topic it is connected to each partition. */
         ProducerRow: {
             id: string;
@@ -897,14 +1067,39 @@ export interface components {
             hop?: string;
             request_id?: string;
         };
+        /** @description Of a partition that was changed ``from``, ``to``, the amounts, and what is read afterwards; else ``why``. */
+        ReceiptPart: {
+            /** @description messages lost or delivered again */
+            affected?: number | null;
+            /** @description unread messages that are never delivered */
+            lost?: number | null;
+            /** @description acknowledged messages that come again */
+            again?: number | null;
+            entries?: number;
+            lost_entries?: number;
+            again_entries?: number;
+            exact?: boolean;
+            to?: string;
+            partition: number | null;
+            done: boolean;
+            mark_delete?: string;
+            /** @description entries of the change acknowledged since the preview */
+            meanwhile?: number;
+            why?: components["schemas"]["WhyEnum"];
+            reason?: string;
+            from?: string;
+        };
+        ResetAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
+        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
         ResetBodyRequest: {
             /** @default false */
             preview: boolean;
+            token?: string;
             /**
              * Format: int64
              * @description milliseconds; the first message published at or after it becomes next
              */
-            timestamp: number;
+            timestamp?: number;
         };
         /**
          * @description * `topics` - topics
@@ -968,18 +1163,28 @@ export interface components {
          * @enum {string}
          */
         SeverityEnum: "error" | "warning" | "info";
+        SkipAllAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
+        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
         SkipAllBodyRequest: {
             /** @default false */
             preview: boolean;
+            token?: string;
         };
+        SkipAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
+        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
         SkipBodyRequest: {
             /** @default false */
             preview: boolean;
+            token?: string;
             /**
              * Format: int64
-             * @description messages
+             * @description entries: a batch is one
              */
-            count: number;
+            count?: number;
+        };
+        Span: {
+            to: number;
+            from: number;
         };
         SubscriptionRow: {
             name: string;
@@ -1098,6 +1303,15 @@ export interface components {
          * @enum {string}
          */
         TypeEnum: "integer" | "number" | "boolean" | "string";
+        UndoAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
+        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
+        UndoBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            /** @description the change to take back */
+            id?: string;
+        };
         User: {
             name: string;
             superuser: boolean;
@@ -1121,6 +1335,15 @@ export interface components {
         ViewsAnswer: {
             rows: components["schemas"]["ViewRow"][];
         };
+        /**
+         * @description * `used` - used
+         *     * `moved` - moved
+         *     * `trimmed` - trimmed
+         *     * `refused` - refused
+         *     * `unknown` - unknown
+         * @enum {string}
+         */
+        WhyEnum: "used" | "moved" | "trimmed" | "refused" | "unknown";
     };
     responses: never;
     parameters: never;
@@ -2043,7 +2266,7 @@ export interface operations {
             };
         };
     };
-    reset: {
+    lastChanges: {
         parameters: {
             query?: never;
             header?: never;
@@ -2052,25 +2275,20 @@ export interface operations {
                 cluster: string;
                 domain: "non-persistent" | "persistent";
                 namespace: string;
-                subscription: string;
                 tenant: string;
                 /** @description local name, percent-encoded */
                 topic: string;
             };
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ResetBodyRequest"];
-            };
-        };
+        requestBody?: never;
         responses: {
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CursorChange"];
+                    "application/json": components["schemas"]["LastChanges"];
                 };
             };
             400: {
@@ -2115,7 +2333,7 @@ export interface operations {
             };
         };
     };
-    skip: {
+    reset: {
         parameters: {
             query?: never;
             header?: never;
@@ -2131,9 +2349,9 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
-                "application/json": components["schemas"]["SkipBodyRequest"];
+                "application/json": components["schemas"]["ResetBodyRequest"];
             };
         };
         responses: {
@@ -2142,7 +2360,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CursorChange"];
+                    "application/json": components["schemas"]["ResetAnswer"];
                 };
             };
             400: {
@@ -2169,6 +2387,14 @@ export interface operations {
                     "application/json": components["schemas"]["Reason"];
                 };
             };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotChanged"];
+                };
+            };
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -2182,7 +2408,87 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/json": components["schemas"]["NotChanged"];
+                };
+            };
+        };
+    };
+    skip: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                subscription: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["SkipBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkipAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
                     "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotChanged"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotChanged"];
                 };
             };
         };
@@ -2214,7 +2520,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CursorChange"];
+                    "application/json": components["schemas"]["SkipAllAnswer"];
                 };
             };
             400: {
@@ -2241,6 +2547,14 @@ export interface operations {
                     "application/json": components["schemas"]["Reason"];
                 };
             };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotChanged"];
+                };
+            };
             412: {
                 headers: {
                     [name: string]: unknown;
@@ -2254,7 +2568,87 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/json": components["schemas"]["NotChanged"];
+                };
+            };
+        };
+    };
+    undo: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                subscription: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UndoBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UndoAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
                     "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotChanged"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotChanged"];
                 };
             };
         };

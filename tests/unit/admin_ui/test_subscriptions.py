@@ -1,0 +1,214 @@
+"""Changes of a subscription through the console's services: one or many partitions, refusals, lost answers, undo."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core import signing
+
+from admin_ui.subscriptions import services, tokens
+from engine.admin import api
+from engine.admin.operation import Operation
+from engine.base.errors import Conflict, InvalidField, NotReady, Unsupported
+from engine.base.names import TopicName
+from engine.tenancy import topics
+from tests.support.admin.bench import AdminBench
+
+PLAIN = TopicName.parse("persistent://public/default/orders")
+MANY = TopicName.parse("persistent://public/default/many")
+PARTS = [MANY.partition_at(i) for i in range(3)]
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    await topics.create_partitioned(made.store, MANY, 3)
+    for name in (PLAIN, *PARTS):
+        args = api.CreateSubscription(name, "s", api.EARLIEST_MESSAGE)
+        await made.admin.call(api.CREATE_SUBSCRIPTION, args)
+    yield made
+    await made.close()
+
+
+def confirmed(said: dict[str, Any], topic: TopicName, change: Any) -> tokens.Confirmed:
+    return tokens.read(said["token"], str(topic), "s", change, "alice")
+
+
+async def preview(bench: AdminBench, topic: TopicName, change: Any, **how: Any) -> dict[str, Any]:
+    return await services.preview(bench.engine, topic, "s", change, "alice", **how)
+
+
+async def apply(
+    bench: AdminBench, said: dict[str, Any], topic: TopicName, change: Any
+) -> services.Outcome:
+    return await services.apply(bench.engine, topic, confirmed(said, topic, change))
+
+
+async def backlogs(bench: AdminBench, *names: TopicName) -> list[int]:
+    loaded = [await bench.loaded(name) for name in names]
+    return [one.subscriptions["s"].cursor.backlog_entries() for one in loaded]
+
+
+async def move_back(bench: AdminBench, topic: TopicName) -> None:
+    await bench.admin.call(api.RESET_CURSOR, api.ResetCursor(topic, "s", timestamp_ms=0))
+
+
+async def test_what_is_discarded_is_what_was_previewed(bench: AdminBench) -> None:
+    for index, part in enumerate(PARTS):
+        await bench.publish(part, 10 + index)
+    said = await preview(bench, MANY, "skip-all")
+    assert (said["lost"], said["again"], said["entries"]) == (33, 0, 33)
+    assert (said["direction"], said["exact"]) == ("forward", True)
+    assert [part["lost"] for part in said["parts"]] == [10, 11, 12]
+    assert said["span"] == {"from": 1_000, "to": 12_000}
+    for part in PARTS:
+        await bench.publish(part, 5)
+    done = await apply(bench, said, MANY, "skip-all")
+    assert (done.status, done.body["done"], done.body["lost"]) == (200, True, 33)
+    assert await backlogs(bench, *PARTS) == [5, 5, 5]
+    undone = await services.undo(bench.engine, MANY, "s", "bob", done.body["undo"])
+    assert (undone.status, undone.body["again"]) == (200, 33)
+    assert await backlogs(bench, *PARTS) == [15, 16, 17]
+    (last,) = (await services.changes(bench.engine, MANY))["changes"]
+    assert (last["change"], last["undoes"], last["by"]) == ("undo", done.body["id"], "bob")
+    assert (last["parts"], last["again"]) == ([0, 1, 2], 33)
+
+
+async def test_the_direction_is_forward_whatever_the_change_is_called(bench: AdminBench) -> None:
+    await bench.publish(PLAIN, 10)
+    said = await preview(bench, PLAIN, "reset", timestamp=7_000)
+    assert (said["direction"], said["lost"], said["again"]) == ("forward", 6, 0)
+    await apply(bench, said, PLAIN, "reset")
+    said = await preview(bench, PLAIN, "reset", timestamp=2_000)
+    assert (said["direction"], said["lost"], said["again"]) == ("back", 0, 5)
+    assert (await preview(bench, PLAIN, "reset", timestamp=7_000))["direction"] == "none"
+
+
+async def test_nothing_is_changed_when_one_partition_was_moved(bench: AdminBench) -> None:
+    for part in PARTS:
+        await bench.publish(part, 10)
+    (await bench.loaded(PARTS[1])).subscriptions["s"].pass_over(
+        (await bench.loaded(PARTS[1])).log.last_confirmed
+    )
+    said = await preview(bench, MANY, "skip-all")
+    await move_back(bench, PARTS[1])
+    done = await apply(bench, said, MANY, "skip-all")
+    assert done.status == 409
+    assert "moved since the preview" in done.body["reason"]
+    (bad,) = [part for part in done.body["parts"] if "why" in part]
+    assert (bad["partition"], bad["why"], bad["entries"]) == (1, "moved", 10)
+    assert await backlogs(bench, *PARTS) == [10, 10, 10]
+
+
+def silent(bench: AdminBench, *, after: bool) -> Callable[[], None]:
+    """The broker goes away with the next real change, before it or ``after``; returns what ends that."""
+    ask = bench.admin._ask
+
+    async def broken(url: str, operation: Operation[Any, Any], body: bytes) -> Any:
+        if operation is not api.MOVE_CURSOR or b'"dry": true' in body:
+            return await ask(url, operation, body)
+        if after:
+            await ask(url, operation, body)
+        raise NotReady("Broker went away, the change may have happened")
+
+    bench.admin._ask = broken  # type: ignore[method-assign]
+
+    def heal() -> None:
+        bench.admin._ask = ask  # type: ignore[method-assign]
+
+    return heal
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_lost_answer_is_no_success_and_the_next_look_tells(
+    bench: AdminBench, after: bool
+) -> None:
+    await bench.publish(PLAIN, 10)
+    said = await preview(bench, PLAIN, "skip-all")
+    heal = silent(bench, after=after)
+    done = await apply(bench, said, PLAIN, "skip-all")
+    assert (done.status, done.body["done"]) == (503, False)
+    assert "not known" in done.body["reason"]
+    heal()
+    found = (await services.changes(bench.engine, PLAIN))["changes"]
+    assert [one["id"] for one in found] == ([done.body["id"]] if after else [])
+    assert await backlogs(bench, PLAIN) == [0 if after else 10]
+    again = await apply(bench, said, PLAIN, "skip-all")
+    assert again.status == (409 if after else 200)
+
+
+async def test_an_undo_that_is_not_clean_is_previewed_first(bench: AdminBench) -> None:
+    await bench.publish(PLAIN, 10)
+    done = await apply(bench, await preview(bench, PLAIN, "skip-all"), PLAIN, "skip-all")
+    await move_back(bench, PLAIN)
+    refused = await services.undo(bench.engine, PLAIN, "s", "alice", done.body["id"])
+    assert refused.status == 409
+    assert "Somebody else moved the subscription" in refused.body["reason"]
+    said = await preview(bench, PLAIN, "undo", undo=done.body["id"])
+    assert said["moved"] == 10
+    assert (await apply(bench, said, PLAIN, "undo")).status == 200
+
+
+async def test_an_undo_says_how_much_is_gone(bench: AdminBench) -> None:
+    await bench.publish(PLAIN, 10)
+    done = await apply(bench, await preview(bench, PLAIN, "skip-all"), PLAIN, "skip-all")
+    await bench.restart()
+    await bench.publish(PLAIN, 1)
+    await bench.admin.call(api.TRIM, api.OnTopic(PLAIN))
+    refused = await services.undo(bench.engine, PLAIN, "s", "alice", done.body["id"])
+    assert (refused.status, refused.body["reason"]) == (
+        409,
+        "10 of the entries were deleted since and cannot come back",
+    )
+
+
+async def test_skipping_some_is_not_offered_on_a_partitioned_topic(bench: AdminBench) -> None:
+    with pytest.raises(Unsupported, match="partitioned topic is not allowed"):
+        await preview(bench, MANY, "skip", count=1)
+
+
+async def test_a_partition_can_be_changed_by_its_own_name(bench: AdminBench) -> None:
+    await bench.publish(PARTS[2], 10)
+    done = await apply(bench, await preview(bench, PARTS[2], "skip", count=4), PARTS[2], "skip")
+    assert (done.status, done.body["parts"][0]["partition"]) == (200, None)
+    assert await backlogs(bench, *PARTS) == [0, 0, 6]
+
+
+async def test_changes_at_the_same_time_do_not_mix(bench: AdminBench) -> None:
+    await bench.publish(PLAIN, 10)
+    said = [await preview(bench, PLAIN, "skip", count=n) for n in (2, 5)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(apply(bench, one, PLAIN, "skip")) for one in said]
+    done = [task.result() for task in tasks]
+    assert (
+        sum(one.body["lost"] for one in done if one.status == 200)
+        == 10 - (await backlogs(bench, PLAIN))[0]
+    )
+
+
+def test_a_token_is_of_one_change_of_one_user_and_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = tokens.Confirmed(str(PLAIN), "s", "skip-all", "alice", {"-1": {"lost": 1}})
+    token = tokens.sign(made)
+    assert token is not None
+    assert tokens.read(token, str(PLAIN), "s", "skip-all", "alice") == made
+    with pytest.raises(Conflict, match="Somebody else"):
+        tokens.read(token, str(PLAIN), "s", "skip-all", "bob")
+    for wrong in ((str(MANY), "s", "skip-all"), (str(PLAIN), "t", "skip-all")):
+        with pytest.raises(InvalidField, match="something else"):
+            tokens.read(token, wrong[0], wrong[1], "skip-all", "alice")
+    with pytest.raises(InvalidField, match="something else"):
+        tokens.read(token, str(PLAIN), "s", "reset", "alice")
+    with pytest.raises(InvalidField, match="as the preview answered"):
+        tokens.read(token[:-1] + "x", str(PLAIN), "s", "skip-all", "alice")
+    with pytest.raises(InvalidField, match="as the preview answered"):
+        tokens.read(signing.dumps({"a": 1}), str(PLAIN), "s", "skip-all", "alice")
+    monkeypatch.setattr(tokens, "PREVIEW_AGE_MAX_S", -1)
+    with pytest.raises(Conflict, match="older than"):
+        tokens.read(token, str(PLAIN), "s", "skip-all", "alice")
+    monkeypatch.setattr(tokens, "TOKEN_BYTES_MAX", 10)
+    assert tokens.sign(made) is None
