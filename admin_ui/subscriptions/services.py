@@ -42,7 +42,7 @@ async def preview(
     """What the change would do, with the token that confirms exactly that. Raises Refusal."""
     args = api.PreviewChange(topic, subscription, change, count, timestamp, undo=undo)
     said, confirmed = await _preview(engine, args, user)
-    return said | {"token": sign(confirmed)}
+    return said | {"id": confirmed.id, "token": sign(confirmed)}
 
 
 async def undo(

@@ -136,8 +136,9 @@ class ReceiptPart(_Moves):
 
 
 class CursorPreview(Amounts):
-    """What a change would do. ``token``, null when too large, confirms exactly that."""
+    """What a change would do. ``token``, null when too large, confirms exactly that; the change is ``id`` then."""
 
+    id = s.CharField()
     token = s.CharField(allow_null=True)
     direction = s.ChoiceField(("forward", "back", "none"))
     parts = PreviewPart(many=True)

@@ -136,10 +136,12 @@ async def make(subscription: Subscription, args: api.MoveCursor, clock: Clock) -
     return await _receipt(cursor, effect, args, clock.wall_ms())
 
 
-def last_changes(subscriptions: Mapping[str, Subscription]) -> list[JsonObject]:
-    """See ``LAST_CHANGES``."""
+async def last_changes(subscriptions: Mapping[str, Subscription]) -> list[JsonObject]:
+    """See ``LAST_CHANGES``. What is told survives a crash."""
     found = []
     for name, subscription in sorted(subscriptions.items()):
+        if subscription.cursor.change_in_doubt:
+            await subscription.cursor.persisted()
         change = subscription.cursor.last_change
         if change is not None:
             found.append(

@@ -424,7 +424,7 @@ class BrokerOperations:
 
     async def last_changes(self, args: api.OnTopic) -> list[JsonObject]:
         topic = await self._kept(args.topic, A_CHANGE)
-        return cursor_changes.last_changes(topic.subscriptions)
+        return await cursor_changes.last_changes(topic.subscriptions)
 
     # The broker
 

@@ -41,6 +41,7 @@ class EphemeralCursor:
     read_position = LATEST
     blocked: str | None = None
     has_partial_batches = False
+    change_in_doubt = False
 
     def __init__(self, name: str, properties: dict[str, str]) -> None:
         self.name = name

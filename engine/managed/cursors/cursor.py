@@ -50,6 +50,8 @@ class Cursor(CursorReader):
         self._properties = properties
         self._volatile: dict[str, str] = {}
         self._volatile_change = b""
+        self.change_in_doubt = False
+        """Whether the last change may not have survived: it is being stored, or nobody waited for that."""
 
     @property
     def mark_delete(self) -> Position:
@@ -222,8 +224,10 @@ class Cursor(CursorReader):
         if effect.again or effect.partly:
             self._next = self._acks.mark
         self._put_change(change.encode())
+        self.change_in_doubt = True
         self._changed()
         await self.persisted()
+        self.change_in_doubt = False
 
     @property
     def last_change(self) -> LastChange | None:

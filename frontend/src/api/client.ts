@@ -50,6 +50,7 @@ async function call(request: Request): Promise<Response> {
     requestId: textOf(details.request_id) ?? response.headers.get("x-request-id"),
     field: textOf(details.field),
     call: name,
+    body: details,
   });
 }
 

@@ -585,7 +585,7 @@ export interface components {
             /** @description null of a plain topic */
             partition: number | null;
         };
-        /** @description What a change would do. ``token``, null when too large, confirms exactly that. */
+        /** @description What a change would do. ``token``, null when too large, confirms exactly that; the change is ``id`` then. */
         CursorPreview: {
             /** @description messages lost or delivered again */
             affected: number | null;
@@ -597,6 +597,7 @@ export interface components {
             lost_entries: number;
             again_entries: number;
             exact: boolean;
+            id: string;
             token: string | null;
             direction: components["schemas"]["DirectionEnum"];
             parts: components["schemas"]["PreviewPart"][];

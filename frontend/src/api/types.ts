@@ -22,9 +22,16 @@ export type Health = Schemas["HealthAnswer"];
 /** A part between this page and what is stored, and how it is. */
 export type Hop = Schemas["Hop"];
 
-export type CursorAction = "skip-all" | "reset" | "skip";
-export type CursorPreview = Required<Pick<Schemas["CursorChange"], "affected" | "from" | "to">>;
-export type CursorReceipt = Required<Pick<Schemas["CursorChange"], "done" | "commands">>;
+export type CursorAction = "skip-all" | "reset" | "skip" | "undo";
+export type CursorPreview = Schemas["CursorPreview"];
+export type CursorReceipt = Schemas["CursorReceipt"];
+export type CursorAmounts = Pick<
+  CursorPreview,
+  "lost" | "again" | "lost_entries" | "again_entries" | "exact" | "entries" | "affected"
+>;
+export type CursorPart = Schemas["ReceiptPart"];
+export type LastChange = Schemas["LastChange"];
+export type LastChanges = Schemas["LastChanges"];
 
 export type Analysis = Omit<Schemas["AnalysisShape"], "parameters_schema"> & {
   parameters_schema: JsonSchema;

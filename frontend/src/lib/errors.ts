@@ -7,6 +7,8 @@ export class ApiError extends Error {
   readonly requestId: string | null;
   readonly field: string | null;
   readonly call: string;
+  /** The answer's body, for those who know what else this call says. */
+  readonly body: Record<string, unknown>;
 
   constructor(about: {
     reason: string;
@@ -15,6 +17,7 @@ export class ApiError extends Error {
     requestId: string | null;
     field: string | null;
     call: string;
+    body?: Record<string, unknown>;
   }) {
     super(about.reason);
     this.name = "ApiError";
@@ -23,6 +26,7 @@ export class ApiError extends Error {
     this.requestId = about.requestId;
     this.field = about.field;
     this.call = about.call;
+    this.body = about.body ?? {};
   }
 
   /** Whether it may have failed because a part of the instance is away, rather than for what was asked. */

@@ -1,9 +1,12 @@
 import { Button } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
-import type { CursorAction, SubscriptionRow } from "../../api/types";
+import type { CursorAction, LastChange, SubscriptionRow } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { age, count, dateTime, plural, rate, signedRate } from "../../lib/format";
+import { changesQuery } from "../../shared/cursor/cursor-queries";
+import { DONE, outcome } from "../../shared/cursor/cursor-words";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
 import { Table } from "../../ui/grid/table";
@@ -11,25 +14,28 @@ import { ChevronIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
 import { describeDrain } from "./drain";
+import { topicQuery } from "./queries";
 import { Since } from "./since";
 import styles from "./topic.module.css";
 import { useTopic, useTopicId } from "./use-topic";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/subscriptions");
 const CursorDialog = lazy(() =>
-  import("./cursor-dialog").then((module) => ({ default: module.CursorDialog })),
+  import("../../shared/cursor/cursor-dialog").then((module) => ({ default: module.CursorDialog })),
 );
 
 export function TopicSubscriptions() {
   const id = useTopicId();
   const topic = useTopic(id).data;
-  const [change, setChange] = useState<{ subscription: string; action: CursorAction } | null>(null);
   const { act, sub } = route.useSearch();
   const navigate = useNavigate({ from: "/c/$cluster/t/$tenant/$namespace/$topic/subscriptions" });
+  const client = useQueryClient();
+  const changes = useQuery(changesQuery(id)).data;
+  const [change, setChange] = useState<Change | null>(null);
   if (!topic) return null;
   // Asked for by the address: a link to a dialog, as the palette makes.
   const isThere = topic.subscriptions.some(({ name }) => name === sub);
-  const asked = act && sub && isThere ? { subscription: sub, action: act } : null;
+  const asked = act && sub && isThere ? { subscription: sub, action: act, undo: undefined } : null;
   const shown = change ?? asked;
   if (topic.subscriptions.length === 0)
     return (
@@ -45,7 +51,9 @@ export function TopicSubscriptions() {
         <Subscription
           key={subscription.name}
           subscription={subscription}
-          onChange={(action) => setChange({ subscription: subscription.name, action })}
+          partitioned={topic.row.partitions > 0}
+          last={changes?.changes.find((made) => made.subscription === subscription.name)}
+          onChange={(action, undo) => setChange({ subscription: subscription.name, action, undo })}
         />
       ))}
       {shown && (
@@ -53,6 +61,7 @@ export function TopicSubscriptions() {
           <CursorDialog
             id={id}
             {...shown}
+            onChanged={() => client.invalidateQueries({ queryKey: topicQuery(id).queryKey })}
             onClose={() => {
               setChange(null);
               if (asked) navigate({ search: ({ domain }) => ({ domain }), replace: true });
@@ -64,6 +73,12 @@ export function TopicSubscriptions() {
   );
 }
 
+interface Change {
+  subscription: string;
+  action: CursorAction;
+  undo: string | undefined;
+}
+
 const ACTIONS: { action: CursorAction; label: string }[] = [
   { action: "reset", label: "Reset…" },
   { action: "skip", label: "Skip…" },
@@ -72,10 +87,14 @@ const ACTIONS: { action: CursorAction; label: string }[] = [
 
 function Subscription({
   subscription,
+  partitioned,
+  last,
   onChange,
 }: {
   subscription: SubscriptionRow;
-  onChange: (action: CursorAction) => void;
+  partitioned: boolean;
+  last: LastChange | undefined;
+  onChange: (action: CursorAction, undo?: string) => void;
 }) {
   const now = useServerNow();
   const drain = describeDrain(subscription);
@@ -92,7 +111,7 @@ function Subscription({
           {drain.label}
         </Badge>
         <div className={styles.actions}>
-          {ACTIONS.map(({ action, label }) => (
+          {ACTIONS.filter(({ action }) => !(partitioned && action === "skip")).map(({ action, label }) => (
             <Button
               key={action}
               variant="default"
@@ -131,7 +150,39 @@ function Subscription({
       </dl>
       <Positions subscription={subscription} />
       <Consumers subscription={subscription} now={now} />
+      {last && <Last change={last} now={now} onUndo={(change) => onChange("undo", change)} />}
     </section>
+  );
+}
+
+/** What was last changed by hand here, with the way back. */
+function Last({
+  change,
+  now,
+  onUndo,
+}: {
+  change: LastChange;
+  now: number;
+  onUndo: (change: string) => void;
+}) {
+  return (
+    <div className={styles.change}>
+      <span title={dateTime(change.at)}>
+        Last change, {age(change.at, now)}
+        {age(change.at, now) === "now" ? "" : " ago"}: {change.by || "somebody"} {DONE[change.change]} (
+        {outcome(change)})
+      </span>
+      {change.undo && (
+        <Button
+          variant="default"
+          size="compact-xs"
+          aria-label={`Undo the last change of ${change.subscription}…`}
+          onClick={() => onUndo(change.id)}
+        >
+          Undo…
+        </Button>
+      )}
+    </div>
   );
 }
 

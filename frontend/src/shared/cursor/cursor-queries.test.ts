@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { expect, test, vi } from "vitest";
-import { previewCursor } from "./queries";
+import { previewCursor } from "./cursor-queries";
 
 test("a topic's name is one path segment whatever it holds", async () => {
   const fetch = vi.fn(async (_request: Request) => new Response("{}"));

@@ -1,0 +1,180 @@
+import { Button } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import type { CursorAction, CursorPreview, CursorReceipt } from "../../api/types";
+import { serverNow } from "../../lib/clock";
+import { Dialog } from "../../ui/dialog";
+import { ErrorNotice } from "../../ui/states";
+import styles from "./cursor.module.css";
+import { isUnknown, NotDone } from "./cursor-failure";
+import { ResetForm, SkipForm } from "./cursor-forms";
+import { Preview } from "./cursor-preview";
+import {
+  applyCursor,
+  type CursorChange,
+  changesQuery,
+  previewCursor,
+  type TopicId,
+  undoCursor,
+} from "./cursor-queries";
+import { Receipt } from "./cursor-receipt";
+import { applyLabel, loses, repeats, TITLES } from "./cursor-words";
+
+interface DialogProps {
+  id: TopicId;
+  subscription: string;
+  action: CursorAction;
+  /** The change that an undo takes back. */
+  undo?: string | undefined;
+  /** Called whenever something may have been changed. */
+  onChanged: () => void;
+  onClose: () => void;
+}
+
+/** `change` is null while the form is not complete. */
+interface Asked {
+  action: CursorAction;
+  change: CursorChange | null;
+}
+
+/**
+ * Moves a subscription's cursor: form, preview of exactly that form, exactly what was previewed or a refusal that says
+ * what differs, receipt as the brokers counted it, and undo.
+ */
+export function CursorDialog({ id, subscription, action, undo, onChanged, onClose }: DialogProps) {
+  const [asked, setAsked] = useState<Asked>(() => ({ action, change: startOf(action, undo) }));
+  const [receipt, setReceipt] = useState<CursorReceipt | null>(null);
+  const client = useQueryClient();
+  const onSettled = () => {
+    onChanged();
+    client.invalidateQueries({ queryKey: changesQuery(id).queryKey });
+  };
+  const preview = useQuery({
+    queryKey: ["cursor-preview", id, subscription, asked],
+    queryFn: () => previewCursor(id, subscription, asked.action, asked.change ?? {}),
+    enabled: asked.change !== null && receipt === null,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    refetchOnWindowFocus: false,
+    retry: false,
+  });
+  const apply = useMutation({
+    mutationFn: ({ token }: CursorPreview) => applyCursor(id, subscription, asked.action, token ?? ""),
+    onSuccess: setReceipt,
+    onSettled,
+  });
+  const back = useMutation({
+    mutationFn: (change: string) => undoCursor(id, subscription, change),
+    onSuccess: setReceipt,
+    onError: (error, change) => {
+      if (isUnknown(error)) return;
+      // Something is in the way: the preview of the undo shows what it would do now, and can be confirmed.
+      setAsked({ action: "undo", change: { id: change } });
+      setReceipt(null);
+      apply.reset();
+    },
+    onSettled,
+  });
+  const again = () => {
+    apply.reset();
+    back.reset();
+    preview.refetch();
+  };
+  const setChange = (change: CursorChange | null) => setAsked({ ...asked, change });
+  return (
+    <Dialog
+      onClose={onClose}
+      title={receipt ? "Done" : TITLES[asked.action]}
+      closeOnClickOutside={!apply.isPending && !back.isPending}
+      size="lg"
+    >
+      <div className={styles.dialog}>
+        <p className={styles.target}>
+          <span>Subscription</span> <b>{subscription}</b> <span>of</span>{" "}
+          <b>{`${id.domain}://${id.tenant}/${id.namespace}/${id.topic}`}</b>
+        </p>
+        {back.error && (
+          <NotDone
+            error={back.error}
+            id={id}
+            subscription={subscription}
+            isIt={({ undoes }) => undoes === back.variables}
+          />
+        )}
+        {receipt ? (
+          <Receipt receipt={receipt} undoing={back.isPending} onUndo={back.mutate} onClose={onClose} />
+        ) : (
+          <>
+            {asked.action === "reset" && <ResetForm change={asked.change} onChange={setChange} />}
+            {asked.action === "skip" && <SkipForm change={asked.change} onChange={setChange} />}
+            {preview.error ? (
+              <ErrorNotice
+                error={preview.error}
+                title="The effect could not be computed"
+                onRetry={() => preview.refetch()}
+              />
+            ) : (
+              <Preview
+                action={asked.action}
+                preview={preview.data}
+                at={preview.dataUpdatedAt}
+                waiting={asked.change === null}
+              />
+            )}
+            {apply.error && (
+              <NotDone
+                error={apply.error}
+                id={id}
+                subscription={subscription}
+                isIt={(change) => change.id === apply.variables?.id}
+              />
+            )}
+            <div className={styles.buttons}>
+              <Button variant="default" onClick={onClose}>
+                Cancel
+              </Button>
+              {apply.error ? (
+                <Button onClick={again}>Preview again</Button>
+              ) : (
+                <ApplyButton
+                  preview={asked.change !== null && !preview.isFetching ? preview.data : undefined}
+                  applying={apply.isPending}
+                  onApply={apply.mutate}
+                />
+              )}
+            </div>
+          </>
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+/** Red for whatever loses unread messages. */
+function ApplyButton({
+  preview,
+  applying,
+  onApply,
+}: {
+  preview: CursorPreview | undefined;
+  applying: boolean;
+  onApply: (preview: CursorPreview) => void;
+}) {
+  const effective = preview && preview.token !== null && (loses(preview) || repeats(preview));
+  return (
+    <Button
+      color={preview && loses(preview) ? "red" : "pulse"}
+      loading={applying}
+      disabled={!effective}
+      onClick={() => preview && onApply(preview)}
+    >
+      {applyLabel(preview)}
+    </Button>
+  );
+}
+
+function startOf(action: CursorAction, undo: string | undefined): CursorChange {
+  if (action === "reset") return { timestamp: serverNow() - 10 * 60_000 };
+  if (action === "undo") return { id: undo ?? "" };
+  return action === "skip" ? { count: 1 } : {};
+}

@@ -1,0 +1,97 @@
+import { Button } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { CursorPart, LastChange } from "../../api/types";
+import { asApiError } from "../../lib/errors";
+import { count, dateTime } from "../../lib/format";
+import { ErrorNotice, Notice } from "../../ui/states";
+import styles from "./cursor.module.css";
+import { changesQuery, type TopicId } from "./cursor-queries";
+import { outcome } from "./cursor-words";
+
+/** Whether a change may have been made although it was not answered. */
+export function isUnknown(error: unknown): boolean {
+  const { status } = asApiError(error);
+  return status === null || status >= 500;
+}
+
+/** A change that was refused, or of which nobody knows. `isIt`: whether a last change is this one. */
+export function NotDone(props: {
+  error: unknown;
+  id: TopicId;
+  subscription: string;
+  isIt: (change: LastChange) => boolean;
+}) {
+  const failure = asApiError(props.error);
+  if (isUnknown(failure)) return <Unknown {...props} />;
+  const parts = Array.isArray(failure.body.parts) ? (failure.body.parts as CursorPart[]) : [];
+  if (failure.status !== 409) return <ErrorNotice error={failure} title="Nothing was changed" />;
+  return <Difference reason={failure.message} parts={parts} />;
+}
+
+/** What stands in the way, partition by partition. */
+function Difference({ reason, parts }: { reason: string; parts: CursorPart[] }) {
+  const refused = parts.filter(({ why }) => why);
+  const done = parts.filter((part) => part.done);
+  return (
+    <Notice tone="error">
+      <strong>{done.length > 0 ? "Only some partitions were changed" : "Nothing was changed"}</strong>
+      <p>{reason}.</p>
+      {refused.length > 0 && (
+        <ul className={styles.remarks}>
+          {refused.map((part) => (
+            <li key={part.partition ?? -1}>
+              {part.partition !== null && `Partition ${part.partition}: `}
+              {part.entries
+                ? `${count(part.entries)} ${part.entries === 1 ? "entry differs" : "entries differ"}`
+                : part.reason}
+              {part.mark_delete && (
+                <>
+                  ; acknowledged now up to <span className="mono">{part.mark_delete}</span>
+                </>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+      {done.length > 0 && <p>Changed: {done.map(({ partition }) => `partition ${partition}`).join(", ")}.</p>}
+    </Notice>
+  );
+}
+
+/** No answer: the subscription's last change tells whether it was made. */
+function Unknown({
+  error,
+  id,
+  subscription,
+  isIt,
+}: {
+  error: unknown;
+  id: TopicId;
+  subscription: string;
+  isIt: (change: LastChange) => boolean;
+}) {
+  const look = useQuery({ ...changesQuery(id), retry: false, refetchOnWindowFocus: false });
+  const found = look.data?.changes.find((change) => change.subscription === subscription && isIt(change));
+  const silent = look.data?.unknown.length ?? 0;
+  return (
+    <Notice tone={found ? "info" : "warning"}>
+      <strong>{found ? "It was made" : "It is not known whether it was made"}</strong>
+      <p>{asApiError(error).message}.</p>
+      {found && (
+        <p>
+          At {dateTime(found.at)}: {outcome(found)}.
+        </p>
+      )}
+      {look.data && !found && silent === 0 && (
+        <p>When looked at, at {dateTime(look.dataUpdatedAt)}, it was not made.</p>
+      )}
+      {silent > 0 && <p>{count(silent)} of the partitions do not answer.</p>}
+      {look.error && <p>The broker does not answer yet: {asApiError(look.error).message}.</p>}
+      {!found && (
+        <Button variant="default" size="compact-sm" loading={look.isFetching} onClick={() => look.refetch()}>
+          Look again
+        </Button>
+      )}
+    </Notice>
+  );
+}

@@ -1,0 +1,64 @@
+import { queryOptions } from "@tanstack/react-query";
+import { answerOf, api } from "../../api/client";
+import type { CursorAction, CursorPreview, CursorReceipt } from "../../api/types";
+
+export interface TopicId {
+  cluster: string;
+  domain: "persistent" | "non-persistent";
+  tenant: string;
+  namespace: string;
+  topic: string;
+}
+
+/** `timestamp` of a reset, in ms; `count` of a skip, in entries; `id` of the change that an undo takes back. */
+export type CursorChange = { timestamp?: number; count?: number; id?: string };
+
+const CURSOR =
+  "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/subscriptions/{subscription}";
+
+function changeCursor(
+  id: TopicId,
+  subscription: string,
+  action: CursorAction,
+  body: CursorChange & { preview: boolean; token?: string },
+) {
+  const params = { path: { ...id, subscription } };
+  switch (action) {
+    case "reset":
+      return answerOf(api.POST(`${CURSOR}/reset`, { params, body }));
+    case "skip":
+      return answerOf(api.POST(`${CURSOR}/skip`, { params, body }));
+    case "skip-all":
+      return answerOf(api.POST(`${CURSOR}/skip-all`, { params, body }));
+    case "undo":
+      return answerOf(api.POST(`${CURSOR}/undo`, { params, body }));
+  }
+}
+
+export function previewCursor(id: TopicId, subscription: string, action: CursorAction, change: CursorChange) {
+  return changeCursor(id, subscription, action, { ...change, preview: true }) as Promise<CursorPreview>;
+}
+
+/** Exactly what the preview said that this token came with. */
+export function applyCursor(id: TopicId, subscription: string, action: CursorAction, token: string) {
+  return changeCursor(id, subscription, action, { preview: false, token }) as Promise<CursorReceipt>;
+}
+
+/** Takes a change back at once; a 409 says why that needs to be looked at first. */
+export function undoCursor(id: TopicId, subscription: string, change: string) {
+  return changeCursor(id, subscription, "undo", { preview: false, id: change }) as Promise<CursorReceipt>;
+}
+
+/** The last change by hand of each subscription. */
+export function changesQuery(id: TopicId) {
+  return queryOptions({
+    queryKey: ["cursor-changes", id.cluster, id.domain, id.tenant, id.namespace, id.topic],
+    queryFn: ({ signal }) =>
+      answerOf(
+        api.GET("/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/changes", {
+          params: { path: { ...id } },
+          signal,
+        }),
+      ),
+  });
+}

@@ -1,0 +1,73 @@
+import { Button } from "@mantine/core";
+import type { CursorReceipt } from "../../api/types";
+import { dateTime, plural } from "../../lib/format";
+import { Command } from "../../ui/copy";
+import { CheckIcon } from "../../ui/icons";
+import styles from "./cursor.module.css";
+import { inEntries, outcome } from "./cursor-words";
+
+/** What was done, as the brokers counted it, with the way back. */
+export function Receipt({
+  receipt,
+  undoing,
+  onUndo,
+  onClose,
+}: {
+  receipt: CursorReceipt;
+  undoing: boolean;
+  onUndo: (change: string) => void;
+  onClose: () => void;
+}) {
+  const [only] = receipt.parts;
+  const single = receipt.parts.length === 1 ? only : undefined;
+  const { curl, pulsar_admin } = receipt.commands;
+  const entries = inEntries(receipt);
+  return (
+    <>
+      <div className={styles.preview} role="status">
+        <p>
+          <CheckIcon /> Done at {dateTime(receipt.at)}: {outcome(receipt)}
+          {entries && ` (${entries})`}
+          {receipt.parts.length > 1 && ` on ${plural(receipt.parts.length, "partition")}`}.
+        </p>
+        {receipt.meanwhile > 0 && (
+          <p>
+            {plural(receipt.meanwhile, "entry", "entries")} of the preview{" "}
+            {receipt.meanwhile === 1 ? "was" : "were"} acknowledged before it was confirmed.
+          </p>
+        )}
+        {single?.from && (
+          <dl className={styles.facts}>
+            <div>
+              <dt>Next message</dt>
+              <dd>
+                <span className="mono">{single.from}</span> → <span className="mono">{single.to}</span>
+              </dd>
+            </div>
+            <div>
+              <dt>Acknowledged up to</dt>
+              <dd className="mono">{single.mark_delete}</dd>
+            </div>
+          </dl>
+        )}
+      </div>
+      {curl && <Command label="curl" text={curl} />}
+      {pulsar_admin && <Command label="pulsar-admin" text={pulsar_admin} />}
+      {curl && (
+        <p className={styles.hint}>The commands do the same from where the subscription stands then.</p>
+      )}
+      <div className={styles.buttons}>
+        {receipt.undo ? (
+          <Button variant="default" loading={undoing} onClick={() => receipt.undo && onUndo(receipt.undo)}>
+            Undo
+          </Button>
+        ) : (
+          <span className={styles.hint}>It cannot be undone: the state before was too large to be kept.</span>
+        )}
+        <Button onClick={onClose} data-autofocus>
+          Close
+        </Button>
+      </div>
+    </>
+  );
+}

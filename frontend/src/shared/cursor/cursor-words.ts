@@ -1,0 +1,54 @@
+import type { CursorAction, CursorAmounts } from "../../api/types";
+import { count, plural } from "../../lib/format";
+
+export const TITLES: Record<CursorAction, string> = {
+  "skip-all": "Skip all messages",
+  skip: "Skip messages",
+  reset: "Reset to a time",
+  undo: "Undo a change",
+};
+
+/** How a change is called once it was made. */
+export const DONE: Record<string, string> = {
+  "skip-all": "skipped all messages",
+  skip: "skipped messages",
+  reset: "reset to a time",
+  undo: "undid a change",
+};
+
+/** "1,200 messages", "about 1,200 messages"; in entries where storage does not tell the messages in them. */
+export function amount(messages: number | null, entries: number, exact: boolean): string {
+  if (messages === null) return `${plural(entries, "entry", "entries")} of messages`;
+  return `${exact ? "" : "about "}${plural(messages, "message")}`;
+}
+
+export const lostOf = (of: CursorAmounts): string => amount(of.lost, of.lost_entries, of.exact);
+export const againOf = (of: CursorAmounts): string => amount(of.again, of.again_entries, of.exact);
+
+/** Whether a change moves unread messages out of the way for good, or gives anything back: parts of batches do, too. */
+export const loses = (of: CursorAmounts): boolean => of.lost_entries > 0 || (of.lost ?? 0) > 0;
+export const repeats = (of: CursorAmounts): boolean => of.again_entries > 0 || (of.again ?? 0) > 0;
+
+/** What the button says: it names what is lost, whatever the change is called. */
+export function applyLabel(of: CursorAmounts | undefined): string {
+  if (!of) return "Apply";
+  if (loses(of) && repeats(of)) return `Discard ${lostOf(of)}, repeat ${againOf(of)}`;
+  if (loses(of)) return `Discard ${lostOf(of)}`;
+  if (repeats(of)) return `Deliver ${againOf(of)} again`;
+  return "Nothing to change";
+}
+
+/** What became of it, for a receipt and for the last change. */
+export function outcome(of: CursorAmounts): string {
+  const said = [
+    loses(of) && `${lostOf(of)} discarded`,
+    repeats(of) && `${againOf(of)} to be delivered again`,
+  ].filter(Boolean);
+  return said.length > 0 ? said.join(", ") : "nothing changed";
+}
+
+/** How many entries hold the messages, where that is another number. */
+export function inEntries(of: CursorAmounts): string | null {
+  if (of.affected === null || of.affected === of.entries) return null;
+  return `in ${count(of.entries)} ${of.entries === 1 ? "entry" : "entries"}`;
+}
