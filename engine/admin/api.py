@@ -476,6 +476,13 @@ loaded. ``whole``: a list of everything begins here, and what is not named up to
 the next answer with ``incarnation``, ``revision`` and ``begun`` of this one: with ``more`` it is there, otherwise it
 comes when the broker has counted again, which it does once a second. Rates are whole thousandths per second; null: not
 known."""
+SUBSCRIPTION_ROWS = Operation(
+    "subscription_rows", TopicRows, JsonObject, AdminAccess.SUPERUSER, reads=True
+)
+"""What is behind, and why, of the topics loaded there, told as TOPIC_ROWS tells: a row is ``[topic, [subscription,
+backlog, messages out per second in thousandths, lag], …]`` with the subscriptions that have a backlog, or from which
+something flows; a topic without any has no row. Backlog null: not known. ``lag`` is null or the fields of
+``lag.Lag``."""
 TOPICS_AT_REST = Operation(
     "topics_at_rest", TopicsAtRest, JsonObject, AdminAccess.SUPERUSER, reads=True
 )

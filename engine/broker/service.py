@@ -16,6 +16,7 @@ from engine.base.log import bound
 from engine.base.names import BundleName, TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.administration.admin_http import AdminPages
+from engine.broker.administration.lag_feed import LagFeed
 from engine.broker.administration.metrics_page import metrics_page
 from engine.broker.administration.operations import BrokerOperations, Collaborators
 from engine.broker.administration.row_feed import RowFeed
@@ -122,9 +123,12 @@ class Running:
             forget_schema=rules.forget,
         )
         self.sessions = Sessions(context, self.registry, owned, namespaces, rules)
-        rows = RowFeed(self.registry, base.clock, f"{record.id}-{instance}")
+        incarnation = f"{record.id}-{instance}"
+        rows = RowFeed(self.registry, base.clock, incarnation)
+        lags = LagFeed(self.registry, context, incarnation)
         self.upkeep = Upkeep(
-            self.registry, namespaces, base.ledger_config, base.data_path, rows.count
+            *(self.registry, namespaces, base.ledger_config, base.data_path),
+            counted=(rows.count, lags.count),
         )
         self.catalog.on_change = self.upkeep.policies_changed
         self.policy_log.on_change = self.upkeep.policies_changed
@@ -138,6 +142,7 @@ class Running:
                 ownership=self.ownership,
                 catalog=self.catalog,
                 rows=rows,
+                lags=lags,
                 resting=RestingLogs(base.store, base.ledgers),
                 schemas=schemas,
             )

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
@@ -42,9 +42,9 @@ class Upkeep:
         namespaces: Namespaces,
         ledger_config: Callable[[TopicPolicies], LedgerConfig],
         settings: DataPathSettings,
-        counted: Callable[[list[Topic]], None] = lambda touched: None,
+        counted: Sequence[Callable[[list[Topic]], None]] = (),
     ) -> None:
-        """``counted`` is told once a second which topics may have changed since."""
+        """``counted`` are told once a second which topics may have changed since."""
         self._counted = counted
         self._registry = registry
         self._namespaces = namespaces
@@ -79,7 +79,9 @@ class Upkeep:
             before = now
 
     async def _count_rates(self, elapsed_s: float) -> None:
-        self._counted(self._registry.tick(elapsed_s))
+        touched = self._registry.tick(elapsed_s)
+        for counted in self._counted:
+            counted(touched)
 
     async def _unload_idle(self, elapsed_s: float) -> None:
         """Non-persistent topics that nobody used, now and the time before: nothing else ever ends them."""

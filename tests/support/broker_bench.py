@@ -1,7 +1,7 @@
 """A topic over a real managed ledger and bookie, and stand-ins for what lies around it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -163,16 +163,22 @@ class Bench:
         self._sent = 0
 
     def send(
-        self, count: int, deliver_at_ms: int | None = None, *, publish_ms: int = 1, **fields: int
+        self,
+        count: int,
+        deliver_at_ms: int | None = None,
+        *,
+        publish_ms: int = 1,
+        keys: Sequence[str] = (),
+        **fields: int,
     ) -> None:
-        """``count`` entries on their way."""
+        """``count`` entries on their way; with ``keys`` by turns."""
         at = {"publish_time": publish_ms}
         if deliver_at_ms is not None:
             at["deliver_at_time"] = deliver_at_ms
         data = b"".join(
             frames.payload_frame(
                 command_bytes("send", {"producer_id": 1, "sequence_id": self._sent + i, **fields}),
-                entry_of(b"v", **at),
+                entry_of(b"v", **at, **({"partition_key": keys[i % len(keys)]} if keys else {})),
             )
             for i in range(count)
         )
@@ -182,10 +188,16 @@ class Bench:
         self._sent += count
 
     async def publish(
-        self, count: int, deliver_at_ms: int | None = None, *, publish_ms: int = 1, **fields: int
+        self,
+        count: int,
+        deliver_at_ms: int | None = None,
+        *,
+        publish_ms: int = 1,
+        keys: Sequence[str] = (),
+        **fields: int,
     ) -> None:
         """``count`` entries, stored when it returns."""
-        self.send(count, deliver_at_ms, publish_ms=publish_ms, **fields)
+        self.send(count, deliver_at_ms, publish_ms=publish_ms, keys=keys, **fields)
         async with asyncio.timeout(120):
             while self.publisher.receipts < self._sent:
                 await asyncio.sleep(0.001)

@@ -28,6 +28,7 @@ from engine.base.names import BundleName, TopicName
 from engine.broker.administration import cursor_changes, reports
 from engine.broker.administration.admin_http import MovedError
 from engine.broker.administration.internal_info import internal_info
+from engine.broker.administration.lag_feed import LagFeed
 from engine.broker.administration.policy_operations import PolicyOperations
 from engine.broker.administration.row_feed import RowFeed
 from engine.broker.administration.schema_operations import SchemaOperations
@@ -74,6 +75,7 @@ class Collaborators:
     ownership: BundleOwnership
     catalog: Catalog
     rows: RowFeed
+    lags: LagFeed
     resting: RestingLogs
     schemas: SchemaRegistry
 
@@ -122,6 +124,7 @@ class BrokerOperations:
                 bind(api.EXAMINE, self.examine),
                 bind(api.MESSAGE_BY_ID, self.message_by_id),
                 bind(api.TOPIC_ROWS, self.topic_rows),
+                bind(api.SUBSCRIPTION_ROWS, self.subscription_rows),
                 bind(api.TOPICS_AT_REST, self.topics_at_rest),
                 bind(api.TOPICS, self.topics),
                 bind(api.OWNED_BUNDLES, self.owned_bundles),
@@ -269,6 +272,9 @@ class BrokerOperations:
 
     async def topic_rows(self, args: api.TopicRows) -> JsonObject:
         return await self._parts.rows.since(args)
+
+    async def subscription_rows(self, args: api.TopicRows) -> JsonObject:
+        return await self._parts.lags.since(args)
 
     async def topics_at_rest(self, args: api.TopicsAtRest) -> JsonObject:
         at = self._parts.clock.wall_ms()

@@ -22,16 +22,46 @@ SWEEP_ROUNDS = 60
 """Every topic is looked at once in so many rounds, whether or not it was touched."""
 
 
-class RowFeed:
-    """``incarnation``: a text that no other life of a broker has."""
+class Teller:
+    """Tells whoever asks what changed in ``log``, as often as the broker counts. ``incarnation``: a text that no other
+    life of a broker has."""
 
-    def __init__(self, registry: TopicRegistry, clock: Clock, incarnation: str) -> None:
-        self._registry = registry
+    def __init__(self, log: RowLog, clock: Clock, incarnation: str) -> None:
+        self._log = log
         self._clock = clock
         self._incarnation = incarnation
-        self._log = RowLog()
         self._at = 0
         self._counted = asyncio.Event()
+
+    def _tell(self) -> None:
+        """The rows are as of now."""
+        self._at = self._clock.wall_ms()
+        counted, self._counted = self._counted, asyncio.Event()
+        counted.set()
+
+    async def since(self, asked: TopicRows) -> JsonObject:
+        """See ``TOPIC_ROWS``. Cancel-safe. Raises NotReady before the first count."""
+        revision, begun = 0, 0
+        if asked.incarnation == self._incarnation:
+            revision, begun = asked.revision, asked.begun
+        if revision == self._log.revision or not self._at:
+            try:
+                async with asyncio.timeout(WAIT_MAX_S):
+                    await self._counted.wait()
+            except TimeoutError:
+                pass
+        if not self._at:
+            raise NotReady("The broker has not counted its topics yet")
+        changes = self._log.since(revision, begun)
+        return {"at": self._at, "incarnation": self._incarnation, **changes._asdict()}
+
+
+class RowFeed(Teller):
+    """The rows of topics."""
+
+    def __init__(self, registry: TopicRegistry, clock: Clock, incarnation: str) -> None:
+        super().__init__(RowLog(), clock, incarnation)
+        self._registry = registry
         self._swept: Iterator[Topic] = iter(())
         self._due = 0.0
         """Topics that the sweep has to look at now."""
@@ -41,9 +71,7 @@ class RowFeed:
         for name in dict.fromkeys(topic.name for topic in touched):
             self._look(name)
         self._sweep()
-        self._at = self._clock.wall_ms()
-        counted, self._counted = self._counted, asyncio.Event()
-        counted.set()
+        self._tell()
 
     def _sweep(self) -> None:
         self._due += len(self._log) / SWEEP_ROUNDS
@@ -61,19 +89,3 @@ class RowFeed:
             self._log.drop(name.full)
         else:
             self._log.put(topic_row(topic))
-
-    async def since(self, asked: TopicRows) -> JsonObject:
-        """See ``TOPIC_ROWS``. Cancel-safe. Raises NotReady before the first count."""
-        revision, begun = 0, 0
-        if asked.incarnation == self._incarnation:
-            revision, begun = asked.revision, asked.begun
-        if revision == self._log.revision or not self._at:
-            try:
-                async with asyncio.timeout(WAIT_MAX_S):
-                    await self._counted.wait()
-            except TimeoutError:
-                pass
-        if not self._at:
-            raise NotReady("The broker has not counted its topics yet")
-        changes = self._log.since(revision, begun)
-        return {"at": self._at, "incarnation": self._incarnation, **changes._asdict()}

@@ -5,6 +5,7 @@ so that the answer is the end of that order. A row that is gone leaves its name,
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 Row = list[object]
@@ -34,10 +35,11 @@ class Changes(NamedTuple):
 
 
 class RowLog:
-    """Revisions count single changes; 1 is that of no row."""
+    """Revisions count single changes; 1 is that of no row. ``row_bytes``: what a row takes beside its name, about."""
 
-    def __init__(self) -> None:
+    def __init__(self, row_bytes: Callable[[Row], int] = lambda row: ROW_BYTES) -> None:
         self.revision = 1
+        self._row_bytes = row_bytes
         self._rows: dict[str, tuple[int, Row]] = {}
         """In the order of their revisions."""
         self._gone: deque[tuple[int, str]] = deque()
@@ -46,6 +48,9 @@ class RowLog:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._rows
 
     def put(self, row: Row) -> None:
         """The row of this name now; nothing when it is the same as before."""
@@ -92,7 +97,10 @@ class RowLog:
         gone: list[str] = []
         room = ANSWER_BYTES_MAX
         for revision, what in found:
-            room -= len(what) if isinstance(what, str) else ROW_BYTES + len(str(what[0]))
+            if isinstance(what, str):
+                room -= len(what)
+            else:
+                room -= self._row_bytes(what) + len(str(what[0]))
             if room < 0 and (rows or gone):
                 return Changes(revision - 1, begun, rows, gone, whole, more=True)
             if isinstance(what, str):

@@ -14,7 +14,7 @@ from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.chunks import ChunkOwners
 from engine.broker.dispatch.consumer import UNLIMITED, Consumer, pending_of
 from engine.broker.dispatch.delayed import DelayQueue
-from engine.broker.dispatch.dispatcher import DispatchState, deliver
+from engine.broker.dispatch.dispatcher import DispatchState, Held, deliver
 from engine.broker.dispatch.facts import Chunk, EntryFacts, facts_of
 from engine.broker.dispatch.redelivery import RedeliveryCounts, Tally
 from engine.broker.dispatch.source import EntrySource
@@ -79,6 +79,30 @@ class SharingDispatcher:
 
     def key_stats(self) -> Mapping[Consumer, KeyStats]:
         return self._chooser.stats()
+
+    def held(self) -> Held | None:
+        if not self._chooser.binds:
+            return None
+        waiting: dict[Consumer, int] = {}
+        keys: dict[Consumer, set[int]] = {}
+
+        def add(owner: Consumer, slot: int, count: int) -> None:
+            waiting[owner] = waiting.get(owner, 0) + count
+            keys.setdefault(owner, set()).add(slot)
+
+        for owner, views in self._parked.items():
+            for view in views:
+                slots = facts_of(view.run).slots(view.run)
+                for i in view.indexes:
+                    add(owner, slots[i], 1)
+        for slot, heap in self._waiting.slots.items():
+            holder = self._chooser.holder(slot)
+            if holder is not None:
+                add(holder, slot, len(heap))
+        if not waiting:
+            return None
+        most = max(waiting, key=waiting.__getitem__)
+        return Held(most, waiting[most], len(keys[most]))
 
     def conflict(self, consumer: Consumer) -> Consumer | None:
         return self._chooser.conflict(consumer)

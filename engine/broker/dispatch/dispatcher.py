@@ -7,7 +7,7 @@ the event that resumes a pause.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from engine.base.ids import Position
 from engine.base.slices import View
@@ -33,6 +33,14 @@ class DispatchState:
     blocked: bool = False
 
 
+class Held(NamedTuple):
+    """Entries, of about so many keys, that wait for ``owner`` because nobody else may have them."""
+
+    owner: Consumer
+    entries: int
+    keys: int
+
+
 class Dispatcher(Protocol):
     """Delivers a subscription's entries to its consumers."""
 
@@ -43,6 +51,10 @@ class Dispatcher(Protocol):
 
     def key_stats(self) -> Mapping[Consumer, KeyStats]:
         """By consumer, of a Key_Shared subscription; empty for all else."""
+        ...
+
+    def held(self) -> Held | None:
+        """Of the consumer for which most waits, where entries are bound to one."""
         ...
 
     def conflict(self, consumer: Consumer) -> Consumer | None:

@@ -37,6 +37,9 @@ class DroppingDispatcher:
     def key_stats(self) -> Mapping[Consumer, KeyStats]:
         return self._chooser.stats()
 
+    def held(self) -> None:
+        return None
+
     def conflict(self, consumer: Consumer) -> Consumer | None:
         return self._chooser.conflict(consumer)
 

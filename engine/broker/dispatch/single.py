@@ -52,6 +52,9 @@ class SingleDispatcher:
     def key_stats(self) -> dict[Consumer, KeyStats]:
         return {}
 
+    def held(self) -> None:
+        return None
+
     def conflict(self, consumer: Consumer) -> Consumer | None:
         exclusive = self._kind == SubscriptionType.EXCLUSIVE
         return self.consumers[0] if exclusive and self.consumers else None

@@ -16,7 +16,7 @@ from engine.broker.dispatch.choose.sticky import KeyStats, Sticky
 from engine.broker.dispatch.choose.turns import Turns
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType, count_bits
 from engine.broker.dispatch.core import SharingDispatcher
-from engine.broker.dispatch.dispatcher import Dispatcher, DispatchState
+from engine.broker.dispatch.dispatcher import Dispatcher, DispatchState, Held
 from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.dispatch.source import EntrySource
@@ -94,6 +94,14 @@ class Subscription:
         self.consumed_ms = 0
         self.acked_ms = 0
         self.advanced_ms = 0
+        self.left_ms = 0
+        """When the last consumer left; 0: none was here."""
+        self.joined = 0
+        """How often a consumer came."""
+        self.refused = 0
+        """How often one could not, because another is here."""
+        self.given_back = 0
+        """How often consumers gave back what they had received."""
         self._mark = cursor.mark
 
     @property
@@ -115,6 +123,16 @@ class Subscription:
         if state.paused_for == "append" and self.cursor.blocked is not None:
             return replace(state, paused_for="acks")
         return state
+
+    @property
+    def again(self) -> int:
+        """Entries given back at least once that are unacknowledged; not counted for types with order."""
+        return len(self._counts)
+
+    @property
+    def held(self) -> Held | None:
+        """Who keeps entries waiting that only it may have."""
+        return None if self._dispatcher is None else self._dispatcher.held()
 
     @property
     def keys(self) -> KeyPolicy | None:
@@ -163,6 +181,7 @@ class Subscription:
                 self.detach(holder)
                 continue
             if holder.attached:
+                self.refused += 1
                 raise self._refusal(holder)
 
     def _obstacle(self, consumer: Consumer) -> Consumer | None:
@@ -190,6 +209,7 @@ class Subscription:
             self._dispatcher = self._make_dispatcher(consumer)
             self.kind, self._keys = consumer.kind, consumer.keys
         consumer.attach(self._host.touched)
+        self.joined += 1
         self._dispatcher.add(consumer)
         self._host.touched()
 
@@ -228,6 +248,8 @@ class Subscription:
         self.out.bytes.total += consumer.out.bytes.total
         self.consumed_ms = max(self.consumed_ms, consumer.consumed_ms)
         self._dispatcher.remove(consumer)
+        if not self.consumers:
+            self.left_ms = self._context.clock.wall_ms()
         self._host.touched()
 
     def disconnect(self, *, moving: bool = False) -> None:
@@ -289,6 +311,7 @@ class Subscription:
         self, consumer: Consumer, positions: list[Position] | None, epoch: int | None
     ) -> None:
         """Send again: ``positions`` still out at ``consumer``, or all; types with order start over."""
+        self.given_back += 1
         if epoch is not None:
             consumer.began(epoch)
         if self._dispatcher is not None:

@@ -59,6 +59,10 @@ class Chooser(Protocol):
         """The entries of ``view`` go to ``waiting``."""
         ...
 
+    def holder(self, slot: int) -> Consumer | None:
+        """Who keeps what waits with this slot waiting: the one that still has messages of it, or whose it is."""
+        ...
+
     def released(self, consumer: Consumer, slot: int) -> None:
         """``consumer`` holds one entry of ``slot`` less."""
         ...

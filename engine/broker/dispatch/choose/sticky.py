@@ -139,6 +139,10 @@ class Sticky:
         for i in view.indexes:
             self.waiting.add((run.position(i),), slots[i])
 
+    def holder(self, slot: int) -> Consumer | None:
+        known = self._draining.get(slot)
+        return self._map.owner(slot) if known is None else known.holder
+
     def released(self, consumer: Consumer, slot: int) -> None:
         known = self._draining.get(slot)
         if known is None or known.holder is not consumer:

@@ -61,6 +61,9 @@ class Turns:
     def wait(self, view: View) -> None:
         self.waiting.add(map(view.run.position, view.indexes))
 
+    def holder(self, slot: int) -> None:
+        return None
+
     def released(self, consumer: Consumer, slot: int) -> None:
         pass
 

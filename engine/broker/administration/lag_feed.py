@@ -1,0 +1,273 @@
+"""Which subscriptions are behind and why, for whoever keeps a list of them: looked at as often as the broker counts,
+told as changes.
+
+Work is proportional to the topics that something happened to, and to those of which a cause may have to be said or
+unsaid by now (``Watch.next_s``). Besides, each topic that is behind is looked at once in a while, for what changes
+without touching a topic.
+"""
+
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+
+from engine.admin.api import JsonObject
+from engine.admin.lag import Lag, LagCause
+from engine.broker.administration.lag_causes import Sighting, Watch
+from engine.broker.administration.reports import rate_out
+from engine.broker.administration.row_feed import Teller
+from engine.broker.context import Context
+from engine.broker.control.row_log import Row, RowLog
+from engine.broker.dispatch.consumer import Consumer
+from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.topic import Topic
+
+SWEEP_ROUNDS = 30
+"""Every topic that is behind is looked at once in so many rounds."""
+STUCK_MS = 300_000
+"""One consumer among others is stuck when it acknowledged nothing for so long."""
+NAME_MAX = 100
+"""Longer names of consumers are cut."""
+ROW_BYTES = 60
+LAG_BYTES = 300
+"""What a subscription takes in an answer beside its name, about, and a cause in addition."""
+
+Watched = dict[str, Watch]
+"""By subscription."""
+
+
+class LagFeed(Teller):
+    """The subscriptions of loaded topics that have a backlog or from which something flows."""
+
+    def __init__(self, registry: TopicRegistry, context: Context, incarnation: str) -> None:
+        super().__init__(RowLog(_row_bytes), context.clock, incarnation)
+        self._registry = registry
+        self._limits = (
+            context.settings.max_unacked_messages_per_subscription,
+            context.settings.max_unacked_messages_per_consumer,
+        )
+        self._watched: dict[Topic, Watched] = {}
+        self._next: list[tuple[float, int, Topic]] = []
+        """A heap of when to look at which topic; what ``_next_s`` does not say any more is void."""
+        self._next_s: dict[Topic, float] = {}
+        self._turns = 0
+        self._swept: Iterator[Topic] = iter(())
+        self._due = 0.0
+
+    def count(self, touched: Iterable[Topic]) -> None:
+        """Once a second, with the topics that the registry's tick gave."""
+        now_s, now_ms = self._clock.monotonic_s(), self._clock.wall_ms()
+        found = dict.fromkeys(touched)
+        while self._next and self._next[0][0] <= now_s:
+            at_s, _, topic = heappop(self._next)
+            if self._next_s.get(topic) == at_s:
+                found[topic] = None
+        found |= dict.fromkeys(self._sweep())
+        for topic in found:
+            self._look(topic, now_s, now_ms)
+        self._tell()
+
+    def _sweep(self) -> Iterator[Topic]:
+        self._due += len(self._watched) / SWEEP_ROUNDS
+        while self._due >= 1:
+            self._due -= 1
+            topic = next(self._swept, None)
+            if topic is None:
+                self._swept = iter(list(self._watched))
+            elif topic in self._watched:
+                yield topic
+
+    def _look(self, topic: Topic, now_s: float, now_ms: int) -> None:
+        name = topic.name.full
+        self._next_s.pop(topic, None)
+        if self._registry.loaded(topic.name) is not topic:
+            self._watched.pop(topic, None)
+            if self._registry.loaded(topic.name) is None and name in self._log:
+                self._log.drop(name)
+            return
+        before = self._watched.pop(topic, {})
+        watched: Watched = {}
+        row: Row = [name]
+        for title, subscription in topic.subscriptions.items():
+            backlog = subscription.cursor.backlog_entries()
+            rate = rate_out(subscription)[0]
+            watch = before.get(title)
+            if watch is not None or backlog:
+                watch = _follow(watch, topic, subscription, backlog, rate, now_s, now_ms)
+                if watch is not None:
+                    watched[title] = watch
+            if backlog or rate:
+                lag = (
+                    None if watch is None else self._lag(topic, subscription, watch, now_s, now_ms)
+                )
+                row.append([title, backlog, round(rate * 1000), lag])
+        for title, why in topic.unread.items():
+            seen = Sighting(now_s, 0, unread=True)
+            watch = watched[title] = _looked(before.get(title), seen)
+            row.append([title, None, 0, _unread(watch, why, now_s, now_ms)])
+        self._keep(topic, watched, now_s)
+        if len(row) > 1:
+            self._log.put(row)
+        elif name in self._log:
+            self._log.drop(name)
+
+    def _keep(self, topic: Topic, watched: Watched, now_s: float) -> None:
+        if watched:
+            self._watched[topic] = watched
+        times = [watch.next_s for watch in watched.values() if watch.next_s is not None]
+        if times:
+            self._turns += 1
+            at_s = self._next_s[topic] = max(min(times), now_s)
+            heappush(self._next, (at_s, self._turns, topic))
+
+    # --- what is told of a cause ----------------------------------------------------------------
+
+    def _lag(
+        self, topic: Topic, subscription: Subscription, watch: Watch, now_s: float, now_ms: int
+    ) -> Lag | None:
+        cause = watch.cause
+        if cause is None:
+            return None
+        since_ms = now_ms - int((now_s - watch.since_s) * 1000)
+        if cause is LagCause.NO_CONSUMER and subscription.left_ms:
+            since_ms = min(subscription.left_ms, now_ms)
+        evidence: JsonObject = {
+            "consumers": len(subscription.consumers),
+            "acked_ms": subscription.acked_ms,
+            "rate_in": round(topic.published.messages.per_second, 1),
+            "rate_out": round(rate_out(subscription)[0], 1),
+        }
+        evidence |= self._evidence(topic, subscription, watch, cause, now_ms)
+        return Lag(cause, watch.severity, since_ms, round(watch.growth * 1000), evidence)
+
+    def _evidence(
+        self,
+        topic: Topic,
+        subscription: Subscription,
+        watch: Watch,
+        cause: LagCause,
+        now_ms: int,
+    ) -> JsonObject:
+        """What matters for this cause."""
+        if cause is LagCause.NO_CONSUMER:
+            return {"left_ms": subscription.left_ms}
+        consumers, state = subscription.consumers, subscription.state
+        out: JsonObject = {"unacked": _unacked(topic, subscription)}
+        about: Consumer | None = state.active or (consumers[0] if len(consumers) == 1 else None)
+        match cause:
+            case LagCause.RECONNECTING:
+                out["joined"] = watch.joined
+            case LagCause.HELD:
+                out["refused"] = watch.refused
+            case LagCause.STANDBY:
+                out["standby"] = len(consumers) - 1
+            case LagCause.UNACKED_LIMIT:
+                whole, each = self._limits
+                out["limit"] = whole if state.blocked else each
+                if subscription.cursor.blocked is not None:
+                    out["reason"] = subscription.cursor.blocked
+            case LagCause.REDELIVERY:
+                out["given_back"] = subscription.again
+            case LagCause.DELAYED:
+                out["delayed"] = state.delayed
+            case LagCause.HOT_KEY:
+                held = subscription.held
+                if held is not None:
+                    about = held.owner
+                    out |= {"waiting": held.entries, "keys": held.keys, "unacked": about.unacked}
+            case LagCause.NOT_ACKNOWLEDGED:
+                stuck = _stuck(consumers, now_ms)
+                if stuck and len(stuck) < len(consumers):
+                    about = max(stuck, key=lambda one: one.unacked)
+                    out |= {"unacked": about.unacked, "acked_ms": about.acked_ms}
+        if about is not None:
+            out |= {"consumer": about.name[:NAME_MAX], "address": about.outlet.address[:NAME_MAX]}
+        return out
+
+
+def _follow(
+    watch: Watch | None,
+    topic: Topic,
+    subscription: Subscription,
+    backlog: int,
+    rate: float,
+    now_s: float,
+    now_ms: int,
+) -> Watch | None:
+    """None when there is nothing to be known of it. Subscriptions that are not durable are not followed: they go with
+    their consumer, and keep nothing."""
+    if not subscription.durable:
+        return None
+    watch = _looked(watch, _sighting(topic, subscription, backlog, rate, now_s, now_ms))
+    return None if watch.forgettable else watch
+
+
+def _sighting(
+    topic: Topic,
+    subscription: Subscription,
+    backlog: int,
+    rate: float,
+    now_s: float,
+    now_ms: int,
+) -> Sighting:
+    consumers, state, cursor = subscription.consumers, subscription.state, subscription.cursor
+    full = bool(consumers) and all(one.blocked for one in consumers)
+    return Sighting(
+        now_s,
+        backlog,
+        delayed=state.delayed,
+        again=subscription.again,
+        out=bool(_unacked(topic, subscription)),
+        consumers=len(consumers),
+        paused=state.paused_for,
+        limited=state.blocked or full or cursor.blocked is not None,
+        acked=(subscription.acked_ms, cursor.mark),
+        flowed=subscription.flow_ms,
+        given_back=subscription.given_back,
+        joined=subscription.joined,
+        refused=subscription.refused,
+        standby=len(consumers) - 1 if state.active is not None else 0,
+        stuck=sum(one.unacked for one in _stuck(consumers, now_ms)),
+        rate_out=rate,
+    )
+
+
+def _unacked(topic: Topic, subscription: Subscription) -> int:
+    """Messages out unacknowledged; of types with order the entries that were read."""
+    kind, cursor = subscription.kind, subscription.cursor
+    if kind is None or not kind.ordered:
+        return sum(one.unacked for one in subscription.consumers)
+    log = topic.log
+    return log.entries_between(log.next_position(cursor.mark_delete), cursor.read_position)
+
+
+def _looked(watch: Watch | None, seen: Sighting) -> Watch:
+    if watch is None:
+        return Watch(seen)
+    watch.look(seen)
+    return watch
+
+
+def _stuck(consumers: list[Consumer], now_ms: int) -> list[Consumer]:
+    """Those that hold something and acknowledged nothing for long, among others."""
+    if len(consumers) < 2:
+        return []
+    before = now_ms - STUCK_MS
+    return [
+        one
+        for one in consumers
+        if one.unacked and max(one.acked_ms, one.connected_ms, one.flow_ms) < before
+    ]
+
+
+def _unread(watch: Watch, why: str, now_s: float, now_ms: int) -> Lag | None:
+    if watch.cause is None:
+        return None
+    since_ms = now_ms - int((now_s - watch.since_s) * 1000)
+    return Lag(watch.cause, watch.severity, since_ms, 0, {"reason": why[:500]})
+
+
+def _row_bytes(row: Row) -> int:
+    subscriptions = [one for one in row if isinstance(one, list)]
+    return sum(
+        ROW_BYTES + len(one[0]) + (LAG_BYTES if one[3] is not None else 0) for one in subscriptions
+    )
