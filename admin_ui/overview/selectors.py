@@ -5,8 +5,16 @@ from typing import Any
 from django.conf import settings
 
 from admin_ui.params import Params
-from gateway.services import attention
-from gateway.services.collector import HISTORY_COLUMNS, INTERVAL_S, collector, now_ms
+from gateway.services.attention.board import Found
+from gateway.services.collector import (
+    HISTORY_COLUMNS,
+    INTERVAL_S,
+    LATE_MS,
+    Collector,
+    Snapshot,
+    collector,
+    now_ms,
+)
 from gateway.services.selection import Chosen
 
 TOP_BACKLOGS = 10
@@ -15,17 +23,31 @@ Body = dict[str, Any]
 
 async def overview(params: Params) -> Body:
     """The whole page, of the collector's last snapshot."""
-    snapshot = await collector().snapshot()
+    keeper = collector()
+    snapshot = await keeper.snapshot()
     _, by_backlog = snapshot.rows(Chosen(sort="-backlog"), 0, TOP_BACKLOGS)
     return {
         "at": snapshot.at,
         "cluster": settings.ENVIRONMENT.cluster_name,
         "totals": snapshot.topics.totals,
-        "attention": attention.found(snapshot, settings.ENVIRONMENT.cluster_name, now_ms()),
+        "attention": attention(keeper, snapshot),
         "top_backlogs": [row for row in by_backlog if row["backlog"]],
         "brokers": snapshot.brokers,
         "bookies": snapshot.bookies,
     }
+
+
+def attention(keeper: Collector, snapshot: Snapshot) -> Found:
+    """Known is what needs attention, or that nothing does, only while every broker and the store are heard."""
+    at, heard = now_ms(), snapshot.heard()
+    return snapshot.attention.found(
+        settings.ENVIRONMENT.cluster_name,
+        at,
+        known=bool(snapshot.brokers) and heard is not None and at - heard <= LATE_MS,
+        hops=keeper.health.hops.bad,
+        brokers=snapshot.brokers,
+        bookies=snapshot.bookies,
+    )
 
 
 async def history(params: Params) -> Body:

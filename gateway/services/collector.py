@@ -19,6 +19,9 @@ from engine.admin.client import BrokerAddress
 from engine.base.errors import InvalidNameError, MagnetarError, NotReady
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
+from gateway.services.attention.board import Board
+from gateway.services.attention.findings import Findings
+from gateway.services.attention.following import Following
 from gateway.services.bookies import Bookies
 from gateway.services.catalog import Catalog, Changed
 from gateway.services.engine_link import Engine, EngineLink, link
@@ -84,6 +87,7 @@ class Snapshot:
     topics: TopicIndex
     heard: Callable[[], int | None]
     """See ``Collector.heard``."""
+    attention: Board
 
     @property
     def at(self) -> int:
@@ -137,6 +141,10 @@ class Collector:
         self._followed: dict[str, Followed] = {}
         self._gone: dict[str, _Gone] = {}
         self._tasks = TaskScope("collector")
+        self.findings = Findings()
+        """What is behind, by subscription."""
+        self.attention = Board(self.findings)
+        self._lags = Following(self._tasks, self.findings)
         self._bookies: Bookies | None = None
         self._catalog: Catalog | None = None
         self._cataloguing: asyncio.Task[Changed | Exception] | None = None
@@ -156,7 +164,10 @@ class Collector:
     def version(self) -> object:
         """Changes whenever a snapshot would show something else, times left out; from any thread."""
         latest = self._snapshot
-        return (self._topics.version, latest.brokers, latest.bookies) if latest else None
+        if latest is None:
+            return None
+        found = (self.findings.version, self.attention.version)
+        return (self._topics.version, found, latest.brokers, latest.bookies)
 
     def heard(self) -> int | None:
         """When every registered broker and the metadata store were last heard, ms: what is shown is as of then. None
@@ -228,11 +239,14 @@ class Collector:
             key=lambda line: str(line["id"]),
         )
         self._keep_history(at)
+        self.attention.round(self._topics, at)
         self._rounds += 1
         if self._rounds % UNUSED_ROUNDS == 0:
             self._topics.drop_unused()
         assert self._bookies is not None
-        self._snapshot = Snapshot(at, brokers, self._bookies.rows, self._topics, self.heard)
+        self._snapshot = Snapshot(
+            at, brokers, self._bookies.rows, self._topics, self.heard, self.attention
+        )
         if failed is not None:
             raise failed
 
@@ -294,6 +308,7 @@ class Collector:
                 self._gone.pop(broker.id, None)
                 self.health.hops.expect(Kind.BROKER, broker.id)
             followed.address = broker
+            self._lags.follow(engine, broker)
 
     async def _wait_for_brokers(self) -> None:
         """For what each tells first, or its failure, but not long."""
@@ -378,6 +393,7 @@ class Collector:
             elif at - followed.missing_since > GONE_MS:
                 assert followed.work is not None
                 followed.work.cancel()
+                self._lags.forget(broker_id)
                 line = self._line(followed.address)
                 del self._followed[broker_id]
                 had = self._topics.forget(broker_id)

@@ -205,6 +205,11 @@ class TopicIndex:
         del self.sources[broker]
         return names
 
+    def listed_as(self, name: str) -> str:
+        """The name of the topic of the list that a topic or partition belongs to."""
+        part = self._parts.get(name)
+        return name if part is None else part.shown_in.name
+
     def has_nobody(self, name: str) -> bool:
         """Whether there is such a topic or partition and no broker has it loaded."""
         part = self._parts.get(name)

@@ -67,10 +67,8 @@ def test_environment_says_where_we_are(call: Call, document: dict[str, Any]) -> 
 def test_overview_without_brokers_says_so(call: Call, document: dict[str, Any]) -> None:
     body = call("GET", "/api/v1/clusters/standalone/overview").json
     conform(document, body, "/api/v1/clusters/{cluster}/overview")
-    assert [item["title"] for item in body["attention"]["items"]] == [
-        "No broker is registered",
-        "No bookie is writable",
-    ]
+    titles = [item["title"] for item in body["attention"]["items"]]
+    assert titles[:2] == ["No broker is registered", "No bookie is writable"]
     assert body["attention"]["known"] is False
 
 

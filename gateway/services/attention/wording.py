@@ -1,0 +1,183 @@
+"""Causes in words: what is wrong, the figures that show it, and what to do next that harms nothing. Pure."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from engine.admin.lag import LagCause
+from gateway.services.attention.ranking import Problem
+
+
+class Words(NamedTuple):
+    """``title`` goes on after the subscription's name; ``also`` is for several at once."""
+
+    title: Callable[[Problem], str]
+    also: str
+    advice: str
+
+
+def _says(text: str) -> Callable[[Problem], str]:
+    return lambda problem: text
+
+
+def _slower(problem: Problem) -> str:
+    if problem.growth >= 0.1:
+        return f"is slower than arrivals by {_rate(problem.growth)}"
+    return "keeps up with arrivals but not with its backlog"
+
+
+def _alone(problem: Problem) -> str:
+    return "has no consumer"
+
+
+CAUSES: dict[str, Words] = {
+    LagCause.STORAGE: Words(
+        _says("cannot be read from storage"),
+        "cannot be read from storage",
+        "See that all bookies run; it goes on by itself when they answer.",
+    ),
+    LagCause.NO_CONSUMER: Words(
+        _alone,
+        "have no consumer",
+        "Start its consumer. If nobody needs it any more, delete the subscription: until then all that is published is"
+        " kept for it.",
+    ),
+    LagCause.RECONNECTING: Words(
+        _says("loses its consumers again and again"),
+        "lose their consumers again and again",
+        "Read the consumer's log: it fails shortly after it connects.",
+    ),
+    LagCause.HELD: Words(
+        _says("is held by a consumer that acknowledges nothing"),
+        "are held by a consumer that acknowledges nothing",
+        "Restart the consumer that holds it; one of those refused takes over.",
+    ),
+    LagCause.STANDBY: Words(
+        _says("waits for its active consumer, while others stand by"),
+        "wait for their active consumer",
+        "Restart the active consumer: one that stands by takes over where it is.",
+    ),
+    LagCause.NO_PERMITS: Words(
+        _says("has a consumer that takes no more messages"),
+        "have a consumer that takes no more messages",
+        "Look at the consumer's process: it is busy, hangs, or receives no more. A restart loses nothing.",
+    ),
+    LagCause.UNACKED_LIMIT: Words(
+        _says("is stopped at the limit of unacknowledged messages"),
+        "are stopped at the limit of unacknowledged messages",
+        "Have the consumer acknowledge what it has processed, or restart it: what is out comes again.",
+    ),
+    LagCause.REDELIVERY: Words(
+        _says("delivers the same messages again and again"),
+        "deliver the same messages again and again",
+        "Look at the first waiting message: the consumer cannot process it. A dead-letter policy would set it aside.",
+    ),
+    LagCause.NOT_ACKNOWLEDGED: Words(
+        _says("receives but never acknowledges"),
+        "receive but never acknowledge",
+        "See that the consumer acknowledges what it has processed, and that it does not wait for something.",
+    ),
+    LagCause.HOT_KEY: Words(
+        _says("waits for the one consumer of a key"),
+        "wait for the one consumer of a key",
+        "Look at that consumer: more consumers do not help while one key has most of the messages.",
+    ),
+    LagCause.SLOW: Words(
+        _slower,
+        "are slower than arrivals",
+        "Add consumers (Shared, Key_Shared) or partitions, or make the consumer faster.",
+    ),
+    LagCause.DELAYED: Words(
+        _says("has only messages for later"),
+        "have only messages for later",
+        "Nothing to do: they are delivered when their time comes.",
+    ),
+}
+"""By cause, as brokers tell it."""
+
+
+def detail(problem: Problem, now_ms: int) -> str:
+    """The evidence in figures."""
+    seen = problem.worst.evidence
+    parts = [_backlog(problem)]
+    if problem.growth >= 0.1 and problem.cause != LagCause.SLOW:
+        parts[0] += f", {_rate(problem.growth)} more"
+    parts += [text for text in (_about(problem, seen, now_ms),) if text]
+    if problem.parts > 1:
+        parts.append(f"in {problem.parts} partitions")
+    return " · ".join(parts)
+
+
+def _backlog(problem: Problem) -> str:
+    if problem.backlog is None:
+        return "how many messages wait is not known"
+    return "1 message waits" if problem.backlog == 1 else f"{problem.backlog:,} messages wait"
+
+
+def _about(problem: Problem, seen: dict[str, Any], now_ms: int) -> str:
+    def number(name: str) -> str:
+        value = seen.get(name)
+        return f"{value:,}" if isinstance(value, int | float) else "?"
+
+    who = str(seen.get("consumer") or "") or _consumers(seen)
+    out = f"{who} holds {number('unacked')}"
+    match problem.cause:
+        case LagCause.STORAGE:
+            return str(seen.get("reason") or "reading fails and is tried again")
+        case LagCause.NO_CONSUMER:
+            left = seen.get("left_ms")
+            return f"the last one left {_ago(left, now_ms)}" if left else "none since it was loaded"
+        case LagCause.RECONNECTING:
+            return f"{number('joined')} times since something was acknowledged"
+        case LagCause.HELD:
+            return f"{who} has it, others were refused {number('refused')} times"
+        case LagCause.STANDBY:
+            return f"{out}, {number('standby')} stand by{_acked(seen, now_ms)}"
+        case LagCause.UNACKED_LIMIT:
+            limit = f" of at most {number('limit')}" if seen.get("limit") else ""
+            return str(seen.get("reason") or f"{out}{limit}{_acked(seen, now_ms)}")
+        case LagCause.REDELIVERY:
+            back = seen.get("given_back")
+            what = f"{number('given_back')} came back at least once" if back else "they come back"
+            return f"{what}{_acked(seen, now_ms)}"
+        case LagCause.HOT_KEY:
+            if not seen.get("waiting"):
+                return _rates(seen)
+            keys = " of one key" if seen.get("keys") == 1 else f" of {number('keys')} keys"
+            return f"{number('waiting')}{keys} wait for {who}, which holds {number('unacked')}"
+        case LagCause.SLOW:
+            return _rates(seen)
+        case LagCause.DELAYED:
+            return f"{number('delayed')} until their time comes"
+    return f"{out}{_acked(seen, now_ms)}"
+
+
+def _consumers(seen: dict[str, Any]) -> str:
+    count = seen.get("consumers", 0)
+    return "the consumer" if count == 1 else f"{count:,} consumers together"
+
+
+def _acked(seen: dict[str, Any], now_ms: int) -> str:
+    acked = seen.get("acked_ms")
+    return f", last acknowledged {_ago(acked, now_ms)}" if acked else ", never acknowledged"
+
+
+def _rates(seen: dict[str, Any]) -> str:
+    return f"{_rate(seen.get('rate_in', 0.0))} in, {_rate(seen.get('rate_out', 0.0))} out"
+
+
+def _rate(per_second: float) -> str:
+    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
+
+
+def _ago(at_ms: int, now_ms: int) -> str:
+    return f"{span(max(now_ms - at_ms, 0) // 1000)} ago"
+
+
+def span(seconds: int) -> str:
+    """In the one unit that fits, coarse while it is short, so that it does not change each second."""
+    if seconds < 60:
+        return f"{max(seconds // 10 * 10, 1)} s"
+    for unit, size in (("min", 60), ("h", 3_600), ("days", 86_400)):
+        if unit == "days" or seconds < size * (60 if unit == "min" else 48):
+            return f"{seconds // size} {unit}"
+    raise AssertionError

@@ -1,0 +1,69 @@
+"""What brokers tell of subscriptions, bit by bit."""
+
+from typing import Any
+
+from gateway.services.attention.findings import Findings
+
+LAG = ["slow", "warning", 5_000, 2_500, {"rate_in": 3.0}]
+T = "persistent://t/n/a"
+
+
+def told(
+    *rows: list[Any], gone: tuple[str, ...] = (), whole: bool = False, more: bool = False
+) -> dict[str, Any]:
+    return {"rows": list(rows), "gone": list(gone), "whole": whole, "more": more}
+
+
+def test_a_finding_is_there_while_its_broker_tells_it() -> None:
+    found = Findings()
+    found.hear("b", told([T, ["s", 9, 100, LAG], ["t", 1, 0, None]], whole=True))
+    (one,) = found
+    assert (one.topic, one.subscription, one.backlog, one.cause, one.growth) == (
+        T,
+        "s",
+        9,
+        "slow",
+        2.5,
+    )
+    assert found.of(T) == {"s": one}
+    before = found.version
+    found.hear("b", told([T, ["t", 1, 0, None]]))
+    assert (len(found), found.of(T)) == (0, {})
+    assert found.version > before
+
+
+def test_what_a_whole_list_does_not_name_is_gone() -> None:
+    found = Findings()
+    found.hear("b", told([T, ["s", 9, 0, LAG]], ["u", ["s", 9, 0, LAG]], whole=True))
+    found.hear("b", told(["u", ["s", 9, 0, LAG]], whole=True, more=True))
+    assert len(found) == 2, "the list goes on"
+    found.hear("b", told(["v", ["s", 9, 0, LAG]]))
+    assert [one.topic for one in found] == ["u", "v"]
+
+
+def test_a_topic_that_moves_counts_where_it_was_told_last() -> None:
+    found = Findings()
+    found.hear("b", told([T, ["s", 9, 0, LAG]]))
+    found.hear("c", told([T, ["s", 7, 0, LAG]]))
+    found.hear("b", told(gone=(T,)))
+    assert [one.backlog for one in found] == [7]
+    found.forget("b")
+    assert len(found) == 1
+    found.forget("c")
+    assert (len(found), T in found) == (0, False)
+
+
+def test_who_keeps_figures_hears_of_those_that_changed() -> None:
+    found, heard = Findings(), []
+    found.heed = lambda *change: heard.append(change)
+    found.hear("b", told([T, ["s", 9, 100, None], ["t", 1, 0, None]]))
+    found.hear("b", told([T, ["s", 9, 200, LAG], ["t", 1, 0, None]]))
+    found.hear("b", told([T, ["s", 9, 200, None]]))
+    found.forget("b")
+    assert heard == [
+        (T, "s", None, (9, 100)),
+        (T, "t", None, (1, 0)),
+        (T, "s", (9, 100), (9, 200)),
+        (T, "t", (1, 0), None),
+        (T, "s", (9, 200), None),
+    ]
