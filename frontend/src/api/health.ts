@@ -162,6 +162,11 @@ export function useHealth(): HealthView {
   return useSyncExternalStore(health.watch, () => health.view);
 }
 
+/** Whether nothing that is shown is current; drawn again only when that changes. */
+export function useStale(): boolean {
+  return useSyncExternalStore(health.watch, () => health.view.stale);
+}
+
 /** Calls `run` whenever a part is there again: what failed meanwhile is worth another try. */
 export function whenPartReturns(watch: HealthWatch, run: () => void): void {
   let before = watch.view.hops;

@@ -10,7 +10,7 @@ import { nameOfHop, standsInTheWay } from "../shared/hops";
 import { useCluster } from "../shared/topic-link";
 import { Copy } from "../ui/copy";
 import { Mark, MoonIcon, SearchIcon, SunIcon } from "../ui/icons";
-import { type Trouble, TroubleContext } from "../ui/states";
+import { StaleContext, type Trouble, TroubleContext } from "../ui/states";
 import { openPalette, Palette } from "./palette/palette";
 import styles from "./shell.module.css";
 import { StatusLine } from "./status-line";
@@ -54,7 +54,9 @@ export function Shell() {
       </nav>
       <main id="main" ref={main} tabIndex={-1} className={styles.main}>
         <TroubleContext value={useTrouble()}>
-          <Outlet />
+          <StaleContext value={useStaleSince()}>
+            <Outlet />
+          </StaleContext>
         </TroubleContext>
       </main>
       <Palette />
@@ -72,6 +74,12 @@ function useTrouble(): Trouble | null {
     () => (name ? { name, reason: `${reason.replace(/\.$/, "")}, since ${time(since)}.`, advice } : null),
     [name, reason, since, advice],
   );
+}
+
+/** Since when no numbers come, in words; null while they do. */
+function useStaleSince(): string | null {
+  const { stale, at } = useHealth();
+  return stale && at !== null ? `No news since ${time(at)}` : null;
 }
 
 /** A place stays marked on all pages that are part of it. */

@@ -18,7 +18,8 @@ describe("numbers", () => {
   test("every digit is shown until it would not be read anyway", () => {
     expect(count(1_234_567)).toBe("1,234,567");
     expect(short(9_999)).toBe("9,999");
-    expect(short(184_329)).toBe("184K");
+    expect(short(184_329)).toBe("184,329");
+    expect(short(1_234_567)).toBe("1.23M");
   });
 
   test("what is not known is a dash, and never nothing", () => {
@@ -30,6 +31,7 @@ describe("numbers", () => {
     expect(rate(0)).toBe("0");
     expect(rate(0.004)).toBe("<0.01");
     expect(rate(0.25)).toBe("0.25");
+    expect(rate(18_512)).toBe("18,500");
     expect(rate(12_345_678)).toBe("12.3M");
   });
 

@@ -32,9 +32,12 @@ export function count(value: number): string {
   return whole.format(value);
 }
 
-/** 1234567 → "1.23M"; below ten thousand every digit is shown. */
+// From here on a number in a tile or at an axis is cut; below it, one and the same count reads the same everywhere.
+const LONG = 1_000_000;
+
+/** 1234567 → "1.23M", for tiles and axes; below a million every digit is shown. */
 export function short(value: number): string {
-  return Math.abs(value) < 10_000
+  return Math.abs(value) < LONG
     ? (Number.isInteger(value) ? whole : small).format(value)
     : compact.format(value);
 }
@@ -43,7 +46,7 @@ export function short(value: number): string {
 export function rate(value: number): string {
   if (value === 0) return "0";
   if (Math.abs(value) < 0.01) return value < 0 ? ">−0.01" : "<0.01";
-  const text = Math.abs(value) < 10_000 ? three.format(value) : compact.format(value);
+  const text = Math.abs(value) < LONG ? three.format(value) : compact.format(value);
   return text.replace("-", "−");
 }
 

@@ -15,6 +15,9 @@ export interface Trouble {
 /** Set by the shell. What waits or failed then names that part instead of guessing. */
 export const TroubleContext = createContext<Trouble | null>(null);
 
+/** Set by the shell while no numbers come: since when, in words. What is drawn live then ends there. */
+export const StaleContext = createContext<string | null>(null);
+
 /** A failed call: what happened, at which hop, the id to quote, and what to do now. */
 export function ErrorNotice({
   error,

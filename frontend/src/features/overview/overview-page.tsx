@@ -7,6 +7,7 @@ import { useLive, usePolling } from "../../api/live";
 import type { Attention, Overview, TopicRow } from "../../api/types";
 import { failureOf } from "../../lib/errors";
 import { byteRate, bytes, count, known, plural, rate, short, time } from "../../lib/format";
+import { Figure, type Source, shareKnown } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
 import { TopicLink } from "../../shared/topic-link";
 import { Badge, toneOfState } from "../../ui/badge";
@@ -80,7 +81,11 @@ const TRENDS = ["msg_rate_in", "msg_rate_out", "backlog"] as const;
 
 function Content({ overview }: { overview: Overview }) {
   const { totals } = overview;
-  const partial = totals.unknown > 0 ? `, without ${plural(totals.unknown, "topic")} not known` : "";
+  const part = shareKnown(totals);
+  const source: Source = { known: part ? "last" : "live", at: overview.at };
+  const sum = (value: number, text: (value: number) => string) => (
+    <Figure of={source} value={value} text={text} why={part || undefined} />
+  );
   const live = useHistory(
     `overview/${overview.cluster}`,
     overview.at,
@@ -96,29 +101,29 @@ function Content({ overview }: { overview: Overview }) {
         stats={[
           {
             label: "Messages in",
-            value: rate(totals.msg_rate_in),
+            value: sum(totals.msg_rate_in, rate),
             unit: "/s",
             detail: byteRate(totals.bytes_rate_in),
             trend: { points: history, column: 0 },
           },
           {
             label: "Messages out",
-            value: rate(totals.msg_rate_out),
+            value: sum(totals.msg_rate_out, rate),
             unit: "/s",
             detail: byteRate(totals.bytes_rate_out),
             trend: { points: history, column: 1 },
           },
           {
             label: "Backlog",
-            value: short(totals.backlog),
-            detail: `of ${plural(totals.subscriptions, "subscription")}${partial}`,
+            value: sum(totals.backlog, short),
+            detail: part || `of ${plural(totals.subscriptions, "subscription")}`,
             trend: { points: history, column: 2 },
           },
-          { label: "Stored", value: bytes(totals.storage_bytes), detail: `before replication${partial}` },
+          { label: "Stored", value: sum(totals.storage_bytes, bytes), detail: part || "before replication" },
           { label: "Topics", value: count(totals.topics), detail: plural(overview.brokers.length, "broker") },
           {
             label: "Clients",
-            value: count(totals.producers + totals.consumers),
+            value: sum(totals.producers + totals.consumers, count),
             detail: `${short(totals.producers)} producing, ${short(totals.consumers)} consuming`,
           },
         ]}
@@ -183,7 +188,7 @@ function NeedsAttention({ attention }: { attention: Attention }) {
 
 function TopBacklogs({ overview }: { overview: Overview }) {
   const rows = overview.top_backlogs;
-  const top = rows.reduce((most, row) => Math.max(most, row.backlog ?? 0), 1);
+  const top = Math.max(1, ...rows.flatMap((row) => row.backlog ?? []));
   return (
     <Panel
       title="Largest backlogs"
@@ -216,16 +221,30 @@ function TopBacklogs({ overview }: { overview: Overview }) {
             key: "bar",
             header: "Share",
             headerHidden: true,
-            cell: (row) => <Meter share={(row.backlog ?? 0) / top} />,
+            cell: (row) => row.backlog !== null && <Meter share={row.backlog / top} />,
           },
           {
             key: "backlog",
             header: "Backlog",
             numeric: true,
-            cell: (row) => <b>{known(row.backlog, count)}</b>,
+            cell: (row) => (
+              <b>
+                <Figure of={row} value={row.backlog} text={count} />
+              </b>
+            ),
           },
-          { key: "in", header: "In/s", numeric: true, cell: (row) => known(row.msg_rate_in, rate) },
-          { key: "out", header: "Out/s", numeric: true, cell: (row) => known(row.msg_rate_out, rate) },
+          {
+            key: "in",
+            header: "In/s",
+            numeric: true,
+            cell: (row) => <Figure of={row} value={row.msg_rate_in} text={rate} />,
+          },
+          {
+            key: "out",
+            header: "Out/s",
+            numeric: true,
+            cell: (row) => <Figure of={row} value={row.msg_rate_out} text={rate} />,
+          },
         ]}
       />
     </Panel>
@@ -322,7 +341,7 @@ function Bookies({ overview }: { overview: Overview }) {
             cell: (bookie) =>
               usedShare(bookie) === null
                 ? "unknown"
-                : `${bytes(bookie.free_bytes ?? 0)} of ${bytes(bookie.total_bytes ?? 0)}`,
+                : `${known(bookie.free_bytes, bytes)} of ${known(bookie.total_bytes, bytes)}`,
           },
         ]}
       />

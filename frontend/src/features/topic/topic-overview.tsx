@@ -2,6 +2,7 @@ import { useMemo } from "react";
 import type { TopicDetail } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { byteRate, bytes, count, known, plural, rate, short, time } from "../../lib/format";
+import { Figure } from "../../shared/figure";
 import { Badge } from "../../ui/badge";
 import { Chart } from "../../ui/charts/chart";
 import { Stats } from "../../ui/charts/stats";
@@ -49,24 +50,24 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
         stats={[
           {
             label: "Messages in",
-            value: known(row.msg_rate_in, rate),
+            value: <Figure of={row} value={row.msg_rate_in} text={rate} />,
             unit: "/s",
             detail: known(row.bytes_rate_in, byteRate),
           },
           {
             label: "Messages out",
-            value: known(row.msg_rate_out, rate),
+            value: <Figure of={row} value={row.msg_rate_out} text={rate} />,
             unit: "/s",
             detail: known(row.bytes_rate_out, byteRate),
           },
           {
             label: "Backlog",
-            value: known(row.backlog, short),
+            value: <Figure of={row} value={row.backlog} text={short} />,
             detail: plural(topic.subscriptions.length, "subscription"),
           },
           {
             label: "Stored",
-            value: known(row.storage_bytes, bytes),
+            value: <Figure of={row} value={row.storage_bytes} text={bytes} />,
             detail: plural(topic.ledgers.length, "ledger"),
           },
           {
@@ -76,7 +77,7 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
           },
           {
             label: "Consumers",
-            value: known(row.consumers, count),
+            value: <Figure of={row} value={row.consumers} text={count} />,
             ...(row.partitions > 0 && { detail: "on partitions" }),
           },
         ]}

@@ -1,5 +1,6 @@
 import { useServerNow } from "../../lib/clock";
-import { age, byteRate, bytes, count, known, plural, rate } from "../../lib/format";
+import { age, byteRate, bytes, count, plural, rate } from "../../lib/format";
+import { Figure } from "../../shared/figure";
 import { TopicLink } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
 import { Table } from "../../ui/grid/table";
@@ -38,27 +39,47 @@ export function TopicPartitions() {
                 <Badge tone={row.known === "no" ? "warn" : "neutral"}>{WORDS[row.known]}</Badge>
               ),
           },
-          { key: "backlog", header: "Backlog", numeric: true, cell: (row) => known(row.backlog, count) },
-          { key: "in", header: "In/s", numeric: true, cell: (row) => known(row.msg_rate_in, rate) },
-          { key: "out", header: "Out/s", numeric: true, cell: (row) => known(row.msg_rate_out, rate) },
+          {
+            key: "backlog",
+            header: "Backlog",
+            numeric: true,
+            cell: (row) => <Figure of={row} value={row.backlog} text={count} />,
+          },
+          {
+            key: "in",
+            header: "In/s",
+            numeric: true,
+            cell: (row) => <Figure of={row} value={row.msg_rate_in} text={rate} />,
+          },
+          {
+            key: "out",
+            header: "Out/s",
+            numeric: true,
+            cell: (row) => <Figure of={row} value={row.msg_rate_out} text={rate} />,
+          },
           {
             key: "bytes",
             header: "Bytes in",
             numeric: true,
-            cell: (row) => known(row.bytes_rate_in, byteRate),
+            cell: (row) => <Figure of={row} value={row.bytes_rate_in} text={byteRate} />,
           },
-          { key: "stored", header: "Stored", numeric: true, cell: (row) => known(row.storage_bytes, bytes) },
+          {
+            key: "stored",
+            header: "Stored",
+            numeric: true,
+            cell: (row) => <Figure of={row} value={row.storage_bytes} text={bytes} />,
+          },
           {
             key: "producers",
             header: "Producers",
             numeric: true,
-            cell: (row) => known(row.producers, count),
+            cell: (row) => <Figure of={row} value={row.producers} text={count} />,
           },
           {
             key: "consumers",
             header: "Consumers",
             numeric: true,
-            cell: (row) => known(row.consumers, count),
+            cell: (row) => <Figure of={row} value={row.consumers} text={count} />,
           },
         ]}
       />

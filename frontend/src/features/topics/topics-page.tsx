@@ -3,7 +3,8 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import type { ListedRow } from "../../api/types";
 import { serverNow } from "../../lib/clock";
-import { byteRate, bytes, count, known, plural, rate } from "../../lib/format";
+import { byteRate, bytes, count, plural, rate } from "../../lib/format";
+import { Figure } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
 import { topicPagePath, topicSearchOf } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
@@ -192,18 +193,22 @@ function useChoice(text: string | undefined, write: (text: string) => void) {
   return [choice, choose] as const;
 }
 
-const NUMBERS: Record<Exclude<Choice, "tenant" | "namespace">, [number, (row: ListedRow) => string]> = {
-  msg_rate_in: [66, (row) => known(row.msg_rate_in, rate)],
-  msg_rate_out: [66, (row) => known(row.msg_rate_out, rate)],
-  bytes_rate_in: [92, (row) => known(row.bytes_rate_in, byteRate)],
-  bytes_rate_out: [92, (row) => known(row.bytes_rate_out, byteRate)],
-  storage_bytes: [84, (row) => known(row.storage_bytes, bytes)],
-  producers: [88, (row) => known(row.producers, count)],
-  consumers: [92, (row) => known(row.consumers, count)],
-  subscriptions: [70, (row) => known(row.subscriptions, count)],
-  partitions: [86, (row) => count(row.partitions)],
+type Text = (value: number) => string;
+/** Width, and how the number reads. */
+const NUMBERS: Record<
+  Exclude<Choice, "tenant" | "namespace">,
+  [number, (row: ListedRow) => number | null, Text]
+> = {
+  msg_rate_in: [66, (row) => row.msg_rate_in, rate],
+  msg_rate_out: [66, (row) => row.msg_rate_out, rate],
+  bytes_rate_in: [92, (row) => row.bytes_rate_in, byteRate],
+  bytes_rate_out: [92, (row) => row.bytes_rate_out, byteRate],
+  storage_bytes: [84, (row) => row.storage_bytes, bytes],
+  producers: [88, (row) => row.producers, count],
+  consumers: [92, (row) => row.consumers, count],
+  subscriptions: [70, (row) => row.subscriptions, count],
+  partitions: [86, (row) => row.partitions, count],
 };
-const ZERO = /^0(?!\.\d)(?: B(?:\/s)?)?$/;
 
 function useColumns(
   cluster: string,
@@ -223,14 +228,15 @@ function useColumns(
     const number = (
       key: TopicSort,
       min: number,
-      cell: (row: ListedRow) => string,
+      value: (row: ListedRow) => number | null,
+      text: Text,
     ): GridColumn<ListedRow> => ({
       ...sortable(key, true),
       min,
       numeric: true,
       cell: (row) => {
-        const text = cell(row);
-        return ZERO.test(text) ? <span className={styles.zero}>{text}</span> : text;
+        const figure = <Figure of={row} value={value(row)} text={text} />;
+        return value(row) === 0 ? <span className={styles.zero}>{figure}</span> : figure;
       },
     });
     const shown = withSorted(choice, sort);
@@ -244,7 +250,7 @@ function useColumns(
       },
       { key: "state", header: "State", min: 94, always: true, cell: (row) => <State row={row} /> },
       { key: "trend", header: "Trend", min: 68, always: true, cell: (row) => <BacklogTrend row={row} /> },
-      { ...number("backlog", 84, (row) => known(row.backlog, count)), always: true },
+      { ...number("backlog", 84, (row) => row.backlog, count), always: true },
       ...shown.map((key): GridColumn<ListedRow> => {
         if (key === "tenant" || key === "namespace")
           return { ...sortable(key, false), min: 100, grow: 1, cell: (row) => row[key] };

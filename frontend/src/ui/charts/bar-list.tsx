@@ -15,7 +15,7 @@ export function BarList({
   items: { label: string; value: number | null }[];
   yText: (value: number) => string;
 }) {
-  const top = items.reduce((most, item) => Math.max(most, item.value ?? 0), 0) || 1;
+  const top = Math.max(0, ...items.flatMap((item) => item.value ?? [])) || 1;
   return (
     <Table
       caption={caption}
@@ -47,7 +47,7 @@ export function BarList({
           header: "Share",
           headerHidden: true,
           grow: true,
-          cell: (item) => <Meter share={(item.value ?? 0) / top} />,
+          cell: (item) => item.value !== null && <Meter share={item.value / top} />,
         },
         {
           key: "y",

@@ -1,9 +1,10 @@
 import { useMantineColorScheme } from "@mantine/core";
-import { useEffect, useId, useMemo, useRef, useState } from "react";
+import { useContext, useEffect, useId, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { Table } from "../grid/table";
 import { TableIcon } from "../icons";
+import { StaleContext } from "../states";
 import styles from "./chart.module.css";
 
 export interface ChartSeries {
@@ -39,6 +40,7 @@ const POWERS_OF_TWO = Array.from({ length: 61 }, (_, power) => 2 ** power);
 export function Chart(props: ChartProps) {
   const [asTable, setAsTable] = useState(false);
   const summaryId = useId();
+  const stale = useContext(StaleContext);
   const { title, series, xs } = props;
   return (
     <figure className={styles.figure} aria-labelledby={summaryId}>
@@ -55,6 +57,7 @@ export function Chart(props: ChartProps) {
             </li>
           ))}
         </ul>
+        {props.live && stale && <span className={styles.stale}>{stale}</span>}
         <button
           type="button"
           className={styles.twin}
@@ -308,11 +311,10 @@ export function summarise({ title, xs, xText, series, yText, kind }: ChartProps)
   const each = series.map(({ label, values }) => {
     const known = values.filter((value): value is number => value !== null);
     if (known.length === 0) return `${label}: no values`;
-    let peak = 0;
-    for (let index = 0; index < values.length; index++)
-      if ((values[index] ?? -Infinity) > (values[peak] ?? -Infinity)) peak = index;
-    const low = yText(known.reduce((a, b) => Math.min(a, b)));
-    return `${label}: lowest ${low}, highest ${yText(values[peak] ?? 0)} at ${xText(xs[peak] ?? first)}, last ${yText(known.at(-1) ?? 0)}`;
+    const high = Math.max(...known);
+    const at = xs[values.indexOf(high)] ?? first;
+    const end = values.at(-1) ?? null;
+    return `${label}: lowest ${yText(Math.min(...known))}, highest ${yText(high)} at ${xText(at)}, last ${end === null ? "not known" : yText(end)}`;
   });
   return `${title}: ${span}. ${each.join(". ")}.`;
 }

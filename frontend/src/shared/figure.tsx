@@ -1,0 +1,68 @@
+import { useStale } from "../api/health";
+import type { Known } from "../api/types";
+import { time } from "../lib/format";
+import { AtRestIcon, ClockIcon } from "../ui/icons";
+import styles from "./figure.module.css";
+
+/** Whether a row's figures are true now, and when they were. */
+export interface Source {
+  known?: Known;
+  at: number;
+}
+
+export type Mark = "last" | "at_rest" | null;
+
+/** How a figure is marked; `isStale`: the collector itself has no news, so that nothing is live. */
+export function markOf({ known }: Source, isStale: boolean): Mark {
+  if (known === "at_rest") return "at_rest";
+  return known === "last" || known === "no" || isStale ? "last" : null;
+}
+
+/**
+ * A number with where it comes from: plain while it is live, else with a mark that says when it was true. What is not
+ * known is a dash, never 0. The mark stands beside the number, which therefore does not move.
+ */
+export function Figure({
+  of,
+  value,
+  text,
+  why,
+}: {
+  of: Source;
+  value: number | null;
+  text: (value: number) => string;
+  /** What the mark says instead, for a sum of which only a part is old. */
+  why?: string | undefined;
+}) {
+  const mark = markOf(of, useStale());
+  if (value === null) return <span title="Not known: no broker has told it yet">—</span>;
+  if (mark === null) return text(value);
+  const words = why
+    ? why
+    : mark === "last"
+      ? `as last known at ${time(of.at)}`
+      : `as stored, read at ${time(of.at)}: no broker has it loaded`;
+  return (
+    <span className={mark === "last" ? styles.last : styles.atRest} title={words}>
+      <span className={styles.mark}>
+        {mark === "last" ? <ClockIcon size={11} /> : <AtRestIcon size={11} />}
+      </span>
+      {text(value)}
+      <span className="visually-hidden">, {words}</span>
+    </span>
+  );
+}
+
+/** Sums tell of how many they are: which parts of them are old, and which are missing. */
+export function shareKnown({
+  topics,
+  unknown,
+  last = 0,
+}: {
+  topics: number;
+  unknown: number;
+  last?: number;
+}): string {
+  const parts = [last > 0 && `${last} as last known`, unknown > 0 && `${unknown} not known`].filter(Boolean);
+  return parts.length === 0 ? "" : `of ${topics} topics ${parts.join(", ")}`;
+}
