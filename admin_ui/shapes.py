@@ -8,6 +8,7 @@ resources share.
 from rest_framework import serializers as s
 
 from engine.base.names import DOMAINS
+from gateway.services.rows import KNOWN
 
 
 class Reason(s.Serializer[object]):
@@ -37,4 +38,9 @@ class TopicRow(s.Serializer[object]):
     bytes_rate_out = s.FloatField(allow_null=True)
     backlog = s.IntegerField(allow_null=True, help_text="entries, summed over subscriptions")
     storage_bytes = s.IntegerField(allow_null=True)
-    at = s.IntegerField(help_text="when these numbers were taken")
+    known = s.ChoiceField(
+        choices=KNOWN,
+        help_text="at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: as they were "
+        "at 'at', for whoever knows does not answer; no: not known",
+    )
+    at = s.IntegerField(help_text="when these numbers were true")

@@ -18,8 +18,9 @@ class Totals(s.Serializer[object]):
     msg_rate_out = s.FloatField()
     bytes_rate_in = s.FloatField()
     bytes_rate_out = s.FloatField()
-    unknown = s.IntegerField(
-        help_text="topics of which some number is not known: the sums leave it out"
+    unknown = s.IntegerField(help_text="topics that are not in the sums: nothing is known of them")
+    last = s.IntegerField(
+        help_text="topics that are in the sums with their last known numbers: there may be others by now"
     )
 
 

@@ -10,16 +10,13 @@ from typing import Any, NamedTuple
 
 from engine.admin.api import ROW_COLUMNS
 from gateway.services import rows
-from gateway.services.rows import Row
+from gateway.services.rows import KNOWN, Row
 
 Body = dict[str, Any]
 
 Found = tuple[int | None, str, Body]
 """A producer as a broker tells it: of which partition, by which broker."""
 
-KNOWN = ("live", "at_rest", "last", "no")
-"""How true a row's numbers are, the best first: just asked or counted; stored, and nobody has it loaded; of a part
-that does not answer, as they were last; not known."""
 _GENERATED = re.compile(r".+-\d+-\d+")
 """A producer's name that its broker gave it."""
 

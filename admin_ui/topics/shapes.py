@@ -3,7 +3,6 @@
 from rest_framework import serializers as s
 
 from admin_ui.shapes import TopicRow
-from admin_ui.topics.detail import KNOWN
 
 DRAIN_STATES = ("empty", "draining", "growing", "stalled")
 
@@ -101,22 +100,14 @@ class SubscriptionRow(s.Serializer[object]):
     drain = Drain()
 
 
-class DetailRow(TopicRow):
-    known = s.ChoiceField(
-        choices=KNOWN,
-        help_text="live: as of at; at_rest: stored, no broker has it loaded; last: as it was at 'at', "
-        "its broker does not answer; no: not known",
-    )
-
-
-class PartitionRow(DetailRow):
+class PartitionRow(TopicRow):
     partition = s.IntegerField()
     owner = s.CharField(help_text="the broker that serves it; empty when none does")
 
 
 class TopicAnswer(s.Serializer[object]):
     at = s.IntegerField()
-    row = DetailRow()
+    row = TopicRow()
     owner = s.CharField(help_text="the broker that serves it; empty when none does, or several")
     ledgers = LedgerRow(many=True)
     producers = ProducerRow(many=True)

@@ -118,6 +118,8 @@ class Followed:
         """When it last told numbers that it had counted since it was last heard, ms; 0: never."""
         self.counted = 0
         """The time of that count, by its clock."""
+        self.told_all = False
+        """Whether it told all that it has loaded, once."""
         self.failures = 0
         """Questions that failed since the last answer."""
         self.error = ""
@@ -137,6 +139,7 @@ class Collector:
         self._error: Exception | None = None
         self._ready = asyncio.Event()
         self._topics = TopicIndex()
+        self._topics.complete = False
         self._registered: list[BrokerAddress] = []
         self._followed: dict[str, Followed] = {}
         self._gone: dict[str, _Gone] = {}
@@ -232,6 +235,8 @@ class Collector:
         if failed is not None and not self._complete:
             raise failed
         at = now_ms()
+        if not self._topics.complete:
+            self._topics.complete = all(one.told_all for one in self._followed.values())
         self._let_go(at, {broker.id for broker in self._registered})
         self._read_resting(engine, at)
         brokers = sorted(
@@ -351,6 +356,7 @@ class Collector:
         followed.asked = api.TopicRows(str(answer["incarnation"]), revision, begun)
         followed.failures = 0
         counted = int(answer["at"])
+        followed.told_all = followed.told_all or not answer["more"]
         if counted != followed.counted or answer["more"]:
             followed.counted = counted
             followed.heard = now_ms()
@@ -382,6 +388,8 @@ class Collector:
             hops.failed(Kind.BROKER, broker_id, why, slow=silent_ms < DOWN_MS)
         elif followed.heard and not followed.failures:
             hops.answered(Kind.BROKER, broker_id)
+        state = hops.expect(Kind.BROKER, broker_id).state
+        self._topics.silence(broker_id, state is not HopState.OK)
 
     def _let_go(self, at: int, registered: set[str]) -> None:
         """Of brokers that are not registered any more."""

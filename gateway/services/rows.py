@@ -9,6 +9,10 @@ Row = dict[str, Any]
 
 FIELDS = ("name", "domain", "tenant", "namespace", "topic", "partitions", *ROW_COLUMNS)
 """By which rows can be sorted."""
+KNOWN = ("at_rest", "live", "last", "no")
+"""How numbers are known, the best first: stored, while no broker has the topic loaded; as its broker just counted; as
+they were when last known, for they may be others by now; not at all."""
+AT_REST, LIVE, LAST, NO = range(len(KNOWN))
 RATES = frozenset(name for name in ROW_COLUMNS if "rate" in name)
 
 
@@ -20,11 +24,16 @@ def parts_of(name: str) -> dict[str, str]:
 
 
 def row_of(
-    name: str, partitions: int, values: Sequence[int | None], loaded: bool | None, at: int
+    name: str,
+    partitions: int,
+    values: Sequence[int | None],
+    loaded: bool | None,
+    known: int,
+    at: int,
 ) -> Row:
-    """``values`` in the order of ROW_COLUMNS, rates in thousandths per second; None: not known."""
+    """``values`` in the order of ROW_COLUMNS, rates in thousandths per second; None: not known. ``known``: how."""
     row: Row = {"name": name, **parts_of(name), "partitions": partitions, "loaded": loaded}
     for column, value in zip(ROW_COLUMNS, values, strict=True):
         row[column] = value / 1000 if value is not None and column in RATES else value
-    row["at"] = at
+    row["known"], row["at"] = KNOWN[known], at
     return row

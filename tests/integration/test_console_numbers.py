@@ -113,9 +113,16 @@ async def test_of_a_killed_broker_the_numbers_stay_and_are_read_from_what_is_sto
     await kill(instance, owner)
     store = next(store for broker, store in instance.brokers if broker is owner)
     instance.cluster.server.expire(store.session_id)
-    row = await gateway.until(lambda row: row["loaded"] is False and row["at"] > counted)
+    row = await gateway.until(lambda row: row["known"] != "live")
+    assert (row["known"], row["backlog"]) == ("last", ENTRIES)
+    row = await gateway.until(lambda row: row["known"] == "at_rest" and row["at"] > counted)
     assert row["backlog"] == ENTRIES, "read by the other broker, which has not loaded it"
-    assert not any(b.running.registry.loaded(TOPIC) for b, _ in instance.brokers if b is not owner)
+    lines = {line["id"]: line for line in (await gateway.collector.snapshot()).brokers}
+    assert (lines[owner.record.id]["state"], lines[owner.record.id]["topics"]) == ("down", 1)
+    await instance.admin.call(api.LAST_MESSAGE_ID, api.OnTopic(TOPIC))
+    row = await gateway.until(loaded)
+    assert row["known"] == "live"
+    await gateway.until(lambda _: len(_lines(gateway)) == 1)
 
 
 async def test_of_a_broker_that_is_silent_the_last_numbers_stay_and_its_hop_is_named(
@@ -125,19 +132,25 @@ async def test_of_a_broker_that_is_silent_the_last_numbers_stay_and_its_hop_is_n
     owner = instance.owner(TOPIC)
     await kill(instance, owner)
     await gateway.until(lambda _: _state(gateway, owner) == "down")
-    row = await gateway.row()
-    assert row["backlog"] == ENTRIES, "as it was, with its age"
+    row = await gateway.until(lambda row: row["known"] == "last")
+    assert (row["backlog"], row["loaded"]) == (ENTRIES, None), "as it was, with its age"
+    totals = (await gateway.collector.snapshot()).topics.totals
+    assert (totals["backlog"], totals["last"], totals["unknown"]) == (ENTRIES, 1, 0)
     [hop] = [hop for hop in gateway.collector.health.hops.bad if hop.kind is Kind.BROKER]
     assert (hop.id, hop.state) == (owner.record.id, HopState.DOWN)
+    await asyncio.sleep(1.5)
     heard = gateway.collector.heard()
     await asyncio.sleep(1.5)
     assert gateway.collector.heard() == heard, "what is shown is as of when all were heard"
 
 
+def _lines(gateway: Gateway) -> list[dict[str, Any]]:
+    assert gateway.collector.latest is not None
+    return gateway.collector.latest.brokers
+
+
 def _state(gateway: Gateway, broker: BrokerService) -> str:
-    latest = gateway.collector.latest
-    assert latest is not None
-    return next(line["state"] for line in latest.brokers if line["id"] == broker.record.id)
+    return next(str(line["state"]) for line in _lines(gateway) if line["id"] == broker.record.id)
 
 
 async def test_a_gateway_that_starts_again_has_the_numbers_at_once(

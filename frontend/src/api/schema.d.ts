@@ -631,45 +631,6 @@ export interface components {
             meanwhile: number;
             commands: components["schemas"]["Commands"];
         };
-        DetailRow: {
-            /** @description full name, domain://tenant/namespace/topic */
-            name: string;
-            domain: components["schemas"]["DomainEnum"];
-            tenant: string;
-            /** @description without the tenant */
-            namespace: string;
-            topic: string;
-            /** @description 0 for a plain topic */
-            partitions: number;
-            /** @description some broker has it loaded; null: not known, a broker does not answer */
-            loaded: boolean | null;
-            /** @description null, as of all numbers: not known */
-            producers: number | null;
-            consumers: number | null;
-            subscriptions: number | null;
-            /** Format: double */
-            msg_rate_in: number | null;
-            /** Format: double */
-            msg_rate_out: number | null;
-            /** Format: double */
-            bytes_rate_in: number | null;
-            /** Format: double */
-            bytes_rate_out: number | null;
-            /** @description entries, summed over subscriptions */
-            backlog: number | null;
-            storage_bytes: number | null;
-            /** @description when these numbers were taken */
-            at: number;
-            /**
-             * @description live: as of at; at_rest: stored, no broker has it loaded; last: as it was at 'at', its broker does not answer; no: not known
-             *
-             *     * `live` - live
-             *     * `at_rest` - at_rest
-             *     * `last` - last
-             *     * `no` - no
-             */
-            known: components["schemas"]["KnownEnum"];
-        };
         /**
          * @description * `forward` - forward
          *     * `back` - back
@@ -770,13 +731,13 @@ export interface components {
          */
         HopStateEnum: "ok" | "slow" | "down" | "unknown";
         /**
-         * @description * `live` - live
-         *     * `at_rest` - at_rest
+         * @description * `at_rest` - at_rest
+         *     * `live` - live
          *     * `last` - last
          *     * `no` - no
          * @enum {string}
          */
-        KnownEnum: "live" | "at_rest" | "last" | "no";
+        KnownEnum: "at_rest" | "live" | "last" | "no";
         /**
          * @description Messages, null when storage does not tell, estimated unless ``exact``; beside them entries, of which a batch is
          *     one.
@@ -854,7 +815,16 @@ export interface components {
             /** @description entries, summed over subscriptions */
             backlog: number | null;
             storage_bytes: number | null;
-            /** @description when these numbers were taken */
+            /**
+             * @description at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: as they were at 'at', for whoever knows does not answer; no: not known
+             *
+             *     * `at_rest` - at_rest
+             *     * `live` - live
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
+            /** @description when these numbers were true */
             at: number;
             /** @description backlog of the last 15 minutes, one per minute, oldest first; null: not known */
             trend?: (number | null)[];
@@ -950,17 +920,17 @@ export interface components {
             /** @description entries, summed over subscriptions */
             backlog: number | null;
             storage_bytes: number | null;
-            /** @description when these numbers were taken */
-            at: number;
             /**
-             * @description live: as of at; at_rest: stored, no broker has it loaded; last: as it was at 'at', its broker does not answer; no: not known
+             * @description at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: as they were at 'at', for whoever knows does not answer; no: not known
              *
-             *     * `live` - live
              *     * `at_rest` - at_rest
+             *     * `live` - live
              *     * `last` - last
              *     * `no` - no
              */
             known: components["schemas"]["KnownEnum"];
+            /** @description when these numbers were true */
+            at: number;
             partition: number;
             /** @description the broker that serves it; empty when none does */
             owner: string;
@@ -1229,7 +1199,7 @@ export interface components {
         };
         TopicAnswer: {
             at: number;
-            row: components["schemas"]["DetailRow"];
+            row: components["schemas"]["TopicRow"];
             /** @description the broker that serves it; empty when none does, or several */
             owner: string;
             ledgers: components["schemas"]["LedgerRow"][];
@@ -1267,7 +1237,16 @@ export interface components {
             /** @description entries, summed over subscriptions */
             backlog: number | null;
             storage_bytes: number | null;
-            /** @description when these numbers were taken */
+            /**
+             * @description at_rest: stored, and no broker has it loaded; live: as its broker just counted; last: as they were at 'at', for whoever knows does not answer; no: not known
+             *
+             *     * `at_rest` - at_rest
+             *     * `live` - live
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
+            /** @description when these numbers were true */
             at: number;
         };
         TopicsAnswer: {
@@ -1293,8 +1272,10 @@ export interface components {
             bytes_rate_in: number;
             /** Format: double */
             bytes_rate_out: number;
-            /** @description topics of which some number is not known: the sums leave it out */
+            /** @description topics that are not in the sums: nothing is known of them */
             unknown: number;
+            /** @description topics that are in the sums with their last known numbers: there may be others by now */
+            last: number;
         };
         /**
          * @description * `integer` - integer

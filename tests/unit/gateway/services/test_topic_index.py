@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.admin.api import ROW_COLUMNS
-from gateway.services.rows import FIELDS, parts_of
+from gateway.services.rows import AT_REST, FIELDS, KNOWN, LAST, LIVE, NO, parts_of
 from gateway.services.selection import Chosen
 from gateway.services.topic_index import (
     BACKLOG,
@@ -17,7 +17,6 @@ from gateway.services.topic_index import (
     SELECTIONS_MAX,
     STORAGE,
     SUBSCRIPTIONS,
-    UNKNOWN,
     UNREAD,
     TopicIndex,
     Values,
@@ -50,10 +49,13 @@ class Model:
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
-        self.claims: dict[str, dict[str, Values]] = {}
-        """By part, the newest last."""
-        self.rest: dict[str, Values] = {}
-        self.lost: dict[str, set[str]] = {}
+        self.claims: dict[str, dict[str, tuple[Values, bool]]] = {}
+        """By part, the newest last; whether some values were kept from before."""
+        self.rest: dict[str, tuple[Values, bool]] = {}
+        """And whether they were read."""
+        self.silent: set[str] = set()
+        self.last: dict[str, Values] = {}
+        """Of topics that got a part of which something is not known."""
 
     def owner(self, part: str) -> str:
         base, mark, _ = part.rpartition("-partition-")
@@ -71,50 +73,85 @@ class Model:
             found |= {f"{name}-partition-{i}" for i in range(partitions)} or {name}
         return found
 
-    def fresh(self, part: str) -> Values:
-        return UNREAD if part.startswith("persistent:") else NOTHING
+    def resting(self, part: str) -> tuple[Values, bool]:
+        persistent = part.startswith("persistent:")
+        return self.rest.get(part, (UNREAD, False) if persistent else (NOTHING, True))
 
-    def value(self, part: str) -> Values:
+    def figures(self, part: str) -> tuple[Values, int]:
         claims = self.claims.get(part)
-        return list(claims.values())[-1] if claims else self.rest.get(part, self.fresh(part))
+        if claims:
+            broker = list(claims)[-1]
+            value, kept = claims[broker]
+            known = LAST if kept or broker in self.silent else LIVE
+        else:
+            value, read = self.resting(part)
+            known = AT_REST if read and None not in value else LAST
+        return value, NO if value[BACKLOG] is None else known
+
+    def claim(self, broker: str, part: str, told: Values) -> None:
+        is_new = part not in self.parts()
+        topic = self.shown().get(self.owner(part))
+        if is_new and topic is not None and None not in topic[1] and None in told:
+            self.last.setdefault(self.owner(part), topic[1])
+        before = UNREAD if is_new else self.figures(part)[0]
+        kept = None in told and None not in before
+        self.claims.setdefault(part, {})[broker] = (filled(told, before) if kept else told, kept)
 
     def leave(self, broker: str, part: str) -> None:
+        before = self.figures(part)[0]
         mine = self.claims.get(part, {}).pop(broker, None)
-        if mine is None or self.claims[part]:
+        if mine is None:
+            if part in self.parts() and not self.claims.get(part):
+                self.rest[part] = self.resting(part)[0], not part.startswith("persistent:")
             return
-        stored = at_rest(mine[SUBSCRIPTIONS], mine[BACKLOG], mine[STORAGE])
-        self.rest[part] = stored if part.startswith("persistent:") else NOTHING
+        if self.claims[part]:
+            newest = list(self.claims[part])[-1]
+            left, _ = self.claims[part][newest]
+            if None in left and None not in before:
+                self.claims[part][newest] = filled(left, before), True
+            return
+        stored = at_rest(mine[0][SUBSCRIPTIONS], mine[0][BACKLOG], mine[0][STORAGE])
+        self.rest[part] = (stored, False) if part.startswith("persistent:") else (NOTHING, True)
         self.prune()
+
+    def read(self, part: str, told: Values) -> None:
+        if None in told and self.figures(part)[1] != NO:
+            self.rest[part] = self.resting(part)[0], False
+        else:
+            self.rest[part] = told, None not in told
 
     def prune(self) -> None:
         self.rest = {part: kept for part, kept in self.rest.items() if self.is_known(part)}
 
-    def find(self, broker: str) -> None:
-        for part in self.lost.pop(broker, ()):
-            if not self.claims.get(part) and self.rest.get(part) is UNKNOWN:
-                self.rest[part] = self.fresh(part)
-
-    def shown(self) -> dict[str, tuple[int, Values]]:
-        found: dict[str, list[Values]] = {name: [] for name in self.known}
+    def shown(self) -> dict[str, tuple[int, Values, int]]:
+        found: dict[str, list[tuple[Values, int]]] = {name: [] for name in self.known}
         for part in self.parts():
-            found.setdefault(self.owner(part), []).append(self.value(part))
+            found.setdefault(self.owner(part), []).append(self.figures(part))
         out = {}
         for name, all_ in found.items():
-            partitions = self.known.get(name, 0)
             summed: list[int | None] = []
-            for column, numbers in enumerate(zip(*all_, strict=True)):
+            for column, numbers in enumerate(zip(*(each for each, _ in all_), strict=True)):
                 known = [number for number in numbers if number is not None]
                 total = max(known, default=0) if column == SUBSCRIPTIONS else sum(known)
                 summed.append(total if len(known) == len(numbers) else None)
-            out[name] = partitions, tuple(summed)
+            figures = tuple(summed), max(known for _, known in all_)
+            if None not in summed:
+                self.last.pop(name, None)
+            elif name in self.last:
+                figures = filled(tuple(summed), self.last[name]), LAST
+            out[name] = self.known.get(name, 0), *figures
         return out
+
+
+def filled(values: Values, last: Values) -> Values:
+    return tuple(old if value is None else value for value, old in zip(values, last, strict=True))
 
 
 NAMES = [f"{T}a", f"{T}b", "persistent://u/m/c", "non-persistent://t/n/a", f"{T}a-partition-0"]
 PARTS = [*NAMES, f"{T}a-partition-1", f"{T}a-partition-7", "persistent://u/m/c-partition-0"]
 NUMBER = st.integers(0, 3)
 STEP = st.tuples(
-    st.sampled_from(("row", "row", "row", "gone", "whole", "lose", "forget", "catalog", "read")),
+    st.sampled_from(("row", "row", "row", "gone", "whole", "silence", "forget", "catalog", "read")),
     st.sampled_from(("b1", "b2", "b3")),
     st.sampled_from(PARTS),
     st.tuples(NUMBER, NUMBER, NUMBER, st.sampled_from((None, 0, 1, 2))),
@@ -123,7 +160,7 @@ STEP = st.tuples(
 
 def naive_order(model: Model, chosen: Chosen) -> list[str]:
     found = []
-    for name, (partitions, numbers) in sorted(model.shown().items()):
+    for name, (partitions, numbers, _) in sorted(model.shown().items()):
         parts = parts_of(name)
         tenant, _, namespace = chosen.namespace.rpartition("/")
         wanted = {
@@ -172,34 +209,27 @@ def test_it_is_what_a_recomputation_gives(steps: list[Any], looks: int) -> None:
             storage_bytes=one,
         )
         if step == "row":
-            model.claims.setdefault(part, {})[broker] = tuple(told)
-            model.find(broker)
+            model.claim(broker, part, tuple(told))
             index.hear(broker, answer(turn, [part, *told]))
         elif step == "gone":
             model.leave(broker, part)
-            model.find(broker)
             index.hear(broker, answer(turn, gone=(part,)))
         elif step == "whole":
-            model.claims.setdefault(part, {})[broker] = tuple(told)
+            model.claim(broker, part, tuple(told))
             index.hear(broker, answer(turn, [part, *told], whole=True, more=True))
             index.hear(broker, answer(turn))
             for other in list(model.claims):
-                if other != part:
+                if other != part and broker in model.claims[other]:
                     model.leave(broker, other)
-            model.find(broker)
-        elif step == "lose":
-            mine = [each for each, claims in model.claims.items() if broker in claims]
-            for each in mine:
-                model.leave(broker, each)
-                if not model.claims[each] and model.is_known(each):
-                    model.rest[each] = UNKNOWN
-                    model.lost.setdefault(broker, set()).add(each)
-            index.lose(broker)
+        elif step == "silence":
+            silent = broker in index.sources and bool(one)
+            (model.silent.add if silent else model.silent.discard)(broker)
+            index.silence(broker, bool(one))
         elif step == "forget":
             for each in list(model.claims):
-                model.leave(broker, each)
-            if broker in index.sources:
-                model.find(broker)
+                if broker in model.claims[each]:
+                    model.leave(broker, each)
+            model.silent.discard(broker)
             index.forget(broker)
         elif step == "catalog":
             name = NAMES[(one + 2 * two) % len(NAMES)]
@@ -212,7 +242,7 @@ def test_it_is_what_a_recomputation_gives(steps: list[Any], looks: int) -> None:
             assert all(not model.claims.get(each) for each in names)
             index.rested(rest(turn, *([each, two, some, one] for each in names)))
             for each in names:
-                model.rest[each] = at_rest(two, some, one)
+                model.read(each, at_rest(two, some, one))
         if turn % looks == 0:
             check(index, model)
     check(index, model)
@@ -221,6 +251,12 @@ def test_it_is_what_a_recomputation_gives(steps: list[Any], looks: int) -> None:
 def change_catalog(index: TopicIndex, model: Model, name: str, partitions: int) -> None:
     """-1: it is no more."""
     before = model.known.get(name, -1)
+    had = model.shown().get(name)
+    if 0 < before < partitions:
+        if had is not None and None not in had[1]:
+            model.last[name] = had[1]
+    elif before != partitions:
+        model.last.pop(name, None)
     if not 0 < before <= partitions:  # else what grows keeps what is known of it
         for each in list(model.rest):
             if model.is_known(each) and model.owner(each) == name and before != partitions:
@@ -240,16 +276,17 @@ def change_catalog(index: TopicIndex, model: Model, name: str, partitions: int) 
 
 def check(index: TopicIndex, model: Model) -> None:
     shown = model.shown()
-    assert {each.name: (each.partitions, each.values) for each in index} == shown
+    assert {each.name: (each.partitions, each.values, each.known) for each in index} == shown
     totals = index.totals
     for column, name in enumerate(ROW_COLUMNS):
-        total = sum(numbers[column] or 0 for _, numbers in shown.values())
+        total = sum(numbers[column] or 0 for _, numbers, _ in shown.values())
         assert totals[name] == (total / 1000 if "rate" in name else total)
     assert totals["topics"] == len(shown)
-    assert totals["unknown"] == sum(None in numbers for _, numbers in shown.values())
+    assert totals["unknown"] == sum(known == NO for _, _, known in shown.values())
+    assert totals["last"] == sum(known == LAST for _, _, known in shown.values())
     for broker, source in index.sources.items():
         mine = [claims[broker] for claims in model.claims.values() if broker in claims]
-        assert source.rate_out == sum(numbers[RATE_OUT] or 0 for numbers in mine)
+        assert source.rate_out == sum(numbers[RATE_OUT] or 0 for numbers, _ in mine)
         assert len(source.parts) == len(mine)
     for chosen in CHOICES:
         assert index.select(chosen).names() == naive_order(model, chosen), chosen
@@ -369,24 +406,88 @@ def test_one_that_came_and_went_unseen_is_read_again() -> None:
     assert index.due(20, 5) == [f"{T}x"]
 
 
-def test_topics_of_a_silent_broker_are_unknown_until_it_answers_or_is_gone() -> None:
+def test_topics_of_a_silent_broker_keep_their_last_figures_until_it_answers_or_is_gone() -> None:
     for end in ("answers", "goes"):
         index = TopicIndex()
         index.catalog({f"{T}x": 0, f"{T}y": 0}, [])
-        index.hear("b", answer(5, *([f"{T}{name}", *values(backlog=2)] for name in "xy")))
-        index.lose("b")
-        assert row(index, "x")["loaded"] is None
-        assert row(index, "x")["producers"] is None
-        assert index.totals["unknown"] == 2
-        assert index.due(10**6, 5) == []
+        told = values(backlog=2, producers=1, msg_rate_in=500)
+        index.hear("b", answer(5, *([f"{T}{name}", *told] for name in "xy")))
+        index.hear("b", answer(6, ["non-persistent://t/n/z", *told]))
+        assert row(index, "x")["known"] == "live"
+        version = index.version
+        index.silence("b", True)
+        assert index.version > version, "it is news"
+        x = row(index, "x")
+        assert [
+            x[it] for it in ("known", "loaded", "backlog", "producers", "msg_rate_in", "at")
+        ] == [*("last", None, 2, 1, 0.5, 6)]
+        totals = index.totals
+        assert [totals[it] for it in ("topics", "unknown", "last", "backlog")] == [3, 0, 3, 6]
+        assert index.due(10**6, 5) == [], "it may have them loaded"
         if end == "answers":
             index.hear("b", answer(9, [f"{T}x", *values(backlog=3)], whole=True))
-            assert (row(index, "x")["backlog"], row(index, "y")["backlog"]) == (3, None)
+            index.silence("b", False)
+            assert (row(index, "x")["backlog"], row(index, "x")["known"]) == (3, "live")
+            assert (row(index, "y")["backlog"], row(index, "y")["known"]) == (2, "last")
             assert index.due(10**6, 5) == [f"{T}y"]
         else:
-            index.forget("b")
-            assert (row(index, "x")["producers"], row(index, "x")["backlog"]) == (0, None)
-            assert len(index.due(10**6, 5)) == 2
+            assert len(index.forget("b")) == 3
+            x = row(index, "x")
+            assert (x["known"], x["loaded"], x["backlog"], x["producers"]) == ("last", False, 2, 0)
+            assert index.totals["topics"] == 2, "what keeps nothing is gone"
+            index.rested(rest(9, *([name, 1, 2, 3] for name in index.due(10**6, 5))))
+            assert (row(index, "x")["known"], row(index, "x")["at"]) == ("at_rest", 9)
+            assert index.totals["last"] == 0
+
+
+def test_a_figure_that_cannot_be_read_does_not_take_the_last_one_away() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}x": 0}, [])
+    index.rested(rest(5, *([name, 1, 4, 9] for name in index.due(0, 5))))
+    assert index.due(5 + REFRESH_MS, 5) == [f"{T}x"]
+    index.rested(rest(10**6, [f"{T}x", 1, None, 9]))
+    x = row(index, "x")
+    assert (x["known"], x["backlog"], x["at"]) == ("last", 4, 5)
+    index.hear("b", answer(20, [f"{T}x", *values(backlog=None)]))  # it is just being loaded
+    x = row(index, "x")
+    assert (x["known"], x["backlog"], x["at"], x["loaded"]) == ("last", 4, 5, True)
+    index.hear("b", answer(21, [f"{T}x", *values(backlog=6)]))
+    x = row(index, "x")
+    assert (x["known"], x["backlog"], x["at"]) == ("live", 6, 21)
+
+
+def test_while_a_broker_was_not_heard_nobody_says_that_a_topic_has_no_clients() -> None:
+    index = TopicIndex()
+    index.complete = False
+    index.catalog({f"{T}x": 0, "non-persistent://t/n/p": 2}, [])
+    assert (row(index, "x")["known"], row(index, "x")["loaded"]) == ("no", None)
+    assert index.totals["unknown"] == 2
+    index.rested(rest(5, *([name, 1, 4, 9] for name in index.due(0, 5))))
+    x = row(index, "x")
+    assert (x["known"], x["backlog"], x["producers"], x["loaded"]) == ("last", 4, None, None)
+    index.complete = True
+    x = row(index, "x")
+    assert (x["known"], x["backlog"], x["producers"], x["loaded"]) == ("at_rest", 4, 0, False)
+    assert index.row("non-persistent://t/n/p", 9)["known"] == "at_rest"
+
+
+def test_figures_of_an_earlier_life_are_shown_until_there_are_others() -> None:
+    index = TopicIndex()
+    index.complete = False
+    index.catalog({f"{T}x": 0}, [])
+    index.recall({f"{T}x": (3, tuple(range(9))), f"{T}p": (4, tuple(range(9)))})
+    index.catalog({f"{T}p": 2}, [])
+    for name, at in (("x", 3), ("p", 4)):
+        shown = row(index, name)
+        assert (shown["known"], shown["backlog"], shown["at"], shown["loaded"]) == (
+            "last",
+            7,
+            at,
+            None,
+        )
+    index.hear("b", answer(8, [f"{T}x", *values(backlog=1)]))
+    assert (row(index, "x")["known"], row(index, "x")["backlog"]) == ("live", 1)
+    assert KNOWN[LAST] == "last"
 
 
 def test_a_growing_topic_keeps_what_is_known_of_its_partitions() -> None:
@@ -395,6 +496,7 @@ def test_a_growing_topic_keeps_what_is_known_of_its_partitions() -> None:
     index.rested(rest(5, *([name, 1, 4, 1] for name in index.due(0, 5))))
     assert index.select(Chosen(sort="-partitions")).names() == [f"{T}p"]
     index.catalog({f"{T}p": 2}, [])
+    assert (row(index, "p")["backlog"], row(index, "p")["known"]) == (4, "last")
     assert index.due(0, 5) == [f"{T}p-partition-1"]
     index.rested(rest(5, missing=(f"{T}p-partition-1",)))
     assert (row(index, "p")["backlog"], row(index, "p")["partitions"]) == (4, 2)
