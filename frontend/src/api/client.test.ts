@@ -41,7 +41,7 @@ test("a refusal carries hop, request id, field and a next step", async () => {
     field: "topic",
     call: "GET /api/v1/clusters/c/overview",
   });
-  expect(error.nextStep).toMatch(/brokers/);
+  expect(error.nextStep).toMatch(/parts under the header/);
 });
 
 test("a proxy's HTML page is reported by its status, never shown", async () => {

@@ -1,5 +1,5 @@
 import createClient from "openapi-fetch";
-import { ApiError, hopOf } from "../lib/errors";
+import { ApiError, hopOf, partOf } from "../lib/errors";
 import type { paths } from "./schema";
 
 const TIMEOUT_MS = 15_000;
@@ -45,7 +45,7 @@ async function call(request: Request): Promise<Response> {
   const details = typeof json === "object" && json !== null ? (json as Record<string, unknown>) : {};
   throw new ApiError({
     reason: textOf(details.reason) ?? (response.ok ? "The answer is not JSON" : statusText(response)),
-    hop: hopOf(response.ok ? 500 : response.status),
+    hop: partOf(details.hop) ?? hopOf(response.ok ? 500 : response.status),
     status: response.status,
     requestId: textOf(details.request_id) ?? response.headers.get("x-request-id"),
     field: textOf(details.field),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ApiError, failureOf } from "./errors";
+import { ApiError, failureOf, partOf } from "./errors";
 
 const failed = (status: number | null) =>
   new ApiError({ reason: "no", hop: "gateway", status, requestId: null, field: null, call: "GET /" });
@@ -8,6 +8,19 @@ test("what a page shows stays in its place while a part of the instance is away"
   expect(failureOf({ error: failed(503), data: { rows: [] } })).toBeNull();
   expect(failureOf({ error: failed(null), data: 0 })).toBeNull();
   expect(failureOf({ error: failed(503) })).not.toBeNull();
+});
+
+test("the next step fits the refusal", () => {
+  const refused = (status: number, reason: string) =>
+    new ApiError({ reason, hop: "request", status, requestId: null, field: null, call: "PUT /" }).nextStep;
+  expect(refused(409, "The tenant exists already")).toMatch(/another name/);
+  expect(refused(409, "Concurrent modification")).toMatch(/Reload/);
+  expect(refused(405, "Not for a partitioned topic")).toMatch(/nothing was changed/);
+});
+
+test("a part that the gateway names is the one at fault, an unknown code is none", () => {
+  expect(partOf("store")).toBe("metadata store");
+  for (const code of ["gateway", "toString", "", undefined, 1]) expect(partOf(code)).toBeUndefined();
 });
 
 test("what is wrong with the question is said on the page, and nothing without a failure", () => {

@@ -1,4 +1,22 @@
-export type Hop = "browser → gateway" | "gateway" | "gateway → broker" | "request";
+export type Hop = "browser → gateway" | "gateway" | "gateway → broker" | "request" | Part;
+
+/** A part of the instance that the gateway itself found at fault. */
+const PARTS = {
+  store: "metadata store",
+  broker: "broker",
+  bookie: "bookie",
+  redis: "Redis",
+  spark: "Spark",
+  database: "console database",
+} as const;
+type Part = (typeof PARTS)[keyof typeof PARTS];
+
+/** The part of this code; undefined for what is none, the gateway among it, which is told by the status. */
+export function partOf(code: unknown): Part | undefined {
+  return typeof code === "string" && Object.hasOwn(PARTS, code)
+    ? PARTS[code as keyof typeof PARTS]
+    : undefined;
+}
 
 /** A failed call, in the words a person needs: where it failed, what to quote, and what to do next. */
 export class ApiError extends Error {
@@ -39,12 +57,16 @@ export class ApiError extends Error {
       return "Check that the gateway runs and that this address is right, then retry.";
     if (this.status === 401) return "Sign in again, then retry.";
     if (this.status === 403) return "Ask an administrator for the permission this call needs.";
-    if (this.status === 404) return "It may have been deleted or renamed; look for it in the topic list.";
-    if (this.status === 409) return "It changed meanwhile. Reload, look again, then repeat the action.";
+    if (this.status === 404) return "It may have been deleted or renamed; look for it in its list.";
+    if (this.status === 405) return "This is not possible for it; nothing was changed.";
+    if (this.status === 409)
+      return /exists/i.test(this.message)
+        ? "Choose another name, or open what is there."
+        : "It changed meanwhile. Reload, look again, then repeat the action.";
     if (this.status === 429) return "Too many calls at once. Wait a few seconds, then retry.";
     if (this.status === 501) return "This build does not offer it yet.";
     if (this.status === 502 || this.status === 503 || this.status === 504)
-      return "A broker did not answer. Look at the brokers on the overview, then retry.";
+      return "Retry; if it goes on, look at the parts under the header and on the overview.";
     if (this.status >= 500) return "Look for the request id in the gateway's log, then retry.";
     return "Correct the request, then send it again.";
   }

@@ -104,8 +104,8 @@ export function usePaletteItems({ query, topic, enter, enabled }: Palette) {
     ...(words.length > 0 ? mine : []),
     ...verbs.filter((item) => !here || nameOf(item.topic ?? null) !== nameOf(here)),
     ...found.map(of.topic),
-    ...(found.length > 0 && (topics.data?.total ?? 0) > found.length
-      ? [of.all(text, topics.data?.total ?? 0)]
+    ...(topics.data && found.length > 0 && topics.data.total > found.length
+      ? [of.all(text, topics.data.total)]
       : []),
     ...(searching ? of.scopes(scopes.data) : []),
     ...of.places(words),

@@ -91,14 +91,14 @@ function History({
   const runs = useQuery({ ...runsQuery({ topic, analysis, page }), placeholderData: keepPreviousData });
   const now = useServerNow();
   const navigate = useNavigate({ from: "/analyses" });
-  const total = runs.data?.total ?? 0;
-  const pages = Math.max(1, Math.ceil(total / RUNS_PER_PAGE));
+  const total = runs.data?.total;
+  const pages = total === undefined ? 1 : Math.max(1, Math.ceil(total / RUNS_PER_PAGE));
   const turn = (to: number) =>
     navigate({ search: (before) => ({ ...before, page: to > 1 ? to : undefined }) });
   return (
     <Panel
       title="History"
-      note={runs.data && count(total)}
+      note={total !== undefined && count(total)}
       flush
       actions={
         pages > 1 && (

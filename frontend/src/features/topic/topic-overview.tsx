@@ -92,7 +92,7 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
       </Columns>
       <Columns even>
         <Panel title="Backlog">
-          <Chart {...common} title="Backlog in entries" series={backlog} yText={short} />
+          <Chart {...common} title="Backlog in messages" series={backlog} yText={short} />
         </Panel>
         <Panel
           title="Ledgers"

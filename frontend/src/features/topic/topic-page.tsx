@@ -156,8 +156,8 @@ function Strip({ topic }: { topic: TopicDetail }) {
         const { label, detail } = describeDrain(subscription);
         return (
           <p key={subscription.name}>
-            <b>{subscription.name}</b>: {label.toLowerCase()},{" "}
-            {plural(subscription.backlog, "entry", "entries")} behind ({detail})
+            <b>{subscription.name}</b>: {label.toLowerCase()}, {plural(subscription.backlog, "message")}{" "}
+            behind ({detail})
           </p>
         );
       })}

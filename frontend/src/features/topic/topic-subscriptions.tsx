@@ -277,7 +277,12 @@ function Consumers({ subscription, now }: { subscription: SubscriptionRow; now: 
             cell: (consumer) => <Since text={consumer.connected_since} now={now} />,
           },
           { key: "permits", header: "Permits", numeric: true, cell: (consumer) => count(consumer.permits) },
-          { key: "unacked", header: "Unacked", numeric: true, cell: (consumer) => count(consumer.unacked) },
+          {
+            key: "unacked",
+            header: "Unacknowledged",
+            numeric: true,
+            cell: (consumer) => count(consumer.unacked),
+          },
           { key: "rate", header: "Out/s", numeric: true, cell: (consumer) => rate(consumer.msg_rate_out) },
         ]}
       />

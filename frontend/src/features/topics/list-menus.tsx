@@ -100,13 +100,14 @@ export function ColumnsMenu({
 }
 
 /** The list as it is filtered and sorted, as a file: all its rows. */
-export function ExportMenu({ filter, total }: { filter: TopicFilter; total: number }) {
+export function ExportMenu({ filter, total }: { filter: TopicFilter; total: number | undefined }) {
   const csv = exportPath(filter, "csv");
   const json = exportPath(filter, "json");
   return (
     <Menu label="Export" icon={<DownloadIcon size={14} />}>
       <p className={styles.hint}>
-        All {plural(total, "row")} of this list, in its order, with exact numbers.
+        {total === undefined ? "All rows" : `All ${plural(total, "row")}`} of this list, in its order, with
+        exact numbers.
       </p>
       <div className={styles.files}>
         <Button component="a" variant="default" href={csv} download="topics.csv">

@@ -31,7 +31,7 @@ export function ScopePicker({
     placeholderData: keepPreviousData,
   });
   const names = found.data?.[kind].names ?? [];
-  const more = (found.data?.[kind].total ?? 0) - names.length;
+  const more = found.data ? found.data[kind].total - names.length : 0;
   return (
     <Select
       size="xs"

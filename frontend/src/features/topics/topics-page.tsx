@@ -113,7 +113,7 @@ export function TopicsPage() {
         )}
         <div className={styles.tools}>
           <ColumnsMenu choice={choice} onChoose={choose} leftOut={leftOut} sort={sort} onSort={setSort} />
-          <ExportMenu filter={filter} total={list.total ?? 0} />
+          <ExportMenu filter={filter} total={list.total} />
         </div>
         <Announce total={list.total} busy={list.busy} />
       </search>
@@ -127,7 +127,7 @@ export function TopicsPage() {
             <Empty title="No topic matches">Clear or loosen the filters.</Empty>
           ) : (
             <Empty title="No topic yet">
-              Publish to any name, e.g. persistent://public/default/hello, and it appears here.
+              Publish to any name, e.g. public/default/hello, and it appears here.
             </Empty>
           )}
         </div>
@@ -206,7 +206,7 @@ const NUMBERS: Record<
   storage_bytes: [84, (row) => row.storage_bytes, bytes],
   producers: [88, (row) => row.producers, count],
   consumers: [92, (row) => row.consumers, count],
-  subscriptions: [70, (row) => row.subscriptions, count],
+  subscriptions: [108, (row) => row.subscriptions, count],
   partitions: [86, (row) => row.partitions, count],
 };
 
@@ -220,7 +220,7 @@ function useColumns(
     const sorted = sort.replace(/^-/, "");
     const sortable = (key: TopicSort, descending: boolean) => ({
       key,
-      header: key === "subscriptions" ? "Subs" : TITLES[key],
+      header: TITLES[key],
       sort: sortOf(sort, key),
       onSort: () => setSort(nextSort(sort, key, descending)),
       always: key === sorted,
