@@ -1,0 +1,129 @@
+"""What the console costs and how fast it is, with few topics that are published to, and with very many.
+
+Run: python -m tests.bench.console [--topics 100000] [--changing 0.01] [--sockets 50] [--seconds 20]
+
+Numbers of the many topics come from a teller (``tests.bench.console.teller``) in place of a broker that has them
+loaded. Ages are from the broker's count; all is on one machine, so clocks agree.
+"""
+
+import argparse
+import asyncio
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pulsar
+
+from tests.bench.console import windows
+from tests.bench.console.painting import Browser
+from tests.bench.console.teller import telling
+from tests.bench.contenders import kilobytes
+from tests.bench.gateway.sides import of_instance
+from tests.support.instance import Instance, running_instance
+
+TOPIC = "persistent://public/default/shown"
+QUERIES = {
+    "list, first page": "sort=-backlog&limit=100",
+    "another order, first time": "sort=-msg_rate_in&limit=100",
+    "the same order again": "sort=-msg_rate_in&limit=100&offset=50000",
+    "filter, first time": "sort=-backlog&q=topic%2007&limit=100",
+    "the same filter again": "sort=-backlog&q=topic%2007&limit=100",
+}
+
+
+def show(title: str, figures: dict[str, float]) -> None:
+    """One line."""
+    said = ", ".join(f"{name} {value:,.3g}" for name, value in figures.items())
+    print(f"[load {os.getloadavg()[0]:.0f}] {title}: {said}", flush=True)
+
+
+@contextmanager
+def published(url: str) -> Iterator[None]:
+    """Fifty messages a second, and a subscription that falls behind."""
+    client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    client.subscribe(TOPIC, "late").close()
+    producer = client.create_producer(TOPIC)
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.wait(0.02):
+            producer.send(b"x" * 100)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        client.close()
+
+
+def few(instance: Instance, seconds: float) -> None:
+    with published(instance.url):
+        browser = Browser(instance.http)
+        try:
+            for title, route in {
+                "topic list": "/c/standalone/topics",
+                "topic": "/c/standalone/t/public/default/shown/overview",
+                "overview": "/",
+            }.items():
+                show(f"push to paint, {title}", browser.pushes(route, seconds))
+        finally:
+            browser.close()
+
+
+async def many(instance: Instance, options: argparse.Namespace) -> None:
+    pids = of_instance(instance)["gateway"]
+    zookeeper = f"127.0.0.1:{instance.ports['ZOOKEEPER']}"
+    before = sum(kilobytes(pid, "Rss:") for pid in pids)
+    async with telling(zookeeper, options.topics, options.changing):
+        while (await windows.asked(instance.http, {"": "limit=1"}, 1))[""][0] < 0:
+            await asyncio.sleep(1)
+        await asyncio.sleep(15)
+        grown = (sum(kilobytes(pid, "Rss:") for pid in pids) - before) / 1024
+        show(f"{options.topics:,} topics", {"gateway grew by MB": grown})
+        first = await windows.asked(instance.http, QUERIES, 1)
+        show("GET, ms", {name: values[0] for name, values in first.items()})
+        for sockets, same in (
+            (0, True),
+            (1, True),
+            (options.sockets, True),
+            (options.sockets, False),
+        ):
+            figures = await windows.watched(
+                instance.http, pids, sockets, options.seconds, same=same
+            )
+            show(f"{sockets} sockets{', one window' if same else ', a window each'}", figures)
+        await asyncio.to_thread(_opened, instance.http)
+
+
+def _opened(http: str) -> None:
+    browser = Browser(http)
+    try:
+        show("list opened", browser.opening("/c/standalone/topics"))
+        show("list opened again", browser.opening("/c/standalone/topics"))
+    finally:
+        browser.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--topics", type=int, default=100_000)
+    parser.add_argument("--changing", type=float, default=0.01)
+    parser.add_argument("--sockets", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--only", choices=("few", "many"))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as made, running_instance(Path(made)) as instance:
+        if options.only != "many":
+            few(instance, options.seconds)
+        if options.only != "few":
+            asyncio.run(many(instance, options))
+
+
+if __name__ == "__main__":
+    main()

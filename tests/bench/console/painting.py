@@ -1,0 +1,90 @@
+"""What a browser shows, and when: a number's way from the broker's count to the page, and how a page opens."""
+
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+from tests.bench.console.windows import percentiles
+
+CHROMIUM = "/usr/bin/chromium"
+MARKS = """
+(() => {
+  const pushes = [];
+  window.__pushes = pushes;
+  let waiting = null;
+  const Wire = window.WebSocket;
+  window.WebSocket = class extends Wire {
+    set onmessage(take) {
+      super.onmessage = (event) => {
+        const message = JSON.parse(event.data);
+        if (message.channel && message.data) waiting ??= { at: message.at, came: Date.now() };
+        take(event);
+      };
+    }
+  };
+  const isClock = (node) => /as of/.test((node.parentElement ?? node).closest?.("span[title]")?.textContent ?? "");
+  new MutationObserver((changes) => {
+    if (!waiting || changes.every((change) => isClock(change.target))) return;
+    pushes.push({ age: Date.now() - waiting.at, came: waiting.came - waiting.at });
+    waiting = null;
+  }).observe(document, { subtree: true, childList: true, characterData: true });
+  window.__long = [];
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) window.__long.push(entry.duration);
+  }).observe({ type: "longtask", buffered: true });
+})();
+"""
+FIRST_ROW = "[role=grid] [role=row] a, main a[href*='/t/']"
+
+
+class Browser:
+    """Chromium with one page open."""
+
+    def __init__(self, http: str) -> None:
+        self._playwright = sync_playwright().start()
+        self._chromium = self._playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        self._context = self._chromium.new_context(
+            base_url=http, viewport={"width": 1280, "height": 800}
+        )
+        self._context.add_init_script(MARKS)
+        self.page: Page = self._context.new_page()
+
+    def close(self) -> None:
+        self._chromium.close()
+        self._playwright.stop()
+
+    def pushes(self, route: str, seconds: float) -> dict[str, float]:
+        """Ages in ms of numbers when the page has them (``came``) and when it shows them (``shown``)."""
+        self.page.goto(route)
+        self.page.wait_for_function("() => window.__pushes.length > 2", timeout=60_000)
+        self.page.evaluate("() => { window.__pushes.length = 0; }")
+        self.page.wait_for_timeout(seconds * 1000)
+        found: list[dict[str, float]] = self.page.evaluate("() => window.__pushes")
+        return {
+            "pushes": float(len(found)),
+            **percentiles("came ms", [each["came"] for each in found]),
+            **percentiles("shown ms", [each["age"] for each in found]),
+        }
+
+    def opening(self, route: str) -> dict[str, float]:
+        """ms until the first paint and the first rows, long tasks, rows in the DOM, heap after a collection."""
+        self.page.goto(route)
+        self.page.wait_for_selector(FIRST_ROW, timeout=60_000)
+        rows: float = self.page.evaluate("() => performance.now()")
+        self.page.wait_for_timeout(3_000)
+        painted: float = self.page.evaluate(
+            "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN"
+        )
+        long: list[float] = self.page.evaluate("() => window.__long")
+        session = self._context.new_cdp_session(self.page)
+        session.send("HeapProfiler.collectGarbage")
+        heap: dict[str, Any] = session.send("Runtime.getHeapUsage")
+        return {
+            "first paint ms": painted,
+            "first rows ms": rows,
+            "longest task ms": max(long, default=0.0),
+            "rows in the DOM": float(self.page.locator("[role=row]").count()),
+            "heap MB": heap["usedSize"] / 1e6,
+        }

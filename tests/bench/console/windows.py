@@ -1,0 +1,86 @@
+"""Sockets that watch windows of the list: how old the numbers are on arrival, and what a gateway spends on that."""
+
+import asyncio
+import json
+import re
+import time
+
+from tests.bench.contenders import cpu_s
+from tests.bench.gateway.http_client import Pool, build_request
+from tests.bench.gateway.websocket_client import Socket, build_frame
+
+AT = re.compile(rb'"channel":"topics","at":(\d+)')
+
+
+class Arrivals:
+    """Ages in ms of the lists that came, and their bytes."""
+
+    def __init__(self) -> None:
+        self.ages: list[float] = []
+        self.bytes = 0
+
+    def take(self, texts: list[bytes]) -> None:
+        now = time.time() * 1000
+        for text in texts:
+            self.bytes += len(text)
+            found = AT.search(text[:200])
+            if found:
+                self.ages.append(now - int(found[1]))
+
+
+def subscribe(window: int, rows: int, sort: str) -> bytes:
+    params = {"cluster": "standalone", "sort": sort, "offset": window * rows, "limit": rows}
+    asked = {"op": "subscribe", "id": "w", "channel": "topics", "params": params}
+    return build_frame(json.dumps(asked).encode())
+
+
+async def watched(
+    http: str, pids: list[int], sockets: int, seconds: float, *, same: bool, rows: int = 200
+) -> dict[str, float]:
+    """Figures of so many sockets, each with a window of its own or all with the first one."""
+    broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    arrivals = Arrivals()
+    opened = []
+    for index in range(sockets):
+        socket = await Socket(f"ws{http[4:]}/api/v1/live", broken).open()
+        socket.on_texts = arrivals.take
+        socket.send(subscribe(0 if same else index, rows, "-backlog"))
+        opened.append(socket)
+    await asyncio.sleep(5)
+    arrivals.ages.clear()
+    arrivals.bytes = 0
+    before, mine, began = cpu_s(pids), time.process_time(), time.perf_counter()
+    await asyncio.sleep(seconds)
+    took = time.perf_counter() - began
+    figures = {
+        "gateway, cores": (cpu_s(pids) - before) / took,
+        "lists/s": len(arrivals.ages) / took,
+        "MB/s": arrivals.bytes / took / 1e6,
+        **percentiles("age ms", arrivals.ages),
+        "load's own cores": (time.process_time() - mine) / took,
+    }
+    if broken.done():
+        broken.result()
+    for socket in opened:
+        socket.leave()
+    return figures
+
+
+async def asked(http: str, queries: dict[str, str], times: int) -> dict[str, list[float]]:
+    """ms of each GET of the list, one after another, by what it is."""
+    found: dict[str, list[float]] = {}
+    async with Pool(http, 1) as pool:
+        for name, query in queries.items():
+            request = build_request("GET", f"/api/v1/clusters/standalone/topics?{query}")
+            run = await pool.run([request] * times)
+            found[name] = [each * 1e3 for each in run.each]
+    return found
+
+
+def percentiles(name: str, values: list[float]) -> dict[str, float]:
+    ordered = sorted(values) or [float("nan")]
+    return {
+        f"{name} p50": ordered[len(ordered) // 2],
+        f"{name} p95": ordered[int(len(ordered) * 0.95)],
+        f"{name} max": ordered[-1],
+    }
