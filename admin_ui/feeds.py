@@ -1,17 +1,17 @@
 """One body for all who watch it.
 
 A channel says how its body is made. A feed is a channel with its parameters: it starts with the first watcher in this
-process and ends with the last. Its body is made at once, then whenever it may have changed, and told when it did, at
-most once in ``interval_s``. Each watcher takes the newest message in its own time; one that is slow misses what came
-in between and holds nobody.
+process and ends with the last. Its body is made at once, then whenever it may have changed, and told when it did. Each
+watcher takes the newest message in its own time; one that is slow misses what came in between and holds nobody.
 """
 
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from channels.layers import get_channel_layer
@@ -25,19 +25,30 @@ from gateway.services.engine_link import link
 
 log = logging.getLogger(__name__)
 
-LOOK_INTERVAL_S = 0.25
-VOLATILE = frozenset({"at", "now"})
-"""Members that change without anything having happened."""
+GAP_S = 0.2
+"""Between news of a channel with a basis and the next body: several brokers count at different moments."""
+TIMES = re.compile(r'"(?:at|now)":\d+')
+"""Members that change without anything having happened; within a JSON string no quote stands without a backslash."""
 
 Body = dict[str, Any]
 Key = tuple[str, tuple[tuple[str, str], ...]]
+
+
+class Basis(Protocol):
+    """What a body depends on."""
+
+    def version(self) -> object:
+        """Cheap, and equal for as long as the body would be the same."""
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Have ``changed`` called, in any thread, when the version may be another, until what is returned is called."""
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
     """``body(params)`` makes what the GET of the same parameters answers, and raises what that raises.
 
-    ``basis`` tells cheaply what the body depends on: while it stays equal, no body is made. ``group`` names the
+    A new body is made every ``interval_s``; with a ``basis`` when that has changed, and only then. ``group`` names the
     channel-layer group in which a message means that the body of these parameters changed; it refuses wrong ones.
     """
 
@@ -46,7 +57,7 @@ class Channel:
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     interval_s: float = 1.0
-    basis: Callable[[], object] | None = None
+    basis: Basis | None = None
     group: Callable[[Params], str] | None = None
 
     def checked(self, given: Any) -> Params:
@@ -82,11 +93,11 @@ class Feed:
         self.watches: set[Watch] = set()
         self._params = params
         self._changed = asyncio.Event()
-        self._message: Body | None = None
-        self._text: str | None = None
+        self._text = ""
         self._seen = ""
         self._basis: object = None
         self._tasks = TaskScope(f"feed-{channel.name}")
+        self._unwatch = channel.basis.watch(self._wake()) if channel.basis is not None else None
         self._tasks.spawn("produce", self._produce())
         if channel.group is not None:
             self._tasks.spawn("listen", self._listen(channel.group(params)))
@@ -94,17 +105,17 @@ class Feed:
     @property
     def told(self) -> bool:
         """Whether there is a message yet."""
-        return self._message is not None
+        return bool(self._text)
 
     @property
     def text(self) -> str:
         """The newest message as JSON members, without the id under which a watcher subscribed."""
-        if self._text is None:
-            self._text = json.dumps(self._message, separators=(",", ":"))[1:-1]
         return self._text
 
     async def close(self) -> None:
         """End the work; nobody watches any more."""
+        if self._unwatch is not None:
+            self._unwatch()
         await self._tasks.close()
 
     async def _produce(self) -> None:
@@ -115,29 +126,41 @@ class Feed:
             except Exception as error:
                 self._fail(error)
                 news = True
-            if news:
+            if self.channel.basis is not None:
+                await asyncio.sleep(GAP_S if news else 0)
+            elif news:
                 await asyncio.sleep(self.channel.interval_s)
                 continue
-            cheap = self.channel.basis is not None
             try:
-                async with asyncio.timeout(LOOK_INTERVAL_S if cheap else self.channel.interval_s):
+                async with asyncio.timeout(self.channel.interval_s):
                     await self._changed.wait()
             except TimeoutError:
                 continue
 
+    def _wake(self) -> Callable[[], None]:
+        """For another thread to say that the body may have changed."""
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._changed.set)
+
+        return wake
+
     async def _look(self) -> bool:
         """Make the body if it may have changed; whether it did."""
-        basis = self.channel.basis() if self.channel.basis is not None else None
+        basis = self.channel.basis.version() if self.channel.basis is not None else None
         if basis is not None and basis == self._basis:
             return False
         body = await self.channel.body(self._params)
         self._basis = basis
         at = body.get("at") or now_ms()
-        seen = _without_times(body)
+        text = _written(body)
+        seen = TIMES.sub("", text)
         is_news = seen != self._seen
         self._seen = seen
         # also without news: who comes next gets the newest times
-        self._put({"channel": self.channel.name, "at": at, "data": body}, tell=is_news)
+        self._put(f'"channel":"{self.channel.name}","at":{at},"data":{text}', tell=is_news)
         return is_news
 
     def _fail(self, error: Exception) -> None:
@@ -149,11 +172,11 @@ class Feed:
         told = {"reason": reason}
         if hop := getattr(error, "hop", ""):
             told["hop"] = hop
-        self._put({"error": told}, tell=self._seen != reason)
+        self._put(f'"error":{_written(told)}', tell=self._seen != reason)
         self._seen = reason
 
-    def _put(self, message: Body, *, tell: bool) -> None:
-        self._message, self._text = message, None
+    def _put(self, text: str, *, tell: bool) -> None:
+        self._text = text
         if tell:
             for watch in self.watches:
                 watch.tell()
@@ -228,17 +251,17 @@ def of_snapshot(
     return body
 
 
-def snapshot_version() -> object:
-    """A channel's ``basis``: which of the collector's snapshots; None before the first."""
-    return collector().version
+class OfCollector:
+    """The basis of bodies that are made of the collector's snapshot."""
+
+    def version(self) -> object:
+        """Which snapshot; None before the first."""
+        return collector().version
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """See ``Basis``."""
+        return collector().watch(changed)
 
 
-def _without_times(value: Any) -> str:
-    """Text by which two bodies compare: equal numbers taken at different times are the same news."""
-
-    def bare(item: Any) -> Any:
-        if isinstance(item, dict):
-            return {name: bare(part) for name, part in item.items() if name not in VOLATILE}
-        return [bare(part) for part in item] if isinstance(item, list) else item
-
-    return json.dumps(bare(value))
+def _written(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,8 +1,8 @@
 """The console's live feed: WebSocket ``/api/v1/live``.
 
 A client subscribes to channels under ids of its own; the server sends each channel's body at once and then whenever it
-changed, at most once a second. The bodies are those of the GETs, so a lost socket loses nothing. Sockets that watch
-the same share its feed (``admin_ui.feeds``); a reader that does not keep up is closed when 1 MiB waits for it.
+changed, at most five times a second. The bodies are those of the GETs, so a lost socket loses nothing. Sockets that
+watch the same share its feed (``admin_ui.feeds``); a reader that does not keep up is closed when 1 MiB waits for it.
 Once a second every socket is told how things stand, whatever it watches.
 """
 

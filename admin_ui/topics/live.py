@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from admin_ui.feeds import Channel, of_snapshot, snapshot_version
+from admin_ui.feeds import Channel, OfCollector, of_snapshot
 from admin_ui.params import Params, topic_name
 from admin_ui.topics import selectors
 from gateway.services.engine_link import link
@@ -25,6 +25,6 @@ TOPICS_CHANNEL = Channel(
     of_snapshot(_window),
     required=("cluster",),
     optional=("q", "tenant", "namespace", "domain", "sort", "offset", "limit"),
-    basis=snapshot_version,
+    basis=OfCollector(),
 )
 TOPIC_CHANNEL = Channel("topic", _topic, required=("cluster", *PLACE))

@@ -156,6 +156,7 @@ class Collector:
         self._reading: asyncio.Task[None] | None = None
         self._turn = 0
         self._rounds = 0
+        self._watchers: set[Callable[[], None]] = set()
         self.history: deque[tuple[float | None, ...]] = deque(maxlen=HISTORY_POINTS)
 
     @property
@@ -171,6 +172,16 @@ class Collector:
             return None
         found = (self.findings.version, self.attention.version)
         return (self._topics.version, found, latest.brokers, latest.bookies)
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Have ``changed`` called on the link's loop whenever ``version`` may be another, until what is returned is
+        called. From any thread."""
+        self._watchers.add(changed)
+        return lambda: self._watchers.discard(changed)
+
+    def _tell(self) -> None:
+        for changed in tuple(self._watchers):
+            changed()
 
     def heard(self) -> int | None:
         """When every registered broker and the metadata store were last heard, ms: what is shown is as of then. None
@@ -252,6 +263,7 @@ class Collector:
         self._snapshot = Snapshot(
             at, brokers, self._bookies.rows, self._topics, self.heard, self.attention
         )
+        self._tell()
         if failed is not None:
             raise failed
 
@@ -351,7 +363,10 @@ class Collector:
             await asyncio.sleep(pause_s)
 
     def _hear(self, followed: Followed, answer: dict[str, Any]) -> None:
+        before = self._topics.version
         self._topics.hear(followed.address.id, answer)
+        if self._topics.version != before:
+            self._tell()
         revision, begun = int(answer["revision"]), int(answer["begun"])
         followed.asked = api.TopicRows(str(answer["incarnation"]), revision, begun)
         followed.failures = 0

@@ -5,6 +5,7 @@ topics of its are never looked up. Loading as many real ones would take an hour.
 """
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -56,7 +57,6 @@ class Teller:
 
     async def answer(self, request: Request) -> Response:
         """What a gateway asks."""
-        import json
 
         operation = request.path.removeprefix("/rpc/")
         if operation not in (TOPIC_ROWS.name, SUBSCRIPTION_ROWS.name):

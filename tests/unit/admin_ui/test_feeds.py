@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 from channels.layers import get_channel_layer
@@ -129,16 +130,67 @@ async def test_a_watcher_that_does_not_take_holds_nobody_and_misses_what_was_bet
     await quick.watch.end()
 
 
+class Told:
+    """A basis that the test changes, and who is told of it."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.watchers: list[Callable[[], None]] = []
+
+    def version(self) -> object:
+        return self.now
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        self.watchers.append(changed)
+        return lambda: self.watchers.remove(changed)
+
+    def change(self) -> None:
+        self.now += 1
+        for changed in self.watchers:
+            changed()
+
+
 async def test_without_a_new_basis_no_body_is_made() -> None:
-    source = Source()
-    basis = ["first"]
-    watcher = Watcher(source.channel(basis=lambda: basis[0]))
+    source, basis = Source(), Told()
+    watcher = Watcher(source.channel(basis=basis))
     await watcher.value()
     source.value = 1
-    await asyncio.sleep(2 * feeds.LOOK_INTERVAL_S)
+    await asyncio.sleep(2 * feeds.GAP_S)
     assert len(source.asked) == 1
-    basis[0] = "second"
+    basis.change()
     assert await watcher.value() == 1
+    await watcher.watch.end()
+    assert basis.watchers == []
+
+
+async def test_a_change_is_told_at_once_and_not_at_the_next_interval() -> None:
+    source, basis = Source(), Told()
+    watcher = Watcher(source.channel(basis=basis, interval_s=3600.0))
+    await watcher.value()
+    for value in (1, 2, 3):
+        source.value = value
+        basis.change()
+        assert await watcher.value() == value
+    await watcher.watch.end()
+
+
+async def test_times_alone_are_no_news_and_texts_that_look_like_them_are() -> None:
+    source, basis = Source(), Told()
+    watcher = Watcher(source.channel(basis=basis))
+    await watcher.value()
+    source.value = {"at": 1, "rows": [{"at": 2}]}
+    basis.change()
+    assert await watcher.value() == source.value
+    source.value = {"at": 3, "rows": [{"at": 4}]}
+    basis.change()
+    await until_asked(source, 3)
+    assert watcher.watch.take() is None
+    source.value = '"at":5'
+    basis.change()
+    assert await watcher.value() == '"at":5'
+    source.value = '"at":6'
+    basis.change()
+    assert await watcher.value() == '"at":6'
     await watcher.watch.end()
 
 
