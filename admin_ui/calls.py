@@ -14,7 +14,8 @@ from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS
 from gateway.http.bodies import json_answer, object_body
 from gateway.http.view import View
-from gateway.services.engine_link import link
+from gateway.services.collector import collector
+from gateway.services.engine_link import Work, link
 
 Body = dict[str, Any]
 P = ParamSpec("P")
@@ -70,6 +71,15 @@ class ConsoleView(View):
 
     permission = "console"
     write_permission = "console"
+
+    async def work(self, work: Work[T]) -> T:
+        """As of every view. What only reads is not waited for when a hop does not answer: HopError names it."""
+        if self.request.method != "GET":
+            return await super().work(work)
+        return await collector().read(work, principal=self.principal, topic=self.topic)
+
+    topic = ""
+    """Which topic it is about, if one, by its full name."""
     calls: ClassVar[dict[str, Call]]
     """By method, in small letters."""
 

@@ -19,7 +19,7 @@ from channels.layers import get_channel_layer
 from admin_ui.params import Params, require_served
 from engine.base.errors import InvalidField
 from engine.base.tasks import TaskScope
-from gateway.http.errors import describe
+from gateway.http.errors import describe, hop_of
 from gateway.services.collector import collector, now_ms
 from gateway.services.engine_link import link
 
@@ -170,7 +170,7 @@ class Feed:
             log.error("feed channel=%s failed error=%r", self.channel.name, error, exc_info=error)
         self._basis = None
         told = {"reason": reason}
-        if hop := getattr(error, "hop", ""):
+        if hop := hop_of(error):
             told["hop"] = hop
         self._put(f'"error":{_written(told)}', tell=self._seen != reason)
         self._seen = reason

@@ -81,4 +81,5 @@ class TopicView(ClusterView):
 
     async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
         name = topic_name(**where)
+        self.topic = str(name)
         return json_answer(await self.work(lambda engine: selectors.topic(engine, name)))

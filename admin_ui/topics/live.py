@@ -5,7 +5,7 @@ from typing import Any
 from admin_ui.feeds import Channel, OfCollector, of_snapshot
 from admin_ui.params import Params, topic_name
 from admin_ui.topics import selectors
-from gateway.services.engine_link import link
+from gateway.services.collector import collector
 
 ROWS_MAX = 200
 PLACE = ("domain", "tenant", "namespace", "topic")
@@ -17,7 +17,7 @@ async def _window(params: Params) -> dict[str, Any]:
 
 async def _topic(params: Params) -> dict[str, Any]:
     name = topic_name(**{part: params[part] for part in PLACE})
-    return await link().arun(lambda engine: selectors.topic(engine, name))
+    return await collector().read(lambda engine: selectors.topic(engine, name), topic=str(name))
 
 
 TOPICS_CHANNEL = Channel(

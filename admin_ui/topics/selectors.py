@@ -1,19 +1,23 @@
 """The list of topics, and one topic in full, in the shapes of the contract."""
 
 import asyncio
+import logging
 from typing import Any
 
 from admin_ui.params import LIMIT_MAX, Params, window
 from admin_ui.topics import detail
 from engine.admin import api
-from engine.base.errors import InvalidField, MagnetarError, NotFound
+from engine.base.errors import Failed, InvalidField, MagnetarError, NotFound, WorldError
 from engine.base.names import DOMAINS, TopicName
 from engine.tenancy.tenants import list_tenants
 from gateway.services import catalog, rows
 from gateway.services.collector import collector, now_ms
 from gateway.services.drain import Backlogs, forecast
 from gateway.services.engine_link import Engine
+from gateway.services.health.hops import Kind
 from gateway.services.selection import Chosen, has_words, words_of
+
+log = logging.getLogger(__name__)
 
 Body = dict[str, Any]
 
@@ -69,14 +73,15 @@ async def scopes(engine: Engine, params: Params) -> Body:
 
 
 _backlogs = Backlogs()
-PARTITION_TIMEOUT_S = 1.5
+STORE_TIMEOUT_S = 0.3
+PARTITION_TIMEOUT_S = 1.0
 """A partition whose broker takes longer is shown as it was last known."""
 
 
 async def topic(engine: Engine, name: TopicName) -> Body:
     """One topic with its producers, subscriptions, ledgers and partitions. Of a partition that does not answer in time
     only the row is there (``missing``); when none answers, what the first of them raised is raised. Raises NotFound."""
-    count = await catalog.partition_count(engine.store, name)
+    count = await _count(engine, name)
     parts = await _partitions(engine, name, count) if count else [await _plain(engine, name)]
     at = now_ms()
     part_rows = [detail.part_row(part, at) for part in parts]
@@ -99,6 +104,18 @@ async def topic(engine: Engine, name: TopicName) -> Body:
         "partitions": part_rows if count else [],
         "missing": [part.number for part in parts if part.stats is None and part.made],
     }
+
+
+async def _count(engine: Engine, name: TopicName) -> int:
+    """Partitions; as last known while the metadata store does not answer."""
+    known = (await collector().snapshot()).topics.partitions(str(name))
+    try:
+        async with asyncio.timeout(None if known is None else STORE_TIMEOUT_S):
+            return await catalog.partition_count(engine.store, name)
+    except (WorldError, TimeoutError):
+        if known is None:
+            raise
+        return known
 
 
 async def _plain(engine: Engine, name: TopicName) -> detail.Part:
@@ -131,6 +148,16 @@ async def _partitions(engine: Engine, name: TopicName, count: int) -> list[detai
 
 async def _stats(engine: Engine, name: TopicName) -> tuple[Body, Body]:
     return await asyncio.gather(
-        engine.call(api.TOPIC_STATS, api.TopicStats(name, earliest_time_in_backlog=True)),
-        engine.call(api.INTERNAL_STATS, api.InternalStats(name)),
+        _topic_stats(engine, name), engine.call(api.INTERNAL_STATS, api.InternalStats(name))
     )
+
+
+async def _topic_stats(engine: Engine, name: TopicName) -> Body:
+    """With the age of the backlog, unless that cannot be read: it is the only number that bookies are asked for."""
+    if not any(hop.kind is Kind.BOOKIE for hop in collector().health.hops.bad):
+        try:
+            asked = api.TopicStats(name, earliest_time_in_backlog=True)
+            return await engine.call(api.TOPIC_STATS, asked)
+        except Failed as error:
+            log.info("age of the backlog not read topic=%s error=%r", name, error)
+    return await engine.call(api.TOPIC_STATS, api.TopicStats(name))

@@ -37,6 +37,7 @@ from engine.metadata.store import (
 )
 from gateway.http import container
 from gateway.http.exchange import BODY_TIMEOUT_S, EncodedBodyError, SlowBodyError
+from gateway.services.health.hops import HopError, Kind
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +75,13 @@ TABLE: list[tuple[type[BaseException], int, str | None]] = [
     (exceptions.ParseError, 400, None),
 ]
 
+HOPS: list[tuple[type[BaseException], Kind]] = [
+    (StoreUnavailableError, Kind.STORE),
+    (SessionExpiredError, Kind.STORE),
+    (DatabaseError, Kind.DATABASE),
+    (ConnectionError, Kind.BROKER),
+]
+
 
 def handle(error: Exception, request: HttpRequest, *, quiet: bool = False) -> HttpResponse:
     """The answer to what a REST view raised. ``quiet``: its 503 is an answer, not an event for the log."""
@@ -107,6 +115,13 @@ def describe(error: BaseException) -> tuple[int, str]:
     return 500, "An unexpected error occurred in the gateway"
 
 
+def hop_of(error: BaseException | None) -> str:
+    """Which part of the instance does not answer, as of ``health.hops.Kind``; empty when none is to blame."""
+    if isinstance(error, HopError):
+        return error.hop
+    return next((hop.value for kind, hop in HOPS if isinstance(error, kind)), "")
+
+
 def answer_error(
     request: HttpRequest, status: int, reason: str, error: BaseException | None = None
 ) -> HttpResponse:
@@ -114,8 +129,7 @@ def answer_error(
     body: dict[str, str] = {"reason": reason}
     if isinstance(error, InvalidField):
         body["field"] = error.field
-    hop = getattr(error, "hop", "")
-    if hop:
+    if hop := hop_of(error):
         body["hop"] = hop
     if status >= 500 and status != 501:
         request_id = uuid.uuid4().hex[:16]

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from engine.admin import api
 from engine.admin.client import BrokerAddress
-from engine.base.errors import InvalidNameError, MagnetarError, NotReady
+from engine.base.errors import InvalidNameError, MagnetarError, NotReady, WorldError
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
 from gateway.services.attention.board import Board
@@ -24,8 +24,8 @@ from gateway.services.attention.findings import Findings
 from gateway.services.attention.following import Following
 from gateway.services.bookies import Bookies
 from gateway.services.catalog import Catalog, Changed
-from gateway.services.engine_link import Engine, EngineLink, link
-from gateway.services.health.hops import HopState, Kind
+from gateway.services.engine_link import Engine, EngineLink, Work, link
+from gateway.services.health.hops import HopError, HopState, Kind
 from gateway.services.health.watch import Health
 from gateway.services.rows import Row
 from gateway.services.selection import Chosen
@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 INTERVAL_S = 1.0
 FIRST_S = 1.8
 """How long who asks first waits for numbers."""
+READ_S = 1.5
+"""How long a page waits for something before the hop that does not answer is blamed."""
 STORE_TIMEOUT_S = 1.0
 """For what a round reads of the metadata; it mostly comes from memory."""
 BROKER_TIMEOUT_S = 4.0
@@ -208,9 +210,44 @@ class Collector:
             except TimeoutError:
                 pass
         if self._snapshot is None:
-            blamed = self.health.blame(Kind.STORE, Kind.BROKER, Kind.GATEWAY)
-            raise blamed or self._error or NotReady("No numbers yet; try again in a second")
+            raise self.blame() or self._error or NotReady("No numbers yet; try again in a second")
         return self._snapshot
+
+    async def read(self, work: Work[T], *, principal: str = "", topic: str = "") -> T:
+        """``work`` of a page: when it takes longer than ``READ_S``, or fails, while a hop does not answer, HopError for
+        that hop is raised; a broker's other than the topic's is not blamed. From any loop; cancelling it cancels the
+        work."""
+        self.start()
+        loop = asyncio.get_running_loop()
+        timer: asyncio.TimerHandle
+
+        def check() -> None:
+            nonlocal timer
+            if self.blame(topic) is not None:
+                limit.reschedule(loop.time())
+            else:
+                timer = loop.call_later(RETRY_S, check)
+
+        timer = loop.call_later(READ_S, check)
+        try:
+            async with asyncio.timeout(None) as limit:
+                return await self._link.arun(work, principal=principal)
+        except (NotReady, WorldError, TimeoutError, OSError) as error:
+            blamed = self.blame(topic)
+            if blamed is None:
+                raise
+            raise blamed from error
+        finally:
+            timer.cancel()
+
+    def blame(self, topic: str = "") -> HopError | None:
+        """The hop that something of the topic is waiting for; without one of any."""
+        owner = self._topics.owner(topic)
+        for hop in self.health.hops.bad:
+            of_topic = hop.kind is Kind.BROKER and owner in ("", hop.id)
+            if of_topic or hop.kind in (Kind.STORE, Kind.BOOKIE):
+                return HopError(hop)
+        return None
 
     async def _run(self) -> None:
         self.health.asker.look()

@@ -649,16 +649,25 @@ class TopicIndex:
         loaded = _loaded(shown.parts, self._complete)
         return row_of(name, shown.partitions, shown.values, loaded, shown.known, at or now_ms)
 
+    def owner(self, name: str) -> str:
+        """The broker that has the topic or partition loaded, as far as is known; empty without one."""
+        part = self._parts.get(name)
+        return part.claims[-1].broker if part is not None and part.claims else ""
+
+    def partitions(self, name: str) -> int | None:
+        """Of a topic of the list, 0 of a plain one; None when it is not there."""
+        shown = self._shown.get(name)
+        return shown.partitions if shown is not None else None
+
     def part_row(self, name: str, now_ms: int) -> Row | None:
         """As of ``row``, of a topic or partition by itself, with ``owner`` (the broker that has it loaded, empty
         without one). None when it is not there."""
         part = self._parts.get(name)
         if part is None:
             return None
-        owner = part.claims[-1].broker if part.claims else ""
         loaded = _loaded((part,), self._complete)
         row = row_of(name, 0, part.values, loaded, part.known, part.at or now_ms)
-        return {**row, "owner": owner}
+        return {**row, "owner": self.owner(name)}
 
 
 def _loaded(parts: Iterable[Part], complete: bool) -> bool | None:

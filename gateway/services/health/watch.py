@@ -7,7 +7,7 @@ from django.conf import settings
 
 from gateway.services.engine_link import EngineLink
 from gateway.services.health.asking import Asker
-from gateway.services.health.hops import HopError, Hops, HopState, Kind
+from gateway.services.health.hops import Hops, Kind
 from gateway.services.health.parts import Database, Redis, Store, ask_gateway
 
 
@@ -35,15 +35,6 @@ class Health:
             path = Path(str(settings.DATABASES["default"]["NAME"]))
             asker.ask(Kind.DATABASE, "", Database(path).ask)
         return self._asker
-
-    def blame(self, *kinds: Kind) -> HopError | None:
-        """What to raise when something failed for want of these: the first that does not answer, by the order of
-        ``kinds``. None: all of them are well."""
-        for kind in kinds:
-            for hop in self.hops.of(kind):
-                if hop.state in (HopState.DOWN, HopState.SLOW):
-                    return HopError(hop)
-        return None
 
     async def close(self) -> None:
         if self._asker is not None:
