@@ -14,6 +14,7 @@ FILTERS = (
     Parameter("tenant", "exact"),
     Parameter("namespace", "name, or tenant/name"),
     Parameter("domain", "persistent or non-persistent", enum=DOMAINS),
+    Parameter("attention", "only topics with this problem", enum=selectors.CAUSES),
     Parameter("sort", "a field of the rows, '-' in front for descending; default -backlog"),
 )
 

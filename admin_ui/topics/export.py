@@ -72,7 +72,7 @@ def format_of(params: Params) -> str:
 async def names_of(params: Params) -> list[str]:
     """All that the filter lets through, in order. Raises InvalidField. On the engine link's loop."""
     chosen = chosen_of(params)
-    return (await collector().snapshot()).topics.select(chosen).names()
+    return (await collector().snapshot()).select(chosen).names()
 
 
 async def pieces(names: list[str], form: Format) -> AsyncIterator[bytes]:

@@ -24,7 +24,7 @@ TOPICS_CHANNEL = Channel(
     "topics",
     of_snapshot(_window),
     required=("cluster",),
-    optional=("q", "tenant", "namespace", "domain", "sort", "offset", "limit"),
+    optional=("q", "tenant", "namespace", "domain", "attention", "sort", "offset", "limit"),
     basis=OfCollector(),
 )
 TOPIC_CHANNEL = Channel("topic", _topic, required=("cluster", *PLACE))

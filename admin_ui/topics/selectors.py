@@ -7,11 +7,12 @@ from typing import Any
 from admin_ui.params import LIMIT_MAX, Params, window
 from admin_ui.topics import detail
 from engine.admin import api
+from engine.admin.lag import LagCause
 from engine.base.errors import Failed, InvalidField, MagnetarError, NotFound, WorldError
 from engine.base.names import DOMAINS, TopicName
 from engine.tenancy.tenants import list_tenants
 from gateway.services import catalog, rows
-from gateway.services.collector import collector, now_ms
+from gateway.services.collector import Snapshot, collector, now_ms
 from gateway.services.drain import Backlogs, forecast
 from gateway.services.engine_link import Engine
 from gateway.services.health.hops import Kind
@@ -20,6 +21,9 @@ from gateway.services.selection import Chosen, has_words, words_of
 log = logging.getLogger(__name__)
 
 Body = dict[str, Any]
+
+CAUSES = ("any", *(cause.value for cause in LagCause))
+"""Of which the list shows the topics; the first: of any that is not only information."""
 
 
 def chosen_of(params: Params) -> Chosen:
@@ -32,12 +36,16 @@ def chosen_of(params: Params) -> Chosen:
     domain = params.get("domain", "")
     if domain not in ("", *DOMAINS):
         raise InvalidField("domain", "must be persistent or non-persistent")
+    attention = params.get("attention", "")
+    if attention not in ("", *CAUSES):
+        raise InvalidField("attention", f"must be one of {', '.join(CAUSES)}")
     return Chosen(
         q=params.get("q", ""),
         tenant=params.get("tenant", ""),
         namespace=params.get("namespace", ""),
         domain=domain,
         sort=sort,
+        attention=attention,
     )
 
 
@@ -52,8 +60,13 @@ async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Body:
         "total": total,
         "offset": offset,
         "limit": limit,
-        "rows": window_rows,
+        "rows": [{**row, "attention": _attention(snapshot, row["name"])} for row in window_rows],
     }
+
+
+def _attention(snapshot: Snapshot, name: str) -> Body | None:
+    found = snapshot.attention.cause_of(name)
+    return {"severity": found[0], "cause": found[1]} if found is not None else None
 
 
 async def scopes(engine: Engine, params: Params) -> Body:

@@ -3,11 +3,20 @@
 from rest_framework import serializers as s
 
 from admin_ui.shapes import TopicRow
+from engine.admin.lag import LagCause, LagSeverity
 
 DRAIN_STATES = ("empty", "draining", "growing", "stalled")
 
 
+class Problem(s.Serializer[object]):
+    severity = s.ChoiceField(choices=[severity.value for severity in LagSeverity])
+    cause = s.ChoiceField(choices=[cause.value for cause in LagCause])
+
+
 class ListedRow(TopicRow):
+    attention = Problem(
+        allow_null=True, help_text="the most harmful problem of its subscriptions; null: none found"
+    )
     trend = s.ListField(
         child=s.IntegerField(allow_null=True),
         required=False,

@@ -28,7 +28,7 @@ from gateway.services.engine_link import Engine, EngineLink, Work, link
 from gateway.services.health.hops import HopError, HopState, Kind
 from gateway.services.health.watch import Health
 from gateway.services.rows import Row
-from gateway.services.selection import Chosen
+from gateway.services.selection import Chosen, Selection
 from gateway.services.topic_index import TopicIndex
 
 log = logging.getLogger(__name__)
@@ -96,9 +96,13 @@ class Snapshot:
         """When the newest numbers were counted, by the brokers' clocks, ms; without brokers the last round."""
         return self.topics.at or self.taken
 
+    def select(self, chosen: Chosen) -> Selection:
+        """The topics that are chosen, in order."""
+        return self.topics.select(chosen, self.attention.topics_of(chosen.attention))
+
     def rows(self, chosen: Chosen, start: int, stop: int) -> tuple[int, list[Row]]:
         """How many topics are chosen, and the rows from ``start`` to ``stop`` of them."""
-        selection = self.topics.select(chosen)
+        selection = self.select(chosen)
         return len(selection), list(self.rows_of(selection.names(start, stop)))
 
     def rows_of(self, names: Iterable[str]) -> Iterator[Row]:

@@ -1,7 +1,7 @@
 """The topics that pass a filter, in an order that is kept as topics change, without sorting all of them. Pure."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from engine.admin.api import ROW_COLUMNS
@@ -30,7 +30,7 @@ def has_words(name: str, words: tuple[str, ...]) -> bool:
 class Chosen(NamedTuple):
     """``q``: words that the full name has, in any case and order. ``namespace``: ``ns`` or ``tenant/ns``. ``sort``: of
     ``rows.FIELDS``, ``-`` before it for descending; equals stand by name, what is unknown last. ``standing``: only with
-    a backlog that nobody takes from."""
+    a backlog that nobody takes from. ``attention``: only those that need it for this cause, which ``limit`` tells."""
 
     q: str = ""
     tenant: str = ""
@@ -38,6 +38,7 @@ class Chosen(NamedTuple):
     domain: str = ""
     sort: str = "name"
     standing: bool = False
+    attention: str = ""
 
 
 class Listed(Protocol):
@@ -62,7 +63,11 @@ class Selection:
     list: when a short one of them holds all of this, as happens while somebody types, only that is looked through."""
 
     def __init__(
-        self, chosen: Chosen, listed: Mapping[str, Listed], others: Iterable["Selection"] = ()
+        self,
+        chosen: Chosen,
+        listed: Mapping[str, Listed],
+        others: Iterable["Selection"] = (),
+        among: Collection[str] = (),
     ) -> None:
         self.asked = True
         self._chosen = chosen
@@ -72,7 +77,7 @@ class Selection:
         self._words = words_of(chosen.q)
         scope = self._chosen.tenant or self._chosen.namespace
         self._scope = f"/{scope}/" if scope else ""
-        self._is_scoped = bool(scope or chosen.domain or chosen.standing)
+        self._is_scoped = bool(scope or chosen.domain or chosen.standing or chosen.attention)
         self._field = chosen.sort.removeprefix("-")
         self._falls = chosen.sort.startswith("-")
         self._column = ROW_COLUMNS.index(self._field) if self._field in ROW_COLUMNS else None
@@ -82,6 +87,7 @@ class Selection:
         self._keys: dict[str, tuple[Any, ...]] = {}
         self._order: list[tuple[Any, ...]] = []
         self._touched: dict[str, None] = {}
+        self._among = frozenset(among)
         bound = len(listed) // NARROW_SHARE
         for wider in others:
             if len(wider) <= bound and wider._holds(self):
@@ -101,6 +107,13 @@ class Selection:
     def depends(self, before: tuple[int | None, ...], after: tuple[int | None, ...]) -> bool:
         """Whether a change of a topic's values may move it."""
         return any(before[column] != after[column] for column in self._watched)
+
+    def limit(self, among: Collection[str]) -> None:
+        """Which topics have the cause of ``Chosen.attention`` now."""
+        if self._chosen.attention and self._among != among:
+            before, self._among = self._among, frozenset(among)
+            for name in before ^ self._among:
+                self.touch(name)
 
     def touch(self, name: str) -> None:
         """The topic came, went, or is another."""
@@ -137,6 +150,7 @@ class Selection:
         mine, its = self._chosen, other._chosen
         return (
             mine.standing in (False, its.standing)
+            and mine.attention in ("", its.attention)
             and mine.tenant in ("", its.tenant)
             and mine.namespace in ("", its.namespace)
             and mine.domain in ("", its.domain)
@@ -163,6 +177,8 @@ class Selection:
 
     def _is_in_scope(self, topic: Listed) -> bool:
         chosen = self._chosen
+        if chosen.attention and topic.name not in self._among:
+            return False
         if chosen.standing:
             backlog, out = topic.values[BACKLOG], topic.values[RATE_OUT]
             if not backlog or (out or 0) >= STILL * 1000:

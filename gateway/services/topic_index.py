@@ -7,7 +7,7 @@ keeps what is known to be stored. Whatever does not hold for certain is marked b
 number once known stays, as the last, until a newer one is; what was never known is None, and sums say so.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -620,15 +620,17 @@ class TopicIndex:
         """When the newest numbers were counted, ms; 0 without any."""
         return max((source.at for source in self.sources.values()), default=0)
 
-    def select(self, chosen: Chosen) -> Selection:
-        """What passes, in order; kept up to date for as long as it is asked for (``drop_unused``)."""
+    def select(self, chosen: Chosen, among: Collection[str] = ()) -> Selection:
+        """What passes, in order; kept up to date for as long as it is asked for (``drop_unused``). ``among``: with
+        ``Chosen.attention`` the topics that have its cause."""
         found = self._selections.pop(chosen, None)
         if found is None:
-            found = Selection(chosen, self._shown, self._selections.values())
+            found = Selection(chosen, self._shown, self._selections.values(), among)
             if len(self._selections) >= SELECTIONS_MAX:
                 del self._selections[next(iter(self._selections))]
         self._selections[chosen] = found  # the one asked for the longest ago stands first
         found.asked = True
+        found.limit(among)
         found.catch_up()
         return found
 

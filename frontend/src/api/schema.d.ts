@@ -561,6 +561,22 @@ export interface components {
          */
         BrokerRowStateEnum: "up" | "slow" | "down";
         /**
+         * @description * `storage` - storage
+         *     * `no-consumer` - no-consumer
+         *     * `reconnecting` - reconnecting
+         *     * `held` - held
+         *     * `standby` - standby
+         *     * `no-permits` - no-permits
+         *     * `unacked-limit` - unacked-limit
+         *     * `redelivery` - redelivery
+         *     * `not-acknowledged` - not-acknowledged
+         *     * `hot-key` - hot-key
+         *     * `slow` - slow
+         *     * `delayed` - delayed
+         * @enum {string}
+         */
+        CauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "slow" | "delayed";
+        /**
          * @description * `skip-all` - skip-all
          *     * `skip` - skip
          *     * `reset` - reset
@@ -826,6 +842,8 @@ export interface components {
             known: components["schemas"]["KnownEnum"];
             /** @description when these numbers were true */
             at: number;
+            /** @description the most harmful problem of its subscriptions; null: none found */
+            attention: components["schemas"]["Problem"] | null;
             /** @description backlog of the last 15 minutes, one per minute, oldest first; null: not known */
             trend?: (number | null)[];
         };
@@ -1010,6 +1028,10 @@ export interface components {
             /** @description of an undo: entries set back by others since */
             moved: number;
             from: string;
+        };
+        Problem: {
+            severity: components["schemas"]["SeverityEnum"];
+            cause: components["schemas"]["CauseEnum"];
         };
         /** @description What a client opened as one producer: on a partitioned topic it is connected to each partition. */
         ProducerRow: {
@@ -2131,6 +2153,8 @@ export interface operations {
     listTopics: {
         parameters: {
             query?: {
+                /** @description only topics with this problem */
+                attention?: "any" | "delayed" | "held" | "hot-key" | "no-consumer" | "no-permits" | "not-acknowledged" | "reconnecting" | "redelivery" | "slow" | "standby" | "storage" | "unacked-limit";
                 /** @description persistent or non-persistent */
                 domain?: "non-persistent" | "persistent";
                 /** @description rows, 1 to 1000 */
@@ -2638,6 +2662,8 @@ export interface operations {
     exportTopics: {
         parameters: {
             query?: {
+                /** @description only topics with this problem */
+                attention?: "any" | "delayed" | "held" | "hot-key" | "no-consumer" | "no-permits" | "not-acknowledged" | "reconnecting" | "redelivery" | "slow" | "standby" | "storage" | "unacked-limit";
                 /** @description persistent or non-persistent */
                 domain?: "non-persistent" | "persistent";
                 format?: "csv" | "json";

@@ -93,6 +93,13 @@ def test_topics_are_filtered_sorted_and_windowed_on_the_server(
     assert everything["total"] == 3
 
 
+def test_the_list_is_filtered_by_what_needs_attention(call: Call) -> None:
+    assert call("PUT", f"{TOPICS}/healthy/partitions", 1).status == 204
+    for cause in ("any", "no-consumer"):
+        found = call("GET", f"/api/v1/clusters/standalone/topics?attention={cause}").json
+        assert (found["total"], found["rows"]) == (0, [])
+
+
 def test_words_may_stand_in_any_order(call: Call) -> None:
     for name in ("orders", "Order-items", "other"):
         assert call("PUT", f"{TOPICS}/{name}/partitions", 1).status == 204
@@ -136,6 +143,7 @@ def test_tenants_and_namespaces_are_found_by_words(call: Call, document: dict[st
         ("limit=x", "limit"),
         ("offset=-1", "offset"),
         ("domain=bogus", "domain"),
+        ("attention=bogus", "attention"),
     ],
 )
 def test_a_wrong_parameter_is_400_and_named(call: Call, query: str, field: str) -> None:

@@ -1,6 +1,6 @@
 import { type QueryClient, queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
-import type { TopicPage } from "../../api/types";
+import type { ListedRow, TopicPage } from "../../api/types";
 import { stringifySearch } from "../../lib/url-state";
 
 export const PAGE_ROWS = 100;
@@ -11,6 +11,7 @@ export interface TopicFilter {
   tenant?: string | undefined;
   namespace?: string | undefined;
   domain?: "persistent" | "non-persistent" | undefined;
+  attention?: NonNullable<ListedRow["attention"]>["cause"] | "any" | undefined;
   sort?: string | undefined;
 }
 

@@ -1,6 +1,7 @@
-import type { TopicRow } from "../../api/types";
-import { age } from "../../lib/format";
+import type { ListedRow } from "../../api/types";
 import type { Tone } from "../../ui/badge";
+
+type Problem = NonNullable<ListedRow["attention"]>;
 
 export interface RowState {
   tone: Tone;
@@ -8,21 +9,46 @@ export interface RowState {
   title: string;
 }
 
-/** What a topic is doing, in a word or two. Only what holds for a while is said: a message in flight is no state. */
-export function rowState(row: TopicRow, now: number): RowState {
-  if (row.backlog === null || row.producers === null)
-    return { tone: "warn", label: "Unknown", title: "Its broker does not answer, or nobody has read it yet" };
-  if (row.loaded === null)
+/** In a word or two, and in a sentence. */
+export const PROBLEMS: Record<Problem["cause"], [string, string]> = {
+  storage: ["Unreadable", "Messages, or what a subscription keeps, cannot be read now"],
+  "no-consumer": ["No consumer", "Messages wait and no consumer is connected"],
+  reconnecting: ["Reconnecting", "Consumers come and go without acknowledging anything"],
+  held: ["Held", "One consumer holds a subscription, acknowledges nothing, and others are refused"],
+  standby: ["Standby", "The active consumer takes nothing more while others stand by"],
+  "no-permits": ["Not taking", "Consumers are connected and take nothing more"],
+  "unacked-limit": ["Unacked limit", "So much is out unacknowledged that nothing more is sent"],
+  redelivery: ["Redelivery", "What is sent comes back, again and again"],
+  "not-acknowledged": ["No acks", "Consumers receive and acknowledge nothing"],
+  "hot-key": ["Hot key", "Messages wait for the one consumer of their key"],
+  slow: ["Too slow", "Messages are acknowledged no faster than they arrive"],
+  delayed: ["Delayed", "All that waits has a delivery time to come"],
+};
+const TONES: Record<Problem["severity"], Tone> = { error: "bad", warning: "warn", info: "neutral" };
+
+/** What a topic is doing. Only what holds for a while is said: a message in flight is no state. */
+export function rowState(row: ListedRow): RowState {
+  if (row.known === "no")
+    return {
+      tone: "warn",
+      label: "Unknown",
+      title: "Nobody has told its numbers yet, or whoever knows them does not answer",
+    };
+  if (row.known === "last")
     return {
       tone: "warn",
       label: "Last known",
-      title: `Its broker does not answer; these are the numbers of ${age(row.at, now)} ago`,
+      title: "Its broker does not answer: the numbers are as they were",
     };
-  if (!row.loaded)
+  if (row.attention) {
+    const [label, title] = PROBLEMS[row.attention.cause];
+    return { tone: TONES[row.attention.severity], label, title };
+  }
+  if (row.known === "at_rest")
     return {
       tone: "neutral",
       label: "At rest",
-      title: "No broker has it loaded; the numbers are what is stored",
+      title: "No broker has it loaded: the numbers are what is stored",
     };
   if (row.msg_rate_in || row.msg_rate_out)
     return { tone: "ok", label: "Active", title: "Messages come in or go out" };

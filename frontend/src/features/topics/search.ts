@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import { searchText } from "../../lib/url-state";
+import { PROBLEMS } from "./row-state";
 
 export const TOPIC_SORTS = [
   "topic",
@@ -28,11 +29,17 @@ const sort = z.catch(
 );
 const domain = z.catch(z.optional(z.enum(["persistent", "non-persistent"])), undefined);
 
+const attention = z.catch(
+  z.optional(z.enum(["any", ...(Object.keys(PROBLEMS) as (keyof typeof PROBLEMS)[])])),
+  undefined,
+);
+
 export const topicsSearch = z.object({
   q: searchText,
   tenant: searchText,
   namespace: searchText,
   domain,
+  attention,
   sort,
   columns: searchText,
 });

@@ -2,7 +2,6 @@ import { Button, NativeSelect } from "@mantine/core";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import type { ListedRow } from "../../api/types";
-import { serverNow } from "../../lib/clock";
 import { byteRate, bytes, count, plural, rate } from "../../lib/format";
 import { Figure } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
@@ -26,13 +25,18 @@ import {
 } from "./columns";
 import { FilterInput } from "./filter-input";
 import { ColumnsMenu, ExportMenu } from "./list-menus";
-import { rowState } from "./row-state";
+import { PROBLEMS, rowState } from "./row-state";
 import { ScopePicker } from "./scope-picker";
 import { DEFAULT_SORT, nextSort, type SortOrder, sortOf, type TopicSort } from "./search";
 import styles from "./topics.module.css";
 import { useTopicWindow } from "./use-topic-window";
 
 const route = getRouteApi("/c/$cluster/topics");
+const ATTENTION = [
+  { value: "", label: "Any state" },
+  { value: "any", label: "Needs attention" },
+  ...Object.entries(PROBLEMS).map(([value, [label]]) => ({ value, label })),
+];
 
 export function TopicsPage() {
   useTitle("Topics");
@@ -40,10 +44,10 @@ export function TopicsPage() {
   const { cluster } = route.useParams();
   const navigate = useNavigate({ from: "/c/$cluster/topics" });
   const sort = search.sort ?? DEFAULT_SORT;
-  const { q, tenant, namespace, domain } = search;
+  const { q, tenant, namespace, domain, attention } = search;
   const filter = useMemo(
-    () => ({ cluster, q, tenant, namespace, domain, sort }),
-    [cluster, q, tenant, namespace, domain, sort],
+    () => ({ cluster, q, tenant, namespace, domain, attention, sort }),
+    [cluster, q, tenant, namespace, domain, attention, sort],
   );
   const list = useTopicWindow(filter);
   const resetKey = JSON.stringify(filter);
@@ -57,7 +61,7 @@ export function TopicsPage() {
   const [leftOut, setLeftOut] = useState(0);
   const columns = useColumns(cluster, choice, sort, setSort);
   const openTopic = useNavigate();
-  const filtered = Boolean(q || tenant || namespace || domain);
+  const filtered = Boolean(q || tenant || namespace || domain || attention);
 
   return (
     <Page shape="wide">
@@ -103,10 +107,27 @@ export function TopicsPage() {
             show({ domain: value || undefined });
           }}
         />
+        <NativeSelect
+          aria-label="State"
+          size="xs"
+          value={attention ?? ""}
+          data={ATTENTION}
+          onChange={(event) =>
+            show({ attention: (event.currentTarget.value || undefined) as typeof attention })
+          }
+        />
         {filtered && (
           <Button
             variant="subtle"
-            onClick={() => show({ q: undefined, tenant: undefined, namespace: undefined, domain: undefined })}
+            onClick={() =>
+              show({
+                q: undefined,
+                tenant: undefined,
+                namespace: undefined,
+                domain: undefined,
+                attention: undefined,
+              })
+            }
           >
             Clear filters
           </Button>
@@ -248,7 +269,7 @@ function useColumns(
         grow: 3,
         cell: (row) => <Name cluster={cluster} row={row} scoped={scoped} />,
       },
-      { key: "state", header: "State", min: 94, always: true, cell: (row) => <State row={row} /> },
+      { key: "state", header: "State", min: 118, always: true, cell: (row) => <State row={row} /> },
       { key: "trend", header: "Trend", min: 68, always: true, cell: (row) => <BacklogTrend row={row} /> },
       { ...number("backlog", 84, (row) => row.backlog, count), always: true },
       ...shown.map((key): GridColumn<ListedRow> => {
@@ -302,7 +323,7 @@ function Ends({ text }: { text: string }) {
 }
 
 function State({ row }: { row: ListedRow }) {
-  const state = rowState(row, serverNow());
+  const state = rowState(row);
   return (
     <span title={state.title}>
       <Badge tone={state.tone} dot>

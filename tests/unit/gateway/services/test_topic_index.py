@@ -315,6 +315,16 @@ def test_words_are_looked_for_in_what_a_short_selection_left() -> None:
     ]
 
 
+def test_only_topics_with_a_cause_are_there_and_follow_it() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}{name}": 0 for name in "abc"}, [])
+    chosen = Chosen(attention="slow")
+    assert index.select(chosen, [f"{T}b", f"{T}gone"]).names() == [f"{T}b"]
+    assert index.select(chosen, [f"{T}c", f"{T}a"]).names() == [f"{T}a", f"{T}c"]
+    assert len(index.select(Chosen())) == 3, "a list without a cause is not limited"
+    assert len(index.select(chosen)) == 0
+
+
 def test_a_partitions_own_row_says_who_serves_it() -> None:
     index = TopicIndex()
     index.catalog({f"{T}p": 2}, [])

@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import type { ListedRow } from "../../api/types";
+import { rowState } from "./row-state";
+
+const row = (change: Partial<ListedRow>) =>
+  ({ known: "live", attention: null, msg_rate_in: 0, msg_rate_out: 0, backlog: 0, ...change }) as ListedRow;
+const problem = { severity: "error", cause: "no-permits" } as const;
+
+test("what is not known now says so before anything else", () => {
+  expect(rowState(row({ known: "last", attention: problem })).label).toBe("Last known");
+  expect(rowState(row({ known: "no", backlog: null })).label).toBe("Unknown");
+});
+
+test("a problem stands before what moves", () => {
+  expect(rowState(row({ attention: problem, msg_rate_in: 9 }))).toMatchObject({
+    tone: "bad",
+    label: "Not taking",
+  });
+  expect(
+    rowState(row({ known: "at_rest", attention: { severity: "warning", cause: "no-consumer" } })).tone,
+  ).toBe("warn");
+});
+
+test("messages in flight are no problem", () => {
+  expect(rowState(row({ msg_rate_out: 3, backlog: 6 })).label).toBe("Active");
+  expect(rowState(row({})).label).toBe("Idle");
+  expect(rowState(row({ known: "at_rest" })).label).toBe("At rest");
+});
