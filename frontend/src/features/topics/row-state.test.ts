@@ -8,7 +8,7 @@ const problem = { severity: "error", cause: "no-permits" } as const;
 
 test("what is not known now says so before anything else", () => {
   expect(rowState(row({ known: "last", attention: problem })).label).toBe("Last known");
-  expect(rowState(row({ known: "no", backlog: null })).label).toBe("Unknown");
+  expect(rowState(row({ known: "no", backlog: null })).label).toBe("Not known");
 });
 
 test("a problem stands before what moves", () => {

@@ -13,13 +13,13 @@ export interface RowState {
 export const PROBLEMS: Record<Problem["cause"], [string, string]> = {
   storage: ["Unreadable", "Messages, or what a subscription keeps, cannot be read now"],
   "no-consumer": ["No consumer", "Messages wait and no consumer is connected"],
-  reconnecting: ["Reconnecting", "Consumers come and go without acknowledging anything"],
+  reconnecting: ["Reconnects", "Consumers come and go without acknowledging anything"],
   held: ["Held", "One consumer holds a subscription, acknowledges nothing, and others are refused"],
   standby: ["Standby", "The active consumer takes nothing more while others stand by"],
   "no-permits": ["Not taking", "Consumers are connected and take nothing more"],
-  "unacked-limit": ["Unacked limit", "So much is out unacknowledged that nothing more is sent"],
+  "unacked-limit": ["At its limit", "So much is out unacknowledged that nothing more is sent"],
   redelivery: ["Redelivery", "What is sent comes back, again and again"],
-  "not-acknowledged": ["No acks", "Consumers receive and acknowledge nothing"],
+  "not-acknowledged": ["Unacknowledged", "Consumers receive and acknowledge nothing"],
   "hot-key": ["Hot key", "Messages wait for the one consumer of their key"],
   slow: ["Too slow", "Messages are acknowledged no faster than they arrive"],
   delayed: ["Delayed", "All that waits has a delivery time to come"],
@@ -31,14 +31,14 @@ export function rowState(row: ListedRow): RowState {
   if (row.known === "no")
     return {
       tone: "warn",
-      label: "Unknown",
+      label: "Not known",
       title: "Nobody has told its numbers yet, or whoever knows them does not answer",
     };
   if (row.known === "last")
     return {
       tone: "warn",
       label: "Last known",
-      title: "Its broker does not answer: the numbers are as they were",
+      title: "Its broker does not answer: the numbers are as last known",
     };
   if (row.attention) {
     const [label, title] = PROBLEMS[row.attention.cause];

@@ -214,6 +214,7 @@ function useChoice(text: string | undefined, write: (text: string) => void) {
   return [choice, choose] as const;
 }
 
+const ARROW_PX = 18; // beside the header of the sorted column, which is bold
 type Text = (value: number) => string;
 /** Width, and how the number reads. */
 const NUMBERS: Record<
@@ -253,7 +254,7 @@ function useColumns(
       text: Text,
     ): GridColumn<ListedRow> => ({
       ...sortable(key, true),
-      min,
+      min: key === sorted ? min + ARROW_PX : min,
       numeric: true,
       cell: (row) => {
         const figure = <Figure of={row} value={value(row)} text={text} />;
@@ -269,9 +270,9 @@ function useColumns(
         grow: 3,
         cell: (row) => <Name cluster={cluster} row={row} scoped={scoped} />,
       },
-      { key: "state", header: "State", min: 118, always: true, cell: (row) => <State row={row} /> },
-      { key: "trend", header: "Trend", min: 68, always: true, cell: (row) => <BacklogTrend row={row} /> },
-      { ...number("backlog", 84, (row) => row.backlog, count), always: true },
+      { key: "state", header: "State", min: 128, always: true, cell: (row) => <State row={row} /> },
+      { key: "trend", header: "Trend", min: 62, always: true, cell: (row) => <BacklogTrend row={row} /> },
+      { ...number("backlog", 80, (row) => row.backlog, count), always: true },
       ...shown.map((key): GridColumn<ListedRow> => {
         if (key === "tenant" || key === "namespace")
           return { ...sortable(key, false), min: 100, grow: 1, cell: (row) => row[key] };

@@ -1,4 +1,4 @@
-const WIDTH = 52;
+const WIDTH = 42;
 const HEIGHT = 20;
 
 /** Lines through what is known of `values`, as an SVG path; a gap where something is not. Empty without two points. */
@@ -24,7 +24,14 @@ export function trendPath(values: readonly (number | null)[]): string {
 /** Where a number was heading, at the size of a word. The text says the same. */
 export function Trend({ values, label }: { values: readonly (number | null)[]; label: string }) {
   return (
-    <svg width={WIDTH} height={HEIGHT} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={label}>
+    <svg
+      width={WIDTH}
+      height={HEIGHT}
+      style={{ verticalAlign: "middle" }}
+      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      role="img"
+      aria-label={label}
+    >
       <path
         d={trendPath(values)}
         fill="none"
