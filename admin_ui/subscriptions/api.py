@@ -76,7 +76,18 @@ class CursorView(ClusterView):
     ) -> HttpResponse:
         confirmed = tokens.read(token, str(name), subscription, self.change, actor_of(request))
         done = await self.work(lambda engine: services.apply(engine, name, confirmed))
-        said = services.commands(http_url(request), name, confirmed)
+        return self._answer(request, name, subscription, done, confirmed.amounts)
+
+    def _answer(
+        self,
+        request: HttpRequest,
+        name: TopicName,
+        subscription: str,
+        done: services.Outcome,
+        amounts: dict[str, int],
+    ) -> HttpResponse:
+        where = http_url(request)
+        said = services.commands(where, name, subscription, self.change, amounts)
         return json_answer(done.body | {"commands": said}, done.status)
 
     async def _at_once(
@@ -117,7 +128,7 @@ class UndoView(CursorView):
         done = await self.work(
             lambda engine: services.undo(engine, name, subscription, user, asked["id"])
         )
-        return json_answer(done.body, done.status)
+        return self._answer(request, name, subscription, done, {})
 
 
 class ChangesView(ClusterView):

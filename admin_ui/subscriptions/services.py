@@ -299,19 +299,24 @@ async def _members(engine: Engine, topic: TopicName, change: CursorChange) -> di
     return {index: topic.partition_at(index) for index in range(partitions)}
 
 
-def commands(http_url: str, topic: TopicName, confirmed: Confirmed) -> dict[str, str]:
-    """What does the same in a shell, from where the subscription stands then."""
-    if confirmed.change == "undo":
+def commands(
+    http_url: str,
+    topic: TopicName,
+    subscription: str,
+    change: CursorChange,
+    amounts: dict[str, int],
+) -> dict[str, str]:
+    """Pulsar's commands for the same, from where the subscription stands then. It has none for an undo."""
+    if change == "undo":
         return {}
-    suffix, words = _verb(confirmed.change, confirmed.amounts)
+    suffix, words = _verb(change, amounts)
     # Pulsar's server decodes a subscription's name twice, so a name holding '%' must be encoded twice.
-    name = confirmed.subscription
-    encoded = quote(quote(name, safe="") if "%" in name else name, safe="")
+    encoded = quote(quote(subscription, safe="") if "%" in subscription else subscription, safe="")
     url = (
         f"{http_url}/admin/v2/{topic.domain}/{topic.namespace}"
         f"/{quote(topic.local, safe='')}/subscription/{encoded}/{suffix}"
     )
-    command = ["pulsar-admin", "topics", words[0], "--subscription", name, *words[1:]]
+    command = ["pulsar-admin", "topics", words[0], "--subscription", subscription, *words[1:]]
     return {
         "curl": shlex.join(["curl", "-X", "POST", url]),
         "pulsar_admin": shlex.join([*command, str(topic)]),

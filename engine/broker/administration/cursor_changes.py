@@ -111,7 +111,7 @@ async def make(subscription: Subscription, args: api.MoveCursor, clock: Clock) -
         except StoredRecordError as error:
             raise InvalidField("base", str(error)) from error
         _check(cursor, effect, args)
-        as_said = not effect.meanwhile and not effect.narrowed
+        as_said = effect.lost.total == args.lost and not effect.narrowed
         return effect, LastChange(
             id=args.id,
             at_ms=now_ms,
@@ -214,14 +214,7 @@ async def _receipt(
     cursor: SubscriptionCursor, effect: Effect, args: api.MoveCursor, now_ms: int
 ) -> JsonObject:
     here, there = cursor.next_positions(effect)
-    narrowed = effect.narrowed
-    since = RangeSet([*effect.meanwhile, *((o, o + 1) for o in narrowed)])
-    masks = {o: bits & ~effect.now.bits(o) for o, bits in effect.base.batches.items()}
-    masks |= {o: effect.base.bits(o) & ~effect.now.bits(o) for o in narrowed}
-    took = await _measure(cursor, since, masks, now_ms)
-    lost, exact = args.lost_messages, args.exact and took.exact
-    if lost is not None:
-        lost = None if took.count is None else max(lost - took.count, 0)
+    lost, exact = await _lost_messages(cursor, effect, args, now_ms)
     change = cursor.last_change
     kept = change is not None and change.id == args.id and change.can_be_undone
     return {
@@ -234,9 +227,26 @@ async def _receipt(
         "lost_messages": lost,
         "again_messages": args.again_messages,
         "exact": exact,
-        "meanwhile": effect.meanwhile.total,
+        "meanwhile": max(args.lost - effect.lost.total, 0),
         "undoable": kept,
     }
+
+
+async def _lost_messages(
+    cursor: SubscriptionCursor, effect: Effect, args: api.MoveCursor, now_ms: int
+) -> tuple[int | None, bool]:
+    """Those that were previewed without those acknowledged since; and whether that is exact."""
+    if effect.lost.total + effect.meanwhile.total < args.lost:  # acknowledged and deleted since
+        found, _ = await _measure_both(cursor, effect, now_ms)
+        return found.count, found.exact
+    narrowed = effect.narrowed
+    since = RangeSet([*effect.meanwhile, *((o, o + 1) for o in narrowed)])
+    masks = {o: bits & ~effect.now.bits(o) for o, bits in effect.base.batches.items()}
+    masks |= {o: effect.base.bits(o) & ~effect.now.bits(o) for o in narrowed}
+    took = await _measure(cursor, since, masks, now_ms)
+    if args.lost_messages is None or took.count is None:
+        return None, False
+    return max(args.lost_messages - took.count, 0), args.exact and took.exact
 
 
 # --- messages in entries --------------------------------------------------------------------------

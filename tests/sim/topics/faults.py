@@ -1,13 +1,17 @@
 """What goes wrong with topics, or is done to them by administrators, while clients use them."""
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from engine.admin import api
 from engine.base.errors import MagnetarError
+from engine.base.ids import EARLIEST
 from engine.base.names import TopicName
+from engine.broker.administration import cursor_changes
 from engine.broker.ports import BacklogQuota, QuotaAction
 from engine.broker.service import BrokerService
 from engine.broker.topics.subscription import Subscription
@@ -16,10 +20,10 @@ from tests.sim.kit.cluster import Machine
 from tests.sim.kit.loop import Node
 from tests.sim.kit.nemesis import Nemesis
 from tests.sim.topics.consumer import KINDS
-from tests.sim.topics.history import Cleared
+from tests.sim.topics.history import Cleared, Sought
 from tests.sim.topics.observer import Observer
 
-WAYS = ("clear", "skip", "expire")
+WAYS = ("clear", "skip", "expire", "confirm")
 CLOCK = ("age", "quota")
 AGES_MS = (100, 1000, 5000)
 RESET_BACK = 60
@@ -90,12 +94,16 @@ def _subscription(o: Observer, n: Nemesis) -> tuple[Topic, Subscription, Node] |
 
 
 def clear_backlog(o: Observer, n: Nemesis) -> None:
-    """An administrator acknowledges everything of a subscription: clears, skips or expires it. Or the broker's clock
-    does, for all of a topic, with what is too old or beyond a quota."""
+    """An administrator acknowledges everything of a subscription: clears, skips or expires it, or confirms what he saw
+    some time before and perhaps takes it back. Or the broker's clock does, for all of a topic, with what is too old or
+    beyond a quota."""
     if (found := _subscription(o, n)) is not None:
         topic, subscription, node = found
         way = n.rng.choice((*WAYS, *CLOCK))
-        if way in WAYS:
+        if way == "confirm":
+            pauses = [n.rng.expovariate(2.0) if n.rng.random() < 0.7 else None for _ in range(2)]
+            clearing = confirm(o, topic, subscription, pauses[0] or 0.0, pauses[1])
+        elif way in WAYS:
             clearing = pass_over(o, topic, subscription, way)
         else:
             clearing = outlive(o, topic, n.rng.choice(AGES_MS) if way == "age" else None)
@@ -119,6 +127,55 @@ async def pass_over(o: Observer, topic: Topic, subscription: Subscription, way: 
         await subscription.cursor.persisted()
     cleared[at] = cleared[at]._replace(done_at=loop.now)
     o.cluster.count("backlogs passed over")
+
+
+async def confirm(
+    o: Observer, topic: Topic, subscription: Subscription, pause_s: float, undo_s: float | None
+) -> None:
+    """What a preview said is made ``pause_s`` later, and taken back ``undo_s`` after that. Call it as the broker."""
+    cleared, loop, clock = o.history.cleared, o.cluster.loop, topic.context.clock
+    name, key = f"{topic.name.full}/{subscription.name}", f"change-{len(cleared)}"
+    asked = api.PreviewChange(topic.name, subscription.name, "skip-all")
+    last = topic.log.last_confirmed  # what comes from now on is not in it
+    said = await cursor_changes.preview(subscription, asked, None, clock.wall_ms())
+    await asyncio.sleep(pause_s)
+    at = len(cleared)
+    cleared.append(Cleared(loop.now, float("inf"), name, last))
+    done = await cursor_changes.make(subscription, _confirmed(asked, said, key), clock)
+    if not done["done"]:
+        return
+    cleared[at] = cleared[at]._replace(done_at=loop.now)
+    o.cluster.count("previews confirmed")
+    if done["lost"] + done["meanwhile"] != said["lost"]:
+        o.wrong(f"{name}: of {said['lost']} entries previewed {done} were accounted for,")
+    if undo_s is not None:
+        await asyncio.sleep(undo_s)
+        await take_back(o, topic, subscription, key)
+
+
+async def take_back(o: Observer, topic: Topic, subscription: Subscription, key: str) -> None:
+    """What the change ``key`` passed over is due again, all of it that is there."""
+    history, loop, clock = o.history, o.cluster.loop, topic.context.clock
+    name = f"{topic.name.full}/{subscription.name}"
+    asked = api.PreviewChange(topic.name, subscription.name, "undo", undo=key)
+    change = subscription.cursor.last_change
+    said = await cursor_changes.preview(subscription, asked, None, clock.wall_ms())
+    assert change is not None
+    clean = not said["moved"] and not said["gone"]
+    at, begun = len(history.seeks), Sought(loop.now, float("inf"), name, EARLIEST, None, None)
+    history.seeks.append(begun)  # promises nothing, but may bring back what was cleared
+    done = await cursor_changes.make(subscription, _confirmed(asked, said, f"{key}-undo"), clock)
+    history.seeks[at] = begun._replace(done_at=loop.now)
+    if done["done"]:
+        o.cluster.count("changes undone")
+        if clean and done["again"] != change.lost:
+            o.wrong(f"{name}: of {change.lost} entries {done['again']} came back,")
+
+
+def _confirmed(asked: api.PreviewChange, said: api.JsonObject, key: str) -> api.MoveCursor:
+    same = ("base", "target", "lost", "again", "lost_messages", "again_messages", "exact")
+    given = {field: said[field] for field in same}
+    return api.MoveCursor(asked.topic, asked.subscription, id=key, change=asked.change, **given)
 
 
 async def outlive(o: Observer, topic: Topic, age_ms: int | None) -> None:

@@ -42,7 +42,13 @@ export function Preview({
           delivered again.
         </p>
       )}
-      {!lost && !repeats(preview) && <p>Nothing would change: the subscription stands there already.</p>}
+      {!lost && !repeats(preview) && (
+        <p>
+          {preview.gone > 0
+            ? "It cannot be undone any more: no message of the change is left."
+            : "Nothing would change: the subscription stands there already."}
+        </p>
+      )}
       <Facts preview={preview} />
       {preview.parts.length > 1 && <Partitions preview={preview} />}
       <Remarks action={action} preview={preview} at={at} />
