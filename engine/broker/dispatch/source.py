@@ -146,9 +146,11 @@ class EntrySource:
 
     async def settle(self) -> None:
         """Wait until no read is under way; what is held is dropped. For a reset of the cursor."""
-        while self._reading is not None:
+        while (reading := self._reading) is not None:
             self._rewind_due = True
-            await asyncio.wait([self._reading])
+            await asyncio.wait([reading])
+            if self._reading is reading:
+                self._reading = None  # cancelled with the topic before it began: nobody was told
         self._drop()
 
     def close(self) -> None:

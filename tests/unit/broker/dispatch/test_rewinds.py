@@ -91,3 +91,13 @@ async def test_a_seek_drops_what_was_read_and_not_sent(source: EntrySource) -> N
     source.give_back(view())
     await source.settle()
     assert not source.holds
+
+
+async def test_a_reset_does_not_wait_for_a_read_that_was_cancelled_before_it_began(
+    source: EntrySource,
+) -> None:
+    assert source.next(10) is None
+    source._scope.cancel()  # the topic closes in the same turn
+    async with asyncio.timeout(5):
+        await source.settle()
+    assert source.idle
