@@ -1,18 +1,57 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
 const gateway = process.env.MAGNETAR_GATEWAY ?? "http://127.0.0.1:8080";
 
+/** Puts `name.br` and `name.gz` beside what gets smaller by it: the gateway sends them as they are. */
+const precompressed: Plugin = {
+  name: "precompressed",
+  apply: "build",
+  writeBundle({ dir }) {
+    for (const entry of readdirSync(dir ?? "", { recursive: true, withFileTypes: true })) {
+      if (!/\.(js|css|svg)$/.test(entry.name)) continue;
+      const path = join(entry.parentPath, entry.name);
+      const plain = readFileSync(path);
+      const params = { [constants.BROTLI_PARAM_SIZE_HINT]: plain.length };
+      writeFileSync(`${path}.br`, brotliCompressSync(plain, { params }));
+      writeFileSync(`${path}.gz`, gzipSync(plain, { level: 9 }));
+    }
+  },
+};
+
 // The gateway serves dist/ below /static/ and answers every console route with dist/index.html.
 export default defineConfig({
   base: "/static/",
-  plugins: [react()],
+  plugins: [react(), precompressed],
   build: {
     target: "es2022",
     sourcemap: false,
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     manifest: true,
+    cssCodeSplit: false,
+    rolldownOptions: {
+      output: {
+        // A page is few files: the shell's, the charts, what pages share besides, and those of its feature.
+        codeSplitting: {
+          groups: [
+            { name: "console", tags: ["$initial"], priority: 4 },
+            { name: "charts", test: /[\\/](uplot|ui[\\/]charts)[\\/]/, priority: 3 },
+            {
+              name: "shared",
+              test: /[\\/](node_modules|api|lib|shared|ui)[\\/]/,
+              minShareCount: 2,
+              priority: 2,
+            },
+            { name: (id) => /[\\/]features[\\/]([^\\/]+)[\\/]/.exec(id)?.[1] ?? null, priority: 1 },
+          ],
+        },
+      },
+    },
   },
   server: {
     proxy: { "/api": { target: gateway, ws: true }, "/admin": gateway },

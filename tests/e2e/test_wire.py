@@ -1,0 +1,71 @@
+"""What crosses the wire when a browser opens a page for the first time, as its network layer counts it."""
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.support.instance import Instance
+
+ROUTES = (
+    "/",
+    "/c/standalone/topics",
+    "/c/standalone/t/public/default/wire/overview",
+    "/c/standalone/t/public/default/wire/subscriptions",
+    "/c/standalone/tenants",
+    "/c/standalone/tenants/public",
+    "/c/standalone/tenants/public/default",
+    "/analyses",
+    "/analyses/topic-profile/new",
+)
+SCRIPTS_KB_MAX = 250
+SHEETS_KB_MAX = 20
+REQUESTS_MAX = 12
+"""The document, its files, what it asks the API, and the live socket."""
+
+
+class Load:
+    """Opens ``route`` in a browser that has nothing cached. Sizes are bytes received, headers included, by the kind of
+    resource."""
+
+    def __init__(self, browser: Browser, base_url: str, route: str) -> None:
+        self.requests: list[str] = []
+        self.sizes: dict[str, int] = {}
+        kinds: dict[str, str] = {}
+        context = browser.new_context(base_url=base_url, viewport={"width": 1280, "height": 800})
+        page = context.new_page()
+        network = context.new_cdp_session(page)
+
+        def sent(event: dict[str, str]) -> None:
+            self.requests.append(f"{event.get('type', 'WebSocket')} {_url(event)}")
+            kinds[event["requestId"]] = event.get("type", "WebSocket")
+
+        def received(event: dict[str, str]) -> None:
+            kind = kinds[event["requestId"]]
+            self.sizes[kind] = self.sizes.get(kind, 0) + int(event["encodedDataLength"])
+
+        network.on("Network.requestWillBeSent", sent)
+        network.on("Network.webSocketCreated", sent)
+        network.on("Network.loadingFinished", received)
+        network.send("Network.enable")
+        page.goto(route)
+        expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=30_000)
+        page.wait_for_load_state("networkidle")
+        context.close()
+
+
+def _url(event: dict[str, object]) -> str:
+    request = event.get("request")
+    return str(request["url"] if isinstance(request, dict) else event["url"])
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_first_load_keeps_its_budgets(browser: Browser, instance: Instance, route: str) -> None:
+    topic = "/admin/v2/persistent/public/default/wire"
+    assert instance.rest("PUT", topic)[0] in (204, 409)
+    assert instance.rest("PUT", f"{topic}/subscription/s")[0] in (204, 409)
+    load = Load(browser, instance.http, route)
+    told = "\n".join([*load.requests, str(load.sizes)])
+    print(told)
+    assert load.sizes["Script"] <= SCRIPTS_KB_MAX * 1024, told
+    assert load.sizes["Stylesheet"] <= SHEETS_KB_MAX * 1024, told
+    assert len(load.requests) <= REQUESTS_MAX, told
