@@ -9,6 +9,8 @@ Once a second every socket is told how things stand, whatever it watches.
 import asyncio
 import json
 import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -26,7 +28,6 @@ log = logging.getLogger(__name__)
 
 CHANNELS = {channel.name: channel for resource in RESOURCES for channel in resource.channels}
 BEATS = [resource.beat for resource in RESOURCES if resource.beat is not None]
-BEAT_S = 1.0
 OPENED = [resource.opened for resource in RESOURCES if resource.opened is not None]
 SUBSCRIPTIONS_MAX = 32
 MESSAGE_CHARS_MAX = 16_384
@@ -51,7 +52,8 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         await self.accept()
         self.tasks.spawn("push", self._push())
-        self.tasks.spawn("beat", self._beat())
+        for beat in BEATS:
+            self.tasks.spawn("beat", self._beat(beat))
         for opened in OPENED:
             self.tasks.spawn("opened", asyncio.to_thread(opened))
 
@@ -117,13 +119,13 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
                 if told is not None and self.watches.get(key) is watch:
                     await self._send(f'"id":{json.dumps(key)},{told}')
 
-    async def _beat(self) -> None:
-        """Say once a second how things stand, at once to begin with."""
+    async def _beat(self, beat: Callable[[bool], Awaitable[Body]]) -> None:
+        """Say how things stand: at once, then when a hop ceases or begins to answer, and every second."""
+        waiting = False
         while True:
-            for beat in BEATS:
-                body = await link().on_loop(beat)
-                await self._send(json.dumps(body, separators=(",", ":"))[1:-1])
-            await asyncio.sleep(BEAT_S)
+            body = await link().on_loop(partial(beat, waiting))
+            await self._send(json.dumps(body, separators=(",", ":"))[1:-1])
+            waiting = True
 
     async def _refuse(self, key: str | None, error: Refusal) -> None:
         body = {"reason": error.reason}

@@ -11,9 +11,9 @@ from admin_ui.feeds import Channel
 class Resource:
     """``routes``: views by path below ``/api/v1/``, or below ``/api/v1/clusters/<cluster>/`` for a ``ClusterView``.
     ``opened`` runs in a thread whenever a page of the console connects. ``beat`` makes what every live socket is told
-    once a second without asking."""
+    without asking; with True it waits for news, not long."""
 
     routes: dict[str, type[ConsoleView]]
     channels: tuple[Channel, ...] = ()
     opened: Callable[[], None] | None = None
-    beat: Callable[[], Awaitable[Body]] | None = None
+    beat: Callable[[bool], Awaitable[Body]] | None = None

@@ -4,6 +4,7 @@ from typing import Any
 
 from gateway.services.collector import collector, now_ms
 
+BEAT_S = 1.0
 Body = dict[str, Any]
 
 
@@ -22,11 +23,14 @@ async def health() -> Body:
     }
 
 
-async def beat() -> Body:
-    """What every live socket is told once a second: the hops that do not answer. On the engine link's loop."""
+async def beat(waiting: bool) -> Body:
+    """What every live socket is told: the hops that do not answer; at once, or ``waiting`` until there is another, at
+    most ``BEAT_S``. On the engine link's loop. Cancel-safe."""
     keeper = collector()
     keeper.start()
     keeper.health.asker.look()
+    if waiting:
+        await keeper.health.change(BEAT_S)
     return {
         "op": "beat",
         "now": now_ms(),

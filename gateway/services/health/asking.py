@@ -63,13 +63,21 @@ class Asker:
         except TimeoutError:
             pass
 
-    def ask(self, kind: Kind, id: str, ask: Ask, *, idle_s: float = IDLE_PERIOD_S) -> None:
+    def ask(
+        self,
+        kind: Kind,
+        id: str,
+        ask: Ask,
+        *,
+        period_s: float | None = None,
+        idle_s: float = IDLE_PERIOD_S,
+    ) -> None:
         """Have ``ask`` called until ``stop``, unless it is already. It returns when the part is well; it raises
         UnwellError, another MagnetarError or OSError when it is not, and is cancelled after ``ANSWER_S``."""
         if (kind, id) not in self._asked:
             self.hops.expect(kind, id)
             self._first[kind, id] = asyncio.Event()
-            work = self._keep_asking(kind, id, ask, idle_s)
+            work = self._keep_asking(kind, id, ask, period_s or PERIOD_S, idle_s)
             self._asked[kind, id] = self._tasks.spawn(f"{kind.value} {id}", work)
 
     def stop(self, kind: Kind, id: str) -> None:
@@ -87,7 +95,9 @@ class Asker:
     async def close(self) -> None:
         await self._tasks.close()
 
-    async def _keep_asking(self, kind: Kind, id: str, ask: Ask, idle_s: float) -> None:
+    async def _keep_asking(
+        self, kind: Kind, id: str, ask: Ask, period_s: float, idle_s: float
+    ) -> None:
         silent_since = 0.0
         hops, first = self.hops, self._first[kind, id]
         while True:
@@ -110,11 +120,11 @@ class Asker:
             except (MagnetarError, OSError) as error:
                 hops.failed(kind, id, f"does not answer: {error}", slow=False)
             first.set()
-            await self._pause(idle_s)
+            await self._pause(period_s, idle_s)
 
-    async def _pause(self, idle_s: float) -> None:
+    async def _pause(self, period_s: float, idle_s: float) -> None:
         if time.monotonic() - self._looked_at < LOOKED_S:
-            await asyncio.sleep(PERIOD_S)
+            await asyncio.sleep(period_s)
             return
         look = self._look
         try:

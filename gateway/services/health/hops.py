@@ -90,10 +90,11 @@ class Hop:
 
 
 class Hops:
-    """``now`` tells milliseconds since the epoch."""
+    """``now``: ms since the epoch; ``changed`` is called when a hop ceases or begins to answer."""
 
-    def __init__(self, now: Callable[[], int]) -> None:
+    def __init__(self, now: Callable[[], int], changed: Callable[[], None] = lambda: None) -> None:
         self._now = now
+        self._changed = changed
         self._hops: dict[tuple[Kind, str], Hop] = {}
 
     def expect(self, kind: Kind, id: str = "") -> Hop:
@@ -110,12 +111,14 @@ class Hops:
         if hop.state is not HopState.OK:
             hop.state, hop.since = HopState.OK, self._now()
             hop.reason = hop.advice = ""
+            self._changed()
 
     def failed(self, kind: Kind, id: str = "", why: str = "does not answer", *, slow: bool) -> None:
         """It is late, or there is no hope that it answers; ``why`` goes on after its name."""
         hop = self.expect(kind, id)
         if hop.state in (HopState.OK, HopState.UNKNOWN):
             hop.since = self._now()
+            self._changed()
         hop.state = HopState.SLOW if slow else HopState.DOWN
         hop.reason = f"{_name(kind, id)} {why}"
         hop.advice = ADVICE[kind]

@@ -1,5 +1,6 @@
 """The health of the instance as this process sees it: what is asked of which part."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,8 @@ class Health:
     the epoch."""
 
     def __init__(self, link: EngineLink, now: Callable[[], int]) -> None:
-        self.hops = Hops(now)
+        self.hops = Hops(now, self._tell)
+        self._changed = asyncio.Event()
         self.store = Store(link)
         self._asker: Asker | None = None
         self._redis: Redis | None = None
@@ -30,11 +32,23 @@ class Health:
             asker.ask(Kind.GATEWAY, "", ask_gateway)
             if settings.ENVIRONMENT.redis_url:
                 self._redis = Redis(settings.ENVIRONMENT.redis_url)
-                asker.ask(Kind.REDIS, "", self._redis.ask)
+                asker.ask(Kind.REDIS, "", self._redis.ask, period_s=1.0)
                 asker.ask(Kind.SPARK, "", self._redis.ask_worker)
             path = Path(str(settings.DATABASES["default"]["NAME"]))
-            asker.ask(Kind.DATABASE, "", Database(path).ask)
+            asker.ask(Kind.DATABASE, "", Database(path).ask, period_s=1.0)
         return self._asker
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def change(self, timeout_s: float) -> None:
+        """Returns when another hop does not answer, or answers, and after this time. Cancel-safe."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
 
     async def close(self) -> None:
         if self._asker is not None:

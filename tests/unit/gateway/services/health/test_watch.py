@@ -1,0 +1,26 @@
+"""Who waits for a change of the instance's health is woken by it, and not kept for ever without one."""
+
+import asyncio
+
+from gateway.services.engine_link import EngineLink
+from gateway.services.health.hops import Kind
+from gateway.services.health.watch import Health
+
+
+async def test_a_change_wakes_who_waits_and_the_same_again_does_not(engine: EngineLink) -> None:
+    health = Health(engine, lambda: 1)
+    await health.change(0.01)  # there is none
+    async with asyncio.timeout(30):
+        waiting = asyncio.ensure_future(health.change(600))
+        await asyncio.sleep(0)
+        health.hops.failed(Kind.STORE, slow=True)
+        await waiting
+    waiting = asyncio.ensure_future(health.change(600))
+    await asyncio.sleep(0)
+    health.hops.failed(Kind.STORE, slow=False)
+    await asyncio.sleep(0.01)
+    assert not waiting.done(), "it was told already that the store does not answer"
+    health.hops.answered(Kind.STORE)
+    async with asyncio.timeout(30):
+        await waiting
+    await health.close()
