@@ -13,6 +13,7 @@ ROUTES = (
     "/c/standalone/tenants",
     "/c/standalone/tenants/public",
     "/c/standalone/tenants/public/default",
+    "/connect",
     "/analyses",
     "/analyses/topic-profile/new",
     "/analyses/no-such-analysis/new",

@@ -12,7 +12,7 @@ const shown = (known: "live" | "at_rest" | "last" | "no", value: number | null) 
 test("a live number is plain, any other says when it was true, and unknown is never 0", () => {
   expect(shown("live", 12_345).textContent).toBe("12,345");
   expect(shown("last", 12_345).textContent).toMatch(/^12,345, as last known at \d\d:/);
-  expect(shown("at_rest", 0).textContent).toMatch(/^0, as stored, read at /);
+  expect(shown("at_rest", 0).textContent).toMatch(/^0, at rest: as stored, read at /);
   for (const known of ["live", "last", "at_rest", "no"] as const)
     expect(shown(known, null).textContent).toBe("—");
 });

@@ -6,7 +6,7 @@ import styles from "./figure.module.css";
 
 /** Whether a row's figures are true now, and when they were. */
 export interface Source {
-  known?: Known;
+  known: Known;
   at: number;
 }
 
@@ -41,7 +41,7 @@ export function Figure({
     ? why
     : mark === "last"
       ? `as last known at ${time(of.at)}`
-      : `as stored, read at ${time(of.at)}: no broker has it loaded`;
+      : `at rest: as stored, read at ${time(of.at)}`;
   return (
     <span className={mark === "last" ? styles.last : styles.atRest} title={words}>
       <span className={styles.mark}>
@@ -57,11 +57,11 @@ export function Figure({
 export function shareKnown({
   topics,
   unknown,
-  last = 0,
+  last,
 }: {
   topics: number;
   unknown: number;
-  last?: number;
+  last: number;
 }): string {
   const parts = [last > 0 && `${last} as last known`, unknown > 0 && `${unknown} not known`].filter(Boolean);
   return parts.length === 0 ? "" : `of ${topics} topics ${parts.join(", ")}`;

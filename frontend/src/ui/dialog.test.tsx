@@ -4,7 +4,7 @@ import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { useState } from "react";
 import { expect, test } from "vitest";
-import { Dialog } from "./dialog";
+import { Dialog, useFocusReturn } from "./dialog";
 
 function Page({ gone = false }: { gone?: boolean }) {
   const [opened, setOpened] = useState(false);
@@ -47,4 +47,29 @@ test("when what opened it is gone, the focus goes to the page's content", async 
   // the button comes back, as another element
   await user.keyboard("{Escape}");
   await waitFor(() => expect(document.activeElement?.id).toBe("main"));
+});
+
+function Overlay() {
+  const [opened, setOpened] = useState(false);
+  useFocusReturn(opened);
+  return (
+    <>
+      <button type="button" onClick={() => setOpened(true)}>
+        Open…
+      </button>
+      {opened && (
+        // biome-ignore lint/a11y/noAutofocus: what opens takes the focus, as the palette does
+        <input aria-label="Field" autoFocus onKeyDown={() => setOpened(false)} />
+      )}
+    </>
+  );
+}
+
+test("what stays mounted gives the focus back each time it closes", async () => {
+  render(<Overlay />);
+  for (let time = 0; time < 2; time++) {
+    const user = await open();
+    await user.keyboard("{Escape}");
+    await waitFor(() => expect(document.activeElement).toBe(screen.getByRole("button", { name: "Open…" })));
+  }
 });

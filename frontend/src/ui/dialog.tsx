@@ -1,5 +1,5 @@
 import { Modal, type ModalProps } from "@mantine/core";
-import { useEffect, useState } from "react";
+import { useEffect, useRef } from "react";
 
 /**
  * A dialog for as long as it is mounted. However it closes, the focus goes back to what opened it, unless the focus
@@ -10,11 +10,16 @@ export function Dialog(props: Omit<ModalProps, "opened" | "returnFocus">) {
   return <Modal {...props} opened returnFocus={false} />;
 }
 
-/** The kit gives the focus back only when a dialog stays mounted after it closed; ours don't. */
-export function useFocusReturn(): void {
-  // Taken while the first render runs: later the dialog has the focus.
-  const [opener] = useState(() => openerOf(document.activeElement));
-  useEffect(() => () => giveBack(opener), [opener]);
+/** Gives the focus back when the caller is unmounted, or `opened` ends: the kit does not do it for what it remounts. */
+export function useFocusReturn(opened = true): void {
+  const opener = useRef<Element | null>(null);
+  const wasOpened = useRef(false);
+  // Taken while what opens is first rendered: later it has the focus itself.
+  if (opened && !wasOpened.current) opener.current = openerOf(document.activeElement);
+  wasOpened.current = opened;
+  useEffect(() => {
+    if (opened) return () => giveBack(opener.current);
+  }, [opened]);
 }
 
 /** What had the focus; for an item of a menu, which goes with its menu, the button of that menu. */

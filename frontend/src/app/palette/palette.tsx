@@ -1,6 +1,7 @@
 import { createSpotlight, Spotlight, useSpotlight } from "@mantine/spotlight";
 import { type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from "react";
 import type { TopicRef } from "../../shared/topic-link";
+import { useFocusReturn } from "../../ui/dialog";
 import { SearchIcon } from "../../ui/icons";
 import styles from "./palette.module.css";
 import { type PaletteItem, usePaletteItems } from "./use-palette-items";
@@ -15,6 +16,7 @@ export function Palette() {
   const [query, setQuery] = useState("");
   const [topic, setTopic] = useState<TopicRef | null>(null);
   const { opened } = useSpotlight(store);
+  useFocusReturn(opened);
   const enter = (next: TopicRef | null, text = "") => {
     setTopic(next);
     setQuery(text);
