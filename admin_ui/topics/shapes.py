@@ -92,6 +92,15 @@ class Drain(s.Serializer[object]):
     eta_s = s.FloatField(allow_null=True, help_text="seconds until empty, while draining")
 
 
+class Lag(s.Serializer[object]):
+    cause = s.ChoiceField(choices=[cause.value for cause in LagCause])
+    severity = s.ChoiceField(choices=[severity.value for severity in LagSeverity])
+    title = s.CharField()
+    detail = s.CharField(help_text="the figures that show it")
+    advice = s.CharField(help_text="what to do next that harms nothing")
+    since = s.IntegerField()
+
+
 class SubscriptionRow(s.Serializer[object]):
     name = s.CharField()
     type = s.CharField(
@@ -107,6 +116,7 @@ class SubscriptionRow(s.Serializer[object]):
     oldest_unacked_ms = s.IntegerField(required=False, help_text="publish time")
     net_rate = s.FloatField(help_text="change of the backlog per second; negative while it drains")
     drain = Drain()
+    lag = Lag(allow_null=True, help_text="why it does not drain; null: nothing keeps it from it")
 
 
 class PartitionRow(TopicRow):

@@ -754,6 +754,16 @@ export interface components {
          * @enum {string}
          */
         KnownEnum: "at_rest" | "live" | "last" | "no";
+        Lag: {
+            cause: components["schemas"]["CauseEnum"];
+            severity: components["schemas"]["SeverityEnum"];
+            title: string;
+            /** @description the figures that show it */
+            detail: string;
+            /** @description what to do next that harms nothing */
+            advice: string;
+            since: number;
+        };
         /**
          * @description Messages, null when storage does not tell, estimated unless ``exact``; beside them entries, of which a batch is
          *     one.
@@ -1201,6 +1211,8 @@ export interface components {
              */
             net_rate: number;
             drain: components["schemas"]["Drain"];
+            /** @description why it does not drain; null: nothing keeps it from it */
+            lag: components["schemas"]["Lag"] | null;
         };
         TenantBodyRequest: {
             admin_roles: string[];

@@ -18,6 +18,7 @@ export type TopicDetail = Schemas["TopicAnswer"];
 export type PartitionRow = Schemas["PartitionRow"];
 /** Whether figures are true now: live, stored and nowhere loaded, as last known, or not known at all. */
 export type Known = Schemas["KnownEnum"];
+export type Lag = Schemas["Lag"];
 export type SubscriptionRow = Schemas["SubscriptionRow"];
 
 export type Health = Schemas["HealthAnswer"];

@@ -11,7 +11,7 @@ export function PathLink({
   path: string;
   label?: string; // when the children are pieces of a name
   children: ReactNode;
-  className?: string;
+  className?: string | undefined;
   title?: string;
   tabIndex?: number;
 }) {

@@ -15,6 +15,8 @@ from gateway.services.selection import Chosen
 from gateway.services.topic_index import TopicIndex
 
 ITEMS_MAX = 5
+ANY = "any"
+"""In place of a cause: all that are no mere information."""
 ROUND_MS = 900
 """Not looked through more often."""
 AGES_MS = 10_000
@@ -55,6 +57,17 @@ class Found(TypedDict):
     more: int
 
 
+class Lag(TypedDict):
+    """Why a subscription does not drain, as of the contract. ``title`` does not name it."""
+
+    cause: str
+    severity: str
+    title: str
+    detail: str
+    advice: str
+    since: int
+
+
 class Board:
     """On one event loop. ``version`` grows when another cause holds of some topic."""
 
@@ -74,22 +87,22 @@ class Board:
     # --- what is asked --------------------------------------------------------------------------
 
     def topics_of(self, cause: str) -> Collection[str]:
-        """The listed topics of which a subscription has this cause."""
+        """The listed topics of which a subscription has this cause; of ANY those that have one and should not."""
         return self._topics.get(cause, {}).keys()
 
     def cause_of(self, topic: str) -> tuple[str, str] | None:
         """Severity and cause of a listed topic's most harmful problem."""
         return self._worst.get(topic)
 
-    def of(self, parts: Iterable[str]) -> dict[str, Finding]:
-        """What is found of a topic's partitions, or itself, by subscription: the worst of each."""
-        out: dict[str, Finding] = {}
-        for part in parts:
-            for name, one in self._findings.of(part).items():
-                before = out.get(name)
-                if before is None or (one.backlog or 0) > (before.backlog or 0):
-                    out[name] = one
-        return out
+    def lags(self, topic: str, parts: Iterable[str], now_ms: int) -> dict[str, Lag]:
+        """Why subscriptions of a listed topic do not drain, by name. ``parts``: its partitions, or itself."""
+        found = [one for part in parts for one in self._findings.of(part).values()]
+        out: dict[str, tuple[float, Problem]] = {}
+        for problem in merged(found, {one.topic: topic for one in found}):
+            candidate = (harm(problem, now_ms), problem)
+            if candidate[0] > out.get(problem.subscription, (0.0, problem))[0]:
+                out[problem.subscription] = candidate
+        return {name: _lag(problem, now_ms) for name, (_, problem) in out.items()}
 
     def found(
         self,
@@ -151,6 +164,8 @@ class Board:
         worst: dict[str, tuple[float, str, str]] = {}
         for one in self._problems:
             topics.setdefault(one.cause, {})[one.topic] = None
+            if one.severity != "info":
+                topics.setdefault(ANY, {})[one.topic] = None
             candidate = (harm(one, now_ms), one.severity, one.cause)
             if candidate > worst.get(one.topic, (0.0, "", "")):
                 worst[one.topic] = candidate
@@ -170,6 +185,19 @@ def topic_path(cluster: str, topic: str, subscription: str) -> str:
     return f"{page}/subscriptions" + (f"#{quote(subscription, safe='')}" if subscription else "")
 
 
+def _lag(problem: Problem, now_ms: int) -> Lag:
+    words = CAUSES[problem.cause]
+    title = words.title(problem)
+    return {
+        "cause": problem.cause,
+        "severity": problem.severity,
+        "title": f"It {title}",
+        "detail": detail(problem, now_ms),
+        "advice": words.advice,
+        "since": problem.since_ms,
+    }
+
+
 def _item(line: Line, cluster: str, now_ms: int) -> Item:
     problem, words = line.problem, CAUSES[line.problem.cause]
     name = problem.topic.removeprefix("persistent://")
@@ -181,9 +209,7 @@ def _item(line: Line, cluster: str, now_ms: int) -> Item:
         title = f"{problem.subscription} {words.title(problem)}"
         text = f"{name} · {detail(problem, now_ms)}"
     if line.total > 1:
-        title = f"{line.total:,} subscriptions {words.also}"
-        text = f"most harmful: {problem.subscription or name} of {text}"
-        link = f"/c/{cluster}/topics?attention={problem.cause}"
+        title += f", and {line.total - 1:,} more like it"
     return {
         "key": line.key,
         "severity": problem.severity,

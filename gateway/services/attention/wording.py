@@ -8,10 +8,9 @@ from gateway.services.attention.ranking import Problem
 
 
 class Words(NamedTuple):
-    """``title`` goes on after the subscription's name; ``also`` is for several at once."""
+    """``title`` goes on after the subscription's name."""
 
     title: Callable[[Problem], str]
-    also: str
     advice: str
 
 
@@ -25,70 +24,53 @@ def _slower(problem: Problem) -> str:
     return "keeps up with arrivals but not with its backlog"
 
 
-def _alone(problem: Problem) -> str:
-    return "has no consumer"
-
-
 CAUSES: dict[str, Words] = {
     LagCause.STORAGE: Words(
         _says("cannot be read from storage"),
-        "cannot be read from storage",
-        "See that all bookies run; it goes on by itself when they answer.",
+        "See that all bookies run; it goes on by itself.",
     ),
     LagCause.NO_CONSUMER: Words(
-        _alone,
-        "have no consumer",
-        "Start its consumer. If nobody needs it any more, delete the subscription: until then all that is published is"
-        " kept for it.",
+        _says("has no consumer"),
+        "Start its consumer, or delete it if nobody needs it: it keeps all that is published.",
     ),
     LagCause.RECONNECTING: Words(
         _says("loses its consumers again and again"),
-        "lose their consumers again and again",
         "Read the consumer's log: it fails shortly after it connects.",
     ),
     LagCause.HELD: Words(
         _says("is held by a consumer that acknowledges nothing"),
-        "are held by a consumer that acknowledges nothing",
         "Restart the consumer that holds it; one of those refused takes over.",
     ),
     LagCause.STANDBY: Words(
         _says("waits for its active consumer, while others stand by"),
-        "wait for their active consumer",
-        "Restart the active consumer: one that stands by takes over where it is.",
+        "Restart the active consumer: one that stands by takes over.",
     ),
     LagCause.NO_PERMITS: Words(
         _says("has a consumer that takes no more messages"),
-        "have a consumer that takes no more messages",
-        "Look at the consumer's process: it is busy, hangs, or receives no more. A restart loses nothing.",
+        "Look at the consumer's process: it hangs or is busy. A restart loses nothing.",
     ),
     LagCause.UNACKED_LIMIT: Words(
         _says("is stopped at the limit of unacknowledged messages"),
-        "are stopped at the limit of unacknowledged messages",
-        "Have the consumer acknowledge what it has processed, or restart it: what is out comes again.",
+        "Have the consumer acknowledge what it did, or restart it: the rest comes again.",
     ),
     LagCause.REDELIVERY: Words(
         _says("delivers the same messages again and again"),
-        "deliver the same messages again and again",
-        "Look at the first waiting message: the consumer cannot process it. A dead-letter policy would set it aside.",
+        "Peek at the first message: a consumer cannot process it. Use a dead-letter policy.",
     ),
     LagCause.NOT_ACKNOWLEDGED: Words(
         _says("receives but never acknowledges"),
-        "receive but never acknowledge",
-        "See that the consumer acknowledges what it has processed, and that it does not wait for something.",
+        "Look at the consumer: it waits for something, or does not acknowledge its work.",
     ),
     LagCause.HOT_KEY: Words(
         _says("waits for the one consumer of a key"),
-        "wait for the one consumer of a key",
-        "Look at that consumer: more consumers do not help while one key has most of the messages.",
+        "Look at that consumer; more of them do not help while few keys have most.",
     ),
     LagCause.SLOW: Words(
         _slower,
-        "are slower than arrivals",
-        "Add consumers (Shared, Key_Shared) or partitions, or make the consumer faster.",
+        "Add consumers (Shared, Key_Shared) or partitions, or make them faster.",
     ),
     LagCause.DELAYED: Words(
         _says("has only messages for later"),
-        "have only messages for later",
         "Nothing to do: they are delivered when their time comes.",
     ),
 }
@@ -142,8 +124,8 @@ def _about(problem: Problem, seen: dict[str, Any], now_ms: int) -> str:
         case LagCause.HOT_KEY:
             if not seen.get("waiting"):
                 return _rates(seen)
-            keys = " of one key" if seen.get("keys") == 1 else f" of {number('keys')} keys"
-            return f"{number('waiting')}{keys} wait for {who}, which holds {number('unacked')}"
+            keys = "one key" if seen.get("keys") == 1 else f"{number('keys')} keys"
+            return f"{number('waiting')} of {keys} are for {who}, which holds {number('unacked')}"
         case LagCause.SLOW:
             return _rates(seen)
         case LagCause.DELAYED:

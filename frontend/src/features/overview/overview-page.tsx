@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo, useState } from "react";
 import { environmentQuery } from "../../api/environment";
 import { useLive, usePolling } from "../../api/live";
-import type { Attention, Overview, TopicRow } from "../../api/types";
+import type { Overview, TopicRow } from "../../api/types";
 import { failureOf } from "../../lib/errors";
 import { byteRate, bytes, count, known, plural, rate, short, time } from "../../lib/format";
 import { Figure, type Source, shareKnown } from "../../shared/figure";
@@ -16,12 +16,11 @@ import { Meter } from "../../ui/charts/meter";
 import { Stats } from "../../ui/charts/stats";
 import { columnsOf, useHistory } from "../../ui/charts/use-history";
 import { Table } from "../../ui/grid/table";
-import { CheckIcon, ErrorIcon, WarningIcon } from "../../ui/icons";
 import { Columns, Page, PageHead, Panel } from "../../ui/panel";
-import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { withEarlier } from "./earlier";
+import { NeedsAttention } from "./needs-attention";
 import styles from "./overview.module.css";
 import { overviewHistoryQuery, overviewQuery } from "./queries";
 
@@ -95,39 +94,54 @@ function Content({ overview }: { overview: Overview }) {
   const history = useMemo(() => withEarlier(live, recorded, TRENDS), [live, recorded]);
   return (
     <>
-      <NeedsAttention attention={overview.attention} />
-      <Stats
-        label="Totals of the cluster"
-        stats={[
-          {
-            label: "Messages in",
-            value: sum(totals.msg_rate_in, rate),
-            unit: "/s",
-            detail: byteRate(totals.bytes_rate_in),
-            trend: { points: history, column: 0 },
-          },
-          {
-            label: "Messages out",
-            value: sum(totals.msg_rate_out, rate),
-            unit: "/s",
-            detail: byteRate(totals.bytes_rate_out),
-            trend: { points: history, column: 1 },
-          },
-          {
-            label: "Backlog",
-            value: sum(totals.backlog, short),
-            detail: part || `of ${plural(totals.subscriptions, "subscription")}`,
-            trend: { points: history, column: 2 },
-          },
-          { label: "Stored", value: sum(totals.storage_bytes, bytes), detail: part || "before replication" },
-          { label: "Topics", value: count(totals.topics), detail: plural(overview.brokers.length, "broker") },
-          {
-            label: "Clients",
-            value: sum(totals.producers + totals.consumers, count),
-            detail: `${short(totals.producers)} producing, ${short(totals.consumers)} consuming`,
-          },
-        ]}
-      />
+      <div className={styles.first}>
+        <NeedsAttention
+          attention={overview.attention}
+          cluster={overview.cluster}
+          at={overview.at}
+          calm={`Every part answered, and ${plural(totals.subscriptions, "subscription")} on ${plural(totals.topics, "topic")} drain.`}
+        />
+        <Stats
+          label="Totals of the cluster"
+          stats={[
+            {
+              label: "Messages in",
+              value: sum(totals.msg_rate_in, rate),
+              unit: "/s",
+              detail: byteRate(totals.bytes_rate_in),
+              trend: { points: history, column: 0 },
+            },
+            {
+              label: "Messages out",
+              value: sum(totals.msg_rate_out, rate),
+              unit: "/s",
+              detail: byteRate(totals.bytes_rate_out),
+              trend: { points: history, column: 1 },
+            },
+            {
+              label: "Backlog",
+              value: sum(totals.backlog, short),
+              detail: part || `of ${plural(totals.subscriptions, "subscription")}`,
+              trend: { points: history, column: 2 },
+            },
+            {
+              label: "Stored",
+              value: sum(totals.storage_bytes, bytes),
+              detail: part || "before replication",
+            },
+            {
+              label: "Topics",
+              value: count(totals.topics),
+              detail: plural(overview.brokers.length, "broker"),
+            },
+            {
+              label: "Clients",
+              value: sum(totals.producers + totals.consumers, count),
+              detail: `${short(totals.producers)} producing, ${short(totals.consumers)} consuming`,
+            },
+          ]}
+        />
+      </div>
       <Columns>
         <TopBacklogs overview={overview} />
         <Panel title="Messages per second">
@@ -139,50 +153,6 @@ function Content({ overview }: { overview: Overview }) {
         <Bookies overview={overview} />
       </Columns>
     </>
-  );
-}
-
-/** Only paths of this console are followed, and not the one this page is at. */
-function leadsAway(link: string | null): link is string {
-  return link !== null && /^\/[^/]/.test(link);
-}
-
-function NeedsAttention({ attention }: { attention: Attention }) {
-  const { items, more } = attention;
-  if (items.length === 0)
-    return (
-      <section className={attention.known ? styles.calm : styles.unknown} aria-label="Needs attention">
-        {attention.known ? (
-          <>
-            <CheckIcon /> Nothing needs attention.
-          </>
-        ) : (
-          <>
-            <WarningIcon /> Not every part answers: what needs attention is not known.
-          </>
-        )}
-      </section>
-    );
-  return (
-    <Panel title="Needs attention" note={more > 0 ? `${count(more)} more` : undefined} flush>
-      <ul className={styles.attention}>
-        {items.map((item) => (
-          <li key={item.key} className={styles[item.severity]}>
-            {item.severity === "error" ? <ErrorIcon /> : <WarningIcon />}
-            <span className="visually-hidden">{item.severity}: </span>
-            <span className={styles.what}>
-              {leadsAway(item.link) ? (
-                <PathLink path={item.link}>{item.title}</PathLink>
-              ) : (
-                <b>{item.title}</b>
-              )}
-              <span>{item.detail}</span>
-              <span>{item.advice}</span>
-            </span>
-          </li>
-        ))}
-      </ul>
-    </Panel>
   );
 }
 

@@ -7,6 +7,7 @@ import { useServerNow } from "../../lib/clock";
 import { age, count, dateTime, plural, rate, signedRate } from "../../lib/format";
 import { changesQuery } from "../../shared/cursor/cursor-queries";
 import { DONE, outcome } from "../../shared/cursor/cursor-words";
+import { Lag } from "../../shared/lag";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
 import { Table } from "../../ui/grid/table";
@@ -101,7 +102,11 @@ function Subscription({
   const oldest = subscription.oldest_unacked_ms;
   const position = subscription.positions.find(({ partition }) => partition === null);
   return (
-    <section className={styles.sub} aria-label={`Subscription ${subscription.name}`}>
+    <section
+      className={styles.sub}
+      aria-label={`Subscription ${subscription.name}`}
+      id={encodeURIComponent(subscription.name)}
+    >
       <div className={styles.subHead}>
         <h2>{subscription.name}</h2>
         <Copy value={subscription.name} what={`the name ${subscription.name}`} />
@@ -124,6 +129,7 @@ function Subscription({
           ))}
         </div>
       </div>
+      {subscription.lag && <Lag lag={subscription.lag} now={now} />}
       <dl className={styles.numbers}>
         <Fact label="Backlog" value={count(subscription.backlog)} detail={drain.detail} />
         <Fact

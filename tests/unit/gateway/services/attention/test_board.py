@@ -73,16 +73,17 @@ def test_an_item_says_what_why_and_what_next_and_leads_there(console: Console) -
     assert (item["topic"], item["subscription"], item["count"]) == (T + "a b", "billing/é", 1)
 
 
-def test_what_is_alike_leads_to_the_list_of_such_topics(console: Console) -> None:
+def test_what_is_alike_shares_a_line(console: Console) -> None:
     for number in range(30):
         console.lag(f"t{number}", "s", "no-consumer", 500, left_ms=0)
     said = console.found()
     assert len(said["items"]) == 5
     group = said["items"][-1]
-    assert group["title"] == "26 subscriptions have no consumer"
-    assert group["link"] == "/c/c/topics?attention=no-consumer"
+    assert group["title"] == "s has no consumer, and 25 more like it"
+    assert (group["count"], group["key"]) == (26, "no-consumer")
     assert said["more"] == 0
     assert len(console.board.topics_of("no-consumer")) == 30
+    assert len(console.board.topics_of("any")) == 30
 
 
 def test_what_has_no_line_is_counted(console: Console) -> None:
@@ -110,7 +111,14 @@ def test_partitions_are_told_as_their_topic(console: Console) -> None:
     assert item["detail"] == "t/n/p · 200 messages wait · 9.0/s in, 6.0/s out · in 2 partitions"
     assert list(console.board.topics_of("slow")) == [T + "p"]
     parts = [f"{T}p-partition-0", f"{T}p-partition-1"]
-    assert console.board.of(parts)["s"].cause == "slow"
+    assert console.board.lags(T + "p", parts, console.now)["s"] == {
+        "cause": "slow",
+        "severity": "warning",
+        "title": "It is slower than arrivals by 6.0/s",
+        "detail": "200 messages wait · 9.0/s in, 6.0/s out · in 2 partitions",
+        "advice": item["advice"],
+        "since": item["since"],
+    }
 
 
 def test_the_list_knows_the_worst_cause_of_a_topic(console: Console) -> None:

@@ -1,0 +1,93 @@
+import type { Attention, AttentionItem } from "../../api/types";
+import { count, dateTime, time } from "../../lib/format";
+import { CheckIcon, ClockIcon, ErrorIcon, WarningIcon } from "../../ui/icons";
+import { Panel } from "../../ui/panel";
+import { PathLink } from "../../ui/path-link";
+import styles from "./needs-attention.module.css";
+
+const DAY_MS = 86_400_000;
+const ICONS = { error: ErrorIcon, warning: WarningIcon, info: ClockIcon };
+
+/** What needs attention, most harmful first. It takes the same room however much there is, so that nothing below moves. */
+export function NeedsAttention({
+  attention,
+  cluster,
+  at,
+  calm,
+}: {
+  attention: Attention;
+  cluster: string;
+  at: number;
+  calm: string; // what was looked at, for when nothing is wrong
+}) {
+  const { items, more, known } = attention;
+  return (
+    <Panel
+      title="Needs attention"
+      note={items.length > 0 && !known ? "not every part answers: there may be more" : undefined}
+      actions={
+        more > 0 && (
+          <PathLink path={listPath(cluster, "any")} className={styles.more}>
+            {count(more)} more
+          </PathLink>
+        )
+      }
+      flush
+    >
+      {items.length > 0 ? (
+        <ul className={styles.items}>
+          {items.map((item) => (
+            <Item key={item.key} item={item} cluster={cluster} at={at} />
+          ))}
+        </ul>
+      ) : (
+        <div className={styles.items}>
+          <p className={known ? styles.calm : styles.unknown}>
+            {known ? <CheckIcon size={20} /> : <WarningIcon size={20} />}
+            <b>{known ? "Nothing needs attention." : "What needs attention is not known."}</b>
+            <span>{known ? calm : "Not every broker and the metadata store answer."}</span>
+          </p>
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+function Item({ item, cluster, at }: { item: AttentionItem; cluster: string; at: number }) {
+  const Icon = ICONS[item.severity];
+  const full = [item.title, item.detail, item.advice].filter(Boolean).join("\n");
+  return (
+    <li className={styles[item.severity]} title={full}>
+      <Icon />
+      <span className="visually-hidden">{item.severity}: </span>
+      <span className={styles.title}>
+        {leadsAway(item.link) ? <PathLink path={item.link}>{item.title}</PathLink> : <b>{item.title}</b>}
+      </span>
+      {item.since !== null && (
+        <time
+          className={styles.since}
+          dateTime={new Date(item.since).toISOString()}
+          title={dateTime(item.since)}
+        >
+          since {at - item.since > DAY_MS ? dateTime(item.since) : time(item.since)}
+        </time>
+      )}
+      <span className={styles.detail}>{item.detail}</span>
+      <span className={styles.advice}>{item.advice}</span>
+      {item.count > 1 && (
+        <PathLink path={listPath(cluster, item.cause)} className={styles.all}>
+          All {count(item.count)}
+        </PathLink>
+      )}
+    </li>
+  );
+}
+
+function listPath(cluster: string, cause: string): string {
+  return `/c/${encodeURIComponent(cluster)}/topics?attention=${encodeURIComponent(cause)}`;
+}
+
+/** Only paths of this console are followed, and not the one this page is at. */
+function leadsAway(link: string): boolean {
+  return /^\/[^/]/.test(link);
+}
