@@ -101,7 +101,9 @@ async def topic(engine: Engine, name: TopicName) -> Body:
     merged = detail.subscriptions(parts)
     row = detail.summed(str(name), count, part_rows, len(merged), at)
     arriving = sum(float(part["msg_rate_in"] or 0.0) for part in part_rows)
-    lags = collector().attention.lags(str(name), (part.name for part in parts), at)
+    numbers = collector()
+    numbers.start()  # what is behind is told as it comes, not waited for
+    lags = numbers.attention.lags(str(name), (part.name for part in parts), at)
     for title, sub in merged.items():
         sub["lag"] = lags.get(title)
         rates = arriving - sub["msg_rate_out"]

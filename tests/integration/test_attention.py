@@ -1,0 +1,180 @@
+"""What a console says needs attention, of a real instance: nothing while it is healthy, and of situations among many
+small subscriptions that come and go the most harmful one first, with its cause."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+from urllib.parse import quote
+
+import pulsar
+import pytest
+
+from tests.support.instance import Instance
+from tests.support.life.cast import CLUSTER, STORIES, Role, small_topics
+from tests.support.life.life import Life, admin_path, living_instance
+
+CAUSES = {
+    Role.STUCK: "not-acknowledged",
+    Role.NO_PERMITS: "no-permits",
+    Role.ORPHANED: "no-consumer",
+    Role.NACKING: "redelivery",
+    Role.SLOW: "slow",
+    Role.HOT_KEY: "hot-key",
+    Role.BLOCKED: "unacked-limit",
+    Role.DELAYED: "delayed",
+    Role.AT_REST: "no-consumer",
+}
+"""Roles that do not drain, and why."""
+MORE = {
+    "persistent://shop/returns/standby": "standby",
+    "persistent://shop/returns/held": "held",
+    "persistent://shop/returns/restless": "reconnecting",
+}
+"""Topics that this test adds, each with a subscription ``s``."""
+PATIENCE_S = 180.0
+HEALTHY_S = 45.0
+QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+
+
+def attention(instance: Instance) -> dict[str, Any]:
+    status, body = instance.rest("GET", f"/api/v1/clusters/{CLUSTER}/overview")
+    assert status == 200, body
+    found: dict[str, Any] = body["attention"]
+    return found
+
+
+def lag(instance: Instance, topic: str, subscription: str) -> Any:
+    """The cause that the subscription's card shows; None: it drains."""
+    domain, _, rest = topic.partition("://")
+    tenant, namespace, local = rest.split("/", 2)
+    path = (
+        f"/api/v1/clusters/{CLUSTER}/topics/{domain}/{tenant}/{namespace}/{quote(local, safe='')}"
+    )
+    status, body = instance.rest("GET", path)
+    assert status == 200, body
+    found = [one["lag"] for one in body["subscriptions"] if one["name"] == subscription]
+    return found[0]["cause"] if found and found[0] else None
+
+
+def until(holds: Callable[[], object], what: Callable[[], object]) -> None:
+    """Raises with ``what`` there is instead."""
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, what()
+        time.sleep(0.5)
+
+
+@pytest.mark.timeout(300)
+def test_a_healthy_instance_has_nothing_that_needs_attention(tmp_path: Path) -> None:
+    """300 messages a second, consumers of all types."""
+    instance = Instance(tmp_path)
+    instance.start()
+    client = pulsar.Client(instance.url, logger=QUIET)
+    kinds = pulsar.ConsumerType
+    try:
+        for number, kind in enumerate((kinds.Shared, kinds.Exclusive, kinds.KeyShared)):
+            client.subscribe(
+                *(f"healthy-{number}", "s", kind),
+                message_listener=lambda consumer, message: consumer.acknowledge(message),
+            )
+        producers = [client.create_producer(f"healthy-{number}") for number in range(3)]
+        end = time.monotonic() + HEALTHY_S
+        asked = 0.0
+        while time.monotonic() < end:
+            for producer in producers:
+                producer.send_async(b"x" * 100, lambda *sent: None, partition_key=str(time.time()))
+            time.sleep(0.01)
+            if time.monotonic() > asked + 1:
+                asked = time.monotonic()
+                said = [item for item in attention(instance)["items"] if item["topic"]]
+                assert said == []
+    finally:
+        client.close()
+        instance.stop()
+
+
+class Restless:
+    """Clients of the topics in ``MORE``."""
+
+    def __init__(self, url: str) -> None:
+        self._client = pulsar.Client(url, logger=QUIET)
+        self._url = url
+        self._ended = Event()
+        standby, held, restless = MORE
+        kinds = pulsar.ConsumerType
+        for topic, kind in ((standby, kinds.Failover), (held, kinds.Exclusive)):
+            count = 2 if kind == kinds.Failover else 1
+            self._keep = [
+                self._client.subscribe(topic, "s", kind, receiver_queue_size=10)
+                for _ in range(count)
+            ]
+        self._client.subscribe(restless, "s", kinds.Shared).close()
+        for topic in MORE:
+            producer = self._client.create_producer(topic)
+            for number in range(300):
+                producer.send_async(b"%d" % number, lambda *sent: None)
+            producer.flush()
+        self._threads = [
+            Thread(target=self._again, args=one)
+            for one in ((held, kinds.Exclusive), (restless, kinds.Shared))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _again(self, topic: str, kind: Any) -> None:
+        """Connect, or try to, again and again."""
+        while not self._ended.wait(1.0):
+            try:
+                self._client.subscribe(topic, "s", kind, receiver_queue_size=10).close()
+            except pulsar.PulsarException:
+                continue
+
+    def close(self) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+        self._client.close()
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Iterator[Life]:
+    with living_instance(tmp_path) as life:
+        restless = Restless(life.instance.url)
+        try:
+            yield life
+        finally:
+            restless.close()
+
+
+@pytest.mark.timeout(900)
+def test_each_situation_has_its_cause_and_the_most_harmful_is_first(life: Life) -> None:
+    instance = life.instance
+    expected = {(s.topic, s.subscription): CAUSES[s.role] for s in STORIES if s.role in CAUSES}
+    at_rest = {s.topic for s in STORIES if s.role is Role.AT_REST}
+    expected |= {(topic, "s"): cause for topic, cause in MORE.items()}
+    for (topic, subscription), cause in expected.items():
+        if topic not in at_rest:
+            until(
+                lambda: lag(instance, topic, subscription) == cause,  # noqa: B023
+                lambda: (topic, cause, lag(instance, topic, subscription)),  # noqa: B023
+            )
+    for story in small_topics()[:30]:
+        assert lag(instance, story.topic, story.subscription) is None
+
+    worst = first(instance)
+    assert worst["topic"] == "persistent://shop/orders/invoices", "12,000, and more arrives"
+    assert (worst["cause"], worst["severity"]) == ("no-consumer", "error")
+    story = next(one for one in STORIES if one.topic == worst["topic"])
+    path = f"{admin_path(story)}/subscription/{story.subscription}"
+    assert instance.rest("DELETE", path)[0] == 204
+    until(lambda: first(instance)["topic"] != worst["topic"], lambda: first(instance))
+    now = first(instance)
+    assert expected[now["topic"], now["subscription"]] == now["cause"]
+
+
+def first(instance: Instance) -> Any:
+    """The first item about a subscription."""
+    items = [item for item in attention(instance)["items"] if item["topic"]]
+    return items[0]
