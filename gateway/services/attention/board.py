@@ -148,7 +148,7 @@ class Board:
         found: list[Problem] = []
         for name in standing.names(0, RESTING_MAX):
             row = topics.row(name, now_ms)
-            if row["loaded"] is not False or not row["backlog"]:
+            if row["known"] != "at_rest" or not row["backlog"]:
                 continue
             since = self._resting[name] = before.get(name, now_ms)
             if now_ms - since >= HOLD_MS:
