@@ -28,6 +28,8 @@ RESTING_MAX = 1_000
 HOP_SCORE = 1e9
 """What messages need comes before any subscription; what only the console needs does not."""
 ASIDE_SCORE = 100.0
+ASIDE_MS = 60_000
+"""And is told when it is away for longer than it takes to start."""
 _NEEDED = frozenset((Kind.STORE, Kind.BROKER, Kind.BOOKIE))
 _PLURALS = {Kind.BROKER: "brokers", Kind.BOOKIE: "bookies"}
 
@@ -115,7 +117,8 @@ class Board:
         bookies: list[dict[str, Any]],
     ) -> Found:
         """The overview's part."""
-        items = _hop_items(hops, brokers, bookies)
+        shown_hops = [hop for hop in hops if hop.kind in _NEEDED or now_ms - hop.since > ASIDE_MS]
+        items = _hop_items(shown_hops, brokers, bookies)
         items += [_item(line, cluster, now_ms) for line in self._lines]
         items.sort(key=lambda item: -item["score"])
         shown = items[:ITEMS_MAX]

@@ -6,7 +6,7 @@ import pytest
 
 from engine.admin.api import ROW_COLUMNS
 from engine.admin.lag import LagCause
-from gateway.services.attention.board import AGES_MS, HOLD_MS, Board, Found
+from gateway.services.attention.board import AGES_MS, ASIDE_MS, HOLD_MS, Board, Found
 from gateway.services.attention.findings import Findings
 from gateway.services.attention.wording import CAUSES, span
 from gateway.services.health.hops import Hops, Kind
@@ -152,6 +152,8 @@ def test_a_topic_that_no_broker_has_and_that_holds_a_backlog(console: Console) -
 def test_hops_come_first_those_that_only_the_console_needs_do_not(console: Console) -> None:
     console.lag("a", "s", "no-consumer", 1_000_000)
     console.hops.failed(Kind.REDIS, slow=False)
+    assert [item["cause"] for item in console.found()["items"]] == ["no-consumer"], "it may start"
+    console.now += 2 * ASIDE_MS
     console.hops.failed(Kind.BROKER, "b:1", slow=False)
     causes = [(item["severity"], item["cause"]) for item in console.found()["items"]]
     assert causes == [
