@@ -23,6 +23,9 @@ AGES_MS = 10_000
 """Looked through again after this time though nothing changed: problems grow older."""
 HOLD_MS = 10_000
 """A topic that no broker has loaded has a problem once that was so for this long: topics move."""
+FEW = 10
+FEW_HOLD_MS = 300_000
+"""And for this long when so few messages wait, as brokers have it: clients take a while to come again."""
 RESTING_MAX = 1_000
 """Of those with the largest backlogs."""
 HOP_SCORE = 1e9
@@ -154,7 +157,7 @@ class Board:
             if row["known"] != "at_rest" or not row["backlog"]:
                 continue
             since = self._resting[name] = before.get(name, now_ms)
-            if now_ms - since >= HOLD_MS:
+            if now_ms - since >= (HOLD_MS if row["backlog"] > FEW else FEW_HOLD_MS):
                 cause, evidence = LagCause.NO_CONSUMER.value, {"at_rest": True}
                 worst = Finding(name, "", row["backlog"], cause, "warning", since, 0.0, evidence)
                 found.append(
