@@ -5,8 +5,9 @@ ARGS ?=
 SEEDS ?= 300
 SECONDS ?= 300
 JOBS ?= 2
+OUT ?= test-results/screenshots
 
-.PHONY: run setup dev test check unit slow console e2e sim bugs mutants torture fuzz bench lock proto clean
+.PHONY: run setup dev test check unit slow console e2e incidents life screenshots sim bugs mutants torture fuzz bench lock proto clean
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -44,6 +45,18 @@ console:
 
 e2e:
 	$(VENV)/pytest -q --timeout 600 tests/e2e
+
+# Every part, killed and frozen, under every route of the console, a minute each; prints when each is named. Half an hour.
+incidents:
+	INCIDENTS=all $(VENV)/pytest -q -s --timeout 900 tests/e2e/test_incidents.py
+
+# The scripted life of an instance to look at: 216 topics, slow, stuck, orphaned and nacking consumers, hostile names.
+life:
+	$(VENV)/python -m tests.support.life $(ARGS)
+
+# Every page and dialog over it at 375, 1280 and 1920 px in both themes, into OUT.
+screenshots:
+	$(VENV)/python -m tests.support.life.screenshots --out $(OUT) $(ARGS)
 
 # A short campaign of the seeded simulator; `make sim SEEDS=5000` for a long one.
 sim:

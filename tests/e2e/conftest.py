@@ -5,16 +5,34 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from tests.support.instance import Instance, running_instance
+from tests.support.life.life import Life, living_instance
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+# What a page shows in the end, however busy the machine is.
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="session")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     with running_instance(tmp_path_factory.mktemp("e2e")) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
+    """An instance that is used: what pages show is to be tested on this one."""
+    with living_instance(tmp_path_factory.mktemp("life")) as made:
         yield made
 
 

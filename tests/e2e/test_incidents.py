@@ -1,0 +1,158 @@
+"""What the console says while parts of an instance are killed or frozen under it: never less than the truth, and which
+part it is. ``INCIDENTS=all`` walks every part, each way, on every route."""
+
+import os
+import re
+import time
+from contextlib import AbstractContextManager, ExitStack
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.e2e.watching import STATUS, Look, looks, number, try_goto, watched
+from tests.support.life.cast import CLUSTER, KEPT, STORIES
+from tests.support.life.life import Life, console_path
+
+EVERYTHING = os.environ.get("INCIDENTS") == "all"
+WATCH_S = 60.0 if EVERYTHING else 8.0
+PATIENCE_MS = 60_000
+INVOICES = next(story for story in STORIES if story.topic.endswith("/invoices"))
+AT_REST = next(story for story in STORIES if story.topic.endswith("/at-rest"))
+PAGES = {
+    "overview": "/",
+    "topics": f"/c/{CLUSTER}/topics",
+    "topic": console_path(INVOICES),
+    "subscriptions": console_path(INVOICES, "subscriptions"),
+    "at rest": f"/c/{CLUSTER}/topics?q=at-rest",
+}
+SHOWN = '() => Object.values(sessionStorage).some((look) => /\\[".*","[1-9]/.test(look))'
+"""The page has shown a backlog."""
+ROUNDING = 0.99
+"""Of figures such as 12.1K."""
+
+
+@pytest.fixture
+def context(browser: Browser, life: Life) -> BrowserContext:
+    return browser.new_context(base_url=life.instance.http, viewport={"width": 1440, "height": 900})
+
+
+def floors(life: Life) -> dict[str, int]:
+    """What a page may call a backlog → what it must at least be, by whatever name the page uses for it."""
+    waiting = life.waiting()
+    known = {**waiting, "overview": sum(waiting.values()), "at rest": waiting[AT_REST.topic]}
+    known |= {s.path.split("/", 2)[2]: waiting[s.topic] for s in STORIES if s.role in KEPT}
+    known[f"Subscription {INVOICES.subscription}"] = waiting[INVOICES.topic]
+    return known
+
+
+def too_low(seen: list[Look], floor: dict[str, int], of_page: int) -> list[str]:
+    """Backlogs below the truth without a mark, and zeros even with one. ``of_page``: of those without a name."""
+    found = []
+    for look in seen:
+        for whose, text, marked in look.figures:
+            shown, least = number(text), floor.get(whose, of_page if whose == "Backlog" else 0)
+            if shown is None or shown >= least * ROUNDING:
+                continue
+            if shown == 0 or not (marked or look.is_stale):
+                found.append(f"{whose}: {text!r}, not {least}, under {look.status!r}")
+    return found
+
+
+def until_well(page: Page) -> None:
+    expect(page.locator(STATUS)).to_contain_text("All parts answer", timeout=PATIENCE_MS)
+    expect(page.locator(STATUS)).to_contain_text("Live", timeout=PATIENCE_MS)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "parts", [("broker-1",), ("gateway",), ("broker-1", "broker-2", "gateway")], ids="+".join
+)
+def test_no_backlog_is_shown_below_the_truth_without_a_mark(
+    life: Life, context: BrowserContext, parts: tuple[str, ...]
+) -> None:
+    """They are killed and come back by themselves; pages stay open, one is loaded again and again."""
+    floor = floors(life)
+    pages = {name: watched(context, path) for name, path in PAGES.items()}
+    loaded_again = watched(context, PAGES["topics"])
+    for page in pages.values():
+        until_well(page)
+        page.wait_for_function(SHOWN)
+    for part in parts:
+        life.instance.control("kill", part)
+    until = time.monotonic() + WATCH_S
+    while time.monotonic() < until:
+        if not try_goto(loaded_again, PAGES["topics"]):
+            loaded_again.wait_for_timeout(200)
+        loaded_again.wait_for_timeout(1_500)
+    for part in parts:
+        life.instance.wait_running(part)
+    try_goto(loaded_again, PAGES["topics"])
+    found = []
+    for name, page in (*pages.items(), ("loaded again", loaded_again)):
+        until_well(page)
+        seen = looks(page)
+        assert any(look.figures for look in seen), name
+        problems = too_low(seen, floor, floor.get(name, floor[INVOICES.topic]))
+        found += [f"{name}: {problem}" for problem in problems]
+    context.close()
+    assert not found, "\n".join(found)
+
+
+HOPS = {
+    "zookeeper": "metadata store",
+    "broker-1": "broker",
+    "bookie-1": "bookie",
+    "redis": "redis",
+    "gateway": "gateway",
+}
+WAYS = ("killed", "frozen")
+QUICK = {("zookeeper", "killed"), ("broker-1", "frozen"), ("bookie-1", "killed")}
+QUICK |= {("redis", "killed"), ("gateway", "frozen"), ("zookeeper", "frozen")}
+ROUTES = {
+    **PAGES,
+    "tenants": f"/c/{CLUSTER}/tenants",
+    "analyses": "/analyses",
+}
+
+
+def away(life: Life, part: str, way: str) -> AbstractContextManager[None]:
+    return life.without(part) if way == "killed" else life.frozen(part)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("part", "way"),
+    [(p, w) for p in HOPS for w in WAYS if EVERYTHING or (p, w) in QUICK],
+)
+def test_the_missing_part_is_named_on_every_page_and_forgotten_when_it_is_back(
+    life: Life, context: BrowserContext, part: str, way: str
+) -> None:
+    routes = (
+        ROUTES if EVERYTHING else {name: ROUTES[name] for name in ("overview", "topics", "tenants")}
+    )
+    pages = {name: watched(context, path) for name, path in routes.items()}
+    for page in pages.values():
+        until_well(page)
+    named = re.compile(HOPS[part], re.IGNORECASE)
+    with ExitStack() as stack:
+        began = time.monotonic()
+        stack.enter_context(away(life, part, way))
+        took = {}
+        for name, page in pages.items():
+            expect(page.locator(STATUS)).to_contain_text(named, timeout=PATIENCE_MS)
+            took[name] = round(time.monotonic() - began, 1)
+        print(f"{part} {way}: named after {max(took.values())} s")
+        if part != "gateway":
+            opened = context.new_page()
+            began = time.monotonic()
+            opened.goto("/")
+            expect(opened.get_by_role("heading", level=1)).to_be_visible(timeout=PATIENCE_MS)
+            expect(opened.locator(STATUS)).to_contain_text(named, timeout=PATIENCE_MS)
+            print(f"{part} {way}: a new page names it after {time.monotonic() - began:.1f} s")
+        if EVERYTHING:
+            next(iter(pages.values())).wait_for_timeout(10_000)
+            for page in pages.values():
+                expect(page.locator(STATUS)).to_contain_text(named)
+    for page in pages.values():
+        until_well(page)
+    context.close()

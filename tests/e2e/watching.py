@@ -1,0 +1,93 @@
+"""What a page says of backlogs and of itself, looked at ten times a second, by a script inside the page."""
+
+import json
+import re
+from dataclasses import dataclass
+
+from playwright.sync_api import BrowserContext, Error, Page
+
+STATUS = "[data-status-line]"
+LOOK = """
+(() => {
+  const text = (node) => (node ? node.innerText.trim() : "");
+  const marks = /last known|unknown|at rest|stale|as of/i;
+  function figures() {
+    const found = [];
+    for (const row of document.querySelectorAll("tbody tr, [role=row]")) {
+      const link = row.querySelector("a[title], a");
+      if (!link) continue;
+      const table = row.closest("table, [role=grid], [role=table]");
+      const heads = [...table.querySelectorAll("th, [role=columnheader]")];
+      const column = heads.findIndex((head) => /^backlog/i.test(text(head)));
+      const cell = row.querySelectorAll("td, th, [role=gridcell], [role=rowheader]")[column];
+      if (cell) found.push([link.title || text(link), text(cell), marks.test(text(row))]);
+    }
+    for (const label of document.querySelectorAll("main dt")) {
+      if (text(label) !== "Backlog") continue;
+      const said = label.nextElementSibling;
+      const card = label.closest("section[aria-label^=Subscription]");
+      const name = card ? card.getAttribute("aria-label") : "Backlog";
+      found.push([name, text(said).split("\\n")[0], marks.test(text(label.parentElement))]);
+    }
+    return found;
+  }
+  let last = "";
+  window.setInterval(() => {
+    if (!document.body) return;
+    const status = text(document.querySelector("[data-status-line]"));
+    const seen = figures();
+    const now = JSON.stringify([status, seen]);
+    if (now === last) return;
+    last = now;
+    sessionStorage.setItem(`look ${Date.now()}`, JSON.stringify([status, seen]));
+  }, 100);
+})();
+"""
+_UNITS = {"": 1, "K": 1e3, "M": 1e6, "B": 1e9}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One moment at which something had changed: the status line, and (whose, figure, marked) of each backlog."""
+
+    at_ms: int
+    status: str
+    figures: list[tuple[str, str, bool]]
+
+    @property
+    def is_stale(self) -> bool:
+        """The page says of all its numbers that they are old, or that it has none yet."""
+        return not re.search(r"\bLive\b", self.status)
+
+
+def watched(context: BrowserContext, path: str) -> Page:
+    """A page on which a script looks from its first moment on."""
+    page = context.new_page()
+    page.add_init_script(LOOK)
+    page.goto(path)
+    return page
+
+
+def looks(page: Page) -> list[Look]:
+    """What was seen since the page was opened, over reloads."""
+    kept: dict[str, str] = page.evaluate("({...sessionStorage})")
+    found = []
+    for key in sorted(key for key in kept if key.startswith("look ")):
+        status, figures = json.loads(kept[key])
+        found.append(Look(int(key.split()[1]), status, [tuple(one) for one in figures]))
+    return found
+
+
+def try_goto(page: Page, path: str) -> bool:
+    """Open it, unless nobody serves it just now."""
+    try:
+        page.goto(path)
+    except Error:
+        return False
+    return True
+
+
+def number(text: str) -> float | None:
+    """``12,003`` or ``12K`` as a number, none where no figure is shown."""
+    found = re.match(r"([\d,.]+)\s?([KMB]?)\b", text)
+    return float(found[1].replace(",", "")) * _UNITS[found[2]] if found else None

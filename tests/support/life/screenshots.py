@@ -1,0 +1,118 @@
+"""Every page and dialog of the console over the scripted life, at three widths in both themes, as files to look at.
+
+``python -m tests.support.life.screenshots --out DIR``; ``--url`` takes an instance whose life runs already.
+"""
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from playwright.sync_api import Browser, Error, Page, sync_playwright
+
+from tests.support.life.cast import CLUSTER, STORIES, small_topics
+from tests.support.life.life import console_path, living_instance
+
+WIDTHS = {375: 812, 1280: 800, 1920: 1080}
+SETTLE_MS = 1_500
+PATIENCE_MS = 30_000
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+Step = Callable[[Page], None]
+
+
+def of(local: str, tab: str = "overview") -> str:
+    """Address of the page of the topic with this local name."""
+    stories = [*STORIES, *small_topics()]
+    return console_path(next(s for s in stories if s.topic.split("/", 4)[4] == local), tab)
+
+
+PAGES = {
+    "overview": "/",
+    "topics": f"/c/{CLUSTER}/topics",
+    "topics-filtered": f"/c/{CLUSTER}/topics?q=shop%20orders",
+    "topics-none": f"/c/{CLUSTER}/topics?q=no-such-topic",
+    "topic": of("invoices"),
+    "topic-subscriptions": of("invoices", "subscriptions"),
+    "topic-stuck": of("payments", "subscriptions"),
+    "topic-hot-key": of("readings", "subscriptions"),
+    "topic-partitioned": of("parts"),
+    "topic-partitioned-subscriptions": of("parts", "subscriptions"),
+    "topic-partitions": of("parts", "partitions"),
+    "topic-non-persistent": of("ticks"),
+    "topic-at-rest": of("at-rest"),
+    "topic-hostile": of("<img src=x onerror=alert(1)>", "subscriptions"),
+    "topic-long": of("very-long-" + "0123456789" * 19),
+    "topic-missing": f"/c/{CLUSTER}/t/shop/orders/never-made/overview",
+    "tenants": f"/c/{CLUSTER}/tenants",
+    "tenant": f"/c/{CLUSTER}/tenants/shop",
+    "namespace": f"/c/{CLUSTER}/tenants/shop/orders",
+    "analyses": "/analyses",
+    "analysis": "/analyses/topic-profile/new",
+    "nowhere": f"/c/{CLUSTER}/no-such-page",
+}
+
+
+def press(name: str) -> Step:
+    return lambda page: page.get_by_role("button", name=name).first.click()
+
+
+DIALOGS: dict[str, tuple[str, Step]] = {
+    "palette": ("/", lambda page: page.keyboard.press("Control+k")),
+    "skip-all": (of("invoices", "subscriptions"), press("Skip all…")),
+    "skip": (of("payments", "subscriptions"), press("Skip…")),
+    "reset": (of("invoices", "subscriptions"), press("Reset…")),
+    "new-tenant": (f"/c/{CLUSTER}/tenants", press("New tenant…")),
+    "policy": (f"/c/{CLUSTER}/tenants/shop/orders", press("Set…")),
+}
+
+
+def shoot(browser: Browser, url: str, out: Path) -> list[str]:
+    """All of them into ``out``; what could not be opened."""
+    failed = []
+    for width, height in WIDTHS.items():
+        for scheme in ("light", "dark"):
+            context = browser.new_context(
+                base_url=url,
+                viewport={"width": width, "height": height},
+                color_scheme=scheme,  # type: ignore[arg-type]
+            )
+            context.set_default_timeout(PATIENCE_MS)
+            page = context.new_page()
+            steps = {name: (path, None) for name, path in PAGES.items()} | DIALOGS
+            for name, (path, step) in steps.items():
+                page.goto(path)
+                page.wait_for_timeout(SETTLE_MS)
+                try:
+                    if step is not None:
+                        step(page)
+                        page.wait_for_timeout(SETTLE_MS)
+                except Error as error:
+                    failed.append(f"{name} at {width} px: {error.message.splitlines()[0]}")
+                page.screenshot(path=out / f"{name}-{width}-{scheme}.png")
+            context.close()
+    return failed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--url", help="of a console; without it an instance is started")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    with ExitStack() as stack:
+        url = args.url
+        if url is None:
+            made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="life-")))
+            url = stack.enter_context(living_instance(made)).instance.http
+        playwright = stack.enter_context(sync_playwright())
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        for problem in shoot(browser, url, args.out):
+            print(problem)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
