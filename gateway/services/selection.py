@@ -2,6 +2,8 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping
+from math import inf
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from engine.admin.api import ROW_COLUMNS
@@ -141,8 +143,11 @@ class Selection:
         topics = [self._listed[name] for name in names]
         if self._is_scoped:
             topics = [topic for topic in topics if self._is_in_scope(topic)]
+        topics.sort(
+            key=attrgetter("name")
+        )  # quick, as it mostly stands so; then ranks alone are compared
         self._keys = {topic.name: self._key(topic) for topic in topics}
-        self._order = sorted(self._keys.values())
+        self._order = sorted(self._keys.values(), key=itemgetter(0))
         self._touched = {}
 
     def _holds(self, other: "Selection") -> bool:
@@ -158,7 +163,7 @@ class Selection:
         )
 
     def _key(self, topic: Listed) -> tuple[Any, ...]:
-        """Ends with the name, so that no two are equal."""
+        """The rank, which compares with all others, and the name, so that no two are equal."""
         if self._field == "name":
             return (_Falling(topic.name) if self._falls else "", topic.name)
         if self._column is not None:
@@ -169,8 +174,8 @@ class Selection:
             text = parts_of(topic.name)[self._field]
             return (_Falling(text) if self._falls else text, topic.name)
         if number is None:
-            return (1, 0, topic.name)
-        return (0, -number if self._falls else number, topic.name)
+            return (inf, topic.name)
+        return (-number if self._falls else number, topic.name)
 
     def _passes(self, topic: Listed) -> bool:
         return has_words(topic.name, self._words) and self._is_in_scope(topic)

@@ -1,6 +1,7 @@
 """Sockets that watch windows of the list: how old the numbers are on arrival, and what a gateway spends on that."""
 
 import asyncio
+import itertools
 import json
 import re
 import time
@@ -66,15 +67,24 @@ async def watched(
     return figures
 
 
-async def asked(http: str, queries: dict[str, str], times: int) -> dict[str, list[float]]:
-    """ms of each GET of the list, one after another, by what it is."""
-    found: dict[str, list[float]] = {}
+async def asked(http: str, pids: list[int], queries: dict[str, str]) -> dict[str, float]:
+    """GETs of the list, one after another: ms of wall, and of the gateway's CPU."""
+    found: dict[str, float] = {}
     async with Pool(http, 1) as pool:
         for name, query in queries.items():
             request = build_request("GET", f"/api/v1/clusters/standalone/topics?{query}")
-            run = await pool.run([request] * times)
-            found[name] = [each * 1e3 for each in run.each]
+            before = cpu_s(pids)
+            run = await pool.run([request])
+            found[name] = run.each[0] * 1e3
+            found[f"{name}, CPU"] = (cpu_s(pids) - before) * 1e3
     return found
+
+
+async def beside(http: str, seconds: float) -> float:
+    """The longest of small requests, one after another, in ms."""
+    async with Pool(http, 1) as pool:
+        request = build_request("GET", "/admin/v2/tenants")
+        return max((await pool.run(itertools.repeat(request), seconds)).each) * 1e3
 
 
 def percentiles(name: str, values: list[float]) -> dict[str, float]:

@@ -62,6 +62,19 @@ def test_topics_come_and_go_with_the_metadata(engine: EngineLink) -> None:
     assert listed(collector) == ["one-partition-0", "two"], "what is left of it"
 
 
+def test_who_watches_is_told_of_each_change_until_it_watches_no_more(engine: EngineLink) -> None:
+    collector = Collector(engine)
+    told: list[object] = []
+    unwatch = collector.watch(lambda: told.append(collector.version))
+    create(engine, "one")
+    a_round(engine, collector)
+    assert told[-1:] == [collector.version]
+    unwatch()
+    create(engine, "two")
+    a_round(engine, collector)
+    assert told[-1:] != [collector.version]
+
+
 def test_the_totals_of_each_round_are_recorded_unless_they_are_partial(engine: EngineLink) -> None:
     collector = Collector(engine)
     a_round(engine, collector)
