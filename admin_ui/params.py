@@ -22,12 +22,13 @@ def require_served(cluster: str) -> None:
 def window(params: Params, limit_max: int = LIMIT_MAX) -> tuple[int, int]:
     """``offset`` and ``limit`` of a list request. Raises InvalidField."""
     return (
-        _number(params, "offset", 0, 0, OFFSET_MAX),
-        _number(params, "limit", min(LIMIT_DEFAULT, limit_max), 1, limit_max),
+        number(params, "offset", 0, 0, OFFSET_MAX),
+        number(params, "limit", min(LIMIT_DEFAULT, limit_max), 1, limit_max),
     )
 
 
-def _number(params: Params, name: str, default: int, low: int, high: int) -> int:
+def number(params: Params, name: str, default: int, low: int, high: int) -> int:
+    """A whole number of a request. Raises InvalidField."""
     text = params.get(name, "")
     if text == "":
         return default

@@ -4,6 +4,7 @@ from admin_ui.analyses import ANALYSES
 from admin_ui.audit import AUDIT
 from admin_ui.environment import ENVIRONMENT
 from admin_ui.health import HEALTH
+from admin_ui.history import HISTORY
 from admin_ui.overview import OVERVIEW
 from admin_ui.saved_views import SAVED_VIEWS
 from admin_ui.subscriptions import SUBSCRIPTIONS
@@ -13,6 +14,7 @@ from admin_ui.topics import TOPICS
 RESOURCES = (
     ENVIRONMENT,
     HEALTH,
+    HISTORY,
     OVERVIEW,
     TOPICS,
     SUBSCRIPTIONS,

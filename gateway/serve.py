@@ -128,6 +128,13 @@ def settle() -> None:
     gc.freeze()
 
 
+def record_history() -> None:
+    """From the first second on, whether or not somebody looks."""
+    from gateway.services.history import recorder
+
+    recorder.start()
+
+
 def serve(listeners: list[socket.socket]) -> None:
     """Serve by the server that is set, until SIGINT or SIGTERM. Only one of the two is imported."""
     from gateway.services import engine_link
@@ -140,6 +147,7 @@ def serve(listeners: list[socket.socket]) -> None:
         from gateway.asgi import application
 
         settle()
+        record_history()
         on_uvicorn.serve(application, listeners, NAME, loop)
     else:
         from gateway.servers import on_daphne  # installs Twisted's reactor
@@ -148,6 +156,7 @@ def serve(listeners: list[socket.socket]) -> None:
         from gateway.asgi import application
 
         settle()
+        record_history()
         on_daphne.serve(application, listeners, NAME)
 
 

@@ -9,10 +9,3 @@ class OverviewView(SnapshotView):
 
     calls = {"get": Call("getOverview", shapes.OverviewAnswer)}
     selector = selectors.overview
-
-
-class HistoryView(SnapshotView):
-    """The last quarter of an hour of the cluster's totals."""
-
-    calls = {"get": Call("getHistory", shapes.HistoryAnswer)}
-    selector = selectors.history

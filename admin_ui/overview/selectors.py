@@ -1,4 +1,4 @@
-"""The first page: what needs attention, totals, the biggest backlogs, brokers and bookies; and the totals' history."""
+"""The first page: what needs attention, totals, the biggest backlogs, brokers and bookies."""
 
 from typing import Any
 
@@ -7,8 +7,6 @@ from django.conf import settings
 from admin_ui.params import Params
 from gateway.services.attention.board import Found
 from gateway.services.collector import (
-    HISTORY_COLUMNS,
-    INTERVAL_S,
     LATE_MS,
     Collector,
     Snapshot,
@@ -48,12 +46,3 @@ def attention(keeper: Collector, snapshot: Snapshot) -> Found:
         brokers=snapshot.brokers,
         bookies=snapshot.bookies,
     )
-
-
-async def history(params: Params) -> Body:
-    """The last quarter of an hour of the cluster's totals, one point a second."""
-    keeper = collector()
-    snapshot = await keeper.snapshot()
-    points = [list(point) for point in keeper.history]
-    step_ms = int(INTERVAL_S * 1000)
-    return {"at": snapshot.at, "step_ms": step_ms, "columns": HISTORY_COLUMNS, "points": points}

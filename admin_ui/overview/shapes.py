@@ -74,13 +74,3 @@ class OverviewAnswer(s.Serializer[object]):
     top_backlogs = TopicRow(many=True)
     brokers = BrokerRow(many=True)
     bookies = BookieRow(many=True)
-
-
-class HistoryAnswer(s.Serializer[object]):
-    at = s.IntegerField()
-    step_ms = s.IntegerField()
-    columns = s.ListField(child=s.CharField(), help_text="names of the numbers in each point")
-    points = s.ListField(
-        child=s.ListField(child=s.FloatField(allow_null=True)),
-        help_text="oldest first; null: not known then",
-    )

@@ -1,7 +1,7 @@
 """The console's numbers: one per process that follows every broker and the metadata, and indexes what they tell.
 
-Nobody else asks brokers for lists: REST windows and live pushes all read the index. It starts at the first use and then
-runs for the life of the process, so that the history of totals has no holes. What a broker, a bookie or the metadata
+Nobody else asks brokers for lists: REST windows and live pushes all read the index. It starts at the first use, or with
+history, and then runs for the life of the process. What a broker, a bookie or the metadata
 store does not tell stays as it was last known, and ``health`` says which of them does not answer.
 """
 
@@ -9,7 +9,6 @@ import asyncio
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -29,7 +28,7 @@ from gateway.services.health.hops import HopError, HopState, Kind
 from gateway.services.health.watch import Health
 from gateway.services.rows import Row
 from gateway.services.selection import Chosen, Selection
-from gateway.services.topic_index import TopicIndex
+from gateway.services.topic_index import TopicIndex, Values
 
 log = logging.getLogger(__name__)
 
@@ -56,16 +55,6 @@ GONE_MS = 2_000
 """A broker that is not registered any more may only have lost its session for a moment."""
 GONE_KEPT_MS = 3_600_000
 """One that is gone is shown for so long, as long as there are topics that it had and nobody has now."""
-HISTORY_POINTS = 900
-"""Totals kept, one per second: 15 minutes."""
-HISTORY_COLUMNS = (
-    "at",
-    "msg_rate_in",
-    "msg_rate_out",
-    "bytes_rate_in",
-    "bytes_rate_out",
-    "backlog",
-)
 UNUSED_ROUNDS = 60
 """An order of the list that nobody looked at for so many rounds is not kept any more."""
 FAILURES = (MagnetarError, TimeoutError, OSError)
@@ -146,6 +135,8 @@ class Collector:
         self._ready = asyncio.Event()
         self._topics = TopicIndex()
         self._topics.complete = False
+        self.recall: Callable[[], Awaitable[dict[str, tuple[int, Values]]]] | None = None
+        """Asked once, before anything is heard, for figures of topics from an earlier life, with their times."""
         self._registered: list[BrokerAddress] = []
         self._followed: dict[str, Followed] = {}
         self._gone: dict[str, _Gone] = {}
@@ -163,7 +154,6 @@ class Collector:
         self._turn = 0
         self._rounds = 0
         self._watchers: set[Callable[[], None]] = set()
-        self.history: deque[tuple[float | None, ...]] = deque(maxlen=HISTORY_POINTS)
 
     @property
     def latest(self) -> Snapshot | None:
@@ -255,6 +245,11 @@ class Collector:
 
     async def _run(self) -> None:
         self.health.asker.look()
+        if self.recall is not None:
+            try:
+                self._topics.recall(await self.recall())
+            except FAILURES as error:
+                log.warning("figures of before are not known error=%r", error)
         self._tasks.spawn("judge", self._keep_judging())
         failing = False
         try:
@@ -295,7 +290,6 @@ class Collector:
             (*map(self._line, self._registered), *(gone.line for gone in self._gone.values())),
             key=lambda line: str(line["id"]),
         )
-        self._keep_history(at)
         self.attention.round(self._topics, at)
         self._rounds += 1
         if self._rounds % UNUSED_ROUNDS == 0:
@@ -339,21 +333,6 @@ class Collector:
             raise topics
         self._topics.catalog(topics.known, topics.gone)
         self._complete = True
-
-    def _keep_history(self, at: int) -> None:
-        heard = self.heard()
-        stale = heard is None or at - heard > LATE_MS
-        totals = self._topics.totals
-        partial = bool(totals["unknown"])
-        self.history.append(
-            (
-                at,
-                *(
-                    None if stale or (partial and column == "backlog") else totals[column]
-                    for column in HISTORY_COLUMNS[1:]
-                ),
-            )
-        )
 
     # Brokers
 

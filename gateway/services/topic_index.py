@@ -7,7 +7,7 @@ keeps what is known to be stored. Whatever does not hold for certain is marked b
 number once known stays, as the last, until a newer one is; what was never known is None, and sums say so.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -174,6 +174,11 @@ class Shown:
         return self.part.figures if self.part is not None else self.fold.figures  # type: ignore[union-attr]
 
     @property
+    def certain(self) -> Values:
+        """What holds now; without the numbers that are the last known."""
+        return UNKNOWN if self.known == LAST else self.values
+
+    @property
     def parts(self) -> Iterable[Part]:
         return (
             (self.part,) if self.part is not None else self.fold.parts.values() if self.fold else ()
@@ -200,6 +205,8 @@ class TopicIndex:
 
     def __init__(self) -> None:
         self.version = 0
+        self.heed: Callable[[str, Values | None, Values | None], None] | None = None
+        """Told (topic of the list, before, after) of each change, with what holds for certain; None: not there."""
         self.sources: dict[str, Source] = {}
         self._known: dict[str, int] = {}
         self._shown: dict[str, Shown] = {}
@@ -557,11 +564,15 @@ class TopicIndex:
         shown.values, shown.known = self._figures_of(shown)
         self._count(shown, 1)
         self._tell(shown.name)
+        if self.heed is not None:
+            self.heed(shown.name, None, shown.certain)
 
     def _hide(self, shown: Shown) -> None:
         del self._shown[shown.name]
         self._count(shown, -1)
         self._tell(shown.name)
+        if self.heed is not None:
+            self.heed(shown.name, shown.certain, None)
 
     def _figures_of(self, shown: Shown) -> Figures:
         """What is shown of a topic: where a number is not known the last one."""
@@ -589,10 +600,13 @@ class TopicIndex:
         after = self._figures_of(shown)
         if before == after.values and shown.known == after.known:
             return
+        certain = shown.certain
         self._count(shown, -1)
         shown.values, shown.known = after
         self._count(shown, 1)
         self.version += 1
+        if self.heed is not None:
+            self.heed(shown.name, certain, shown.certain)
         for selection in self._selections.values():
             if selection.depends(before, after.values):
                 selection.touch(shown.name)
@@ -640,6 +654,10 @@ class TopicIndex:
             if not selection.asked:
                 del self._selections[chosen]
             selection.asked = False
+
+    def certain(self, name: str) -> Values:
+        """Its numbers as far as they hold now. KeyError when the topic is not there."""
+        return self._shown[name].certain
 
     def row(self, name: str, now_ms: int) -> Row:
         """As of the contract. KeyError when the topic is not there."""

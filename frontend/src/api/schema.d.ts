@@ -38,6 +38,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Rates and backlog of the past, which outlive every part of the instance. */
+        get: operations["getHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/overview": {
         parameters: {
             query?: never;
@@ -47,23 +64,6 @@ export interface paths {
         };
         /** @description What needs attention, totals, the biggest backlogs, brokers and bookies. */
         get: operations["getOverview"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/clusters/{cluster}/overview/history": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** @description The last quarter of an hour of the cluster's totals. */
-        get: operations["getHistory"];
         put?: never;
         post?: never;
         delete?: never;
@@ -700,11 +700,12 @@ export interface components {
             hops: components["schemas"]["Hop"][];
         };
         HistoryAnswer: {
-            at: number;
+            /** @description end of the last step recorded; null: none was, yet */
+            at: number | null;
             step_ms: number;
-            /** @description names of the numbers in each point */
+            /** @description names of the numbers in each point: at (end of the step), mean rates per second of the step, backlog at its end */
             columns: string[];
-            /** @description oldest first; null: not known then */
+            /** @description oldest first, one each step; null: not known then */
             points: (number | null)[][];
         };
         Hop: {
@@ -1440,6 +1441,67 @@ export interface operations {
             };
         };
     };
+    getHistory: {
+        parameters: {
+            query?: {
+                /** @description how far back: 1 to 60, of totals to 1440 */
+                minutes?: number;
+                /** @description of the topic */
+                subscription?: string;
+                /** @description full name; empty: the totals of the cluster */
+                topic?: string;
+            };
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HistoryAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
     getOverview: {
         parameters: {
             query?: never;
@@ -1458,44 +1520,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OverviewAnswer"];
-                };
-            };
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Reason"];
-                };
-            };
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Reason"];
-                };
-            };
-        };
-    };
-    getHistory: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description the cluster that this gateway serves */
-                cluster: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HistoryAnswer"];
                 };
             };
             404: {

@@ -85,6 +85,12 @@ class Findings:
         found = ((row[0], self._found.get((topic, row[0]))) for row in self._row(topic))
         return {name: one for name, one in found if one is not None}
 
+    def figures(self) -> Iterator[tuple[str, str, Figures]]:
+        """Topic or partition, subscription, and its figures, of all where something waits or flows."""
+        for topic in self._owner:
+            for name, backlog, rate, _ in self._row(topic):
+                yield topic, name, (backlog, rate)
+
     def _row(self, topic: str) -> list[Any]:
         owner = self._owner.get(topic)
         return self._told[owner].rows.get(topic, []) if owner in self._told else []

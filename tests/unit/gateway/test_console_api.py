@@ -152,10 +152,20 @@ def test_a_wrong_parameter_is_400_and_named(call: Call, query: str, field: str) 
     assert answer.json["field"] == field
 
 
-def test_history_has_a_point_per_round(call: Call, document: dict[str, Any]) -> None:
-    body = call("GET", "/api/v1/clusters/standalone/overview/history").json
-    conform(document, body, "/api/v1/clusters/{cluster}/overview/history")
-    assert len(body["points"][0]) == len(body["columns"])
+def test_history_conforms_and_refuses_what_is_not_kept(
+    call: Call, document: dict[str, Any]
+) -> None:
+    body = call("GET", "/api/v1/clusters/standalone/history?topic=never-seen").json
+    conform(document, body, "/api/v1/clusters/{cluster}/history")
+    assert body["columns"][0] == "at"
+    for query, field in (
+        ("minutes=0", "minutes"),
+        ("minutes=1441", "minutes"),
+        ("topic=a&minutes=61", "minutes"),
+        ("subscription=s", "subscription"),
+    ):
+        answer = call("GET", f"/api/v1/clusters/standalone/history?{query}")
+        assert (answer.status, answer.json["field"]) == (400, field)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +230,7 @@ def test_views_are_saved_listed_and_deleted(call: Call, document: dict[str, Any]
     assert call("POST", "/api/v1/views", {**view, "resource": "x"}).json["field"] == "resource"
 
 
-@pytest.mark.parametrize("path", ["overview", "overview/history", "topics", "topics/x/a/b/c"])
+@pytest.mark.parametrize("path", ["overview", "history", "topics", "topics/x/a/b/c"])
 def test_a_cluster_that_is_not_served_is_404_and_named(call: Call, path: str) -> None:
     answer = call("GET", f"/api/v1/clusters/moon%2F1/{path}")
     assert answer.status == 404

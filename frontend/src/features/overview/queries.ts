@@ -21,7 +21,10 @@ export function overviewHistoryQuery(cluster: string) {
     queryKey: ["overview-history", cluster],
     queryFn: ({ signal }) =>
       answerOf(
-        api.GET("/api/v1/clusters/{cluster}/overview/history", { params: { path: { cluster } }, signal }),
+        api.GET("/api/v1/clusters/{cluster}/history", {
+          params: { path: { cluster }, query: { minutes: 15 } },
+          signal,
+        }),
       ),
     staleTime: Number.POSITIVE_INFINITY,
     retry: false,

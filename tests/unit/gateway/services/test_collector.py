@@ -73,11 +73,3 @@ def test_who_watches_is_told_of_each_change_until_it_watches_no_more(engine: Eng
     create(engine, "two")
     a_round(engine, collector)
     assert told[-1:] != [collector.version]
-
-
-def test_the_totals_of_each_round_are_recorded_unless_they_are_partial(engine: EngineLink) -> None:
-    collector = Collector(engine)
-    a_round(engine, collector)
-    create(engine, "unread")
-    a_round(engine, collector)
-    assert [point[-1] for point in collector.history] == [0, None]

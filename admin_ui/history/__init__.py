@@ -1,0 +1,6 @@
+"""What the numbers of the cluster, a topic or a subscription were."""
+
+from admin_ui.history.api import HistoryView
+from admin_ui.resource import Resource
+
+HISTORY = Resource(routes={"history": HistoryView})

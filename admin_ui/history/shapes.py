@@ -1,0 +1,19 @@
+"""Shapes of history."""
+
+from rest_framework import serializers as s
+
+
+class HistoryAnswer(s.Serializer[object]):
+    at = s.IntegerField(
+        allow_null=True, help_text="end of the last step recorded; null: none was, yet"
+    )
+    step_ms = s.IntegerField()
+    columns = s.ListField(
+        child=s.CharField(),
+        help_text="names of the numbers in each point: at (end of the step), mean rates per second"
+        " of the step, backlog at its end",
+    )
+    points = s.ListField(
+        child=s.ListField(child=s.FloatField(allow_null=True)),
+        help_text="oldest first, one each step; null: not known then",
+    )

@@ -1,0 +1,155 @@
+"""What is asked of history. Any process may ask; the points of the slot that ended last are there about a second after
+it."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from django.conf import settings
+
+from engine.base.errors import NotReady
+from gateway.services.collector import now_ms
+from gateway.services.history.history_file import NAME, HistoryFile, Values
+from gateway.services.history.slots import (
+    COLUMNS,
+    MINUTE_SLOTS,
+    NOT_KNOWN,
+    SLOT_MS,
+    Point,
+    Subject,
+    joined,
+)
+
+HOUR_MINUTES = 60
+DAY_MINUTES = 1_440
+TREND_MINUTES = 15
+TRENDS_MAX = 4_096
+LATE_MS = 3_000
+"""A slot that ended so short ago may not be written yet."""
+T = TypeVar("T")
+Trend = tuple[int | None, ...]
+_BACKLOG = COLUMNS.index("backlog")
+_RATE_OUT = COLUMNS.index("msg_rate_out")
+
+
+class Reading(NamedTuple):
+    """``points``: (ms, point), oldest first, ``step_ms`` apart, each at the end of its step. ``at``: the end of the
+    last slot that was recorded, None without any."""
+
+    at: int | None
+    step_ms: int
+    points: list[tuple[int, Point]]
+
+
+class _Reader:
+    """One thread and connection of this process. The file is opened again after an error: another may be there."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._thread = ThreadPoolExecutor(1, "history-reads")
+        self._file: HistoryFile | None = None
+        self._trends: dict[str, tuple[int, Trend]] = {}
+
+    async def ask(self, work: Callable[[HistoryFile], T]) -> T | None:
+        """None while there is no file. Raises NotReady when it cannot be read."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._ask, work)
+
+    def _ask(self, work: Callable[[HistoryFile], T]) -> T | None:
+        try:
+            if self._file is None:
+                if not self._path.exists():
+                    return None
+                self._file = HistoryFile(self._path)
+            return work(self._file)
+        except sqlite3.Error as error:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+            raise NotReady(f"History cannot be read: {error}") from error
+
+    async def trends(self, names: Sequence[str], now: int) -> dict[str, Trend]:
+        minute = (now - LATE_MS) // 60_000
+        wanted = [name for name in names if self._trends.get(name, (0,))[0] != minute]
+        if wanted:
+            last = minute * MINUTE_SLOTS - 1
+            first = last - TREND_MINUTES * MINUTE_SLOTS + 1
+            subjects = [Subject(name) for name in wanted]
+            read = await self.ask(lambda file: file.points(subjects, first, last)) or []
+            if len(self._trends) + len(read) > TRENDS_MAX:
+                self._trends = {name: self._trends[name] for name in names if name in self._trends}
+            for name, points in zip(wanted, read, strict=False):
+                ends = points[MINUTE_SLOTS - 1 :: MINUTE_SLOTS]
+                self._trends[name] = (minute, tuple(point[_BACKLOG] for point in ends))
+        return {name: self._trends[name][1] for name in names if name in self._trends}
+
+
+@cache
+def _reader(path: Path) -> _Reader:
+    return _Reader(path)
+
+
+def _here() -> _Reader:
+    return _reader(settings.ENVIRONMENT.data_dir / NAME)
+
+
+async def reading(topic: str, subscription: str, minutes: int) -> Reading:
+    """The last ``minutes`` of the totals (no topic), a topic by its full name, or one of its subscriptions. Above an
+    hour a step is a minute, else a slot."""
+    now = now_ms()
+    last = now // SLOT_MS - 1
+    first = last - minutes * MINUTE_SLOTS + 1
+    subjects = [Subject(topic)]
+    if subscription:
+        subjects.append(Subject(topic, subscription))
+
+    def read(file: HistoryFile) -> tuple[int | None, list[list[Point]]]:
+        return file.last_slot(), file.points(subjects, first, last)
+
+    recorded, found = await _here().ask(read) or (None, [])
+    if recorded is None:
+        return Reading(None, SLOT_MS, [])
+    points = found[0] if not subscription else list(map(_of_subscription, *found))
+    if recorded < last and now - (last + 1) * SLOT_MS < LATE_MS:
+        points.pop()
+    count = 1 if minutes <= HOUR_MINUTES else MINUTE_SLOTS
+    if count > 1:
+        skipped = -first % count  # steps are minutes of the clock
+        first, points = first + skipped, list(joined(points[skipped:], count))
+    step_ms = count * SLOT_MS
+    begin = _first_known(points)
+    return Reading(
+        (recorded + 1) * SLOT_MS,
+        step_ms,
+        [
+            ((first + place * count + count) * SLOT_MS, points[place])
+            for place in range(begin, len(points))
+        ],
+    )
+
+
+def _first_known(points: Sequence[Point]) -> int:
+    """What is not known before anything was is no gap."""
+    return next((place for place, point in enumerate(points) if point != NOT_KNOWN), len(points))
+
+
+def _of_subscription(topic: Point, own: Point) -> Point:
+    """Arrivals are those of its topic; where that is not known neither is it."""
+    if topic[_RATE_OUT] is None:
+        return NOT_KNOWN
+    return (topic[0], own[_RATE_OUT], topic[2], None, own[_BACKLOG])
+
+
+async def trends(names: Sequence[str]) -> dict[str, Trend]:
+    """Backlogs of topics at the ends of the last ``TREND_MINUTES`` minutes, oldest first; None: not known then. From
+    memory but once a minute."""
+    return await _here().trends(names, now_ms())
+
+
+async def last_figures() -> dict[str, tuple[int, Values]]:
+    """Topics by full name: the last figures that were recorded when all of them were known, and when that was, ms."""
+    return await _here().ask(HistoryFile.figures) or {}

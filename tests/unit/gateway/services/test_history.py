@@ -1,0 +1,275 @@
+"""History: means and gaps, what it costs, and what is left of it after the end of whoever wrote it."""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admin.api import ROW_COLUMNS
+from engine.base.names import TopicName
+from engine.tenancy import topics as metadata
+from gateway.services.collector import Collector
+from gateway.services.engine_link import EngineLink
+from gateway.services.history import readings, recorder
+from gateway.services.history.history_file import MOVE_SLOTS, NAME, HistoryFile
+from gateway.services.history.slots import (
+    DAY_SLOTS,
+    HOUR_SLOTS,
+    IDLE,
+    NOT_KNOWN,
+    SLOT_MS,
+    TOTALS,
+    Point,
+    Recorded,
+    Slots,
+    Subject,
+    expanded,
+    joined,
+)
+from tests.support.admin.gateway_client import engine
+
+__all__ = ["engine"]
+
+TOPIC = Subject("persistent://public/default/t")
+QUIET: Point = (0, 0, 0, 0, 0)
+SERIES_BYTES_MAX = 32 << 10
+"""What docs/decisions/0016-history.md promises for each topic and each subscription."""
+
+
+def points(slots: Slots, now_ms: int) -> dict[Subject, Point]:
+    return {one.subject: one.point for one in slots.finish(now_ms)}
+
+
+def test_rates_are_means_by_time_and_a_backlog_is_that_of_the_end() -> None:
+    slots = Slots({}, 0)
+    slots.change(TOPIC, None, QUIET, 0)
+    slots.change(TOPIC, QUIET, (9000, 0, 90, 0, 50), 5000)
+    slots.change(TOPIC, (9000, 0, 90, 0, 50), (0, 0, 0, 0, 40), 6000)
+    assert points(slots, SLOT_MS) == {TOPIC: (900, 0, 9, 0, 40)}
+    assert points(slots, 2 * SLOT_MS) == {TOPIC: (0, 0, 0, 0, 40)}, "what it settled at"
+    assert points(slots, 3 * SLOT_MS) == {}, "nothing changes, nothing is recorded"
+
+
+def test_what_is_not_known_has_no_numbers_and_what_is_gone_says_so() -> None:
+    slots = Slots({}, 0)
+    slots.change(TOPIC, None, QUIET, 0)
+    slots.finish(SLOT_MS)
+    slots.change(TOPIC, QUIET, NOT_KNOWN, SLOT_MS + 1)
+    assert points(slots, 2 * SLOT_MS) == {TOPIC: NOT_KNOWN}
+    slots.change(TOPIC, NOT_KNOWN, None, 2 * SLOT_MS)
+    assert slots.finish(3 * SLOT_MS) == [Recorded(TOPIC, NOT_KNOWN, True)]
+
+
+def test_after_a_restart_only_what_is_other_than_before_is_recorded() -> None:
+    other, lost = Subject("other"), Subject("lost")
+    slots = Slots({TOPIC: QUIET, other: QUIET, lost: QUIET, Subject("lost", "s"): QUIET}, 0)
+    slots.change(TOPIC, None, QUIET, 0)
+    slots.change(other, None, (0, 0, 0, 0, 7), 0)
+    found = {one.subject: one for one in slots.finish(SLOT_MS)}
+    assert TOPIC not in found
+    assert found[other].point == (0, 0, 0, 0, 7)
+    assert found[lost] == Recorded(lost, NOT_KNOWN, True)
+    assert found[Subject("lost", "s")].point == IDLE
+
+
+def test_what_changed_in_a_slot_that_is_skipped_counts_in_the_next() -> None:
+    slots = Slots({}, 0)
+    slots.change(TOPIC, None, QUIET, 0)
+    slots.skip(SLOT_MS)
+    assert points(slots, 2 * SLOT_MS) == {TOPIC: QUIET}
+
+
+def test_slots_that_were_not_recorded_are_gaps() -> None:
+    rows = [(1, QUIET), (6, (5, 5, 5, 5, 5))]
+    found = expanded(rows, [(1, 3), (6, 7)], 2, 8)
+    assert [point[0] for point in found] == [0, 0, None, None, 5, 5, None]
+
+
+def test_points_of_minutes_are_means_and_know_what_any_of_theirs_knows() -> None:
+    some: list[Point] = [(2, 0, 0, 0, 1), NOT_KNOWN, (4, 0, 0, 0, 3), NOT_KNOWN]
+    assert list(joined(some, 3)) == [(3, 0, 0, 0, 3), NOT_KNOWN]
+
+
+# The file
+
+
+def values(number: int) -> tuple[int | None, ...]:
+    return tuple(number + place for place in range(len(ROW_COLUMNS)))
+
+
+def figures_of(recorded: list[Recorded], number: int) -> dict[str, tuple[int | None, ...]]:
+    return {one.subject.topic: values(number) for one in recorded}
+
+
+def test_an_hour_of_points_that_all_differ_takes_a_bounded_number_of_bytes(tmp_path: Path) -> None:
+    file = HistoryFile(tmp_path / NAME)
+    names = [f"persistent://tenant/namespace/{'n' * 100}-{number}" for number in range(10)]
+    subjects = [Subject(name, part) for name in names for part in ("", "a-subscription")]
+    rng = random.Random(1)
+    for slot in range(3 * HOUR_SLOTS):
+        recorded = [
+            Recorded(each, tuple(rng.randrange(1 << 40) for _ in QUIET), False) for each in subjects
+        ]
+        file.write(slot, recorded, figures_of(recorded, 1 << 40))
+    file.close()
+    used = sum(path.stat().st_size for path in tmp_path.iterdir() if path.name == NAME)
+    assert used / len(subjects) < SERIES_BYTES_MAX
+
+
+def test_the_totals_are_kept_for_a_day_and_topics_for_an_hour(tmp_path: Path) -> None:
+    file = HistoryFile(tmp_path / NAME)
+    end = DAY_SLOTS + HOUR_SLOTS
+    for slot in range(0, end, MOVE_SLOTS // 2):
+        both = [Recorded(TOTALS, (slot, 0, 0, 0, 0), False), Recorded(TOPIC, (slot,) * 5, False)]
+        file.write(slot, both, {})
+    file.move()
+    (count,) = file._db.execute("SELECT count(*) FROM points WHERE series != 1").fetchone()
+    assert count <= HOUR_SLOTS / (MOVE_SLOTS // 2) + 4
+    (count,) = file._db.execute("SELECT count(*) FROM points WHERE series = 1").fetchone()
+    assert DAY_SLOTS <= count * (MOVE_SLOTS // 2) <= DAY_SLOTS + 3 * MOVE_SLOTS
+    file.close()
+
+
+def test_topics_that_are_gone_leave_the_file(tmp_path: Path) -> None:
+    file = HistoryFile(tmp_path / NAME)
+    for slot in range(HOUR_SLOTS + 3 * MOVE_SLOTS):
+        recorded = [Recorded(TOTALS, (slot, 0, 0, 0, 0), False)]
+        if slot == 0:
+            recorded.append(Recorded(TOPIC, QUIET, False))
+        if slot == 1:
+            recorded.append(Recorded(TOPIC, NOT_KNOWN, True))
+        file.write(slot, recorded, figures_of(recorded, 1) if slot == 0 else {})
+    assert file.figures() == {}
+    assert file._db.execute("SELECT count(*) FROM series").fetchone() == (1,)
+    file.close()
+
+
+def test_an_idle_topic_keeps_its_number_however_long_and_its_last_figures(tmp_path: Path) -> None:
+    file = HistoryFile(tmp_path / NAME)
+    one = [Recorded(TOPIC, (0, 0, 0, 0, 42), False)]
+    file.write(5, one, figures_of(one, 1))
+    for slot in range(6, 3 * HOUR_SLOTS):
+        file.write(slot, [Recorded(TOTALS, (slot, 0, 0, 0, 0), False)], {})
+    last = 3 * HOUR_SLOTS - 1
+    (found,) = file.points([TOPIC], last - HOUR_SLOTS, last)
+    assert {point[-1] for point in found} == {42}
+    assert file.figures() == {TOPIC.topic: (6 * SLOT_MS, values(1))}
+    file.close()
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from gateway.services.history.history_file import HistoryFile
+from gateway.services.history.slots import Recorded, Subject
+file = HistoryFile(Path(sys.argv[1]))
+for slot in range(1, 1000000):
+    file.write(slot, [Recorded(Subject("t"), (slot,) * 5, False)], {"t": (slot,) * 9})
+    print(slot, flush=True)
+"""
+
+
+def test_what_was_written_is_there_after_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    command = [sys.executable, "-c", WRITER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        written = 0
+        while written < 3 * MOVE_SLOTS:
+            written = int(writer.stdout.readline())
+        os.kill(writer.pid, signal.SIGKILL)
+        written = max([written, *map(int, writer.stdout.read().split())])
+    file = HistoryFile(path)
+    (found,) = file.points([Subject("t")], 1, written)
+    assert [point[0] for point in found] == list(range(1, written + 1))
+    assert file.figures()["t"][1][0] >= written
+    file.close()
+
+
+def test_a_file_that_cannot_be_read_is_put_aside(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    path.write_bytes(b"this is not a database" * 1000)
+    file = recorder.opened(path)
+    file.write(1, [Recorded(TOPIC, QUIET, False)], {})
+    file.close()
+    assert path.with_suffix(".unreadable").read_bytes().startswith(b"this is not")
+
+
+# Recording and asking
+
+
+class Times:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def times(monkeypatch: pytest.MonkeyPatch) -> Times:
+    made = Times()
+    monkeypatch.setattr(recorder, "TICK_S", 0.01)
+    monkeypatch.setattr(recorder, "LIVE_ROUND_MS", 1 << 60)
+    monkeypatch.setattr(readings, "now_ms", made)
+    return made
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def recorded_slots(folder: Path) -> int:
+    if not (folder / NAME).exists():
+        return 0
+    file = HistoryFile(folder / NAME)
+    try:
+        return int(
+            file._db.execute("SELECT coalesce(sum(last - first + 1), 0) FROM known").fetchone()[0]
+        )
+    finally:
+        file.close()
+
+
+async def slot(folder: Path, times: Times) -> None:
+    before = recorded_slots(folder)
+    times.now += SLOT_MS
+    await until(lambda: recorded_slots(folder) > before)
+
+
+def test_of_two_recorders_one_writes_and_the_other_takes_over(
+    engine: EngineLink, tmp_path: Path, times: Times
+) -> None:
+    name = TopicName.parse("persistent://public/default/t")
+    engine.run(lambda it: metadata.create_partitioned(it.store, name, 1))
+
+    async def work() -> None:
+        made = [Collector(engine), Collector(engine)]
+        runs = []
+        for each in made:
+            run = recorder.Recorder(tmp_path, each, times).run()
+            runs.append(asyncio.ensure_future(run))
+            await until(lambda: any(one._topics.heed is not None for one in made))
+        assert [one._topics.heed is not None for one in made] == [True, False]
+        await slot(tmp_path, times)
+        await slot(tmp_path, times)
+        runs[0].cancel()
+        await until(lambda: made[1]._topics.heed is not None)
+        times.now += 3 * SLOT_MS  # nobody wrote for so long
+        await asyncio.sleep(0.1)
+        await slot(tmp_path, times)
+        runs[1].cancel()
+        await asyncio.gather(*runs, return_exceptions=True)
+        for each in made:
+            await each._tasks.close()
+
+    engine.run(lambda _: work(), timeout_s=60)
+    assert recorded_slots(tmp_path) == 3
