@@ -8,7 +8,7 @@ type Schemas = components["schemas"];
 
 export type Environment = Schemas["EnvironmentAnswer"];
 export type Overview = Schemas["OverviewAnswer"];
-export type OverviewHistory = Schemas["HistoryAnswer"];
+export type History = Schemas["HistoryAnswer"];
 export type Attention = Schemas["Attention"];
 export type AttentionItem = Schemas["AttentionItem"];
 export type TopicRow = Schemas["TopicRow"];

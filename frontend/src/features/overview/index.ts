@@ -1,6 +1,8 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { createRoute } from "@tanstack/react-router";
+import * as z from "zod/mini";
 import { environmentQuery } from "../../api/environment";
+import { range } from "../../shared/history/range";
 import { lazyPage } from "../../shared/lazy-page";
 import type { Place } from "../../shared/place";
 import { root } from "../../shared/roots";
@@ -11,6 +13,7 @@ import { overviewQuery } from "./queries";
 export const overviewRoute = createRoute({
   getParentRoute: () => root,
   path: "/",
+  validateSearch: z.object({ range }),
   loader: ({ context }) => void prefetch(context.queries),
   component: lazyPage(() => import("./overview-page"), "OverviewPage"),
 });

@@ -9,6 +9,8 @@ import { failureOf } from "../../lib/errors";
 import { byteRate, bytes, count, known, plural, rate, short, time } from "../../lib/format";
 import { Figure, type Source, shareKnown } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
+import { RangePicker, useMinutes } from "../../shared/history/range";
+import { usePast } from "../../shared/history/use-past";
 import { TopicLink } from "../../shared/topic-link";
 import { Badge, toneOfState } from "../../ui/badge";
 import type { Point } from "../../ui/charts/history";
@@ -19,10 +21,9 @@ import { Table } from "../../ui/grid/table";
 import { Columns, Page, PageHead, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
-import { withEarlier } from "./earlier";
 import { NeedsAttention } from "./needs-attention";
 import styles from "./overview.module.css";
-import { overviewHistoryQuery, overviewQuery } from "./queries";
+import { overviewQuery } from "./queries";
 
 const Connect = lazy(() =>
   import("../../shared/connect/connect").then((module) => ({ default: module.Connect })),
@@ -76,6 +77,8 @@ function isUnused({ totals, attention }: Overview): boolean {
   return totals.topics === 0 && attention.known;
 }
 
+const TOTALS = {};
+const KEPT_MINUTES = 1440;
 const TRENDS = ["msg_rate_in", "msg_rate_out", "backlog"] as const;
 
 function Content({ overview }: { overview: Overview }) {
@@ -90,8 +93,7 @@ function Content({ overview }: { overview: Overview }) {
     overview.at,
     TRENDS.map((name) => (name === "backlog" && totals.unknown > 0 ? null : totals[name])),
   );
-  const recorded = useQuery(overviewHistoryQuery(overview.cluster)).data;
-  const history = useMemo(() => withEarlier(live, recorded, TRENDS), [live, recorded]);
+  const history = usePast(overview.cluster, TOTALS, useMinutes(KEPT_MINUTES), live, TRENDS);
   return (
     <>
       <div className={styles.first}>
@@ -144,7 +146,7 @@ function Content({ overview }: { overview: Overview }) {
       </div>
       <Columns>
         <TopBacklogs overview={overview} />
-        <Panel title="Messages per second">
+        <Panel title="Messages per second" actions={<RangePicker longest={KEPT_MINUTES} />}>
           <RateChart points={history} />
         </Panel>
       </Columns>

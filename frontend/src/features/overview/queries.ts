@@ -14,19 +14,3 @@ export function overviewQuery(cluster: string | undefined) {
             ),
   });
 }
-
-/** The quarter of an hour before this page: read once, the live points continue it. */
-export function overviewHistoryQuery(cluster: string) {
-  return queryOptions({
-    queryKey: ["overview-history", cluster],
-    queryFn: ({ signal }) =>
-      answerOf(
-        api.GET("/api/v1/clusters/{cluster}/history", {
-          params: { path: { cluster }, query: { minutes: 15 } },
-          signal,
-        }),
-      ),
-    staleTime: Number.POSITIVE_INFINITY,
-    retry: false,
-  });
-}

@@ -1,10 +1,11 @@
 import { createRoute, redirect } from "@tanstack/react-router";
 import * as z from "zod/mini";
 import { searchText } from "../../lib/url-state";
+import { range } from "../../shared/history/range";
 import { lazyPage } from "../../shared/lazy-page";
 import { cluster } from "../../shared/roots";
 
-const search = z.object({ domain: z.catch(z.optional(z.literal("non-persistent")), undefined) });
+const search = z.object({ domain: z.catch(z.optional(z.literal("non-persistent")), undefined), range });
 
 // A change of a subscription's cursor whose dialog is open.
 const asked = z.object({

@@ -3,6 +3,8 @@ import type { TopicDetail } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
 import { byteRate, bytes, count, known, plural, rate, short, time } from "../../lib/format";
 import { Figure } from "../../shared/figure";
+import { RangePicker, useMinutes } from "../../shared/history/range";
+import { usePast } from "../../shared/history/use-past";
 import { Badge } from "../../ui/badge";
 import { Chart } from "../../ui/charts/chart";
 import { Stats } from "../../ui/charts/stats";
@@ -14,6 +16,9 @@ import { numbers } from "./partition-numbers";
 import { Since } from "./since";
 import { useTopic, useTopicId } from "./use-topic";
 
+const KEPT_MINUTES = 60;
+const COLUMNS = ["msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out", "backlog"];
+
 export function TopicOverview() {
   const id = useTopicId();
   const topic = useTopic(id).data;
@@ -22,13 +27,15 @@ export function TopicOverview() {
 
 function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
   const { row } = topic;
-  const history = useHistory(`topic/${cluster}/${row.name}`, topic.at, [
+  const live = useHistory(`topic/${cluster}/${row.name}`, topic.at, [
     row.msg_rate_in,
     row.msg_rate_out,
     row.bytes_rate_in,
     row.bytes_rate_out,
     row.backlog,
   ]);
+  const subject = useMemo(() => ({ topic: row.name }), [row.name]);
+  const history = usePast(cluster, subject, useMinutes(KEPT_MINUTES), live, COLUMNS);
   const { xs, ys } = useMemo(() => columnsOf(history, 0, 1, 2, 3, 4), [history]);
   const messages = useMemo(() => pair(ys[0], ys[1]), [ys]);
   const volume = useMemo(() => pair(ys[2], ys[3]), [ys]);
@@ -83,7 +90,7 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
         ]}
       />
       <Columns even>
-        <Panel title="Messages per second" note="since this page was opened">
+        <Panel title="Messages per second" actions={<RangePicker longest={KEPT_MINUTES} />}>
           <Chart {...common} title="Messages per second" series={messages} yText={rate} />
         </Panel>
         <Panel title="Bytes per second">

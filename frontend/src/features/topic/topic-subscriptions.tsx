@@ -25,6 +25,11 @@ const CursorDialog = lazy(() =>
   import("../../shared/cursor/cursor-dialog").then((module) => ({ default: module.CursorDialog })),
 );
 
+const SubscriptionHistory = lazy(() =>
+  import("./subscription-history").then((module) => ({ default: module.SubscriptionHistory })),
+);
+const OPEN_MAX = 3; // more charts than these are shown when asked for
+
 export function TopicSubscriptions() {
   const id = useTopicId();
   const topic = useTopic(id).data;
@@ -53,6 +58,17 @@ export function TopicSubscriptions() {
           key={subscription.name}
           subscription={subscription}
           partitioned={topic.row.partitions > 0}
+          past={
+            <Past isOpen={topic.subscriptions.length <= OPEN_MAX}>
+              <SubscriptionHistory
+                cluster={id.cluster}
+                topic={topic.row.name}
+                subscription={subscription}
+                arrivals={topic.row.msg_rate_in}
+                at={topic.at}
+              />
+            </Past>
+          }
           last={changes?.changes.find((made) => made.subscription === subscription.name)}
           onChange={(action, undo) => setChange({ subscription: subscription.name, action, undo })}
         />
@@ -86,13 +102,28 @@ const ACTIONS: { action: CursorAction; label: string }[] = [
   { action: "skip-all", label: "Skip all…" },
 ];
 
+/** Charts below a summary that opens and closes them. */
+function Past({ isOpen, children }: { isOpen: boolean; children: React.ReactNode }) {
+  const [open, setOpen] = useState(isOpen);
+  return (
+    <details className={styles.consumers} open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <ChevronIcon size={12} /> History
+      </summary>
+      {open && <Suspense fallback={<div style={{ height: 190 }} />}>{children}</Suspense>}
+    </details>
+  );
+}
+
 function Subscription({
   subscription,
+  past,
   partitioned,
   last,
   onChange,
 }: {
   subscription: SubscriptionRow;
+  past: React.ReactNode;
   partitioned: boolean;
   last: LastChange | undefined;
   onChange: (action: CursorAction, undo?: string) => void;
@@ -155,6 +186,7 @@ function Subscription({
         )}
       </dl>
       <Positions subscription={subscription} />
+      {past}
       <Consumers subscription={subscription} now={now} />
       {last && <Last change={last} now={now} onUndo={(change) => onChange("undo", change)} />}
     </section>

@@ -6,6 +6,7 @@ import { Table } from "../grid/table";
 import { TableIcon } from "../icons";
 import { StaleContext } from "../states";
 import styles from "./chart.module.css";
+import { spikeOf } from "./spike";
 
 export interface ChartSeries {
   label: string;
@@ -41,7 +42,9 @@ export function Chart(props: ChartProps) {
   const [asTable, setAsTable] = useState(false);
   const summaryId = useId();
   const stale = useContext(StaleContext);
-  const { title, series, xs } = props;
+  const { title, series, xs, live = false } = props;
+  const [isWhole, setWhole] = useState(false);
+  const spike = useMemo(() => (live ? spikeOf(series) : null), [live, series]);
   return (
     <figure className={styles.figure} aria-labelledby={summaryId}>
       <div className={styles.head}>
@@ -77,7 +80,20 @@ export function Chart(props: ChartProps) {
       ) : xs.length === 0 ? (
         <Waiting height={props.height} />
       ) : (
-        <Canvas {...props} />
+        <Canvas {...props} cut={spike && !isWhole ? spike.cut : null} />
+      )}
+      {spike && !asTable && (
+        <button
+          type="button"
+          className={styles.cut}
+          aria-pressed={isWhole}
+          onClick={() => setWhole(!isWhole)}
+        >
+          {isWhole
+            ? "Cut the axis"
+            : `↑ Axis cut: peak ${props.yText(spike.peak)} at ${props.xText(xs[spike.index] ?? 0)}. Show it`}
+          <span className="visually-hidden">: {title}</span>
+        </button>
       )}
     </figure>
   );
@@ -116,8 +132,11 @@ function Twin({ title, xs, xLabel, xText, series, yText, kind }: ChartProps) {
   );
 }
 
-function Canvas(props: ChartProps) {
-  const { height = 180, kind, xs, series, time = false } = props;
+/** `cut`: where the axis ends although values lie above; null: it holds all. */
+type CanvasProps = ChartProps & { cut: number | null };
+
+function Canvas(props: CanvasProps) {
+  const { height = 180, kind, xs, series, time = false, cut } = props;
   const host = useRef<HTMLDivElement>(null);
   const tip = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -151,9 +170,10 @@ function Canvas(props: ChartProps) {
     };
   }, [colorScheme, kind, time, height, labels]);
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the axis follows the cut as it follows the data
   useEffect(() => {
     plot.current?.setData(data);
-  }, [data]);
+  }, [data, cut]);
 
   return (
     <div className={styles.canvas} aria-hidden="true">
@@ -184,7 +204,7 @@ function lookOf(box: HTMLElement): Look {
 }
 
 function optionsOf(
-  latest: { current: ChartProps },
+  latest: { current: CanvasProps },
   look: Look,
   width: number,
   height: number,
@@ -220,7 +240,7 @@ function optionsOf(
               ? { range: (_u, min, max) => [Math.min(min, max - LIVE_SPAN_S), max] }
               : {}),
           },
-      y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.1 : 1] },
+      y: { range: (_u, _min, max) => [0, latest.current.cut ?? (max > 0 ? max * 1.1 : 1)] },
     },
     axes: [
       {

@@ -4,7 +4,7 @@ const WIDTH = 44;
 const HEIGHT = 20;
 const SHOWN = 60;
 
-/** A word-sized trend of the last minute; decoration beside a number, so hidden from assistive tech. */
+/** A word-sized trend of the last points; decoration beside a number, so hidden from assistive tech. */
 export function Spark({ points, column }: { points: readonly Point[]; column: number }) {
   const values = points
     .slice(-SHOWN)

@@ -1,0 +1,64 @@
+import { useMemo } from "react";
+import type { SubscriptionRow } from "../../api/types";
+import { rate, short, time } from "../../lib/format";
+import { RangePicker, useMinutes } from "../../shared/history/range";
+import { usePast } from "../../shared/history/use-past";
+import { Chart } from "../../ui/charts/chart";
+import { columnsOf, useHistory } from "../../ui/charts/use-history";
+import { Columns } from "../../ui/panel";
+
+const KEPT_MINUTES = 60;
+const COLUMNS = ["msg_rate_in", "msg_rate_out", "backlog"];
+
+/** What a subscription's numbers were, and become. `arrivals`: messages per second into its topic. */
+export function SubscriptionHistory({
+  cluster,
+  topic,
+  subscription,
+  arrivals,
+  at,
+}: {
+  cluster: string;
+  topic: string;
+  subscription: SubscriptionRow;
+  arrivals: number | null;
+  at: number;
+}) {
+  const { name } = subscription;
+  const live = useHistory(`subscription/${cluster}/${topic}/${name}`, at, [
+    arrivals,
+    subscription.msg_rate_out,
+    subscription.backlog,
+  ]);
+  const subject = useMemo(() => ({ topic, subscription: name }), [topic, name]);
+  const points = usePast(cluster, subject, useMinutes(KEPT_MINUTES), live, COLUMNS);
+  const { xs, ys } = useMemo(() => columnsOf(points, 0, 1, 2), [points]);
+  const rates = useMemo(
+    () => [
+      { label: "in", values: ys[0] ?? [] },
+      { label: "out", values: ys[1] ?? [] },
+    ],
+    [ys],
+  );
+  const backlog = useMemo(() => [{ label: "backlog", values: ys[2] ?? [] }], [ys]);
+  const common = {
+    kind: "line" as const,
+    time: true,
+    live: true,
+    xs,
+    xLabel: "Time",
+    xText: (x: number) => time(x * 1000),
+    height: 130,
+  };
+  return (
+    <div style={{ padding: "0 16px 12px" }}>
+      <div style={{ display: "flex", justifyContent: "flex-end" }}>
+        <RangePicker longest={KEPT_MINUTES} />
+      </div>
+      <Columns even>
+        <Chart {...common} title={`Backlog of ${name} in messages`} series={backlog} yText={short} />
+        <Chart {...common} title={`Messages per second of ${name}`} series={rates} yText={rate} />
+      </Columns>
+    </div>
+  );
+}

@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import type { History } from "../../api/types";
+import { joined } from "./past";
+
+const COLUMNS = ["msg_rate_in", "backlog"];
+const recorded: History = {
+  at: 20_000,
+  step_ms: 10_000,
+  columns: ["at", "msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out", "backlog"],
+  points: [
+    [10_000, 1, 2, 3, 4, 5],
+    [20_000, null, null, null, null, null],
+  ],
+};
+
+test("what came since is drawn in the server's steps: means of rates, the last backlog", () => {
+  const live = [
+    { at: 15_000, values: [9, 9] },
+    { at: 21_000, values: [2, 7] },
+    { at: 22_000, values: [4, 8] },
+  ];
+  expect(joined(recorded, live, COLUMNS, 15)).toEqual([
+    { at: 10_000, values: [1, 5] },
+    { at: 20_000, values: [null, null] },
+    { at: 22_000, values: [3, 8] },
+  ]);
+});
+
+test("a time of which nobody told anything is a gap, and so is a step that ends not known", () => {
+  const live = [
+    { at: 60_500, values: [2, 7] },
+    { at: 60_600, values: [null, null] },
+  ];
+  expect(joined(recorded, live, COLUMNS, 15).slice(2)).toEqual([
+    { at: 30_000, values: [null, null] },
+    { at: 60_600, values: [null, null] },
+  ]);
+});
+
+test("only the minutes asked for are shown", () => {
+  const live = [{ at: 100_000, values: [1, 1] }];
+  expect(joined(recorded, live, COLUMNS, 1).map((point) => point.at)).toEqual([100_000]);
+});
+
+test("without an answer of the server there is what came since the page was opened", () => {
+  const live = [{ at: 1, values: [1, 1] }];
+  expect(joined(undefined, live, COLUMNS, 15)).toBe(live);
+});

@@ -1,0 +1,41 @@
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { answerOf, api } from "../../api/client";
+import type { Point } from "../../ui/charts/history";
+import { joined } from "./past";
+
+const AGAIN_MS = 30_000;
+
+/** What the server keeps: of a topic by its full name, one of its subscriptions, or the cluster's totals. */
+export interface Subject {
+  topic?: string;
+  subscription?: string;
+}
+
+export function historyQuery(cluster: string, subject: Subject, minutes: number) {
+  return queryOptions({
+    queryKey: ["history", cluster, subject.topic ?? "", subject.subscription ?? "", minutes],
+    queryFn: ({ signal }) =>
+      answerOf(
+        api.GET("/api/v1/clusters/{cluster}/history", {
+          params: { path: { cluster }, query: { ...subject, minutes } },
+          signal,
+        }),
+      ),
+    staleTime: AGAIN_MS / 2,
+    refetchInterval: AGAIN_MS,
+    placeholderData: (before) => before,
+  });
+}
+
+/** The last `minutes` of a subject, continued by the live points, whose values are `columns`. */
+export function usePast(
+  cluster: string,
+  subject: Subject,
+  minutes: number,
+  live: readonly Point[],
+  columns: readonly string[],
+): readonly Point[] {
+  const recorded = useQuery(historyQuery(cluster, subject, minutes)).data;
+  return useMemo(() => joined(recorded, live, columns, minutes), [recorded, live, columns, minutes]);
+}
