@@ -55,7 +55,7 @@ COMMIT;
 """
 _NEWEST = f"""
 SELECT topic, subscription, {_COLUMNS} FROM series JOIN points ON points.series = series.id
-    AND slot = (SELECT max(slot) FROM points WHERE series = series.id)
+    AND slot = (SELECT max(slot) FROM points WHERE series = series.id) WHERE gone IS NULL
 """
 _MOVED = f"""
 SELECT slot, {_COLUMNS} FROM points WHERE series = :id
@@ -177,7 +177,7 @@ class HistoryFile:
 
     def newest(self) -> dict[Subject, Point]:
         """The last point of each subject that is not gone; after ``move``."""
-        rows = self._db.execute(f"{_NEWEST} WHERE gone IS NULL")
+        rows = self._db.execute(_NEWEST)
         return {Subject(topic, subscription): tuple(point) for topic, subscription, *point in rows}
 
     def last_slot(self) -> int | None:
