@@ -8,7 +8,7 @@ from admin_ui.params import LIMIT_MAX, Params, window
 from admin_ui.topics import detail
 from engine.admin import api
 from engine.admin.lag import LagCause
-from engine.base.errors import Failed, InvalidField, MagnetarError, NotFound, WorldError
+from engine.base.errors import Failed, InvalidField, MagnetarError, NotFound, NotReady, WorldError
 from engine.base.names import DOMAINS, TopicName
 from engine.tenancy.tenants import list_tenants
 from gateway.services import catalog, rows
@@ -16,6 +16,7 @@ from gateway.services.collector import Snapshot, collector, now_ms
 from gateway.services.drain import Backlogs, forecast
 from gateway.services.engine_link import Engine
 from gateway.services.health.hops import Kind
+from gateway.services.history.readings import trends
 from gateway.services.selection import Chosen, has_words, words_of
 
 log = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Body:
     chosen = chosen_of(params)
     snapshot = await collector().snapshot()
     total, window_rows = snapshot.rows(chosen, offset, offset + limit)
+    await _add_trends(window_rows)
     return {
         "at": snapshot.at,
         "total": total,
@@ -83,6 +85,18 @@ async def scopes(engine: Engine, params: Params) -> Body:
         "tenants": {"total": len(tenants), "names": tenants[:limit]},
         "namespaces": {"total": len(namespaces), "names": namespaces[:limit]},
     }
+
+
+async def _add_trends(window_rows: list[Body]) -> None:
+    """Rows without one have no history, or none that can be read: the list does not wait for it."""
+    try:
+        found = await trends([row["name"] for row in window_rows])
+    except NotReady as error:
+        log.warning("rows are shown without trends error=%r", error)
+        return
+    for row in window_rows:
+        if row["name"] in found:
+            row["trend"] = found[row["name"]]
 
 
 _backlogs = Backlogs()

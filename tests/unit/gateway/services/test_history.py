@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -273,3 +274,17 @@ def test_of_two_recorders_one_writes_and_the_other_takes_over(
 
     engine.run(lambda _: work(), timeout_s=60)
     assert recorded_slots(tmp_path) == 3
+
+
+def test_trends_are_backlogs_at_the_ends_of_minutes(
+    tmp_path: Path, times: Times, settings: Any
+) -> None:
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, data_dir=tmp_path)
+    minute = times.now // 60_000
+    file = HistoryFile(tmp_path / NAME)
+    for slot in range((minute - 3) * 6, minute * 6):
+        file.write(slot, [Recorded(TOPIC, (0, 0, 0, 0, slot), False)], {})
+    file.close()
+    (found,) = asyncio.run(readings.trends([TOPIC.topic])).values()
+    minutes = [(minute - back) * 6 - 1 for back in (2, 1, 0)]
+    assert found == (*[None] * (readings.TREND_MINUTES - 3), *minutes)
