@@ -33,6 +33,10 @@ QUERIES = {
     "the same filter again": "sort=-backlog&q=topic%2007&limit=100",
 }
 
+SORTED_BY = ("In/s", "Stored", "Topic", "Out/s", "Consumers", "Backlog")
+TYPED = ("73142", "9041")
+"""Each keystroke leaves fewer topics."""
+
 
 def show(title: str, figures: dict[str, float]) -> None:
     """One line."""
@@ -109,6 +113,7 @@ def _opened(http: str) -> None:
     try:
         show("list opened", browser.opening("/c/standalone/topics"))
         show("list opened again", browser.opening("/c/standalone/topics"))
+        show("list sorted and filtered", browser.reacting(SORTED_BY, TYPED))
     finally:
         browser.close()
 

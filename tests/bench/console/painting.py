@@ -34,6 +34,31 @@ MARKS = """
   }).observe({ type: "longtask", buffered: true });
 })();
 """
+PAINTED = """
+(action) => new Promise((done) => {
+  const grid = document.querySelector("[role=grid]");
+  const heads = [...grid.querySelectorAll("[role=columnheader]")];
+  const head = heads.find((each) => each.textContent.startsWith(action.column));
+  const shown = () => (head ? head.ariaSort : grid.ariaRowCount);
+  const before = shown();
+  const began = performance.now();
+  if (head) head.click();
+  else {
+    const field = document.querySelector("search input");
+    const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
+    set.call(field, action.text);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  const look = () => {
+    const taken = () => performance.now() - began;
+    if (taken() > 20000) done(NaN);
+    else if (grid.ariaBusy === "false" && shown() !== before) requestAnimationFrame(() => done(taken()));
+    else requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+})
+"""
+"""From a click or a keystroke until the other rows are painted, ms."""
 FIRST_ROW = "[role=grid] [role=row] a, main a[href*='/t/']"
 
 
@@ -87,4 +112,23 @@ class Browser:
             "longest task ms": max(long, default=0.0),
             "rows in the DOM": float(self.page.locator("[role=row]").count()),
             "heap MB": heap["usedSize"] / 1e6,
+        }
+
+    def reacting(self, columns: tuple[str, ...], texts: tuple[str, ...]) -> dict[str, float]:
+        """ms from a click on a column's header, and from a keystroke in the filter, until other rows are painted."""
+        self.page.goto("/c/standalone/topics")
+        self.page.wait_for_selector(FIRST_ROW, timeout=60_000)
+        self.page.wait_for_timeout(2_000)
+        taken: dict[str, list[float]] = {"sort ms": [], "filter ms": []}
+        actions = [("sort ms", {"column": column}) for column in columns]
+        actions += [
+            ("filter ms", {"text": text[:end]}) for text in texts for end in range(1, len(text) + 1)
+        ]
+        for kind, action in actions:
+            taken[kind].append(self.page.evaluate(PAINTED, action))
+            self.page.wait_for_timeout(300)
+        return {
+            name: value
+            for kind, each in taken.items()
+            for name, value in percentiles(kind, each).items()
         }
