@@ -1,57 +1,55 @@
-"""No axe violations: every route, light and dark, three widths."""
+"""No axe violations and no sideways scrolling: every page and dialog, light and dark, three widths, on an instance that
+is used."""
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.support.instance import Instance
+from tests.support.life.life import Life
+from tests.support.life.screenshots import DIALOGS, PAGES
 
-ROUTES = (
-    "/",
-    "/c/standalone/topics",
-    "/c/standalone/t/public/default/axe/overview",
-    "/c/standalone/t/public/default/axe/subscriptions",
-    "/c/standalone/tenants",
-    "/c/standalone/tenants/public",
-    "/c/standalone/tenants/public/default",
-    "/connect",
-    "/analyses",
-    "/analyses/topic-profile/new",
-    "/analyses/no-such-analysis/new",
-)
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+WIDTHS = (1440, 768, 360)
+SETTLE_MS = 200
+PATIENCE_MS = 60_000
+AXE = """
+(tags) => axe.run(document, {runOnly: {type: "tag", values: tags}, resultTypes: ["violations"]})
+  .then(({violations}) => violations.map(({id, nodes}) => [id, nodes.slice(0, 3).map((node) => node.html)]))
+"""
 
 
-@pytest.mark.timeout(200)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_axe_violations(
-    browser: Browser, instance: Instance, axe_source: str, scheme: str
-) -> None:
-    topic = "/admin/v2/persistent/public/default/axe"
-    assert instance.rest("PUT", topic)[0] in (204, 409)
-    assert instance.rest("PUT", f"{topic}/subscription/s")[0] in (204, 409)
+def violations(page: Page, name: str, axe_source: str) -> list[str]:
+    """Of what is on the screen, in both themes and at all widths."""
     found = []
-    for width in (1440, 768, 360):
-        context = browser.new_context(
-            base_url=instance.http,
-            viewport={"width": width, "height": 900},
-            color_scheme=scheme,  # type: ignore[arg-type]
-            bypass_csp=True,  # for axe's own script
-        )
-        page = context.new_page()
-        for route in ROUTES:
-            page.goto(route)
-            expect(page.get_by_role("main")).to_be_visible()
-            expect(page.get_by_role("heading", level=1)).to_be_visible()
-            page.wait_for_timeout(300)
-            page.evaluate(axe_source)
-            result = page.evaluate(
-                "(tags) => axe.run(document, {runOnly: {type: 'tag', values: tags}})", RULES
-            )
-            for violation in result["violations"]:
-                nodes = [node["html"][:160] for node in violation["nodes"][:3]]
-                found.append(f"{route} {width}px {violation['id']}: {nodes}")
+    page.evaluate(axe_source)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            page.wait_for_timeout(SETTLE_MS)
+            where = f"{name} {scheme} {width} px"
+            for rule, nodes in page.evaluate(AXE, RULES):
+                found.append(f"{where} {rule}: {[node[:160] for node in nodes]}")
             overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
             if overflow > 0:
-                found.append(f"{route} {width}px scrolls sideways by {overflow}px")
-        context.close()
+                found.append(f"{where} scrolls sideways by {overflow} px")
+    return found
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["pages", "dialogs"])
+def test_no_axe_violations(browser: Browser, life: Life, axe_source: str, kind: str) -> None:
+    context = browser.new_context(base_url=life.instance.http, bypass_csp=True)  # for axe's script
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    steps = {name: (path, None) for name, path in PAGES.items()} if kind == "pages" else DIALOGS
+    found = []
+    for name, (path, step) in steps.items():
+        page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+        page.goto(path)
+        expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=PATIENCE_MS)
+        if step is not None:
+            step(page)
+            expect(page.get_by_role("dialog")).to_be_visible(timeout=PATIENCE_MS)
+        found += violations(page, name, axe_source)
+    context.close()
     assert not found, "\n".join(found)

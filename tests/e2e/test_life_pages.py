@@ -1,0 +1,220 @@
+"""What an operator sees and does on an instance that is used: problems by rank, a still page, keys, every width, every
+name, and a change that does what was previewed."""
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
+
+import pulsar
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.support.life.cast import CLUSTER, HOSTILE, STORIES, small_topics
+from tests.support.life.life import Life, console_path
+
+PATIENCE_MS = 60_000
+STILL_S = 15
+CLS_MAX = 0.02
+SHIFTS = """
+(() => {
+  // as https://web.dev/articles/cls: the worst window of at most 5 s without a pause of 1 s
+  let [began, last, sum] = [0, 0, 0];
+  window.shifted = 0;
+  new PerformanceObserver((list) => {
+    for (const { startTime, value, hadRecentInput } of list.getEntries()) {
+      if (hadRecentInput) continue;
+      if (startTime - last > 1000 || startTime - began > 5000) [began, sum] = [startTime, 0];
+      last = startTime;
+      sum += value;
+      window.shifted = Math.max(window.shifted, sum);
+    }
+  }).observe({ type: "layout-shift", buffered: true });
+})();
+"""
+WORST = "no consumer.*archiver of shop/orders/invoices"
+ALSO = (
+    "mailer is stopped at the limit of unacknowledged messages",
+    "settlement receives but never acknowledges",
+    "reports has a consumer that takes no more messages",
+    "map is slower than arrivals",
+)
+INVOICES = next(story for story in STORIES if story.topic.endswith("/invoices"))
+TOPICS = f"/c/{CLUSTER}/topics"
+
+
+@pytest.fixture
+def context(browser: Browser, life: Life) -> Iterator[BrowserContext]:
+    made = browser.new_context(base_url=life.instance.http, viewport={"width": 1280, "height": 800})
+    yield made
+    made.close()
+
+
+@pytest.mark.timeout(300)
+def test_the_worst_comes_first_with_its_cause_and_what_is_healthy_is_not_named(
+    life: Life, page: Page
+) -> None:
+    page.goto("/")
+    attention = page.get_by_role("region", name="Needs attention").get_by_role("listitem")
+    expect(attention.first).to_contain_text(re.compile(WORST, re.DOTALL), timeout=PATIENCE_MS)
+    for problem in ALSO:
+        expect(attention.filter(has_text=problem)).to_have_count(1, timeout=PATIENCE_MS)
+    seen: set[str] = set()
+    for _ in range(STILL_S):
+        page.wait_for_timeout(1_000)
+        items = attention.all_inner_texts()
+        assert len(items) == 5
+        assert re.search(WORST, items[0], re.DOTALL)
+        seen |= set(items)
+    healthy = ("noise-", "checkout", "exclusive", "ticks", *HOSTILE)
+    assert not [text for text in seen if any(f"/{name}" in text for name in healthy)]
+
+
+@pytest.mark.timeout(300)
+def test_live_pages_stand_still(life: Life, browser: Browser, page: Page) -> None:
+    """Each in a window of its own: one in the background is not laid out."""
+    page.goto("/")
+    settled = page.get_by_role("region", name="Needs attention").get_by_role("listitem")
+    expect(settled).to_have_count(5)
+    page.close()
+    paths = ("/", TOPICS, console_path(INVOICES), console_path(INVOICES, "subscriptions"))
+    contexts = [
+        browser.new_context(base_url=life.instance.http, viewport={"width": 1280, "height": 800})
+        for _ in paths
+    ]
+    pages = [context.new_page() for context in contexts]
+    for page, path in zip(pages, paths, strict=True):
+        page.add_init_script(SHIFTS)
+        page.goto(path)
+        expect(page.get_by_text("invoices").first).to_be_visible(timeout=PATIENCE_MS)
+    pages[0].wait_for_timeout(STILL_S * 1_000)
+    shifted = {
+        path: page.evaluate("window.shifted") for page, path in zip(pages, paths, strict=True)
+    }
+    for context in contexts:
+        context.close()
+    assert max(shifted.values()) <= CLS_MAX, shifted
+
+
+def test_escape_gives_the_focus_back_and_back_goes_back(page: Page, life: Life) -> None:
+    page.goto(console_path(INVOICES))
+    page.get_by_role("link", name=re.compile("^Subscriptions")).click()
+    opener = page.get_by_role("button", name=re.compile("^Skip all"))
+    opener.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(opener).to_be_focused()
+    page.go_back()
+    expect(page).to_have_url(re.compile("/invoices/overview"))
+
+    page.goto(TOPICS)
+    expect(page.get_by_role("link", name=re.compile("invoices"))).to_be_visible()
+    page.get_by_role("textbox").first.fill("payments")
+    expect(page.get_by_role("link", name=re.compile("invoices"))).to_have_count(0)
+    page.go_back()
+    expect(page.get_by_role("link", name=re.compile("invoices"))).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [375])
+def test_the_sorted_column_is_on_the_screen(life: Life, page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 812})
+    for sort, title in (("-backlog", "Backlog"), ("-storage_bytes", "Stored")):
+        page.goto(f"{TOPICS}?sort={sort}")
+        head = page.get_by_role("columnheader", name=re.compile(title))
+        expect(head).to_be_visible()
+        expect(page.get_by_role("link", name=re.compile("invoices"))).to_be_visible()
+        box = head.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        clipped = head.evaluate("(head) => head.scrollWidth > head.clientWidth + 1")
+        assert not clipped, f"{title} is cut at {width} px"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.timeout(300)
+def test_every_name_is_shown_as_it_is_and_leads_to_its_topic(life: Life, page: Page) -> None:
+    asked: list[str] = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    for story in small_topics()[: len(HOSTILE)]:
+        local = story.topic.split("/", 4)[4]
+        page.goto(f"{TOPICS}?q={quote(local, safe='')}")
+        link = page.locator(".topic-link").filter(has_text=local).first
+        expect(link).to_be_visible()
+        link.click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text(local)
+        page.goto(console_path(story, "subscriptions"))
+        card = page.get_by_role("heading", level=2).filter(has_text=local)
+        expect(card.first).to_be_visible()
+    assert asked == []
+
+
+@contextmanager
+def arriving(url: str, topic: str, per_s: int) -> Iterator[list[int]]:
+    """Messages arrive within; how many were confirmed is in the list afterwards."""
+    client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    client.subscribe(topic, "behind", pulsar.ConsumerType.Shared).close()
+    producer = client.create_producer(topic, batching_enabled=False, block_if_queue_full=True)
+    confirmed = [0]
+    stop = threading.Event()
+
+    def count(result: pulsar.Result, _: object) -> None:
+        confirmed[0] += result == pulsar.Result.Ok
+
+    def work() -> None:
+        while not stop.wait(0.02):
+            for _ in range(per_s // 50):
+                producer.send_async(b"arrives", count)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield confirmed
+    finally:
+        stop.set()
+        thread.join(30)
+        producer.flush()
+        client.close()
+
+
+def cursor(life: Life, topic: str) -> dict[str, object]:
+    """Where the subscription stands: what is acknowledged, as the broker keeps it."""
+    _, stats = life.instance.rest("GET", f"/admin/v2/{topic.replace('://', '/')}/internalStats")
+    kept = stats["cursors"]["behind"]
+    return {key: kept[key] for key in ("markDeletePosition", "individuallyDeletedMessages")}
+
+
+def backlog(life: Life, topic: str) -> int:
+    _, stats = life.instance.rest("GET", f"/admin/v2/{topic.replace('://', '/')}/stats")
+    return int(stats["subscriptions"]["behind"]["msgBacklog"])
+
+
+@pytest.mark.timeout(300)
+def test_what_is_skipped_under_load_is_what_was_previewed_and_can_be_undone(
+    life: Life, page: Page
+) -> None:
+    topic = "persistent://public/default/rush"
+    with arriving(life.instance.url, topic, 1_000) as confirmed:
+        while confirmed[0] < 500:
+            time.sleep(0.05)
+        before = cursor(life, topic)
+        page.goto(f"/c/{CLUSTER}/t/public/default/rush/subscriptions?act=skip-all&sub=behind")
+        apply = page.get_by_role("button", name=re.compile("^Discard"))
+        expect(apply).to_be_enabled(timeout=PATIENCE_MS)
+        previewed = int(re.sub(r"\D", "", apply.inner_text()))
+        seen = confirmed[0]
+        while confirmed[0] < seen + 1_000:  # meanwhile more of them arrive
+            time.sleep(0.05)
+        apply.click()
+        done = page.get_by_role("dialog").get_by_role("status")
+        expect(done).to_contain_text(f"{previewed:,} messages discarded", timeout=PATIENCE_MS)
+    assert confirmed[0] - backlog(life, topic) == previewed
+    page.get_by_role("button", name="Undo", exact=True).click()
+    expect(done).to_contain_text("delivered again", timeout=PATIENCE_MS)
+    assert backlog(life, topic) == confirmed[0]
+    assert cursor(life, topic) == before
+    life.instance.rest("DELETE", f"/admin/v2/{topic.replace('://', '/')}?force=true")
