@@ -119,7 +119,7 @@ def test_escape_gives_the_focus_back_and_back_goes_back(page: Page, life: Life) 
     expect(page.get_by_role("link", name=re.compile("invoices"))).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [375])
+@pytest.mark.parametrize("width", [375, 1280])
 def test_the_sorted_column_is_on_the_screen(life: Life, page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 812})
     for sort, title in (("-backlog", "Backlog"), ("-storage_bytes", "Stored")):

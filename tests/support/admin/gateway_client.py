@@ -113,8 +113,8 @@ def engine() -> Iterator[EngineLink]:
             if ("get", decode_json) in entry.answers:
                 value, _ = entry.answers["get"]
                 assert entry.answers["get", decode_json] == decode_json(value, path), path
+    link.close()  # first: what still runs on its loop would have another link opened
     engine_link.install(None)
-    link.close()
 
 
 @pytest.fixture

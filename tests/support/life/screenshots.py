@@ -30,6 +30,7 @@ def of(local: str, tab: str = "overview") -> str:
 
 PAGES = {
     "overview": "/",
+    "connect": "/connect",
     "topics": f"/c/{CLUSTER}/topics",
     "topics-filtered": f"/c/{CLUSTER}/topics?q=shop%20orders",
     "topics-none": f"/c/{CLUSTER}/topics?q=no-such-topic",

@@ -39,6 +39,7 @@ class BenchLink(EngineLink):
         super().__init__(connect)
 
     async def _close(self) -> None:
+        await self._tasks.close()
         await self.bench.close()
 
     def silence(self) -> None:
@@ -52,8 +53,8 @@ def link(tmp_path: Path) -> Iterator[BenchLink]:
     engine_link.install(made)
     made.run(topics_of_default)
     yield made
-    engine_link.install(None)
     made.close()
+    engine_link.install(None)
 
 
 async def topics_of_default(engine: Engine) -> None:

@@ -177,7 +177,7 @@ def test_those_who_wait_are_one_transaction() -> None:
 
     entries = asyncio.run(play())
     writer.close()
-    assert len(writer.groups) <= 4
+    assert len([group for group in writer.groups if any(group)]) <= 4
     found = {row.pk: (row.target, row.status) for row in AuditEntry.objects.all()}
     assert found == {one.pk: (one.target, 200 + one.at_ms % 2) for one in entries}
 

@@ -111,7 +111,7 @@ async def store(transactional_db: None) -> AsyncIterator[HeldStore]:
     link = EngineLink(connect, asyncio.get_running_loop())
     engine_link.install(link)
     yield held
-    engine_link.install(None)
     held.open.set()
     await asyncio.to_thread(link.close)
+    engine_link.install(None)
     await sync_to_async(let_go_of_connections)()
