@@ -36,11 +36,10 @@ export default defineConfig({
     cssCodeSplit: false,
     rolldownOptions: {
       output: {
-        // A page is few files: the shell's, the charts, what pages share besides, and those of its feature.
+        // A page is few files: the shell's, what pages share besides, and those of its feature.
         codeSplitting: {
           groups: [
-            { name: "console", tags: ["$initial"], priority: 4 },
-            { name: "charts", test: /[\\/](uplot|ui[\\/]charts)[\\/]/, priority: 3 },
+            { name: "console", tags: ["$initial"], priority: 3 },
             {
               name: "shared",
               test: /[\\/](node_modules|api|lib|shared|ui)[\\/]/,

@@ -34,7 +34,7 @@ SHIFTS = """
   }).observe({ type: "layout-shift", buffered: true });
 })();
 """
-WORST = "no consumer.*archiver of shop/orders/invoices"
+WORST = "archiver has no consumer.*shop/orders/invoices"
 ALSO = (
     "mailer is stopped at the limit of unacknowledged messages",
     "settlement receives but never acknowledges",
