@@ -80,6 +80,7 @@ HOPS: list[tuple[type[BaseException], Kind]] = [
     (SessionExpiredError, Kind.STORE),
     (DatabaseError, Kind.DATABASE),
     (ConnectionError, Kind.BROKER),
+    (NotReady, Kind.BROKER),
 ]
 
 
