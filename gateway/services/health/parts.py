@@ -4,6 +4,7 @@ database, and this process itself. UnwellError says what is wrong with it."""
 import asyncio
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 from django.conf import settings
@@ -94,24 +95,27 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._work: asyncio.Future[None] | None = None
+        self._work: asyncio.Future[sqlite3.Error | None] | None = None
 
     async def ask(self) -> None:
         if self._work is None or self._work.done():
             self._work = asyncio.get_running_loop().run_in_executor(None, self._lock)
-        try:
-            await asyncio.shield(self._work)
-        except sqlite3.Error as error:
-            raise UnwellError(f"cannot be written: {error}", slow="locked" in str(error)) from None
+        error = await asyncio.shield(self._work)
+        if error is not None:
+            raise UnwellError(f"cannot be written: {error}", slow="locked" in str(error))
 
-    def _lock(self) -> None:
+    def _lock(self) -> sqlite3.Error | None:
+        """What it failed by: returned, for whoever asked may have gone."""
         uri = f"{self._path.absolute().as_uri()}?mode=rw"
-        found = sqlite3.connect(uri, uri=True, timeout=ANSWER_S / 2, isolation_level=None)
         try:
-            found.execute("BEGIN IMMEDIATE")
-            found.execute("ROLLBACK")
-        finally:
-            found.close()
+            with closing(
+                sqlite3.connect(uri, uri=True, timeout=ANSWER_S / 2, isolation_level=None)
+            ) as found:
+                found.execute("BEGIN IMMEDIATE")
+                found.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            return error
+        return None
 
 
 async def ask_gateway() -> None:
