@@ -1,6 +1,7 @@
 """Which module imports which, read from the sources."""
 
 import ast
+import gc
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,13 +18,18 @@ def generated(path: Path) -> bool:
 def sources() -> dict[str, ast.Module]:
     """Every module of ours by name."""
     paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    return {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): ast.parse(
-            path.read_bytes()
-        )
-        for path in paths
-        if not generated(path)
-    }
+    # Finalizers that run in the middle of a parse make CPython 3.11 fail with a SystemError (python/cpython#106905).
+    gc.disable()
+    try:
+        return {
+            ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
+                ".__init__"
+            ): ast.parse(path.read_bytes())
+            for path in paths
+            if not generated(path)
+        }
+    finally:
+        gc.enable()
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
