@@ -38,9 +38,15 @@ WORST = "archiver has no consumer.*shop/orders/invoices"
 ALSO = (
     "mailer is stopped at the limit of unacknowledged messages",
     "settlement receives but never acknowledges",
-    "reports has a consumer that takes no more messages",
-    "map is slower than arrivals",
 )
+LISTED = (
+    "orders/invoices",
+    "mail/statements",
+    "ledger/payments",
+    "ledger/refunds",
+    "fleet/positions",
+)
+"""Which of those with less backlog have the places left of the five changes as they grow; the list has all."""
 INVOICES = next(story for story in STORIES if story.topic.endswith("/invoices"))
 TOPICS = f"/c/{CLUSTER}/topics"
 
@@ -52,6 +58,13 @@ def context(browser: Browser, life: Life) -> Iterator[BrowserContext]:
     made.close()
 
 
+def unlisted(life: Life) -> list[str]:
+    """Topics that need attention and are not in the list of those."""
+    path = f"/api/v1/clusters/{CLUSTER}/topics?attention=any&limit=100"
+    names = [row["name"] for row in life.instance.rest("GET", path)[1]["rows"]]
+    return [topic for topic in LISTED if not any(name.endswith(topic) for name in names)]
+
+
 @pytest.mark.timeout(300)
 def test_the_worst_comes_first_with_its_cause_and_what_is_healthy_is_not_named(
     life: Life, page: Page
@@ -61,6 +74,10 @@ def test_the_worst_comes_first_with_its_cause_and_what_is_healthy_is_not_named(
     expect(attention.first).to_contain_text(re.compile(WORST, re.DOTALL), timeout=PATIENCE_MS)
     for problem in ALSO:
         expect(attention.filter(has_text=problem)).to_have_count(1, timeout=PATIENCE_MS)
+    until = time.monotonic() + PATIENCE_MS / 1000
+    while missing := unlisted(life):
+        assert time.monotonic() < until, missing
+        page.wait_for_timeout(1_000)
     seen: set[str] = set()
     for _ in range(STILL_S):
         page.wait_for_timeout(1_000)
