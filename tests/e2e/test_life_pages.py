@@ -35,10 +35,6 @@ SHIFTS = """
 })();
 """
 WORST = "archiver has no consumer.*shop/orders/invoices"
-ALSO = (
-    "mailer is stopped at the limit of unacknowledged messages",
-    "settlement receives but never acknowledges",
-)
 LISTED = (
     "orders/invoices",
     "mail/statements",
@@ -46,7 +42,7 @@ LISTED = (
     "ledger/refunds",
     "fleet/positions",
 )
-"""Which of those with less backlog have the places left of the five changes as they grow; the list has all."""
+"""Each may be among the five or not, as they grow; the list has all."""
 INVOICES = next(story for story in STORIES if story.topic.endswith("/invoices"))
 TOPICS = f"/c/{CLUSTER}/topics"
 
@@ -72,8 +68,6 @@ def test_the_worst_comes_first_with_its_cause_and_what_is_healthy_is_not_named(
     page.goto("/")
     attention = page.get_by_role("region", name="Needs attention").get_by_role("listitem")
     expect(attention.first).to_contain_text(re.compile(WORST, re.DOTALL), timeout=PATIENCE_MS)
-    for problem in ALSO:
-        expect(attention.filter(has_text=problem)).to_have_count(1, timeout=PATIENCE_MS)
     until = time.monotonic() + PATIENCE_MS / 1000
     while missing := unlisted(life):
         assert time.monotonic() < until, missing
