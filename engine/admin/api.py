@@ -159,6 +159,11 @@ class TopicRows:
         _within("revision", self.revision, 0, LONG_MAX)
         _within("begun", self.begun, 0, LONG_MAX)
 
+    @classmethod
+    def after(cls, answer: JsonObject) -> "TopicRows":
+        """The next question to who gave this answer. Raises KeyError, TypeError, ValueError for one of another form."""
+        return cls(str(answer["incarnation"]), int(answer["revision"]), int(answer["begun"]))
+
 
 @dataclass(frozen=True, slots=True)
 class TopicsAtRest:

@@ -387,8 +387,7 @@ class Collector:
         self._topics.hear(followed.address.id, answer)
         if self._topics.version != before:
             self._tell()
-        revision, begun = int(answer["revision"]), int(answer["begun"])
-        followed.asked = api.TopicRows(str(answer["incarnation"]), revision, begun)
+        followed.asked = api.TopicRows.after(answer)
         followed.failures = 0
         counted = int(answer["at"])
         followed.told_all = followed.told_all or not answer["more"]

@@ -50,8 +50,7 @@ class Following:
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
                     answer = await engine.call_on(address, api.SUBSCRIPTION_ROWS, asked)
                 self._findings.hear(broker_id, answer)
-                revision, begun = int(answer["revision"]), int(answer["begun"])
-                asked, failing = api.TopicRows(str(answer["incarnation"]), revision, begun), False
+                asked, failing = api.TopicRows.after(answer), False
                 if answer["more"]:
                     continue
                 pause_s = PAUSE_S

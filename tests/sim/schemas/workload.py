@@ -112,7 +112,7 @@ class Writer(Client):
             if self.calm:
                 form = self.since_calm % FORMS
             if self.rng.random() < 0.3:
-                version = await self._get_or_create(form, indent)
+                await self._get_or_create(form, indent)
             producer = await RawProducer.open(
                 link,
                 self.topic,
@@ -137,13 +137,12 @@ class Writer(Client):
                 await producer.drained()
             await producer.close()
 
-    async def _get_or_create(self, form: int, indent: int | None) -> bytes:
+    async def _get_or_create(self, form: int, indent: int | None) -> None:
         assert self.link is not None
         request_id = self.link.new_id()
         frame = say.get_or_create_schema(self.topic, request_id, given(form, indent))
         answer = await self.link.request(request_id, frame)
         self.told.hear(self.name, answer.schema_version, form)
-        return bytes(answer.schema_version)
 
     def _say(self, producer: RawProducer, version: bytes, form: int) -> None:
         count = self.rng.choice((1, 3))

@@ -54,7 +54,7 @@ class Found:
             self.rows[name] = subscriptions
         for name in answer["gone"]:
             self.rows.pop(name, None)
-        self.asked = api.TopicRows(answer["incarnation"], answer["revision"], answer["begun"])
+        self.asked = api.TopicRows.after(answer)
         return answer
 
     async def live(self, seconds: int, each: Callable[[], object] = lambda: None) -> None:
