@@ -41,5 +41,9 @@ def build_broker(
             network=network,
             ledgers=ledgers,
             factory=factory,
+            groups=(
+                *(settings.node, settings.data_path, settings.policies),
+                *(settings.defaults, settings.managed, settings.metadata),
+            ),
         )
     )

@@ -14,9 +14,15 @@ from engine.base.ids import Position
 from engine.base.names import NamespaceName, TopicName, check_subscription
 
 JsonObject = dict[str, Any]
+"""As the answer of an operation that changes something ``{"before": …}``: what was there until then, for the audit log;
+of one that moves a cursor its mark-delete position, with ``"after"``."""
 LONG_MAX = (1 << 63) - 1
 COUNT_MAX = 1 << 31
 TOPICS_AT_REST_MAX = 100
+SCHEMA_PAGE_MAX = 100
+STORED_SCHEMAS_MAX = 8
+LATEST_MESSAGES_MAX = 1_000
+LATEST_BYTES_MAX = 8 << 20
 CHANGE_ID_MAX = 64
 PREVIEW_AGE_MAX_S = 600
 """A preview is confirmed within this time, or not at all."""
@@ -57,6 +63,21 @@ class NoArguments:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeSetting:
+    """``name`` is Pulsar's; without ``value`` the broker's own setting holds again."""
+
+    name: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsPage:
+    """Topics after the one named ``after``, by name."""
+
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class OnTopic:
     """``topic`` is no partitioned parent."""
 
@@ -70,33 +91,52 @@ class CreateTopic(OnTopic):
 
 @dataclass(frozen=True, slots=True)
 class ChangeProperties(OnTopic):
-    """Set ``properties`` beside those that the topic has, or remove the one called ``remove``."""
+    """Set ``properties`` beside those that the topic has, and remove those called ``removed``. With ``expected`` only
+    while these are all that it has."""
 
     properties: dict[str, str] = field(default_factory=dict)
-    remove: str | None = None
+    removed: list[str] = field(default_factory=list)
+    expected: dict[str, str] | None = None
 
     @property
     def changes(self) -> dict[str, str | None]:
-        """New values by name; None for the one to be removed."""
-        return {**self.properties, **({} if self.remove is None else {self.remove: None})}
+        """New values by name; None for those to be removed."""
+        return {**self.properties, **dict.fromkeys(self.removed)}
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopic(OnTopic):
-    """``force`` disconnects producers and consumers and deletes subscriptions."""
+    """``force`` disconnects producers and consumers and deletes subscriptions. ``seen``: as HOLDINGS answered it;
+    nothing is deleted when more would be lost by now, or somebody else uses the topic. ``dry``: only whether."""
 
     force: bool = False
+    seen: Any = None
+    dry: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SetTopicPolicy(OnTopic):
     """``name`` of the table of policies, ``value`` as ``Policy.read`` gave it; None removes it. With ``checked``, only
-    while ``expected`` is stored."""
+    while ``expected`` is stored. With ``subscription`` that of this one, of policies that each may have of its own.
+    ``everywhere``: what the topic has in all clusters, not in this one."""
 
     name: str
     value: Any = None
     checked: bool = False
     expected: Any = None
+    subscription: str = ""
+    everywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEffect(OnTopic):
+    """``name`` of a policy that ``takes``, ``value``: all of it, as it would be in force. ``at_ms``: as if it were
+    then, not now (epoch milliseconds). ``measured``: messages are counted, not entries alone."""
+
+    name: str
+    value: Any
+    at_ms: int | None = None
+    measured: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +156,56 @@ class OneSchema(OnTopic):
 
 
 @dataclass(frozen=True, slots=True)
+class RegisterSchema(GivenSchema):
+    """``expected``: number of the newest version, -1 without any; when it is another by now, nothing is registered."""
+
+    expected: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteSchema(OnTopic):
-    """``force`` removes all versions with their ledgers; without, messages by them stay readable."""
+    """``force`` removes all versions with their ledgers; without, messages by them stay readable, and with ``expected``
+    nothing is deleted when the newest version has another number."""
 
     force: bool = False
+    expected: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.force and self.expected is not None:
+            raise ValueError("expected: not with force")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaPage(OnTopic):
+    """The last ``limit`` (1 to ``SCHEMA_PAGE_MAX``) versions, of those before number ``before`` when it is given."""
+
+    limit: int
+    before: int | None = None
+
+    def __post_init__(self) -> None:
+        _within("limit", self.limit, 1, SCHEMA_PAGE_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSchemas(OnTopic):
+    """Versions by number, at most ``STORED_SCHEMAS_MAX``."""
+
+    numbers: list[int]
+
+    def __post_init__(self) -> None:
+        _within("length of numbers", len(self.numbers), 1, STORED_SCHEMAS_MAX)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicStats(OnTopic):
-    """Flags as of Pulsar's stats route."""
+    """Flags as of Pulsar's stats route, and ours: ``schema_versions`` of producers and consumers."""
 
     precise_backlog: bool = False
     subscription_backlog_size: bool = True
     earliest_time_in_backlog: bool = False
     exclude_publishers: bool = False
     exclude_consumers: bool = False
+    schema_versions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +325,27 @@ class ExpireMessages(OnSubscription):
 
 
 @dataclass(frozen=True, slots=True)
+class ExpireToPosition(OnSubscription):
+    """Acknowledge everything up to and including ``position``, with ``excluded`` up to the entry behind it."""
+
+    position: MessagePosition
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzeBacklog(OnSubscription):
+    """From ``position`` on; None: from the first unacknowledged entry on."""
+
+    position: MessagePosition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replicate(OnSubscription):
+    """Whether the subscription's state is to be copied to other clusters."""
+
+    replicated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Peek(OnSubscription):
     """``nth`` unacknowledged entry of the subscription, from 1."""
 
@@ -279,6 +375,20 @@ class MessageById(OnTopic):
     def __post_init__(self) -> None:
         _within("ledger_id", self.ledger_id, 0, LONG_MAX)
         _within("entry_id", self.entry_id, 0, LONG_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class LatestEntries(OnTopic):
+    """The last entries, of those before ``before`` when it is given, that hold ``messages`` (1 to
+    ``LATEST_MESSAGES_MAX``) in at most ``bytes_max`` (to ``LATEST_BYTES_MAX``) bytes; one at least."""
+
+    messages: int
+    bytes_max: int
+    before: MessagePosition | None = None
+
+    def __post_init__(self) -> None:
+        _within("messages", self.messages, 1, LATEST_MESSAGES_MAX)
+        _within("bytes_max", self.bytes_max, 1, LATEST_BYTES_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,17 +456,53 @@ class OnBundle:
     bundle: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OwnPolicy(OnBundle):
+    """``name`` of the table of policies."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitBundle(OnBundle):
+    """``bundle`` must be given. ``algorithm`` by Pulsar's name, empty for the default; ``positions``: hashes to cut at,
+    for the algorithm that asks for them. ``unload``: its parts are given up afterwards."""
+
+    algorithm: str = ""
+    positions: list[int] = field(default_factory=list)
+    unload: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.bundle:
+            raise ValueError("bundle: missing")
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogSize(OnTopic):
+    """Behind ``position``."""
+
+    position: MessagePosition
+
+
 # Topics
 
 CREATE_TOPIC = Operation("create_topic", CreateTopic, NoneType, AdminAccess.TENANT)
 """AlreadyExists, or NotFound without its namespace."""
 DELETE_TOPIC = Operation("delete_topic", DeleteTopic, NoneType, AdminAccess.TENANT)
-"""NotFound when missing, PreconditionFailed when in use and not forced."""
+"""NotFound when missing, PreconditionFailed when in use and not forced, Conflict when more than was seen would be
+lost: nothing was deleted then."""
+HOLDINGS = Operation("holdings", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""What a topic holds, and who uses it: ``{"bytes", "entries": stored ones, "terminated", "last": its last message,
+"producers": [{name, address}], "subscriptions": [{name, durable, entries, messages, exact, consumers: [{name,
+address}]}], "unread": names of subscriptions that cannot be read now, "seen"}``. Of a subscription ``entries`` are
+those that it has not acknowledged, ``messages`` those in them: null when storage does not tell, estimated unless
+``exact``. ``seen``: for DELETE_TOPIC."""
 TOPIC_PROPERTIES = Operation(
     "topic_properties", OnTopic, dict[str, str], AdminAccess.LOOKUP, reads=True
 )
-CHANGE_PROPERTIES = Operation("change_properties", ChangeProperties, NoneType, AdminAccess.TENANT)
-"""PreconditionFailed for a name that is reserved, or when all together are too many bytes."""
+CHANGE_PROPERTIES = Operation("change_properties", ChangeProperties, JsonObject, AdminAccess.TENANT)
+"""PreconditionFailed for a name that is reserved, or when all together are too many bytes; Conflict when others than
+expected are there."""
 TOPIC_STATS = Operation("topic_stats", TopicStats, JsonObject, AdminAccess.LOOKUP, reads=True)
 """Pulsar's TopicStats."""
 INTERNAL_STATS = Operation(
@@ -371,21 +517,46 @@ MESSAGE_ID_BY_TIME = Operation(
     "message_id_by_time", MessageIdByTime, JsonObject, AdminAccess.CONSUME, reads=True
 )
 """MessageId: ``{ledgerId, entryId, partitionIndex}``."""
+BACKLOG_SIZE = Operation("backlog_size", BacklogSize, int, AdminAccess.CONSUME, reads=True)
+"""Bytes stored behind a position, of all when its ledger is none of the topic's; estimated from the entries' mean."""
 TERMINATE = Operation("terminate", OnTopic, JsonObject, AdminAccess.TENANT)
 """Refuses publishing from now on; MessageId of the last message."""
 UNLOAD = Operation("unload", OnTopic, NoneType, AdminAccess.TENANT)
 """Close the topic; clients reconnect and load it again."""
 TRIM = Operation("trim", OnTopic, NoneType, AdminAccess.TENANT)
 """Delete ledgers that no subscription or retention needs."""
+COMPACT = Operation("compact", OnTopic, NoneType, AdminAccess.TENANT)
+"""Begins it. Conflict while one is under way."""
+COMPACTION_STATUS = Operation(
+    "compaction_status", OnTopic, JsonObject, AdminAccess.TENANT, reads=True
+)
+"""LongRunningProcessStatus: ``{"status": "NOT_RUN" | "RUNNING" | "SUCCESS" | "ERROR", "lastError"}``."""
+PARTITIONS_TO_USE = Operation("partitions_to_use", OnTopic, int, AdminAccess.LOOKUP)
+"""Of a topic that somebody is about to use, 0 of a plain one; a partitioned topic is made where the namespace says so.
+NotFound when there is none and none is made by its use."""
 LOOKUP = Operation("lookup", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
 """Owner, chosen now when there is none: LookupData ``{brokerUrl, httpUrl, nativeUrl, brokerUrlSsl}``."""
 
 TOPIC_POLICIES = Operation("topic_policies", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
-"""By name of each policy that topics have: ``{"value": in force, "level": which says so, "own": the topic's or null}``.
-``topic`` is no partition; it need not exist."""
-SET_TOPIC_POLICY = Operation("set_topic_policy", SetTopicPolicy, NoneType, AdminAccess.TENANT)
+"""By name of each policy that topics have: ``{"value": in force, "level": which says so, "own": the topic's or null,
+"everywhere": what it has in all clusters or null, "inherited", "inherited_level": what would be in force without the
+topic's}``, with ``"subscriptions"`` and ``"subscriptions_everywhere"`` those of subscriptions by name, where they may
+have their own. ``topic`` is no partition; it need not exist."""
+SET_TOPIC_POLICY = Operation("set_topic_policy", SetTopicPolicy, JsonObject, AdminAccess.TENANT)
 """Durable before it answers. Conflict when another value than expected is stored, PreconditionFailed for a retention
 that the size quota does not leave room for, and the reverse."""
+
+POLICY_EFFECT = Operation("policy_effect", PolicyEffect, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""What would go of a topic: ``{"bytes": stored ones that would be deleted, "deleted": the topic itself, once nobody
+used it for all of the time, "subscriptions": [{name, deleted, entries, messages, exact}] of those that would lose
+entries or go, "producers": how many would be sent away, "unknown": subscriptions of which nothing is known, with the
+reason, "within_s": when brokers will have acted on the policy at the latest}``. ``messages``: null when they are not
+measured or storage does not tell, estimated unless ``exact``."""
+TOPICS_WITH_POLICY = Operation(
+    "topics_with_policy", OwnPolicy, JsonObject, AdminAccess.LOOKUP, reads=True
+)
+"""Topics of a namespace that have a value of their own, here or in all clusters, by full name, a partitioned one once.
+Any broker answers."""
 
 # Schemas: of a topic and of all its partitions. The topic need not exist, the bundle's owner answers.
 
@@ -395,15 +566,24 @@ SCHEMAS = Operation("schemas", OnTopic, list[JsonObject], AdminAccess.LOOKUP, re
 """All versions since the last deletion as GetSchemaResponse, oldest first."""
 SCHEMA_METADATA = Operation("schema_metadata", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
 """Where each version lies, as SchemaMetadata; empty when there is none."""
-REGISTER_SCHEMA = Operation("register_schema", GivenSchema, int, AdminAccess.TENANT)
-"""The version that it is, a new one if it may follow the others: Conflict when not, naming the field that breaks;
-Unprocessable for a definition that is none. NotFound without the namespace."""
+SCHEMA_PAGE = Operation("schema_page", SchemaPage, JsonObject, AdminAccess.LOOKUP, reads=True)
+"""Of the versions since the last deletion: ``{"total", "newest": number of the newest, -1 without any, "versions":
+[{"version", "type", "timestamp", "size": bytes of the definition} or {"version", "reason": why it cannot be read}]}``,
+newest first."""
+STORED_SCHEMAS = Operation(
+    "stored_schemas", StoredSchemas, list[JsonObject], AdminAccess.LOOKUP, reads=True
+)
+"""Each of the versions, also from before a deletion: ``{"version", "type", "timestamp", "data": the definition's bytes
+in base64, "properties"}``, or ``{"version", "reason"}`` for one that is not there or cannot be read."""
+REGISTER_SCHEMA = Operation("register_schema", RegisterSchema, int, AdminAccess.TENANT)
+"""The version that it is, a new one if it may follow the others: Conflict when not, naming the field that breaks, or
+when others came than were expected; Unprocessable for a definition that is none. NotFound without the namespace."""
 CHECK_SCHEMA = Operation("check_schema", GivenSchema, JsonObject, AdminAccess.LOOKUP, reads=True)
 """``compatibility`` and ``schemaCompatibilityStrategy`` as IsCompatibilityResponse, and ``reason`` when it is not."""
 FIND_SCHEMA = Operation("find_schema", GivenSchema, int, AdminAccess.LOOKUP, reads=True)
 """The version that it is; -1 when it is not registered."""
 DELETE_SCHEMA = Operation("delete_schema", DeleteSchema, int, AdminAccess.TENANT)
-"""The number of the version that says so; -1 when nothing is left to say."""
+"""The number of the version that says so; -1 when nothing is left to say. Conflict when others came than expected."""
 
 # Namespaces
 
@@ -433,14 +613,25 @@ SUBSCRIPTION_PROPERTIES = Operation(
     "subscription_properties", OnSubscription, dict[str, str], AdminAccess.CONSUME, reads=True
 )
 SET_SUBSCRIPTION_PROPERTIES = Operation(
-    "set_subscription_properties", SubscriptionProperties, NoneType, AdminAccess.CONSUME
+    "set_subscription_properties", SubscriptionProperties, JsonObject, AdminAccess.CONSUME
 )
 """Replaces them; those of a subscription that is not durable last as long as it does."""
-SKIP_MESSAGES = Operation("skip_messages", Skip, NoneType, AdminAccess.CONSUME)
-CLEAR_BACKLOG = Operation("clear_backlog", OnSubscription, NoneType, AdminAccess.CONSUME)
-RESET_CURSOR = Operation("reset_cursor", ResetCursor, NoneType, AdminAccess.CONSUME)
+SKIP_MESSAGES = Operation("skip_messages", Skip, JsonObject, AdminAccess.CONSUME)
+CLEAR_BACKLOG = Operation("clear_backlog", OnSubscription, JsonObject, AdminAccess.CONSUME)
+RESET_CURSOR = Operation("reset_cursor", ResetCursor, JsonObject, AdminAccess.CONSUME)
 """Consumers are disconnected and come back at the new place."""
-EXPIRE_MESSAGES = Operation("expire_messages", ExpireMessages, NoneType, AdminAccess.CONSUME)
+EXPIRE_MESSAGES = Operation("expire_messages", ExpireMessages, JsonObject, AdminAccess.CONSUME)
+EXPIRE_TO_POSITION = Operation(
+    "expire_to_position", ExpireToPosition, JsonObject, AdminAccess.CONSUME
+)
+"""Conflict for a position behind the last entry."""
+ANALYZE_BACKLOG = Operation(
+    "analyze_backlog", AnalyzeBacklog, JsonObject, AdminAccess.CONSUME, reads=True
+)
+"""Pulsar's AnalyzeSubscriptionBacklogResult."""
+REPLICATED = Operation("replicated", OnSubscription, bool, AdminAccess.CONSUME, reads=True)
+REPLICATE = Operation("replicate", Replicate, JsonObject, AdminAccess.CONSUME)
+"""Keeps the wish; there is nobody who does it."""
 PREVIEW_CHANGE = Operation(
     "preview_change", PreviewChange, JsonObject, AdminAccess.CONSUME, reads=True
 )
@@ -465,7 +656,36 @@ lost_messages, again_messages, exact, undoable, undoes``."""
 
 PEEK = Operation("peek", Peek, JsonObject, AdminAccess.CONSUME, reads=True)
 EXAMINE = Operation("examine", Examine, JsonObject, AdminAccess.CONSUME, reads=True)
+LATEST_ENTRIES = Operation(
+    "latest_entries", LatestEntries, JsonObject, AdminAccess.CONSUME, reads=True
+)
+"""Whole entries as they are stored, newest first: ``{"entries": [[ledger, entry, base64]], "more": bool}``; ``more``:
+there may be others before the last of them. No subscription and no cache knows of it."""
 MESSAGE_BY_ID = Operation("message_by_id", MessageById, JsonObject, AdminAccess.CONSUME, reads=True)
+
+# Brokers
+
+DYNAMIC_SETTINGS = Operation(
+    "dynamic_settings", NoArguments, JsonObject, AdminAccess.SUPERUSER, reads=True
+)
+"""``{"names": of settings that may change while brokers run, "values": those that were changed, as texts}``; any broker
+answers. Names are Pulsar's."""
+CHANGE_SETTING = Operation("change_setting", ChangeSetting, JsonObject, AdminAccess.SUPERUSER)
+"""For all brokers, durable; it acts here when this answers. PreconditionFailed for a setting that must not change while
+brokers run, and for a value that it may not have."""
+RUNTIME_SETTINGS = Operation(
+    "runtime_settings", NoArguments, dict[str, str], AdminAccess.SUPERUSER, reads=True
+)
+"""What is in force there, by Pulsar's names, as texts."""
+LOAD_REPORT = Operation("load_report", NoArguments, JsonObject, AdminAccess.SUPERUSER, reads=True)
+"""LocalBrokerData of the broker as it is now."""
+TOPICS_STATS = Operation("topics_stats", TopicsPage, JsonObject, AdminAccess.SUPERUSER, reads=True)
+"""Of topics loaded there ``{"topics": {namespace: {bundle: {domain: {topic: stats}}}}, "next": where to go on or
+null}``, stats as of Pulsar's broker-stats."""
+BROKER_METRICS = Operation(
+    "broker_metrics", NoArguments, list[JsonObject], AdminAccess.SUPERUSER, reads=True
+)
+"""Pulsar's Metrics of the broker: ``[{"metrics": {name: number}, "dimensions": {name: text}}]``."""
 
 # A broker
 
@@ -499,6 +719,11 @@ OWNED_BUNDLES = Operation(
     "owned_bundles", NoArguments, list[str], AdminAccess.SUPERUSER, reads=True
 )
 """``tenant/namespace/0x…_0x…``, sorted."""
+SPLIT_BUNDLE = Operation("split_bundle", SplitBundle, list[str], AdminAccess.SUPERUSER)
+"""Ranges of its parts, or its own where the algorithm finds nothing to cut at. Topics are served all the while.
+Conflict when it is none of the namespace's bundles any more."""
+BUNDLE_CUTS = Operation("bundle_cuts", SplitBundle, list[int], AdminAccess.SUPERUSER, reads=True)
+"""Where SPLIT_BUNDLE would cut it now, ascending; nothing is done, and a bundle without an owner stays without."""
 UNLOAD_BUNDLE = Operation("unload_bundle", OnBundle, NoneType, AdminAccess.SUPERUSER)
 """Close the topics of the bundle and give up its ownership."""
 HEALTH = Operation("health", NoArguments, str, AdminAccess.SUPERUSER, reads=True)

@@ -32,6 +32,8 @@ class BrokerAddress(NamedTuple):
     id: str
     rpc_url: str
     service_url: str
+    started_ms: int = 0
+    """When it registered as starting, ms since the epoch; 0: it does not say."""
 
 
 class AdminClient:
@@ -153,7 +155,13 @@ def _address(value: bytes, path: str) -> BrokerAddress:
     record = decode_json(value, path)
     url = record.get("adminRpcUrl") or record.get("webServiceUrl") or ""
     broker_id = path.rpartition("/")[2]
-    return BrokerAddress(broker_id, url.rstrip("/"), record.get("pulsarServiceUrl", ""))
+    started = record.get("startTimestamp")
+    return BrokerAddress(
+        broker_id,
+        url.rstrip("/"),
+        record.get("pulsarServiceUrl", ""),
+        started if isinstance(started, int) else 0,
+    )
 
 
 def _owner_key(args: Any) -> str:

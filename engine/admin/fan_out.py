@@ -1,4 +1,4 @@
-"""One verb on many topics: the partitions of a partitioned topic."""
+"""One verb on many topics: the partitions of a partitioned topic, or the topics of a namespace."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,9 +13,11 @@ R = TypeVar("R")
 
 
 async def on_each(
-    topics: Sequence[TopicName], work: Callable[[TopicName], Awaitable[R]]
+    topics: Sequence[TopicName],
+    work: Callable[[TopicName], Awaitable[R]],
+    what: str = "partitions",
 ) -> list[R]:
-    """``work`` on every topic, at most ``IN_FLIGHT_MAX`` at a time; results in order.
+    """``work`` on every topic, ``what`` they are, at most ``IN_FLIGHT_MAX`` at a time; results in order.
 
     Waits for all of them, also when one fails: nothing goes on behind the caller's back while he tries again. Raises
     what a single topic raised; of several a Refusal of the first failure's kind, whose reason names the topic and says
@@ -37,15 +39,17 @@ async def on_each(
         first = min(failures)
         error = failures[first]
         if len(topics) > 1:
-            raise _naming(topics[first], error, len(results), len(topics)) from error
+            raise _naming(
+                topics[first], error, f"{len(results)} of {len(topics)} {what}"
+            ) from error
         raise error
     return [results[index] for index in range(len(topics))]
 
 
-def _naming(topic: TopicName, error: Exception, succeeded: int, total: int) -> Exception:
+def _naming(topic: TopicName, error: Exception, succeeded: str) -> Exception:
     if isinstance(error, WorldError):
         error = NotReady(str(error))
     if not isinstance(error, Refusal):
         return error
-    reason = f"{error.reason} ({topic}; {succeeded} of {total} partitions succeeded)"
+    reason = f"{error.reason} ({topic}; {succeeded} succeeded)"
     return refusal(error.code, reason)

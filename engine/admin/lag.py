@@ -26,6 +26,8 @@ class LagCause(StrEnum):
     """Consumers receive and acknowledge nothing."""
     HOT_KEY = "hot-key"
     """Messages wait for the one consumer of their key (Key_Shared)."""
+    RATE_LIMIT = "rate-limit"
+    """A dispatch rate holds back what consumers would take."""
     SLOW = "slow"
     """It is acknowledged more slowly than it arrives, or no faster."""
     DELAYED = "delayed"

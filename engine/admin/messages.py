@@ -1,7 +1,7 @@
 """A stored entry as Pulsar's REST API shows a message: its metadata as headers, its payload as body. Pure.
 
-An entry is the optional checksum (``0x0e01``, CRC-32C), the metadata's size, MessageMetadata, the payload. Layout and
-header names are Apache Pulsar's.
+An entry is the optional broker metadata (``0x0e02``, size, BrokerEntryMetadata), the optional checksum (``0x0e01``,
+CRC-32C), the metadata's size, MessageMetadata, the payload. Layout and header names are Apache Pulsar's.
 """
 
 import base64
@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from engine.base.errors import Failed
 from engine.base.ids import Position
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.kernels import entry_stamp
 from engine.wire.texts import readable
 
 _CHECKSUM = b"\x0e\x01"
@@ -27,13 +28,14 @@ def message_answer(position: Position, entry: bytes) -> dict[str, Any]:
         body = _uncompressed(metadata, payload)
     except ValueError as error:
         raise Failed(f"Message {position} cannot be decompressed: {error}") from error
-    headers = _headers(position, metadata, len(payload))
+    headers = _headers(position, metadata, len(payload)) | _brokers_headers(entry)
     return {"headers": headers, "body": base64.b64encode(body).decode()}
 
 
 def publish_time_ms(entry: bytes) -> int:
-    """Publish time of an entry, epoch milliseconds."""
-    return int(_cut(entry)[0].publish_time)
+    """When an entry came, epoch milliseconds: by its broker's clock, where that is stored, else by its producer's."""
+    brokers_ms, _ = entry_stamp(entry)
+    return brokers_ms if brokers_ms is not None else int(_cut(entry)[0].publish_time)
 
 
 def _cut(entry: bytes) -> tuple[pb.MessageMetadata, bytes]:
@@ -58,6 +60,15 @@ def _uncompressed(metadata: pb.MessageMetadata, payload: bytes) -> bytes:
     from engine.wire.compression import decompress  # late: its codecs are heavy and seldom needed
 
     return decompress(metadata.compression, payload, metadata.uncompressed_size)
+
+
+def _brokers_headers(entry: bytes) -> dict[str, str]:
+    time_ms, index = entry_stamp(entry)
+    found = {
+        "timestamp": None if time_ms is None else _time(time_ms),
+        "index": None if index is None else str(index),
+    }
+    return {f"X-Pulsar-Broker-Entry-METADATA-{key}": value for key, value in found.items() if value}
 
 
 def _headers(position: Position, metadata: pb.MessageMetadata, size: int) -> dict[str, str]:

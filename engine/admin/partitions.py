@@ -7,7 +7,8 @@ texts, and the store's own errors. Cancelled: a change may or may not have happe
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from engine.admin import api
 from engine.admin.fan_out import on_each
@@ -92,21 +93,29 @@ async def create_missed(store: MetadataStore, brokers: Caller, topic: TopicName)
 
 
 async def delete(
-    store: MetadataStore, brokers: Caller, topic: TopicName, *, force: bool = False
+    store: MetadataStore,
+    brokers: Caller,
+    topic: TopicName,
+    *,
+    force: bool = False,
+    seen: Mapping[str, Any] | None = None,
 ) -> None:
     """Delete all partitions, also those a failed growth left behind the count, then the record.
 
     NotFound when nothing of that name exists, Conflict for a plain topic, PreconditionFailed when a partition is in
-    use and not ``force``: then nothing was deleted. The record is marked as deleted meanwhile, so that no client makes
+    use and not ``force``: then nothing was deleted. ``seen``: of each partition by name what DELETE_TOPIC takes;
+    Conflict when one holds more by now. The record is marked as deleted meanwhile, so that no client makes
     a partition anew.
     """
     check_parent(topic)
     await require_partitioned(store, topic)
     if not force:
         await _refuse_use(brokers, await existing_partitions(store, topic))
+    if seen is not None:
+        await _check_seen(brokers, await existing_partitions(store, topic), seen)
     version = await _mark(store, topic, deleted=True)
     try:
-        await _delete_partitions(store, brokers, topic, force=force)
+        await _delete_partitions(store, brokers, topic, force=force, seen=seen)
     except BaseException:
         await _unmark(store, topic)
         raise
@@ -203,12 +212,31 @@ async def _refuse_use(brokers: Caller, parts: Sequence[TopicName]) -> None:
     await on_each(parts, one)
 
 
+async def _check_seen(brokers: Caller, parts: Sequence[TopicName], seen: Mapping[str, Any]) -> None:
+    async def one(part: TopicName) -> None:
+        if str(part) not in seen:
+            raise Conflict(f"Partition {part.partition} was made since the preview")
+        args = api.DeleteTopic(part, force=True, seen=seen[str(part)], dry=True)
+        try:
+            await brokers.call(api.DELETE_TOPIC, args)
+        except NotFound:
+            return
+
+    await on_each(parts, one)
+
+
 async def _delete_partitions(
-    store: MetadataStore, brokers: Caller, topic: TopicName, *, force: bool
+    store: MetadataStore,
+    brokers: Caller,
+    topic: TopicName,
+    *,
+    force: bool,
+    seen: Mapping[str, Any] | None,
 ) -> None:
     async def one(part: TopicName) -> None:
         try:
-            await brokers.call(api.DELETE_TOPIC, api.DeleteTopic(part, force))
+            known = None if seen is None else seen[str(part)]
+            await brokers.call(api.DELETE_TOPIC, api.DeleteTopic(part, force, known))
         except PreconditionFailed as error:
             raise PreconditionFailed(IN_USE) from error
         except NotFound:
@@ -230,7 +258,7 @@ async def _mark(store: MetadataStore, topic: TopicName, *, deleted: bool) -> int
             if bool(record.get("deleted")) is deleted:
                 return stat.version
             record["deleted"] = deleted
-            return await store.put(path, encode_json(record), stat.version)
+            return (await store.put(path, encode_json(record), stat.version)).version
         except BadVersionError:
             continue
         except NoNodeError as error:

@@ -24,7 +24,7 @@ HASH_TOP = 0xFFFFFFFF
 
 _ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
 _PARTITION = re.compile(r"(.+)-partition-(0|[1-9][0-9]{0,9})", re.DOTALL)
-_BUNDLE = re.compile(r"0x([0-9a-f]{8})_0x([0-9a-f]{8})")
+_BUNDLE = re.compile(r"0x([0-9a-f]{1,8})_0x([0-9a-f]{1,8})")
 
 
 def check_entity(part: str, name: str) -> str:

@@ -10,13 +10,14 @@ else one at the top of the file, which all programs share. Settings of a *privat
 """
 
 import difflib
+import re
 import tomllib
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from engine.base.errors import MagnetarError, MisuseError
 
@@ -34,6 +35,7 @@ PRIVATE_VARIABLES = ("MAGNETAR_BOOKIE_",)
 """Variables of a program of which the others know nothing."""
 
 _NO_VALUES: Mapping[str, Any] = {}
+_FOREIGN_NAME = re.compile(r"\(([a-z]\w+)\)$")
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 T = TypeVar("T")
@@ -86,6 +88,12 @@ def maybe_port(help: str, *, low: int = 1, shown: str = "none") -> int | None:
     return _setting(None, help, low=low, high=PORT_MAX, shown=shown)
 
 
+def live(setting: T) -> T:
+    """A setting, made by one of the others, that may change while the process runs."""
+    made = cast("Field[Any]", setting)
+    return cast(T, field(default=made.default, metadata={**made.metadata, "live": True}))
+
+
 def internal(default: T) -> T:
     """A field that is no setting: others decide it."""
     return field(default=default, metadata={"internal": True})
@@ -112,6 +120,22 @@ class Setting(NamedTuple):
         """The environment's."""
         own = f"{self.program}_" if self.private else ""
         return f"{PREFIX}{own}{self.name}".upper()
+
+    @property
+    def pulsar_name(self) -> str:
+        """Pulsar's or BookKeeper's name of it; empty where it has none."""
+        found = _FOREIGN_NAME.search(self.item.metadata["help"])
+        return found[1] if found is not None else ""
+
+    @property
+    def meaning(self) -> str:
+        """As the page shows it."""
+        return f"{self.item.metadata['help']}{'; *live*' if self.is_live else ''}"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it may change while the process runs."""
+        return bool(self.item.metadata.get("live"))
 
     @property
     def allowed(self) -> str:
@@ -244,7 +268,8 @@ A setting `broker_port` is the variable `MAGNETAR_BROKER_PORT`, else a key of th
 (`MAGNETAR_CONFIG` may name another file), else a key at the top of that file, which all programs share. What stands on
 a command line goes before all of them. A setting that has its program's name in its variable is not taken from the top
 of the file. What is unreadable, unknown or out of range stops the process with one line that names it (status 78).
-Pulsar's or BookKeeper's name of a setting stands in brackets.
+Pulsar's or BookKeeper's name of a setting stands in brackets. What is *live* may be changed while brokers run, for all
+of them, by that name: `/admin/v2/brokers/configuration` and `pulsar-admin brokers update-dynamic-config`.
 """
 _HEAD = "| setting | default | may be | meaning | variable |\n|---|---|---|---|---|"
 
@@ -267,7 +292,7 @@ def page(programs: Iterable[Program[Any]]) -> str:
         about = " ".join((group.__doc__ or "").split()).replace("``", "`")
         parts.append(f"{about} Read by {', '.join(names)}.\n" if len(names) > 1 else f"{about}\n")
         rows = [
-            f"| `{one.name}` | {one.default} | {one.range} | {one.item.metadata['help']} | `{one.variable}` |"
+            f"| `{one.name}` | {one.default} | {one.range} | {one.meaning} | `{one.variable}` |"
             for one in tables[group]
         ]
         parts.append("\n".join([_HEAD, *rows, ""]))

@@ -15,6 +15,8 @@ class TaskScope:
     ``close`` cancels what is left and waits for it; safe to call twice. After ``close`` nothing can be spawned.
     """
 
+    __slots__ = ("_on_error", "_tasks", "closed", "name")
+
     def __init__(
         self, name: str, on_error: Callable[[str, BaseException], None] | None = None
     ) -> None:

@@ -47,6 +47,12 @@ class ProducerBusy(BrokerError):
     code = ServerError.ProducerBusy
 
 
+class ProducerFenced(BrokerError):
+    """Another producer has, or had since, the topic to itself: the client gives up."""
+
+    code = ServerError.ProducerFenced
+
+
 class BacklogHeld(BrokerError):
     """The backlog is beyond its quota: producers wait until it is not."""
 

@@ -20,8 +20,30 @@ class Outlet(Protocol):
     def protocol_version(self) -> int: ...
 
     @property
+    def takes_broker_metadata(self) -> bool:
+        """Whether the client reads what brokers put before entries."""
+        ...
+
+    @property
+    def partial_producers(self) -> bool:
+        """Whether the client's producers of a partitioned topic may leave partitions out."""
+        ...
+
+    @property
     def can_send(self) -> bool:
         """False while the peer does not take what was sent; the session wakes dispatch when it does again."""
+        ...
+
+    def hold(self, reason: str) -> None:
+        """Read nothing more from it until ``release`` of the same reason. Safe to repeat."""
+        ...
+
+    def read_little(self) -> None:
+        """From now on read it in small pieces: who is stopped often has sent little then. Safe to repeat."""
+        ...
+
+    def release(self, reason: str) -> None:
+        """Undo ``hold`` of that reason; reading goes on when no other is left. Safe to repeat."""
         ...
 
     def send(self, data: bytes) -> None:

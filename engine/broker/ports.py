@@ -1,10 +1,12 @@
 """What the data path needs of the broker's control side: ownership, namespaces, topic metadata. Protocols, values."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Protocol
 
 from engine.base.names import NamespaceName, TopicName
+from engine.tenancy.settings import SUBSCRIPTION_TYPES
 from engine.tenancy.strategy import Strategy
 
 
@@ -44,6 +46,30 @@ class BacklogQuota:
 
 
 @dataclass(frozen=True, slots=True)
+class MaxRate:
+    """What may pass in ``period_s`` seconds: ``messages`` and ``size`` bytes; 0 or less is no limit. ``relative``: that
+    much more than is published."""
+
+    messages: int = 0
+    size: int = 0
+    period_s: int = 1
+    relative: bool = False
+
+
+NO_LIMIT = MaxRate()
+
+
+@dataclass(frozen=True, slots=True)
+class InactiveTopics:
+    """Whether a topic that nobody used for ``after_s`` seconds is deleted. ``when_caught_up``: also one with
+    subscriptions, which have neither consumers nor a backlog."""
+
+    delete: bool = False
+    when_caught_up: bool = False
+    after_s: int = 60
+
+
+@dataclass(frozen=True, slots=True)
 class TopicPolicies:
     """What the data path must know of a topic's policies in force; told again when they change.
 
@@ -51,7 +77,19 @@ class TopicPolicies:
     ``retention_minutes``, ``retention_mb``: keep acknowledged data that long and that much; -1 is for ever, 0 not.
     ``message_ttl_s``: what is older counts as acknowledged; 0 is never. Limits of 0 are none.
     ``schema_strategy``: what may follow the topic's schema; ``schema_auto_update``: whether clients may add versions;
-    ``schema_enforced``: whether producers must have a schema once the topic has one.
+    ``schema_enforced``: whether producers must have a schema once the topic has one. ``deduplication``: whether what a
+    producer sends again is stored once; ``snapshot_interval_s``: of what is known of it, 0 is
+    never.
+    ``publish_rate``: of all its producers together; ``dispatch_rate``: of all its subscriptions together,
+    ``subscription_rate``: of each, ``subscription_rates``: of those that have one of their own, by name.
+    ``subscribe_rate``: how often the same consumer may come. ``message_bytes_max``: 0 is none.
+    ``subscription_types``: those that may be, by Pulsar's names.
+    ``compaction_threshold``: so many bytes published since the last compaction start the next; 0: none does.
+    ``delays``: whether messages wait for their time; ``delay_tick_ms``: how exact it is; ``delay_max_ms``: how far
+    ahead it may be when a message is published.
+    ``unacked_per_consumer``, ``unacked_per_subscription``: messages out, where consumers share a subscription.
+    ``encryption_required``: whether producers must encrypt what they send.
+    ``resource_group``: whose rates it shares; empty for none.
     """
 
     ensemble: int = 1
@@ -70,6 +108,26 @@ class TopicPolicies:
     schema_strategy: Strategy = Strategy.FULL
     schema_auto_update: bool = True
     schema_enforced: bool = False
+    deduplication: bool = False
+    snapshot_interval_s: int = 120
+    publish_rate: MaxRate = NO_LIMIT
+    dispatch_rate: MaxRate = NO_LIMIT
+    subscription_rate: MaxRate = NO_LIMIT
+    subscription_rates: Mapping[str, MaxRate] = field(default_factory=dict)
+    subscribe_rate: MaxRate = NO_LIMIT
+    message_bytes_max: int = 0
+    subscription_types: tuple[str, ...] = SUBSCRIPTION_TYPES
+    compaction_threshold: int = 0
+    encryption_required: bool = False
+    inactive_topics: InactiveTopics = InactiveTopics()
+    subscription_expiration_minutes: int = 0
+    """Durable subscriptions without a consumer for longer are deleted; 0: never."""
+    delays: bool = True
+    delay_tick_ms: int = 1000
+    delay_max_ms: int = 0
+    unacked_per_consumer: int = 50_000
+    unacked_per_subscription: int = 200_000
+    resource_group: str = ""
 
 
 class Ownership(Protocol):
@@ -104,6 +162,12 @@ class Namespaces(Protocol):
     async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode) -> list[str]:
         """Full names of those that are stored, partitions one by one, without partitioned parents and system topics; []
         without namespace. Non-persistent topics are known to the registry of their broker alone."""
+        ...
+
+    def watch_topics(
+        self, namespace: NamespaceName, callback: Callable[[], None]
+    ) -> Callable[[], None]:
+        """Call ``callback`` whenever stored topics of the namespace may have come or gone; returns how to stop it."""
         ...
 
     async def ensure_topic(self, topic: TopicName, *, create: bool) -> None:

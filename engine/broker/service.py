@@ -17,7 +17,7 @@ from engine.base.names import BundleName, TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.administration.admin_http import AdminPages
 from engine.broker.administration.lag_feed import LagFeed
-from engine.broker.administration.metrics_page import metrics_page
+from engine.broker.administration.metrics_page import Levels, metrics_page
 from engine.broker.administration.operations import BrokerOperations, Collaborators
 from engine.broker.administration.row_feed import RowFeed
 from engine.broker.connection.session import Session
@@ -25,9 +25,13 @@ from engine.broker.connection.sessions import Sessions
 from engine.broker.context import Context
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
+from engine.broker.control.dynamic_settings import DynamicSettings
+from engine.broker.control.isolation_keeper import IsolationKeeper
 from engine.broker.control.topic_policies import PolicyLog
 from engine.broker.ports import BrokerIdentity, Namespaces, Ownership, TopicPolicies
-from engine.broker.settings import DataPathSettings, NodeSettings
+from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSettings
+from engine.broker.topics.group_shares import GroupShares
+from engine.broker.topics.inactivity import Inactivity
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.broker.upkeep import Upkeep
@@ -50,6 +54,7 @@ from engine.net.tls import server_context
 from engine.ownership.owner import BundleOwnership, OwnerRecord
 from engine.ownership.registration import BrokerRecord, BrokerRegistration
 from engine.schema.schema_registry import SchemaRegistry
+from engine.tenancy import grants
 from engine.tenancy.namespaces import bootstrap
 from engine.tenancy.settings import PolicySettings
 from engine.wire import commands
@@ -76,6 +81,8 @@ class BrokerResources:
     network: Network
     ledgers: LedgerClient
     factory: ManagedLedgerFactory
+    groups: tuple[object, ...]
+    """Of the settings that the process was given those that go by Pulsar's names."""
 
 
 class Running:
@@ -99,7 +106,6 @@ class Running:
         rules = SchemaRules(schemas)
         self.policy_log = PolicyLog(
             store=base.store,
-            ledgers=base.ledgers,
             schemas=schemas,
             network=base.network,
             clock=base.clock,
@@ -108,8 +114,10 @@ class Running:
             service_url=record.service_url,
             loaded=lambda: [topic.name for topic in self.registry],
         )
-        self.catalog = Catalog(base.store, base.policies, self.policy_log)
-        self.assignment = BundleAssignment(base.store, self.ownership, record)
+        self.catalog = Catalog(base.store, base.policies, self.policy_log, base.node.cluster_name)
+        self.assignment = BundleAssignment(
+            base.store, self.ownership, record, base.node.cluster_name
+        )
         owned: Ownership = self.assignment
         namespaces: Namespaces = self.catalog
         self.identity = BrokerIdentity(base.node.cluster_name, record.id, instance)
@@ -124,14 +132,23 @@ class Running:
         )
         self.sessions = Sessions(context, self.registry, owned, namespaces, rules)
         incarnation = f"{record.id}-{instance}"
+
+        async def forget(name: TopicName) -> None:
+            await self.policy_log.forget(name)
+            await grants.forget_topic(base.store, name)
+
         rows = RowFeed(self.registry, base.clock, incarnation)
         lags = LagFeed(self.registry, context, incarnation)
         self.upkeep = Upkeep(
             *(self.registry, namespaces, base.ledger_config, base.data_path),
             counted=(rows.count, lags.count),
+            inactivity=Inactivity(self.registry, base.clock, forget),
         )
         self.catalog.on_change = self.upkeep.policies_changed
         self.policy_log.on_change = self.upkeep.policies_changed
+        self.shares = GroupShares(base.store, self.registry.groups, record.id, base.clock)
+        self._cache = base.factory.cache
+        self.dynamic = DynamicSettings(base.store, base.groups, self._use)
         self.operations = BrokerOperations(
             Collaborators(
                 store=base.store,
@@ -145,13 +162,32 @@ class Running:
                 lags=lags,
                 resting=RestingLogs(base.store, base.ledgers),
                 schemas=schemas,
+                dynamic=self.dynamic,
+                settings=base.data_path,
+                ledger_config=base.ledger_config,
             )
         )
         self.registration = BrokerRegistration(base.store, record)
+        self.isolation = IsolationKeeper(
+            *(base.store, self.ownership, record.id, base.node.cluster_name),
+            unload=self.operations.bundles.unload_topics,
+        )
+
+    def _use(self, dynamic: DynamicSettings) -> None:
+        """Settings are others: they act at once."""
+        self.context.settings = dynamic.of(DataPathSettings)
+        self._cache.resize(dynamic.of(LedgerDefaults).managed_ledger_cache_size_mb << 20)
+        self.catalog.use(dynamic.of(PolicySettings))
+        self.registry.settings_changed()
+        for topic in self.registry:
+            self.upkeep.policies_changed(topic.name.namespace)
 
     async def close(self) -> None:
         """Stop everything without handing over."""
         await self.upkeep.close()
+        await self.isolation.close()
+        await self.shares.close()
+        await self.dynamic.close()
         await self.policy_log.close()
         await self.registry.close(deadline_s=1.0)
         await self.sessions.close()
@@ -214,6 +250,8 @@ class BrokerService:
             started_ms=base.clock.wall_ms(),
             version=VERSION,
             service_url_tls=service_url_tls,
+            persistent=base.data_path.enable_persistent_topics,
+            non_persistent=base.data_path.enable_non_persistent_topics,
         )
         await bootstrap(
             base.store,
@@ -232,14 +270,22 @@ class BrokerService:
                 running.sessions,
                 running.identity,
                 {"client": self._listener.refused, "http": self._http.refused},
+                Levels(
+                    topics=node.expose_topic_level_metrics_in_prometheus,
+                    consumers=node.expose_consumer_level_metrics_in_prometheus,
+                    producers=node.expose_producer_level_metrics_in_prometheus,
+                ),
             ),
         )
         self._running = running
         base.store.on_state(self._on_state)
         for path in (paths.broker(self.record.id), paths.LOADBALANCE_LEADER):
             base.store.watch(path, lambda _: self._changed.set())
+        await running.dynamic.start()
         await self._join(running)
         running.upkeep.start()
+        running.isolation.start()
+        running.shares.start()
         self._tasks.spawn("registration", self._keep_listed(running))
         self._log.info(
             "broker ready service=%s http=%s", self.record.service_url, self.record.web_url
@@ -322,7 +368,8 @@ class BrokerService:
         """
         was_serving, self._serving = self._serving, False
         await self._tasks.close()  # nobody lists us again from here on
-        deadline_s = self._base.node.broker_shutdown_timeout_ms / 1000
+        node = self._base.node if self._running is None else self._running.dynamic.of(NodeSettings)
+        deadline_s = node.broker_shutdown_timeout_ms / 1000
         self._listener.stop_accepting()
         try:
             async with asyncio.timeout(deadline_s):
@@ -339,7 +386,7 @@ class BrokerService:
         await running.registration.withdraw()
         await asyncio.gather(
             *(
-                running.ownership.release(bundle, running.operations.unload_topics)
+                running.ownership.release(bundle, running.operations.bundles.unload_topics)
                 for bundle in running.ownership.owned()
             )
         )

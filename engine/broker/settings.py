@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.base.addresses import is_loopback
-from engine.base.settings import count, flag, folder, maybe_port, port, size, text
+from engine.base.settings import count, flag, folder, live, maybe_port, number, port, size, text
 from engine.broker.ports import TopicPolicies
 from engine.managed.settings import LedgerConfig
 
 MIB = 1 << 20
+INTERCEPTORS = "org.apache.pulsar.common.intercept."
+INDEXES = "AppendIndexMetadataInterceptor"
+TIMES = "AppendBrokerTimestampMetadataInterceptor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class NodeSettings:
         0, "of one address; 0: no limit (brokerMaxConnectionsPerIp)"
     )
     metadata_store_session_timeout_millis: int = count(
-        10_000, "milliseconds (metadataStoreSessionTimeoutMillis)", low=1_000, high=60_000
+        5_000, "milliseconds (metadataStoreSessionTimeoutMillis)", low=1_000, high=60_000
     )
     cluster_name: str = text("standalone", "the cluster this broker belongs to (clusterName)")
     data_dir: Path = folder("data", "holds the internal token; the instance's")
@@ -54,11 +57,21 @@ class NodeSettings:
         "", "by which the instance's processes know each other; empty: the file in data_dir"
     )
     authentication_enabled: bool = flag(False, "true is not supported yet (authenticationEnabled)")
+    expose_topic_level_metrics_in_prometheus: bool = flag(
+        True,
+        "metrics of each topic and subscription, else of namespaces (exposeTopicLevelMetricsInPrometheus)",
+    )
+    expose_consumer_level_metrics_in_prometheus: bool = flag(
+        False, "metrics of each consumer (exposeConsumerLevelMetricsInPrometheus)"
+    )
+    expose_producer_level_metrics_in_prometheus: bool = flag(
+        False, "metrics of each producer (exposeProducerLevelMetricsInPrometheus)"
+    )
     default_number_of_namespace_bundles: int = count(
         4, "of a new namespace (defaultNumberOfNamespaceBundles)", low=1, high=1 << 20
     )
-    broker_shutdown_timeout_ms: int = count(
-        15_000, "milliseconds to hand over topics in (brokerShutdownTimeoutMs)", high=600_000
+    broker_shutdown_timeout_ms: int = live(
+        count(15_000, "milliseconds to hand over topics in (brokerShutdownTimeoutMs)", high=600_000)
     )
 
     def __post_init__(self) -> None:
@@ -116,17 +129,80 @@ class DataPathSettings:
         low=MIB,
         high=1 << 38,
     )
-    max_unacked_messages_per_consumer: int = count(
-        50_000, "then it gets no more; 0: no limit (maxUnackedMessagesPerConsumer)"
+    broker_publisher_throttling_max_message_rate: int = live(
+        count(
+            0,
+            "messages per second of all producers; 0: no limit (brokerPublisherThrottlingMaxMessageRate)",
+        )
     )
-    max_unacked_messages_per_subscription: int = count(
-        200_000, "then it gets no more; 0: no limit (maxUnackedMessagesPerSubscription)"
+    broker_publisher_throttling_max_byte_rate: int = live(
+        size(
+            0,
+            "bytes per second of all producers; 0: no limit (brokerPublisherThrottlingMaxByteRate)",
+            high=(1 << 63) - 1,
+        )
     )
-    dispatcher_max_read_batch_size: int = count(
-        1000, "entries of one read; Pulsar 100 (dispatcherMaxReadBatchSize)", low=1, high=100_000
+    dispatch_throttling_rate_in_msg: int = live(
+        count(
+            0,
+            "messages per second to all consumers; 0: no limit (dispatchThrottlingRateInMsg)",
+        )
     )
-    dispatcher_max_read_size_bytes: int = size(
-        MIB, "bytes of one read; Pulsar 5 MiB (dispatcherMaxReadSizeBytes)", low=1, high=64 * MIB
+    dispatch_throttling_rate_in_byte: int = live(
+        size(
+            0,
+            "bytes per second to all consumers; 0: no limit (dispatchThrottlingRateInByte)",
+            high=(1 << 63) - 1,
+        )
+    )
+    dispatch_throttling_on_non_backlog_consumer_enabled: bool = live(
+        flag(
+            True,
+            "dispatch rates also hold for subscriptions that are not behind "
+            "(dispatchThrottlingOnNonBacklogConsumerEnabled)",
+        )
+    )
+    dispatch_throttling_on_batch_message_enabled: bool = live(
+        flag(
+            False,
+            "to dispatch rates a batch is one message (dispatchThrottlingOnBatchMessageEnabled)",
+        )
+    )
+    managed_ledger_cursor_backlogged_threshold: int = count(
+        1000,
+        "entries; from then on a subscription is behind (managedLedgerCursorBackloggedThreshold)",
+    )
+    max_unacked_messages_per_broker: int = count(
+        0,
+        "out at all consumers together; then subscriptions with a large share get no more until half of it is "
+        "acknowledged; 0: no limit (maxUnackedMessagesPerBroker)",
+    )
+    max_unacked_messages_per_subscription_on_broker_blocked: float = number(
+        0.16,
+        "part of that which is a large share (maxUnackedMessagesPerSubscriptionOnBrokerBlocked)",
+        low=0.0,
+        high=1.0,
+    )
+    dispatcher_max_read_batch_size: int = live(
+        count(
+            1000,
+            "entries of one read; Pulsar 100 (dispatcherMaxReadBatchSize)",
+            low=1,
+            high=100_000,
+        )
+    )
+    dispatcher_max_read_size_bytes: int = live(
+        size(
+            MIB,
+            "bytes of one read; Pulsar 5 MiB (dispatcherMaxReadSizeBytes)",
+            low=1,
+            high=64 * MIB,
+        )
+    )
+    subscription_key_shared_use_consistent_hashing: bool = flag(
+        True,
+        "whether keys go by a ring; else who comes gets half of the widest range "
+        "(subscriptionKeySharedUseConsistentHashing)",
     )
     subscription_key_shared_consistent_hashing_replica_points: int = count(
         100,
@@ -145,11 +221,38 @@ class DataPathSettings:
         "and in all; 0: no limit (keySharedLookAheadMsgInReplayThresholdPerSubscription)",
         high=1_000_000,
     )
-    dispatcher_max_round_robin_batch_size: int = count(
-        20,
-        "entries to a consumer before the next one's turn (dispatcherMaxRoundRobinBatchSize)",
+    dispatcher_max_round_robin_batch_size: int = live(
+        count(
+            20,
+            "entries to a consumer before the next one's turn (dispatcherMaxRoundRobinBatchSize)",
+            low=1,
+            high=100_000,
+        )
+    )
+    is_delayed_delivery_deliver_at_time_strict: bool = flag(
+        True,
+        "no delayed message is delivered before its time, and at most a tick after it; false: at most a tick "
+        "before it; Pulsar false (isDelayedDeliveryDeliverAtTimeStrict)",
+    )
+    delayed_delivery_min_index_count_per_bucket: int = count(
+        10_000,
+        "entries of a subscription that wait in memory alone; more are stored; Pulsar 50000 "
+        "(delayedDeliveryMinIndexCountPerBucket)",
+        low=1,
+        high=1_000_000,
+    )
+    delayed_delivery_max_indexes_per_bucket_snapshot_segment: int = count(
+        5_000,
+        "of them in one stored part, which is what is read at a time "
+        "(delayedDeliveryMaxIndexesPerBucketSnapshotSegment)",
         low=1,
         high=100_000,
+    )
+    delayed_delivery_max_num_buckets: int = count(
+        16,
+        "ledgers that they are stored in; more are merged; Pulsar without limit (delayedDeliveryMaxNumBuckets)",
+        low=2,
+        high=1_000,
     )
     retention_check_interval_in_seconds: int = count(
         120,
@@ -169,8 +272,70 @@ class DataPathSettings:
         low=1,
         high=86_400,
     )
+    enable_persistent_topics: bool = flag(
+        True, "this broker serves persistent topics (enablePersistentTopics)"
+    )
+    enable_non_persistent_topics: bool = flag(
+        True, "this broker serves non-persistent topics (enableNonPersistentTopics)"
+    )
+    broker_delete_inactive_topics_frequency_seconds: int = count(
+        60,
+        "seconds between looks for topics that nobody uses (brokerDeleteInactiveTopicsFrequencySeconds)",
+        low=1,
+        high=86_400,
+    )
+    subscription_expiry_check_interval_in_minutes: int = count(
+        5,
+        "minutes between looks for subscriptions that nobody uses (subscriptionExpiryCheckIntervalInMinutes)",
+        low=1,
+        high=1440,
+    )
+    deduplication_entries_interval: int = count(
+        1000,
+        "entries between snapshots of what is stored of which producer (brokerDeduplicationEntriesInterval)",
+        low=1,
+    )
+    deduplication_snapshot_frequency_in_seconds: int = count(
+        120,
+        "seconds between looks whether it is time for one (brokerDeduplicationSnapshotFrequencyInSeconds)",
+        low=1,
+        high=86_400,
+    )
+    deduplication_max_number_of_producers: int = count(
+        10_000,
+        "names known of a topic for deduplication (brokerDeduplicationMaxNumberOfProducers)",
+        low=1,
+    )
+    deduplication_producer_inactivity_timeout_minutes: int = count(
+        360,
+        "minutes after which one that nobody uses is forgotten (brokerDeduplicationProducerInactivityTimeoutMinutes)",
+        low=1,
+    )
+    broker_service_compaction_monitor_interval_in_seconds: int = count(
+        60,
+        "seconds between looks whether a topic's compaction is due (brokerServiceCompactionMonitorIntervalInSeconds)",
+        low=1,
+        high=86_400,
+    )
+    topic_compaction_retain_null_key: bool = flag(
+        False, "messages without a key outlive compaction (topicCompactionRetainNullKey)"
+    )
     active_consumer_failover_delay_time_millis: int = count(
         1000, "milliseconds (activeConsumerFailoverDelayTimeMillis)", high=60_000
+    )
+    enable_broker_side_subscription_pattern_evaluation: bool = flag(
+        True,
+        "patterns of clients are matched, and their topics watched, by the broker "
+        "(enableBrokerSideSubscriptionPatternEvaluation)",
+    )
+    exposing_broker_entry_metadata_to_client_enabled: bool = flag(
+        False,
+        "clients that read it get the broker's metadata of entries (exposingBrokerEntryMetadataToClientEnabled)",
+    )
+    active_consumer_failover_consistent_hashing: bool = flag(
+        False,
+        "whether the ring chooses the active consumer of a partition too, not only of a topic without partitions "
+        "(activeConsumerFailoverConsistentHashing)",
     )
     subscription_pattern_max_length: int = count(
         50, "characters (subscriptionPatternMaxLength)", low=1, high=10_000
@@ -193,16 +358,38 @@ class LedgerDefaults:
     managed_ledger_max_ledger_rollover_time_minutes: int = count(
         240, "minutes; then the next ledger (managedLedgerMaxLedgerRolloverTimeMinutes)", low=1
     )
-    managed_ledger_cache_size_mb: int = count(
-        64,
-        "MiB of the newest entries of all topics, in whole received buffers "
-        "(managedLedgerCacheSizeMB)",
-        low=1,
-        high=1 << 20,
+    managed_ledger_cache_size_mb: int = live(
+        count(
+            64,
+            "MiB of the newest entries of all topics, in whole received buffers "
+            "(managedLedgerCacheSizeMB)",
+            low=1,
+            high=1 << 20,
+        )
     )
+
+    broker_entry_metadata_interceptors: str = text(
+        "",
+        "what is stored before each entry, separated by commas: AppendIndexMetadataInterceptor, "
+        "AppendBrokerTimestampMetadataInterceptor (brokerEntryMetadataInterceptors)",
+    )
+
+    def __post_init__(self) -> None:
+        """Raises ValueError, in one line that names the setting and what it may be."""
+        unknown = self._interceptors - {INDEXES, TIMES}
+        if unknown:
+            raise ValueError(
+                f"broker_entry_metadata_interceptors may name {INDEXES} and {TIMES}, not {min(unknown)}"
+            )
+
+    @property
+    def _interceptors(self) -> set[str]:
+        names = self.broker_entry_metadata_interceptors.split(",")
+        return {name.strip().removeprefix(INTERCEPTORS) for name in names if name.strip()}
 
     def config(self, policies: TopicPolicies) -> LedgerConfig:
         """Configuration of a topic's managed ledger."""
+        interceptors = self._interceptors
         retention_s = (
             policies.retention_minutes * 60.0
             if policies.retention_minutes > 0
@@ -219,4 +406,6 @@ class LedgerDefaults:
             ledger_age_min_s=self.managed_ledger_min_ledger_rollover_time_minutes * 60.0,
             retention_s=retention_s,
             retention_bytes=retention_mb << 20 if retention_mb > 0 else retention_mb,
+            entry_indexes=INDEXES in interceptors,
+            entry_times=TIMES in interceptors,
         )

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
@@ -11,6 +12,7 @@ from engine.base.tasks import TaskScope
 from engine.broker.errors import TopicNotFound
 from engine.broker.ports import Namespaces, TopicPolicies
 from engine.broker.settings import DataPathSettings
+from engine.broker.topics.inactivity import Inactivity
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from engine.managed.settings import LedgerConfig
@@ -19,6 +21,7 @@ log = logging.getLogger(__name__)
 
 RATES_INTERVAL_S = 1.0
 CHANGES_RETRY_S = 1.0
+UNACKED_INTERVAL_S = 1.0
 IDLE_INTERVAL_S = 60.0
 """How long a non-persistent topic that nobody uses stays, at least."""
 PARALLEL = 16
@@ -43,6 +46,7 @@ class Upkeep:
         ledger_config: Callable[[TopicPolicies], LedgerConfig],
         settings: DataPathSettings,
         counted: Sequence[Callable[[list[Topic]], None]] = (),
+        inactivity: Inactivity | None = None,
     ) -> None:
         """``counted`` are told once a second which topics may have changed since."""
         self._counted = counted
@@ -53,13 +57,58 @@ class Upkeep:
         self._idle: set[Topic] = set()
         self._changed: set[NamespaceName | TopicName] = set()
         self._told = asyncio.Event()
-        self.jobs = (
+        self._unacked_max = settings.max_unacked_messages_per_broker
+        part = settings.max_unacked_messages_per_subscription_on_broker_blocked
+        self._share = max(self._unacked_max * part, 1)
+        self._holds = False
+        unacked = Job("unacked", UNACKED_INTERVAL_S, self._check_unacked)
+        self.jobs: tuple[Job, ...] = (
+            *((unacked,) if self._unacked_max else ()),
             Job("rates", RATES_INTERVAL_S, self._count_rates),
             Job("idle", IDLE_INTERVAL_S, self._unload_idle),
             Job("policies", settings.retention_check_interval_in_seconds, self._apply_policies),
             Job("expiry", settings.message_expiry_check_interval_in_minutes * 60.0, self._expire),
             Job("quotas", settings.backlog_quota_check_interval_in_seconds, self._check_quotas),
+            Job(
+                "deduplication",
+                settings.deduplication_snapshot_frequency_in_seconds,
+                self._check_deduplication,
+            ),
+            Job(
+                "compaction",
+                settings.broker_service_compaction_monitor_interval_in_seconds,
+                self._compact,
+            ),
         )
+
+        if inactivity is not None:
+            self._counted = (*counted, inactivity.count)
+            seconds = settings.broker_delete_inactive_topics_frequency_seconds
+            minutes = settings.subscription_expiry_check_interval_in_minutes
+            self.jobs += (
+                Job("inactive topics", seconds, partial(self._delete_inactive, inactivity)),
+                Job(
+                    "inactive subscriptions",
+                    minutes * 60.0,
+                    partial(self._delete_subscriptions, inactivity),
+                ),
+            )
+
+    async def _check_unacked(self, elapsed_s: float) -> None:
+        """Too much out at all consumers together holds up the subscriptions with a large share of it, until half of the
+        limit is free."""
+        limit = self._unacked_max
+        out = {
+            each: each.unacked for topic in self._registry for each in topic.subscriptions.values()
+        }
+        total = sum(out.values())
+        if total >= limit:
+            self._holds = True
+        elif total < limit / 2:
+            self._holds = False
+        for each, unacked in out.items():
+            if not self._holds or unacked >= self._share:
+                each.hold(self._holds)
 
     def start(self) -> None:
         for job in self.jobs:
@@ -141,6 +190,29 @@ class Upkeep:
         await self._on_each(
             "quotas",
             ((topic, topic.quotas.check()) for topic in self._registry if not topic.closing),
+        )
+
+    async def _check_deduplication(self, elapsed_s: float) -> None:
+        for topic in self._registry:
+            topic.deduplication.check()
+
+    async def _compact(self, elapsed_s: float) -> None:
+        for topic in self._registry:
+            if topic.policies.compaction_threshold and not topic.closing:
+                await topic.compaction.start_if_due()
+
+    async def _delete_inactive(self, inactivity: Inactivity, elapsed_s: float) -> None:
+        due = ((topic, inactivity.delete(topic)) for topic in await inactivity.topics_due())
+        await self._on_each("deletion of inactive topics", due)
+
+    async def _delete_subscriptions(self, inactivity: Inactivity, elapsed_s: float) -> None:
+        await self._on_each(
+            "deletion of inactive subscriptions",
+            (
+                (topic, inactivity.expire_subscriptions(topic))
+                for topic in self._registry
+                if topic.policies.subscription_expiration_minutes and not topic.closing
+            ),
         )
 
     async def _on_each(

@@ -21,6 +21,7 @@ from engine.client.errors import (
 from engine.client.lookup import Links
 from engine.net.network import Network
 from engine.wire import client_commands as say
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import RefusedError, ServerError
 
 T = TypeVar("T")
@@ -91,6 +92,19 @@ class PulsarClient:
     async def partitions(self, topic: str) -> int:
         """Of a topic; 0 when it is not partitioned. Raises as ``owner``."""
         return await self._ask_any(lambda url: self._links.partitions(topic, url))
+
+    async def schema(self, topic: str, version: bytes) -> pb.Schema:
+        """A version of a topic's schema, as messages name it. Raises RefusedError, TopicNotFound when there is none,
+        and as ``owner``."""
+
+        async def ask(url: str) -> pb.Schema:
+            link = await self._links.get(url)
+            request_id = link.new_id()
+            answer = await link.request(request_id, say.get_schema(topic, request_id, version))
+            found: pb.Schema = answer.schema
+            return found
+
+        return await self._ask_any(ask)
 
     async def topics_matching(self, pattern: TopicName) -> list[str]:
         """Full names, without those of partitions but with every partition, of the topics in ``pattern``'s namespace

@@ -57,8 +57,10 @@ class RawConsumer:
         initial: int = FROM_LATEST,
         priority: int | None = None,
         metadata: Mapping[str, str] | None = None,
+        compacted: bool = False,
     ) -> "RawConsumer":
         """Attached to the topic, which ``link``'s broker owns. ``start``: the first entry of one that is not durable.
+        ``compacted``: instead of what was compacted, what was kept of it.
 
         Raises RefusedError, NoAnswerError, LostError. Cancel-safe: what comes too late is told to leave.
         """
@@ -76,6 +78,7 @@ class RawConsumer:
             durable=durable,
             start=start,
             initial_position=initial,
+            read_compacted=compacted or None,
             metadata=metadata,
         )
         try:

@@ -3,12 +3,16 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 
 from engine.base.ids import EARLIEST, Position
 from engine.client.broker_link import BrokerLink
 from engine.client.raw_consumer import FROM_EARLIEST, RawConsumer
 from engine.wire.events import Delivered
 from engine.wire.kernels import batch_sizes
+
+ASK_AGAIN_S = 1.0
+"""Without an entry, before the last position is asked for anew."""
 
 
 class RawReader:
@@ -29,9 +33,11 @@ class RawReader:
         *,
         name: str,
         start: Position = EARLIEST,
+        compacted: bool = False,
         window: int = 1000,
     ) -> "RawReader":
-        """``name``: of its subscription, which goes with it. Raises as ``RawConsumer.open``; cancel-safe."""
+        """``name``: of its subscription, which goes with it. ``compacted``: instead of what was compacted, what was
+        kept of it. Raises as ``RawConsumer.open``; cancel-safe."""
         made = cls(window)
         made._consumer = await RawConsumer.open(
             link,
@@ -40,6 +46,7 @@ class RawReader:
             on_messages=made._take,
             on_end=lambda error: made._changed.set(),
             durable=False,
+            compacted=compacted,
             start=start,
             initial=FROM_EARLIEST,
         )
@@ -72,11 +79,14 @@ class RawReader:
 
     async def rest(self) -> list[Delivered]:
         """All entries up to the one that is last now. Raises as ``next`` and ``RawConsumer.last_position``."""
-        last = await self.consumer.last_position()
         found: list[Delivered] = []
-        while last.entry_id >= 0 and (not found or found[-1].position < last):
-            found += await self.next()
-        return found
+        while True:
+            last = await self.consumer.last_position()
+            with suppress(TimeoutError):  # a compaction may take the last one away: then another is
+                while last.entry_id >= 0 and (not found or found[-1].position < last):
+                    async with asyncio.timeout(ASK_AGAIN_S):
+                        found += await self.next()
+                return found
 
 
 def messages_in(entries: Sequence[Delivered]) -> int:

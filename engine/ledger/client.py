@@ -85,6 +85,7 @@ class LedgerClient:
             password=password,
             custom=dict(custom or {}),
             ctoken=self._entropy.bits(62) + 1,
+            version=0,  # of the node that is made now
         )
         ledger_id = await self._store_new(encode(metadata))
         access = self._access(ledger_id, password)
@@ -139,24 +140,31 @@ class LedgerClient:
             return found == data
 
     async def open(
-        self, ledger_id: int, password: bytes = b"", *, recover: bool, unconfirmed: bool = False
+        self,
+        ledger_id: int,
+        password: bytes = b"",
+        *,
+        recover: bool,
+        unconfirmed: bool = False,
+        known: LedgerMetadata | None = None,
     ) -> LedgerReader:
         """Open for reading. With ``recover`` the ledger is fenced and closed first, so that its end is settled.
 
         Without it a reader of an open ledger sees what is certainly confirmed, which lags while the writer is idle;
-        with ``unconfirmed`` also what an ack quorum stores and a recovery might still cut off.
+        with ``unconfirmed`` also what an ack quorum stores and a recovery might still cut off. ``known``: its metadata
+        as just read, or with ``recover`` of any earlier version; it saves a read.
         Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError, ReadError (no view of the open ledger's end).
         """
         await self._begin()
         access = self._access(ledger_id, password)
-        metadata = await metadata_update.read(self._store, ledger_id)
+        metadata = known or await metadata_update.read(self._store, ledger_id)
         if metadata.password is not None and metadata.password != password:
             raise UnauthorizedError(f"ledger {ledger_id}: wrong password")
         if recover and metadata.state is not LedgerState.CLOSED:
             ours = self._writers.get(ledger_id)
             if ours is not None:
                 ours.abandon(LedgerFencedError("this process recovers the ledger"))
-            metadata = await recover_ledger(access)
+            metadata = await recover_ledger(access, metadata)
         reader = LedgerReader(access, metadata, unconfirmed=unconfirmed)
         if not reader.closed:
             await reader.read_last_confirmed()

@@ -12,8 +12,14 @@ from typing import NamedTuple
 
 from engine.ledger.digest import DigestType
 from engine.ledger.errors import MetadataFormatError
-from engine.metadata.protobinary import put_bytes, put_int, take_fields, take_varint, varint
-from engine.metadata.prototext import parse_text
+from engine.metadata.protobuf.protobinary import (
+    put_bytes,
+    put_int,
+    take_fields,
+    take_varint,
+    varint,
+)
+from engine.metadata.protobuf.prototext import parse_text
 
 HEADER = b"BookieMetadataFormatVersion\t"
 IN_RECOVERY_V1 = -102
@@ -50,6 +56,8 @@ class LedgerMetadata:
     ctime_ms: int | None = None
     custom: Mapping[str, bytes] = field(default_factory=dict)
     ctoken: int = 0
+    version: int = field(default=-1, compare=False)
+    """Of the node that it was read from or written to; -1: not known."""
 
     def check(self) -> "LedgerMetadata":
         """Raise MetadataFormatError naming the rule broken; else return self."""

@@ -7,6 +7,7 @@ A write whose answer was lost is settled by reading again until the store answer
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from engine.ledger.errors import (
     LedgerClosedError,
@@ -22,6 +23,7 @@ from engine.metadata.store import (
     MetadataStore,
     NoNodeError,
     SessionExpiredError,
+    Stat,
     StoreUnavailableError,
 )
 
@@ -34,36 +36,50 @@ Decide = Callable[[LedgerMetadata], LedgerMetadata | None]
 async def read(store: MetadataStore, ledger_id: int) -> LedgerMetadata:
     """Stored metadata. Raises NoSuchLedgerError, MetadataFormatError and the store's errors."""
     try:
-        data, _ = await store.get(paths.ledger(ledger_id))
+        found = await store.get(paths.ledger(ledger_id))
     except NoNodeError:
         raise NoSuchLedgerError(f"ledger {ledger_id} does not exist") from None
-    return decode(data)
+    return decoded(found)
+
+
+def decoded(found: tuple[bytes, Stat]) -> LedgerMetadata:
+    """Of a ledger's node as it was read. Raises MetadataFormatError."""
+    value, stat = found
+    return replace(decode(value), version=stat.version)
 
 
 async def change(
-    store: MetadataStore, ledger_id: int, decide: Decide, timeout_s: float
+    store: MetadataStore,
+    ledger_id: int,
+    decide: Decide,
+    timeout_s: float,
+    known: LedgerMetadata | None = None,
 ) -> LedgerMetadata:
     """Apply ``decide`` by compare-and-set until it is stored; returns what is stored then.
+
+    ``known``: what the caller has read or written last; it saves the first read.
 
     Raises what ``decide`` raises, NoSuchLedgerError, and WriteError when the store gives no certainty in ``timeout_s``.
     """
     path = paths.ledger(ledger_id)
     deadline = asyncio.get_running_loop().time() + timeout_s
+    stored = known if known is not None and known.version >= 0 else None
     while True:
         try:
-            data, stat = await store.get(path)
-            stored = decode(data)
+            if stored is None:
+                stored = await read(store, ledger_id)
             wanted = decide(stored)
             if wanted is None:
                 return stored
             wanted.check_follows(stored)
-            await store.put(path, encode(wanted), stat.version)
-            return wanted
+            stat = await store.put(path, encode(wanted), stored.version)
+            return replace(wanted, version=stat.version)
         except BadVersionError:
-            continue
+            stored = None
         except NoNodeError:
             raise NoSuchLedgerError(f"ledger {ledger_id} does not exist") from None
         except (StoreUnavailableError, SessionExpiredError) as e:
+            stored = None  # the write may have happened
             if asyncio.get_running_loop().time() >= deadline:
                 raise WriteError(f"metadata of ledger {ledger_id}: {e}") from e
             await asyncio.sleep(RETRY_S)
@@ -88,11 +104,16 @@ async def change_ensemble(
             raise LedgerFencedError(f"ledger {ledger_id}: somebody else changed its ensemble")
         return stored.with_ensemble(start, ensemble)
 
-    return await change(store, ledger_id, decide, timeout_s)
+    return await change(store, ledger_id, decide, timeout_s, ours)
 
 
 async def write_closed(
-    store: MetadataStore, ledger_id: int, last_entry: int, length: int, timeout_s: float
+    store: MetadataStore,
+    ledger_id: int,
+    ours: LedgerMetadata,
+    last_entry: int,
+    length: int,
+    timeout_s: float,
 ) -> LedgerMetadata:
     """The writer's close. An equal close counts as ours. Raises LedgerFencedError, LedgerClosedError."""
 
@@ -105,16 +126,18 @@ async def write_closed(
         _refuse_unless_open(stored, ledger_id)
         return stored.closed(last_entry, length)
 
-    return await change(store, ledger_id, decide, timeout_s)
+    return await change(store, ledger_id, decide, timeout_s, ours)
 
 
-async def start_recovery(store: MetadataStore, ledger_id: int, timeout_s: float) -> LedgerMetadata:
+async def start_recovery(
+    store: MetadataStore, ledger_id: int, known: LedgerMetadata | None, timeout_s: float
+) -> LedgerMetadata:
     """OPEN becomes IN_RECOVERY; the other states stay."""
 
     def decide(stored: LedgerMetadata) -> LedgerMetadata | None:
         return stored.recovering() if stored.state is LedgerState.OPEN else None
 
-    return await change(store, ledger_id, decide, timeout_s)
+    return await change(store, ledger_id, decide, timeout_s, known)
 
 
 async def finish_recovery(
@@ -142,7 +165,7 @@ async def finish_recovery(
                 changed = changed.with_ensemble(segment.first, segment.bookies)
         return changed.closed(last_entry, length)
 
-    return await change(store, ledger_id, decide, timeout_s)
+    return await change(store, ledger_id, decide, timeout_s, began)
 
 
 def _refuse_unless_open(stored: LedgerMetadata, ledger_id: int) -> None:

@@ -41,14 +41,17 @@ FENCE_URGENT = DO_FENCING | HIGH_PRIORITY
 RESEND_MAX = 3
 
 
-async def recover(access: LedgerAccess) -> LedgerMetadata:
-    """Fence and close a ledger; returns its closed metadata, at once when it is closed already.
+async def recover(access: LedgerAccess, known: LedgerMetadata | None = None) -> LedgerMetadata:
+    """Fence and close a ledger; returns its closed metadata, at once when it is closed already. ``known``: its metadata
+    as just read.
 
     Raises NoSuchLedgerError, UnauthorizedError, LedgerRecoveryError (nothing is lost; try again later). Cancelled at
     any point it leaves the ledger IN_RECOVERY, for another recovery to finish.
     """
     ledger_id, store, settings = access.ledger_id, access.store, access.settings
-    metadata = await metadata_update.start_recovery(store, ledger_id, settings.metadata_timeout_s)
+    metadata = await metadata_update.start_recovery(
+        store, ledger_id, known, settings.metadata_timeout_s
+    )
     if metadata.state is LedgerState.CLOSED:
         return metadata
     work = _Recovery(access, metadata)

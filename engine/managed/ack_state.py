@@ -57,13 +57,13 @@ class AckState:
             return False
         if start == self.mark:
             self.mark = stop
-            self.holes.discard_below(stop)
-            self._forget_batches(start, stop)
-            self._advance()
-            return True
-        if not self.holes.add(start, stop):
+            if self.holes.total:
+                self.holes.discard_below(stop)
+                self._advance()
+        elif not self.holes.add(start, stop):
             return False
-        self._forget_batches(start, stop)
+        if self.batches:
+            self._forget_batches(start, stop)
         return True
 
     def acknowledge_batch(self, ordinal: int, bits: int) -> bool:
@@ -126,8 +126,6 @@ class AckState:
 
     def _forget_batches(self, start: int, stop: int) -> None:
         batches = self.batches
-        if not batches:
-            return
         if stop - start <= len(batches):
             for ordinal in range(start, stop):
                 batches.pop(ordinal, None)

@@ -20,8 +20,7 @@ from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.shared import Shared
 from engine.managed.stats import CursorInfo, LedgerInfo, ManagedLedgerInfo
-from engine.managed.stored.node import StoredNode, read_or_create
-from engine.managed.stored.records import LogRecord
+from engine.managed.stored.node import StoredNode, read_record, read_to_open
 from engine.managed.stored.removal import discard_cursor, mark_deleted
 from engine.managed.stored.survey import survey
 from engine.metadata import paths
@@ -62,14 +61,19 @@ class ManagedLedgerFactory:
         return {name: one for name, one in self._open.items() if not one.ended}
 
     async def open(
-        self, name: str, config: LedgerConfig, properties: dict[str, str] | None = None
+        self,
+        name: str,
+        config: LedgerConfig,
+        properties: dict[str, str] | None = None,
+        *,
+        make: bool = True,
     ) -> ManagedLedger:
-        """Open ``tenant/ns/persistent/encoded-topic`` (made if missing), fencing its previous owner.
+        """Open ``tenant/ns/persistent/encoded-topic``, made if missing and ``make``, fencing its previous owner.
 
         Opening twice in one process: the second waits for the first and gets the same object. ``properties`` are those
         of a topic that is made now. Cancel-safe: the opening goes on.
         Raises LedgerError, ManagedLedgerFencedError (another owner opens it again and again), StoreUnavailableError,
-        ManagedLedgerLoadError (nothing of these, but not in time).
+        ManagedLedgerLoadError (nothing of these, but not in time), ManagedLedgerNotFoundError without ``make``.
         """
         if self._closed:
             raise ManagedLedgerClosedError("the broker's managed ledgers are closed")
@@ -79,17 +83,19 @@ class ManagedLedgerFactory:
             return ready
         opening = self._opening.get(name)
         if opening is None:
-            opening = self._tasks.spawn(f"open {name}", self._start(name, config, properties or {}))
+            opening = self._tasks.spawn(
+                f"open {name}", self._start(name, config, properties or {}, make)
+            )
             self._opening[name] = opening
             opening.add_done_callback(lambda _: self._opening.pop(name, None))
         return await asyncio.shield(opening)
 
     async def _start(
-        self, name: str, config: LedgerConfig, properties: dict[str, str]
+        self, name: str, config: LedgerConfig, properties: dict[str, str], make: bool
     ) -> ManagedLedger:
         for attempt in range(OPEN_ATTEMPTS):
             try:
-                return await self._start_once(name, config, properties)
+                return await self._start_once(name, config, properties, make)
             except ManagedLedgerFencedError:
                 # The previous owner may just have opened its next ledger: that one is to be fenced too.
                 if attempt + 1 == OPEN_ATTEMPTS:
@@ -97,10 +103,13 @@ class ManagedLedgerFactory:
         raise AssertionError("unreachable")
 
     async def _start_once(
-        self, name: str, config: LedgerConfig, properties: dict[str, str]
+        self, name: str, config: LedgerConfig, properties: dict[str, str], make: bool
     ) -> ManagedLedger:
         node = self._shared.node(paths.managed_ledger(name))
-        record = await read_or_create(node)
+        try:
+            record = await read_to_open(node, make=make)
+        except NoNodeError:
+            raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
         if record.deleted:
             await self._remove_cursors(
                 node
@@ -140,7 +149,7 @@ class ManagedLedgerFactory:
         path = paths.managed_ledger(name)
         node = self._shared.node(path)
         try:
-            record = LogRecord.decode(await node.read())
+            record = await read_record(node)
         except NoNodeError:
             raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
         record = await mark_deleted(node, record)

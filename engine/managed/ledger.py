@@ -1,25 +1,29 @@
 """A managed ledger: the entries of one topic as a chain of ledgers, one owner at a time.
 
 ``state`` is what is true of it and says who writes what. ``appender`` alone appends and moves the limit of reading,
-``rolling`` alone changes the list of ledgers, ``trimming`` alone decides which may go, ``cursor_set`` keeps the
-cursors, ``entries`` reads, ``tenure`` ends it all. Here they are put together behind the public face.
+``stamps`` puts the broker's metadata before entries where that is on, ``rolling`` alone changes the list of ledgers,
+``trimming`` alone decides which may go, ``cursor_set`` keeps the cursors, ``entries`` reads, ``tenure`` ends it all.
+Here they are put together behind the public face.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 
 from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, Position
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.ledger.errors import LedgerError
+from engine.ledger.reading.reader import LedgerReader
+from engine.ledger.writing.writer import LedgerWriter, WriterListener
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.cursors.cursor_set import CursorSet, InitialPosition
 from engine.managed.errors import InvalidPositionError, ManagedLedgerError
 from engine.managed.positions import LedgerLine
 from engine.managed.reading import search
 from engine.managed.reading.entries import LogEntries
+from engine.managed.reading.newest_first import newest_first
 from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import LedgerConfig
 from engine.managed.shared import Shared
@@ -27,11 +31,14 @@ from engine.managed.state import LogState
 from engine.managed.stats import LedgerInfo, ManagedLedgerStats
 from engine.managed.stored.node import StoredNode
 from engine.managed.stored.records import LogRecord
+from engine.managed.stored.survey import read_ahead
 from engine.managed.tenure import Tenure
 from engine.managed.trimming import Trimmer
 from engine.managed.writing.appender import Appender
 from engine.managed.writing.appends import AppendSink
+from engine.managed.writing.lifecycle import trimmable
 from engine.managed.writing.rolling import LedgerList
+from engine.managed.writing.stamps import Stamps
 
 __all__ = ["AppendSink", "InitialPosition", "ManagedLedger"]
 
@@ -44,6 +51,27 @@ class ManagedLedger:
     Raises ManagedLedgerFencedError once another owner opened it (terminal), ManagedLedgerClosedError after ``close``.
     It lives at most as long as the metadata session that it was opened under.
     """
+
+    __slots__ = (
+        "_appender",
+        "_closer",
+        "_closing",
+        "_cursors",
+        "_list",
+        "_node",
+        "_shared",
+        "_stamps",
+        "_state",
+        "_tasks",
+        "_tenure",
+        "_trimmer",
+        "_when_trimmed",
+        "append",
+        "entries",
+        "line",
+        "name",
+        "step",
+    )
 
     append: Callable[[Slice, AppendSink], None]
     """``append(run, sink)``: append all entries of ``run`` to one ledger; sets ``run.ledger_id`` and ``run.first`` when
@@ -67,15 +95,18 @@ class ManagedLedger:
         self.step = "nothing"
         """What ``start`` is doing."""
         self._state = state
-        self._tasks = TaskScope(f"log {name}")
-        self._closer = TaskScope(f"log {name} end")
+        self._node = node
+        self._shared = shared
+        self._tasks = TaskScope(name)
+        self._closer = TaskScope(name)
         self._closing: asyncio.Task[None] | None = None
         self._tenure = Tenure(state, shared.store)
         self._list = LedgerList(state, node, record, shared.ledgers, shared.clock)
         reads = LedgerReads(shared.ledgers, line, settings)
         self.entries = LogEntries(
-            line, tail, reads, shared.backlog_cache, self._tasks, settings.read_ahead_bytes
-        )
+            line, tail, reads, shared.backlog_cache, self._tasks,
+            settings.read_ahead_bytes, settings.read_ahead_ranges,
+        )  # fmt: skip
         self._trimmer = Trimmer(state, self._tenure, self._list, reads, self._tasks)
         self._cursors = CursorSet(
             state, self._tenure, self._list, self._trimmer, self.entries, self._tasks, shared
@@ -84,18 +115,29 @@ class ManagedLedger:
             state, self._tenure, self._list, reads, settings, shared.clock, self._tasks,
             self._trimmer.soon,
         )  # fmt: skip
-        self.append = self._appender.append
+        self._stamps = Stamps(state, shared.clock, self._appender.append)
+        stamps = config.entry_indexes or config.entry_times
+        self.append = self._stamps.append if stamps else self._appender.append
         self._when_trimmed: list[Callable[[], None]] = []
         self._tenure.on_end(self._end)
 
     async def start(self) -> None:
         """Called once by the factory: fence the previous owner, open a ledger, load the cursors."""
+        self.step = "reading of the last ledger and the cursors"
+        ledger, cursors = await read_ahead(
+            self._shared.store, self._node.path, self._list.unsettled, self._node.children
+        )
         self.step = "recovery of the last ledger"
-        await self._list.recover()
+        await self._list.recover(ledger)
+        self.step = "reading of the last index"
+        await self._stamps.recover(self.entries)
         self.step = "creation of a ledger"
         await self._appender.open_first()
         self.step = "loading of the cursors"
-        await self._cursors.load()
+        if not self._node.children_hold:
+            self._node.children = await self._shared.store.children(self._node.path)
+        await self._cursors.load(self._node.children, cursors)
+        self._node.children = []
         self._state.check()  # somebody else may have opened it meanwhile
         self._trimmer.begin(self._cursors.consumed, self._trimmed)
 
@@ -145,6 +187,12 @@ class ManagedLedger:
     def bytes_behind(self, position: Position) -> int:
         """Stored bytes of the entries behind ``position``; a ledger's entries count as equally large."""
         return self.line.bytes_behind(position)
+
+    @property
+    def fetched(self) -> tuple[int, int]:
+        """Entries and bytes that were read from bookies since it was opened, because they were not in memory."""
+        reads = self.entries.reads
+        return reads.fetched_entries, reads.fetched_bytes
 
     def last_before(self, size: int) -> Position:
         """Last entry with at most ``size`` bytes behind it, counted likewise."""
@@ -250,6 +298,20 @@ class ManagedLedger:
             raise InvalidPositionError(f"{self.name} has no entry {position}")
         return await self.entries.one(ordinal)
 
+    def entry_at_hand(self, position: Position) -> Slice | None:
+        """The one entry at ``position``; None when there is none, or it has to be read."""
+        ordinal = self.line.exact(*position)
+        return self.entries.at_hand(ordinal) if ordinal >= 0 else None
+
+    def newest_first(
+        self, before: Position | None = None
+    ) -> AsyncGenerator[tuple[Slice, int], None]:
+        """Slice and index in it of each entry before ``before`` (None: all there are), the last one first. No cursor
+        and no cache has a part in it. Raises LedgerError."""
+        self._state.check()
+        stop = self.line.end if before is None else self.line.ordinal(before)
+        return newest_first(self.entries, stop)
+
     async def find_by_time(self, publish_ms: int, after: Position = EARLIEST) -> Position:
         """Last entry published before ``publish_ms`` (by the metadata's publish time; entries are taken as ordered).
 
@@ -259,7 +321,41 @@ class ManagedLedger:
         self._state.check()
         return await search.find_by_time(self.entries, publish_ms, after)
 
+    # Ledgers beside it
+
+    async def new_ledger(self, custom: dict[str, bytes], listener: WriterListener) -> LedgerWriter:
+        """A ledger that is not part of the log, with its replication. Raises LedgerError, the store's errors.
+
+        Cancelled, an empty ledger may be left that nobody knows of.
+        """
+        self._state.check()
+        config = self._state.config
+        return await self._shared.ledgers.create(
+            config.ensemble,
+            config.write_quorum,
+            config.ack_quorum,
+            custom={"application": b"pulsar", **custom},
+            listener=listener,
+        )
+
+    async def open_ledger(self, ledger_id: int) -> LedgerReader:
+        """Such a ledger, closed by its writer or now. Raises NoSuchLedgerError, LedgerError, the store's errors."""
+        self._state.check()
+        return await self._shared.ledgers.open(ledger_id, recover=True)
+
     # Changes
+
+    def freed(
+        self, config: LedgerConfig, passed: Mapping[str, Position], gone: Collection[str]
+    ) -> tuple[int, Position]:
+        """Bytes of the ledgers that trimming would delete with the limits of ``config``, and the last entry in them,
+        once the cursors of ``passed`` had acknowledged all up to there and those of ``gone`` were deleted."""
+        line, now_ms = self.line, self._shared.clock.wall_ms()
+        consumed = self._cursors.consumed(passed, gone)
+        count = trimmable(line.ledgers, line.base, consumed, now_ms, config)
+        going = line.ledgers[:count]
+        last = Position(going[-1].ledger_id, going[-1].entries - 1) if going else EARLIEST
+        return sum(one.size for one in going), last
 
     def trim_soon(self) -> None:
         """Trim in the background, once however often it is asked for."""

@@ -145,8 +145,8 @@ class LedgerLine:
                 total += ledger.size
                 continue
             if ledger.ledger_id == position[0] and ledger.entries:
-                left = max(ledger.entries - 1 - position[1], 0)
-                total += ledger.size * left // ledger.entries
+                passed = min(position[1] + 1, ledger.entries)
+                total += ledger.size - ledger.size * passed // ledger.entries
             break
         return total
 

@@ -21,6 +21,9 @@ class ManagedSettings:
         "share it",
         low=1,
     )
+    read_ahead_ranges: int = count(
+        3, "such reads under way or waiting ahead of a cursor that reads a backlog", low=1, high=64
+    )
     read_ahead_total_bytes_max: int = size(
         64 * MIB,
         "bytes read of backlogs and held for all cursors; beyond it the least recently used "
@@ -105,6 +108,10 @@ class LedgerConfig:
     """Consumed ledgers are kept so long after their last entry; -1 for ever."""
     retention_bytes: int = 0
     """Consumed ledgers are kept up to so many bytes in all; -1 without limit. Both 0: deleted at once."""
+    entry_indexes: bool = False
+    """Each entry is stored with the index of its last message among all that were appended."""
+    entry_times: bool = False
+    """Each entry is stored with the time at which it was appended."""
 
     def __post_init__(self) -> None:
         if not self.ensemble >= self.write_quorum >= self.ack_quorum >= 1:

@@ -3,7 +3,8 @@
 ``line``: its ledgers by ``LedgerList``, which adds the next one and drops trimmed and empty ones. Its ``end`` is the
 limit of all reading: ``Appender`` moves it as entries become durable, ``LedgerList`` where closing a ledger finds more.
 ``tail``: by ``Appender``. ``status``: by ``Appender``, at the end by ``Tenure``. ``error``, ``ended``: by ``Tenure``.
-``terminated``, ``properties``: by ``LedgerList``. ``config``: by ``ManagedLedger.update_config``.
+``terminated``, ``properties``: by ``LedgerList``. ``config``: by ``ManagedLedger.update_config``. ``last_index``: by
+``Stamps``.
 """
 
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ class LogState:
     status: LogStatus = LogStatus.CLOSED_LEDGER
     error: ManagedLedgerError | None = None
     ended: bool = False
+    last_index: int | None = None
+    """The highest index that an entry may have been given; -1 none yet, None while entries get none."""
 
     @property
     def last_confirmed(self) -> Position:

@@ -47,6 +47,7 @@ class CursorStats:
 
     ``acknowledged_ranges``: ``(first, last)`` positions, inclusive, behind the mark-delete position;
     at most 1,000 of the ``acknowledged_range_count`` ones. ``state``: Open, NoLedger or Closed.
+    ``last_ledger_switch_ms``: None where nothing is stored.
     """
 
     name: str
@@ -57,10 +58,9 @@ class CursorStats:
     backlog_entries: int
     acknowledged_range_count: int
     acknowledged_ranges: tuple[tuple[Position, Position], ...]
-    acknowledged_entries: int
     cursor_ledger_id: int
     cursor_ledger_last_entry: int
-    last_ledger_switch_ms: int
+    last_ledger_switch_ms: int | None
     last_active_ms: int
     state: str
     properties: dict[str, int]

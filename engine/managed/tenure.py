@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 class Tenure:
     """Ends once, for good. It lasts at most as long as the metadata session that it was begun under."""
 
+    __slots__ = ("_at_end", "_session_id", "_state", "_store", "_when_fenced")
+
     def __init__(self, state: LogState, store: MetadataStore) -> None:
         self._state = state
         self._store = store

@@ -18,6 +18,17 @@ log = logging.getLogger(__name__)
 class Trimmer:
     """Drops nothing before ``begin``: until the cursors are known nobody can say what is consumed."""
 
+    __slots__ = (
+        "_consumed",
+        "_list",
+        "_reads",
+        "_state",
+        "_tasks",
+        "_tell_trimmed",
+        "_tenure",
+        "_trimming",
+    )
+
     def __init__(
         self,
         state: LogState,

@@ -17,9 +17,10 @@ from typing import Any, TypeVar, cast
 
 from engine.base.names import NamespaceName, TopicName
 from engine.base.tasks import TaskScope
-from engine.metadata import paths
+from engine.metadata import account, paths
 from engine.metadata.store import (
     ANY_VERSION,
+    Found,
     MetadataStore,
     NoNodeError,
     SessionState,
@@ -172,6 +173,12 @@ class CachedStore:
         if found is NO_NODE:
             raise NoNodeError(path)
         return cast(tuple[str, ...], found)
+
+    async def get_all(
+        self, paths: Sequence[str], parent: str | None = None
+    ) -> tuple[list[Found], list[str]]:
+        """Asks the service: what is read for once is not worth keeping."""
+        return await self._store.get_all(paths, parent)
 
     async def derived(self, path: str, make: Callable[[bytes, str], T]) -> T:
         """See ``derived``."""
@@ -375,6 +382,8 @@ class CachedStore:
                 self._forget_above_missing(parent_of(path))
             self._forget_written(path)
         self.forget_path(created)
+        if (accounted := account.current()) is not None:
+            accounted.add(created, None, value)
         return created
 
     def _forget_above_missing(self, path: str) -> None:
@@ -386,17 +395,33 @@ class CachedStore:
             path = parent_of(path)
             self.forget_path(path)
 
-    async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> int:
+    async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> Stat:
+        accounted = account.current()
+        before = None if accounted is None else await self._value(path)
         try:
-            return await self._store.put(path, value, version)
+            stat = await self._store.put(path, value, version)
         finally:
             self._forget_written(path)
+        if accounted is not None:
+            accounted.add(path, before, value)
+        return stat
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        accounted = account.current()
+        before = None if accounted is None else await self._value(path)
         try:
             await self._store.delete(path, version)
         finally:
             self._forget_written(path)
+        if accounted is not None:
+            accounted.add(path, before, None)
+
+    async def _value(self, path: str) -> bytes | None:
+        """What the node holds, None when there is none: of a change by version, what it was decided by."""
+        try:
+            return (await self.get(path))[0]
+        except NoNodeError:
+            return None
 
     def _forget_written(self, path: str) -> None:
         """Also after a write that failed or was cancelled: it may have happened, or may yet."""

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import contextvars
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,13 +18,14 @@ from engine.base.errors import MagnetarError
 from engine.metadata.session_store import EXPIRE_FRACTION, SUSPECT_FRACTION, SessionStore
 from engine.metadata.store import (
     ANY_VERSION,
+    Found,
     SessionExpiredError,
     SessionState,
     Stat,
     StoreUnavailableError,
     Watch,
 )
-from engine.metadata.tree import Tree, check_path, check_value
+from engine.metadata.tree import Tree, check_path, check_paths, check_value
 
 RECONNECT_S = 0.05
 
@@ -181,6 +182,11 @@ class MemoryServer:
                 return self.tree.exists(path)
             case "children":
                 return self.tree.children(path)
+            case "get_all":
+                paths, parent = args
+                found = [self.tree.get(one) if self.tree.exists(one) else None for one in paths]
+                listed = parent is not None and self.tree.exists(parent)
+                return found, self.tree.children(parent) if listed else []
             case "watch":
                 session.watched[path] = None
                 return None
@@ -197,9 +203,9 @@ class MemoryServer:
                 self._notify(told)
                 return created
             case "put":
-                version, told = self.tree.put(path, args[0], args[1], now_ms)
+                stat, told = self.tree.put(path, args[0], args[1], now_ms)
                 self._notify(told)
-                return version
+                return stat
             case "delete":
                 self._notify(self.tree.delete(path, args[0]))
                 return None
@@ -295,6 +301,15 @@ class MemoryStore(SessionStore):
         names: list[str] = await self._read("children", path, watch)
         return names
 
+    async def get_all(
+        self, paths: Sequence[str], parent: str | None = None
+    ) -> tuple[list[Found], list[str]]:
+        check_paths(paths, parent)
+        found: tuple[list[Found], list[str]] = await self._call(
+            "get_all", next(iter(paths), parent or "/"), tuple(paths), parent
+        )
+        return found
+
     async def _read(self, op: str, path: str, watch: Watch | None) -> Any:
         check_path(path)
         return await self._call(op, path, watch is not None, watch=watch)
@@ -303,11 +318,11 @@ class MemoryStore(SessionStore):
         created: str = await self._call("create", path, value, ephemeral, sequence)
         return created
 
-    async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> int:
+    async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> Stat:
         check_path(path)
         check_value(path, value)
-        new: int = await self._call("put", path, value, version)
-        return new
+        stat: Stat = await self._call("put", path, value, version)
+        return stat
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         check_path(path)

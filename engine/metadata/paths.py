@@ -10,6 +10,8 @@ CLUSTERS = "/admin/clusters"
 POLICIES = "/admin/policies"
 LOCAL_POLICIES = "/admin/local-policies"
 PARTITIONED_TOPICS = "/admin/partitioned-topics"
+RESOURCE_GROUPS = "/admin/resourcegroups"
+CONFIGURATION = "/admin/configuration"
 
 # Topics, schemas, ownership
 MANAGED_LEDGERS = "/managed-ledgers"
@@ -17,6 +19,9 @@ SCHEMAS = "/schemas"
 NAMESPACE = "/namespace"
 LOADBALANCE_BROKERS = "/loadbalance/brokers"
 LOADBALANCE_LEADER = "/loadbalance/leader"
+BUNDLE_QUOTAS = "/loadbalance/resource-quota"
+DEFAULT_BUNDLE_QUOTA = "/loadbalance/resource-quota/default"
+GROUP_USAGE = "/loadbalance/resource-group-usage"
 PRODUCER_NAME_COUNTER = "/counters/producer-name/-"
 BOOKIE_RACKS = "/bookies"
 
@@ -38,6 +43,32 @@ LONG_LEDGER_ID = (1 << 31) - 1
 
 def cluster(name: str) -> str:
     return f"{CLUSTERS}/{name}"
+
+
+def failure_domains(cluster: str) -> str:
+    return f"{CLUSTERS}/{cluster}/failureDomain"
+
+
+def failure_domain(cluster: str, name: str) -> str:
+    return f"{failure_domains(cluster)}/{name}"
+
+
+def isolation_policies(cluster: str) -> str:
+    return f"{CLUSTERS}/{cluster}/namespaceIsolationPolicies"
+
+
+def resource_group(name: str) -> str:
+    return f"{RESOURCE_GROUPS}/{name}"
+
+
+def group_usage(group: str, broker_id: str) -> str:
+    """What a broker uses of a resource group."""
+    return f"{GROUP_USAGE}/{group}/{broker_id}"
+
+
+def bundle_quota(namespace: str, bundle_range: str) -> str:
+    """``bundle_range`` as of ``bundle_owner``."""
+    return f"{BUNDLE_QUOTAS}/{namespace}/{bundle_range}"
 
 
 def tenant(name: str) -> str:

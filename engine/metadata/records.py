@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.base.errors import MagnetarError
-from engine.metadata.protobinary import put_bytes, put_int, take_fields
-from engine.metadata.prototext import escape, parse_text
+from engine.metadata.protobuf.protobinary import put_bytes, put_int, take_fields
+from engine.metadata.protobuf.prototext import escape, parse_text
 
 Document = dict[str, Any]
 Stored = Mapping[str, Any]

@@ -1,6 +1,6 @@
 """Metadata store seam: a versioned tree of small values with ephemerals, sequences, watches and sessions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -17,6 +17,8 @@ class Stat(NamedTuple):
     ctime_ms: int
     mtime_ms: int
     children: int
+    children_version: int
+    """Rises with each child that is made or deleted."""
 
 
 class NoNodeError(MagnetarError):
@@ -50,6 +52,9 @@ class SessionState(Enum):
     SUSPENDED = "suspended"
     EXPIRED = "expired"
 
+
+Found = tuple[bytes, Stat] | None
+"""A node's value, None where there is no node."""
 
 Watch = Callable[[str], None]
 """Called with a path."""
@@ -97,6 +102,13 @@ class MetadataStore(Protocol):
         """Names of children, sorted. Raises NoNodeError."""
         ...
 
+    async def get_all(
+        self, paths: Sequence[str], parent: str | None = None
+    ) -> tuple[list[Found], list[str]]:
+        """The values of several nodes, then the names of the children of ``parent``, sorted, in one request. None, or
+        no names, stands for a node that is missing."""
+        ...
+
     async def create(
         self,
         path: str,
@@ -109,8 +121,8 @@ class MetadataStore(Protocol):
         """Create and return the path (10 digits appended when ``sequence``). Raises NodeExistsError, NoNodeError."""
         ...
 
-    async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> int:
-        """Set an existing node's value; the new version. Raises NoNodeError, BadVersionError."""
+    async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> Stat:
+        """Set an existing node's value; what is true of the node then. Raises NoNodeError, BadVersionError."""
         ...
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:

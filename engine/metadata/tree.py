@@ -1,6 +1,7 @@
 """The reference tree: ZooKeeper's rules for versions, ephemerals, sequences and parents, as plain data. Pure."""
 
 import re
+from collections.abc import Sequence
 
 from engine.base.errors import MisuseError
 from engine.metadata.store import (
@@ -28,6 +29,14 @@ def check_path(path: str) -> None:
         raise MisuseError(f"metadata path {path!r} has an empty or relative part")
     if CONTROL.search(path):
         raise MisuseError(f"metadata path {path!r} has a control character")
+
+
+def check_paths(paths: Sequence[str], parent: str | None) -> None:
+    """As ``check_path``, of all of them."""
+    for path in paths:
+        check_path(path)
+    if parent is not None:
+        check_path(parent)
 
 
 def check_value(path: str, value: bytes) -> None:
@@ -62,7 +71,10 @@ class _Node:
         self.created = 0  # children ever created: the next sequence suffix
 
     def stat(self) -> Stat:
-        return Stat(self.version, self.owner, self.ctime_ms, self.mtime_ms, len(self.children))
+        changes = 2 * self.created - len(self.children)
+        return Stat(
+            self.version, self.owner, self.ctime_ms, self.mtime_ms, len(self.children), changes
+        )
 
 
 class Tree:
@@ -99,14 +111,14 @@ class Tree:
         self._nodes[path] = _Node(value, owner, now_ms)
         return path, [path, parent_path]
 
-    def put(self, path: str, value: bytes, version: int, now_ms: int) -> tuple[int, list[str]]:
+    def put(self, path: str, value: bytes, version: int, now_ms: int) -> tuple[Stat, list[str]]:
         node = self._node(path)
         if version not in (ANY_VERSION, node.version):
             raise BadVersionError(f"{path} is at version {node.version}, not {version}")
         node.value = value
         node.version += 1
         node.mtime_ms = now_ms
-        return node.version, [path]
+        return node.stat(), [path]
 
     def delete(self, path: str, version: int) -> list[str]:
         if path == "/":

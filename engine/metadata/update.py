@@ -1,11 +1,26 @@
 """Change a node by compare-and-set: read, decide, write if unchanged, else again."""
 
+import asyncio
 from collections.abc import Callable
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from engine.metadata.cached import fresh
 from engine.metadata.store import BadVersionError, MetadataStore, NodeExistsError, NoNodeError
 
 ATTEMPTS_MAX = 100
+_turns: WeakKeyDictionary[MetadataStore, WeakValueDictionary[str, asyncio.Lock]] = (
+    WeakKeyDictionary()
+)
+"""Who updates a node by this store waits for those before him: only those of other stores are raced, so that a hundred
+at once do not lose a hundred races."""
+
+
+def _turn(store: MetadataStore, path: str) -> asyncio.Lock:
+    locks = _turns.setdefault(store, WeakValueDictionary())
+    lock = locks.get(path)
+    if lock is None:
+        lock = locks[path] = asyncio.Lock()
+    return lock
 
 
 async def update(
@@ -15,12 +30,23 @@ async def update(
     *,
     create: Callable[[], bytes] | None = None,
 ) -> bytes:
-    """Replace the value of ``path`` by ``change(value)``; returns what is stored afterwards.
+    """Replace the value of ``path`` by ``change(value)``; returns what is stored afterwards. Updates of a node by one
+    store come one after the other, in the order of their calls.
 
     ``change`` may be called many times; it returns None to leave the node as it is, or raises to stop. A missing node
     raises NoNodeError unless ``create`` gives its first value (parents are made). Raises BadVersionError after 100 lost
     races. Cancelled or StoreUnavailableError: the write may or may not have happened.
     """
+    async with _turn(store, path):
+        return await _update(store, path, change, create)
+
+
+async def _update(
+    store: MetadataStore,
+    path: str,
+    change: Callable[[bytes], bytes | None],
+    create: Callable[[], bytes] | None,
+) -> bytes:
     for _ in range(ATTEMPTS_MAX):
         try:
             value, stat = await fresh(store, path).get(path)

@@ -1,29 +1,44 @@
-"""ZooKeeper as the metadata store: a bridge from kazoo's threads to the event loop.
+"""ZooKeeper as the metadata store: a bridge from kazoo's thread to the event loop.
 
-kazoo's answers and events come on its own threads; each is handed over with ``call_soon_threadsafe`` and nothing else
-crosses. Every call has a deadline, because without a quorum kazoo waits for ever and reports only SUSPENDED. Watches
-of the protocol fire once: they are set again before the watchers are told, so what a watcher reads is never older
-than what the next event tells. After a reconnect all are set again and all watchers are told.
+kazoo's answers and events come on its connection's thread (``kazoo_handler``) and are handed over in their order, all
+that came together in one turn of the loop; nothing else crosses. Every call has a deadline, because without a quorum
+kazoo waits for ever and reports only SUSPENDED. Watches of the protocol fire once: they are set again before the
+watchers are told, so what a watcher reads is never older than what the next event tells. After a reconnect all are set
+again and all watchers are told.
 """
 
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from kazoo import exceptions as zk
 from kazoo.client import KazooClient, KazooState
-from kazoo.protocol.serialization import int_struct, write_string
+from kazoo.protocol.serialization import (
+    Create,
+    Delete,
+    Exists,
+    GetChildren,
+    GetData,
+    SetData,
+    Sync,
+)
 from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
+from kazoo.security import OPEN_ACL_UNSAFE
 
 from engine.base.errors import MisuseError
 from engine.base.tasks import TaskScope
+from engine.metadata.kazoo_handler import LoopHandler
+from engine.metadata.kazoo_requests import EndWatches, MultiRead
 from engine.metadata.session_store import EXPIRE_FRACTION, SUSPECT_FRACTION, SessionStore
 from engine.metadata.store import (
     ANY_VERSION,
     BadVersionError,
+    Found,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
@@ -33,7 +48,7 @@ from engine.metadata.store import (
     StoreUnavailableError,
     Watch,
 )
-from engine.metadata.tree import check_path, check_value
+from engine.metadata.tree import check_path, check_paths, check_value
 
 log = logging.getLogger(__name__)
 
@@ -62,38 +77,24 @@ def _translate(error: BaseException, what: str) -> Exception:
     return StoreUnavailableError(f"{what}: {type(error).__name__} {error}")
 
 
+def _note_failure(answer: Any, failed: list[Exception]) -> None:
+    if answer.exception is not None:
+        failed.append(answer.exception)
+
+
 def _stat(stat: ZnodeStat) -> Stat:
-    return Stat(stat.version, stat.ephemeralOwner, stat.ctime, stat.mtime, stat.numChildren)
+    return Stat(
+        stat.version,
+        stat.ephemeralOwner,
+        stat.ctime,
+        stat.mtime,
+        stat.numChildren,
+        stat.cversion,
+    )
 
 
-class _NoWatcherError(zk.ZookeeperError):  # type: ignore[misc]  # kazoo has no types
-    """There was no watch to end: it fired meanwhile."""
-
-    code = -121
-
-
-zk.EXCEPTIONS[_NoWatcherError.code] = (
-    _NoWatcherError  # kazoo drops the connection for codes it does not know
-)
-
-
-class _EndWatches:
-    """ZooKeeper's removeWatches, which kazoo does not have: all that this session watches at ``path`` (C4)."""
-
-    type = 18
-    _ANY_KIND = 3
-
-    def __init__(self, client: KazooClient, path: str) -> None:
-        self._client = client
-        self._path = path
-
-    def serialize(self) -> bytes:
-        return bytes(write_string(self._path) + int_struct.pack(self._ANY_KIND))
-
-    def deserialize(self, buffer: bytes, offset: int) -> None:
-        """On kazoo's thread that reads answers, in their order: what a later read watches is not forgotten."""
-        self._client._data_watchers.pop(self._path, None)
-        self._client._child_watchers.pop(self._path, None)
+_EPHEMERAL, _SEQUENCE = 1, 2
+"""Flags of the protocol's create."""
 
 
 class ZooKeeperStore(SessionStore):
@@ -106,10 +107,13 @@ class ZooKeeperStore(SessionStore):
         self._asked_timeout_s = session_timeout_s
         self._context = contextvars.copy_context()
         self._tasks = TaskScope("zookeeper")
+        self._arrived: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._told = False
         self._client = self._new_client()
         self._session_id = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._calls: dict[asyncio.Future[Any], None] = {}
+        self._calls: dict[asyncio.Future[Any], tuple[float, str]] = {}  # → deadline, what it asks
+        self._expiry: asyncio.TimerHandle | None = None
 
     @property
     def session_id(self) -> int:
@@ -124,6 +128,7 @@ class ZooKeeperStore(SessionStore):
             timeout=self._asked_timeout_s,
             connection_retry=retry,
             command_retry=KazooRetry(max_tries=0),
+            handler=LoopHandler(),
             logger=logging.getLogger("kazoo"),
         )
 
@@ -135,10 +140,26 @@ class ZooKeeperStore(SessionStore):
         return client
 
     def _from_thread(self, callback: Callable[..., None], *args: Any) -> None:
+        """Call ``callback(*args)`` on the loop, behind all that came before."""
+        self._arrived.append((callback, args))
+        if self._told:
+            return
+        self._told = True
         try:
-            self._loop.call_soon_threadsafe(lambda: callback(*args), context=self._context.copy())
+            self._loop.call_soon_threadsafe(self._take, context=self._context)
         except RuntimeError:  # the loop is closed: nobody is left to tell
             log.debug("event after the end of the loop")
+
+    def _take(self) -> None:
+        self._told = False  # first: what arrives from now on wakes the loop again
+        arrived = self._arrived
+        try:
+            while arrived:
+                callback, args = arrived.popleft()
+                callback(*args)
+        finally:
+            if arrived:  # a callback failed: the others are not to blame
+                self._loop.call_soon(self._take, context=self._context)
 
     async def start(self, timeout_s: float) -> None:
         """Raises StoreUnavailableError when no server answers in time; close the store then."""
@@ -205,7 +226,7 @@ class ZooKeeperStore(SessionStore):
             if answer.exception is None:
                 self._from_thread(self._proven, client, session_id, sent)
 
-        client.exists_async("/").rawlink(answered)
+        self._ask(Exists(self._full("/"), None), answered)
 
     def _proven(self, client: KazooClient, session_id: int, sent: float) -> None:
         if self._closed or client is not self._client or session_id != self._session_id:
@@ -225,8 +246,9 @@ class ZooKeeperStore(SessionStore):
         if self._closed:
             return
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._expiry):
+            if timer is not None:
+                timer.cancel()
         self._watches.clear()
         self._state = SessionState.SUSPENDED
         for waiter in list(self._waiters):
@@ -238,9 +260,7 @@ class ZooKeeperStore(SessionStore):
     # Calls
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
-        value, stat = await self._read(
-            "get", path, watch, lambda client, event: client.get_async(path, event)
-        )
+        value, stat = await self._read("get", GetData, path, watch)
         return value, _stat(stat)
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
@@ -248,83 +268,107 @@ class ZooKeeperStore(SessionStore):
         stat = await self._exists(path, watch)
         if stat is None:
             # Our server may be behind the others and not know the node yet; ledgers are deleted for less (I28).
-            await self._call("sync", path, lambda client: client.sync_async(path))
+            # It takes both in this order: who waits for the second has waited for the first.
+            failed: list[Exception] = []
+            self._ask(Sync(self._full(path)), lambda answer: _note_failure(answer, failed))
             stat = await self._exists(path, watch)
+            if stat is None and failed:
+                raise _translate(failed[0], f"sync {path}") from failed[0]
         return None if stat is None else _stat(stat)
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        names = await self._read(
-            "children", path, watch, lambda client, event: client.get_children_async(path, event)
-        )
-        return sorted(names)
+        return sorted(await self._read("children", GetChildren, path, watch))
+
+    async def get_all(
+        self, paths: Sequence[str], parent: str | None = None
+    ) -> tuple[list[Found], list[str]]:
+        check_paths(paths, parent)
+        full = None if parent is None else self._full(parent)
+        request = MultiRead([self._full(path) for path in paths], full)
+        found = await self._call("get_all", next(iter(paths), parent or "/"), request)
+        values = [None if one is None else (one[0], _stat(one[1])) for one in found[: len(paths)]]
+        return values, sorted(found[-1] or ()) if parent is not None else []
 
     async def _read(
-        self, op: str, path: str, watch: Watch | None, start: Callable[[KazooClient, Any], Any]
+        self, op: str, kind: Callable[[str, Any], Any], path: str, watch: Watch | None
     ) -> Any:
         """A read of a missing node sets no watch: that it is still missing is asked, with one."""
         check_path(path)
-        event = None if watch is None else self._on_event
+        request = kind(self._full(path), None if watch is None else self._on_event)
         try:
-            return await self._call(op, path, lambda client: start(client, event), watch)
+            return await self._call(op, path, request, watch)
         except NoNodeError:
             if watch is None or await self._exists(path, watch) is None:
                 raise
-        return await self._call(op, path, lambda client: start(client, event), watch)
+        return await self._call(op, path, request, watch)
 
     async def _exists(self, path: str, watch: Watch | None) -> ZnodeStat | None:
-        event = None if watch is None else self._on_event
-        found: ZnodeStat | None = await self._call(
-            "exists", path, lambda client: client.exists_async(path, event), watch
-        )
+        request = Exists(self._full(path), None if watch is None else self._on_event)
+        found: ZnodeStat | None = await self._call("exists", path, request, watch)
         return found
 
     async def _create(self, path: str, value: bytes, ephemeral: bool, sequence: bool) -> str:
-        created: str = await self._call(
-            "create",
-            path,
-            lambda client: client.create_async(path, value, ephemeral=ephemeral, sequence=sequence),
-        )
-        return created
+        flags = ephemeral * _EPHEMERAL | sequence * _SEQUENCE
+        request = Create(self._full(path), value, OPEN_ACL_UNSAFE, flags)
+        created: str = await self._call("create", path, request)
+        return created.removeprefix(self._chroot)
 
-    async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> int:
+    async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> Stat:
         check_path(path)
         check_value(path, value)
-        stat = await self._call("put", path, lambda client: client.set_async(path, value, version))
-        return int(stat.version)
+        stat = await self._call("put", path, SetData(self._full(path), value, version))
+        return _stat(stat)
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         check_path(path)
         if path == "/":
             raise MisuseError("the root cannot be deleted")
-        await self._call("delete", path, lambda client: client.delete_async(path, version))
+        await self._call("delete", path, Delete(self._full(path), version))
 
-    async def _call(
-        self,
-        op: str,
-        path: str,
-        start: Callable[[KazooClient], Any],
-        watch: Watch | None = None,
-    ) -> Any:
+    def _full(self, path: str) -> str:
+        """As the server has it."""
+        return path if not self._chroot else self._chroot if path == "/" else self._chroot + path
+
+    async def _call(self, op: str, path: str, request: Any, watch: Watch | None = None) -> Any:
         deadline = self._loop.time() + self._request_timeout_s
         await self._wait_connected(deadline)
         self._watch_read(path, watch)
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._calls[future] = None
-        sent = self._loop.time()
-        start(self._client).rawlink(
-            lambda answer: self._from_thread(self._answered, future, sent, answer)
-        )
+        self._calls[future] = deadline, f"{op} {path}"
+        if self._expiry is None or self._expiry.when() > deadline:
+            self._expire_at(deadline)
+        self._ask(request, partial(self._from_thread, self._answered, future, self._loop.time()))
         try:
-            async with asyncio.timeout_at(deadline):
-                return await future
-        except TimeoutError:
-            raise StoreUnavailableError(
-                f"{op} {path}: no answer within {self._request_timeout_s} s"
-            ) from None
+            return await future
         except zk.KazooException as e:
             raise _translate(e, f"{op} {path}") from e
         finally:
             self._calls.pop(future, None)
+
+    def _ask(self, request: Any, answered: Callable[[Any], None]) -> None:
+        """Send it; ``answered`` is called on kazoo's thread. Without kazoo's own calls: they check the path again, and
+        their creation makes two results of one."""
+        client = self._client
+        answer = client.handler.async_result()
+        answer.rawlink(answered)
+        client._call(request, answer)
+
+    def _expire_at(self, when: float) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+        self._expiry = self._loop.call_at(when, self._expire)
+
+    def _expire(self) -> None:
+        """One timer for all calls, which runs once in a time-out."""
+        self._expiry = None
+        now = self._loop.time()
+        for future, (deadline, what) in self._calls.items():
+            if deadline <= now and not future.done():
+                reason = f"{what}: no answer within {self._request_timeout_s} s"
+                future.set_exception(StoreUnavailableError(reason))
+        left = [deadline for deadline, _ in self._calls.values() if deadline > now]
+        if left:
+            self._expire_at(min(left))
 
     def _answered(self, future: "asyncio.Future[Any]", sent: float, answer: Any) -> None:
         error = answer.exception
@@ -349,10 +393,9 @@ class ZooKeeperStore(SessionStore):
 
     def _arm(self, path: str, *, node: bool, children: bool) -> None:
         """Ask for the next event. Answers are not awaited: a broken connection arms everything again."""
-        if node:
-            self._client.exists_async(path, watch=self._on_event)
-        if children:
-            self._client.get_children_async(path, watch=self._on_event)
+        for wanted, kind in (node, Exists), (children, GetChildren):
+            if wanted:
+                self._ask(kind(self._full(path), self._on_event), lambda _: None)
 
     def _on_event(self, event: WatchedEvent) -> None:  # on a kazoo thread
         if event.type in _ARM:
@@ -369,8 +412,7 @@ class ZooKeeperStore(SessionStore):
     def _read_watch_removed(self, path: str) -> None:
         client = self._client
         if self._state is SessionState.CONNECTED:
-            end = _EndWatches(client, f"{client.chroot}{path}")
-            client._call(end, client.handler.async_result())
+            self._ask(EndWatches(client, self._full(path)), lambda _: None)
 
 
 _ARM = {

@@ -64,7 +64,12 @@ class Handshake:
     ) -> None:
         self.client_version = ""
         self.protocol_version = 0
+        self.takes_broker_metadata = False
+        self.partial_producers = False
+        """The client's producers of a partitioned topic may leave partitions out."""
         self.waiting = False
+        self.done = False
+        """CONNECTED was sent."""
         self._connection = connection
         self._peer = peer
         self._tasks = tasks
@@ -94,6 +99,8 @@ class Handshake:
         """CONNECT came."""
         self.client_version = body.client_version
         self.protocol_version = body.protocol_version
+        self.takes_broker_metadata = body.feature_flags.supports_broker_entry_metadata
+        self.partial_producers = body.feature_flags.supports_partial_producer
         self._judge(body.auth_method_name, body.auth_data)
 
     def auth_response(self, body: pb.CommandAuthResponse) -> None:
@@ -139,6 +146,7 @@ class Handshake:
             return
         self.stop()
         self._peer.sent_connected()
+        self.done = True
         self._connection.send(
             commands.connected(
                 server_version=self._server_version,

@@ -2,12 +2,12 @@
 
 h11 reads and writes the protocol, but for a request that comes in one piece (``plain_http``); what is here is time,
 bounds and connections. One request at a time per connection,
-whose body is complete before it is handled; no files, no streams.
+whose body is complete before it is handled; answers that are long may be sent in pieces.
 """
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -46,17 +46,19 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """``body`` is sent with its length; the status line's text is HTTP's own."""
+    """``body`` is sent with its length; the status line's text is HTTP's own. ``pieces``: instead of it, sent one after
+    the other at the client's pace."""
 
     status: int
     body: bytes = b""
     content_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
+    pieces: AsyncIterator[bytes] | None = None
 
 
 Handler = Callable[[Request], Awaitable[Response]]
-Page = Callable[[], Response]
-"""What a GET of one path answers, made on the event loop: it must be quick."""
+Page = Callable[[], Awaitable[Response]]
+"""What a GET of one path answers, made on the event loop: what is long lets others have their turn in between."""
 
 
 def json_response(status: int, value: Any) -> Response:
@@ -64,15 +66,19 @@ def json_response(status: int, value: Any) -> Response:
     return Response(status, json.dumps(value, separators=(",", ":")).encode())
 
 
-def metrics_page(render: Callable[[], bytes]) -> Page:
-    """``/metrics`` from a function that gives Prometheus' text format."""
-    return lambda: Response(200, render(), METRICS_TYPE)
+def metrics_page(render: Callable[[], AsyncIterator[bytes]]) -> Page:
+    """``/metrics`` from a function that gives Prometheus' text format, in pieces."""
+
+    async def page() -> Response:
+        return Response(200, content_type=METRICS_TYPE, pieces=render())
+
+    return page
 
 
 def ready_page(why_not: Callable[[], str | None]) -> Page:
     """``/ready``: 200 ``ok``, or 503 and the reason that ``why_not`` gives."""
 
-    def page() -> Response:
+    async def page() -> Response:
         reason = why_not()
         if reason is None:
             return Response(200, b"ok\n", TEXT)
@@ -91,7 +97,7 @@ def pages(by_path: Mapping[str, Page]) -> Handler:
         if request.method not in ("GET", "HEAD"):
             refusal = json_response(405, {"reason": "Only GET is served here"})
             return refusal._replace(headers=(("Allow", "GET, HEAD"),))
-        return page()
+        return await page()
 
     return answer
 
@@ -150,7 +156,14 @@ class HttpServer:
         except Exception:  # the boundary: one request's failure must not end the server
             self._log.exception("request failed path=%s", request.path)
             response = json_response(500, {"reason": "Internal error, see the server's log"})
-        connection.answer(response)
+        if response.pieces is None:
+            connection.answer(response)
+            return
+        try:
+            await connection.stream(response, response.pieces)
+        except Exception:  # as above: what was sent is no whole answer
+            self._log.exception("request failed path=%s", request.path)
+            connection.abort()
 
 
 class _Refused(Exception):
@@ -182,6 +195,8 @@ class _Connection(asyncio.Protocol):
         self._stuck = False
         """The client takes less than was sent to it."""
         self._timer: asyncio.TimerHandle | None = None
+        self._room: asyncio.Future[None] | None = None
+        """Somebody waits until the client has taken what was sent, or is gone."""
         self.on_gone: Callable[[], None] | None = None
 
     # asyncio.Protocol
@@ -193,6 +208,7 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         self._transport = None
+        self._let_go_on()
         if self.on_gone is not None:
             self.on_gone()
 
@@ -217,6 +233,7 @@ class _Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._stuck = False
+        self._let_go_on()
         if self._answering and self._sent:
             self._answered()
 
@@ -320,6 +337,50 @@ class _Connection(asyncio.Protocol):
         if self._transport is None:
             return
         self._transport.write(_written(response) if self._plain else self._by_h11(response))
+        self._all_sent()
+
+    async def stream(self, response: Response, pieces: AsyncIterator[bytes]) -> None:
+        """As ``answer``, of ``pieces``. Whatever they raise is raised, with a part of them sent. Cancel-safe."""
+        if self._transport is not None:
+            self._transport.write(self._begun(response))
+        is_head = self._head is not None and self._head.method == b"HEAD"
+        async for piece in pieces:
+            if self._transport is None or is_head:
+                break
+            if piece:
+                self._transport.write(self._chunk(piece))
+            if self._stuck:
+                await self._taken()
+        if self._transport is not None:
+            end = b"0\r\n\r\n" if self._plain else self._http.send(h11.EndOfMessage())
+            self._transport.write(end or b"")
+            self._all_sent()
+
+    def _begun(self, response: Response) -> bytes:
+        lines = _chunked_lines(response)
+        if self._plain:
+            return _head(response.status, lines)
+        phrase = HTTPStatus(response.status).phrase.encode()
+        head = h11.Response(status_code=response.status, reason=phrase, headers=lines)
+        return self._http.send(head) or b""
+
+    def _chunk(self, piece: bytes) -> bytes:
+        if self._plain:
+            return b"%x\r\n%b\r\n" % (len(piece), piece)
+        return self._http.send(h11.Data(data=piece)) or b""
+
+    async def _taken(self) -> None:
+        """Return when there is room for more; who takes nothing is cut."""
+        self._room = asyncio.get_running_loop().create_future()
+        self._within(ANSWER_TIMEOUT_S, self.abort)
+        await self._room
+        self._stop_timer()
+
+    def _let_go_on(self) -> None:
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
+
+    def _all_sent(self) -> None:
         self._sent = True
         if self._stuck:
             self._within(ANSWER_TIMEOUT_S, self.abort)
@@ -381,10 +442,18 @@ def _lines(response: Response) -> list[tuple[str, str]]:
     ]
 
 
+def _chunked_lines(response: Response) -> list[tuple[str, str]]:
+    named = ("Content-Type", response.content_type)
+    return [named, ("Transfer-Encoding", "chunked"), *response.headers]
+
+
 def _written(response: Response) -> bytes:
     """As h11 would write it."""
-    status = response.status
+    return _head(response.status, _lines(response)) + response.body
+
+
+def _head(status: int, lines: list[tuple[str, str]]) -> bytes:
     head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
-    head += [f"{name}: {value}" for name, value in _lines(response)]
+    head += [f"{name}: {value}" for name, value in lines]
     assert not any("\r" in line or "\n" in line for line in head)
-    return "\r\n".join([*head, "", ""]).encode("latin-1") + response.body
+    return "\r\n".join([*head, "", ""]).encode("latin-1")

@@ -106,6 +106,11 @@ class LoopNetwork:
         return _LoopServer(server)
 
 
+def read_at_most(transport: asyncio.Transport, size: int) -> None:
+    """Let a transport of a plain socket take so many bytes from it at once; others take what they take."""
+    transport.max_size = size  # type: ignore[attr-defined]
+
+
 def write_parts(transport: asyncio.Transport, parts: Sequence[bytes | memoryview]) -> None:
     """Give ``parts`` to a transport in order; what the kernel takes at once is not copied before.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from engine.base.errors import MisuseError, PeerError
 from engine.base.loop import last_call
-from engine.net.network import write_parts
+from engine.net.network import read_at_most, write_parts
 
 LENGTH_BYTES = 4
 LARGE_PART_BYTES = 16 * 1024
@@ -21,6 +21,8 @@ SMALL_TAIL_BYTES = 4096
 """A straddling frame's start is copied up to here; a longer one pins its buffer until the frame is whole."""
 BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 """Unsent bytes at which a connection whose peer does not read is cut: its owner did not heed ``paused``."""
+LITTLE_BYTES = 32 * 1024
+"""What is read at once from a connection that is to be stopped often."""
 CLOSE_TIMEOUT_S = 10.0
 """How long a closed connection may take to deliver what was queued before it is cut."""
 
@@ -180,6 +182,11 @@ class Connection(asyncio.Protocol):
             and not self.transport.is_reading()
         ):
             self.transport.resume_reading()
+
+    def read_little(self) -> None:
+        """From now on take LITTLE_BYTES at most at once, so that whoever holds the connection has little more of it."""
+        if self.transport is not None:
+            read_at_most(self.transport, LITTLE_BYTES)
 
     @property
     def held(self) -> bool:

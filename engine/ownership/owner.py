@@ -4,6 +4,10 @@
 the moment its node is created until it is released, its session ends, or someone removes the node. It stops
 acknowledging before the session can end (``MetadataStore.session_proven``), so two owners never acknowledge at once;
 what an old owner still sends to bookies is refused by the fence the next owner puts on each ledger.
+
+Its owner can split a bundle: it takes the nodes of the parts, stores the new boundaries by compare-and-set, holds the
+parts instead of the bundle in one step, and removes the bundle's node. A broker that takes a bundle by boundaries of
+before finds, once it has the node, that there is no such bundle any more.
 """
 
 import asyncio
@@ -11,14 +15,15 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from engine.base.errors import MagnetarError
+from engine.base.errors import Conflict, MagnetarError
 from engine.base.log import bound
 from engine.base.names import HASH_TOP, BundleName, NamespaceName, TopicName
 from engine.base.tasks import TaskScope
 from engine.metadata import paths
-from engine.metadata.records import decode_json
+from engine.metadata.records import decode_json, encode_json
 from engine.metadata.store import (
     BadVersionError,
     MetadataStore,
@@ -28,8 +33,9 @@ from engine.metadata.store import (
     SessionState,
     StoreUnavailableError,
 )
+from engine.metadata.update import update
 from engine.ownership.registration import BrokerRecord, claim
-from engine.tenancy.bundles import Bundles, encode_local_policies
+from engine.tenancy.bundles import BUNDLES_MAX, Bundles, encode_local_policies
 
 NAMESPACES_KNOWN_MAX = 10_000
 RETRY_S = 0.5
@@ -92,6 +98,7 @@ class BundleOwnership:
         self._held: dict[NamespaceName, dict[BundleName, None]] = {}  # the same by namespace
         self._watched: dict[NamespaceName, Callable[[], None]] = {}  # its namespaces → how to stop
         self._leaving: dict[BundleName, None] = {}
+        self._splitting: dict[BundleName, list[BundleName]] = {}  # → its parts, claimed already
         self._locks: dict[BundleName, asyncio.Lock] = {}
         self._namespaces: OrderedDict[NamespaceName, tuple[Bundles, Callable[[], None]]] = (
             OrderedDict()
@@ -192,6 +199,9 @@ class BundleOwnership:
         if fresh is not None and known is not None and fresh != known[0]:
             self._namespaces[namespace] = (fresh, known[1])
         present = set(fresh) if fresh is not None else set()
+        for bundle in [one for one in self._splitting if one.namespace == namespace]:
+            if present.issuperset(self._splitting[bundle]):
+                self._adopt(bundle)
         gone = [
             bundle
             for bundle in self.owned()
@@ -260,7 +270,8 @@ class BundleOwnership:
 
     async def acquire(self, bundle: BundleName) -> bool:
         """Take ``bundle``; False when another broker holds it. Raises StoreUnavailableError when the session is in
-        doubt or ``bundle`` is being released. Cancelled: it may have been taken; the next call finds out."""
+        doubt, ``bundle`` is being released, or is none any more: what was known of its namespace is forgotten then.
+        Cancelled: it may have been taken; the next call finds out."""
         async with self._lock(bundle):
             if bundle in self._leaving:
                 raise StoreUnavailableError(f"bundle {bundle} is being unloaded")
@@ -269,12 +280,106 @@ class BundleOwnership:
             session = self._store.session_id
             if not await claim(self._store, _path(bundle), self._record.encode()):
                 return False
+            await self._check_present(bundle)
             if session != self._store.session_id or not self._proven():
                 raise StoreUnavailableError(f"session changed while taking {bundle}")
+            if self._tasks.closed:  # its node goes with the session
+                raise StoreUnavailableError(f"{bundle} is not taken any more: shutting down")
             if bundle not in self._owned:
                 self._hold(bundle)
                 self._log.info("bundle taken bundle=%s", bundle)
             return True
+
+    async def _check_present(self, bundle: BundleName) -> None:
+        """Raises StoreUnavailableError for a claimed bundle that was split by another broker before we had it: we had
+        not heard of it yet, and whoever owns the parts serves its topics."""
+        if bundle in self._owned or await self._is_stored(bundle):
+            return
+        await self._remove_node(bundle)
+        known = self._namespaces.pop(bundle.namespace, None)
+        if known is not None:
+            known[1]()
+        raise StoreUnavailableError(f"bundle {bundle} is split")
+
+    async def _is_stored(self, bundle: BundleName) -> bool:
+        path = paths.local_policies(str(bundle.namespace))
+        try:
+            stored = Bundles.decode(bundle.namespace, (await self._store.get(path))[0])
+        except NoNodeError:
+            return True  # a namespace that is going, or has its bundles in its policies alone
+        return stored is None or bundle in set(stored)
+
+    async def split(self, bundle: BundleName, edges: list[int]) -> list[BundleName]:
+        """Cut ``bundle``, which is held here, at ``edges``; its parts, which are held here from then on. Topics are
+        served all the while. Raises Conflict when it is not held here (any more), or a part of it by another broker;
+        StoreUnavailableError or SessionExpiredError when the store did not say what became of it: if it was cut
+        nevertheless, its parts are held as soon as that is known. Cancelled: the same."""
+        async with self._lock(bundle):
+            if not self.owns(bundle) or bundle in self._leaving:
+                raise Conflict(f"bundle {bundle} is not served here")
+            if bundle in self._splitting:
+                raise StoreUnavailableError(f"bundle {bundle} is being split")
+            ends = pairwise([bundle.lower, *edges, bundle.upper])
+            parts = [BundleName(bundle.namespace, low, high) for low, high in ends]
+            self._splitting[bundle] = parts
+            try:
+                await self._cut(bundle, edges)
+            except BaseException:
+                # Perhaps only an answer was lost; and nobody else can split it while we have its parts.
+                if not self._tasks.closed:
+                    self._tasks.spawn(f"settle {bundle}", self._settle(bundle))
+                raise
+            self._adopt(bundle)
+            self._log.info("bundle split bundle=%s parts=%d", bundle, len(parts))
+            # Nobody who knows the new boundaries looks for its node: without the store it goes with the session.
+            with suppress(StoreUnavailableError, SessionExpiredError):
+                await self._remove_node(bundle)
+            return parts
+
+    async def _cut(self, bundle: BundleName, edges: list[int]) -> None:
+        """Take the parts, then store the boundaries: whoever sees these finds an owner for each part."""
+        session = self._store.session_id
+        for part in self._splitting[bundle]:
+            if not await claim(self._store, _path(part), self._record.encode()):
+                raise Conflict(f"bundle {part} is held by another broker; try again")
+        if session != self._store.session_id or not self.owns(bundle):
+            raise StoreUnavailableError(f"session changed while splitting {bundle}")
+        path = paths.local_policies(str(bundle.namespace))
+        await update(self._store, path, lambda value: _with_edges(value, bundle, edges))
+
+    async def _settle(self, bundle: BundleName) -> None:
+        """After a split of which it is not known whether it happened: find out, however long the store takes. If it did
+        not, its parts are given back."""
+        while bundle in self._splitting:
+            try:
+                if bundle not in self._owned or await self._is_stored(bundle):
+                    for part in self._splitting[bundle]:
+                        if part not in self._owned:
+                            await self._remove_node(part)
+                    self._splitting.pop(bundle, None)
+                else:
+                    await self._recheck(bundle.namespace)
+            except (StoreUnavailableError, SessionExpiredError) as error:
+                self._log.info("split not settled yet bundle=%s reason=%s", bundle, error)
+            if bundle in self._splitting:
+                await asyncio.sleep(RETRY_S)
+
+    def _adopt(self, bundle: BundleName) -> None:
+        """Its namespace's boundaries have its parts: they are held from this moment on, it is not. Safe to repeat."""
+        parts = self._splitting.pop(bundle, None)
+        if parts is None or bundle not in self._owned:
+            return  # done, or lost with the session, as the nodes of its parts
+        for part in parts:
+            if part not in self._owned:
+                self._hold(part)
+        self._drop(bundle)
+        known = self._namespaces.get(bundle.namespace)
+        if known is not None and bundle in set(known[0]):
+            edges = {*known[0].edges, *(part.lower for part in parts)}
+            self._namespaces[bundle.namespace] = (
+                Bundles(bundle.namespace, tuple(sorted(edges))),
+                known[1],
+            )
 
     async def release(
         self, bundle: BundleName, unload: Callable[[BundleName], Any] | None = None
@@ -395,6 +500,18 @@ class BundleOwnership:
         for _, stop in self._namespaces.values():
             stop()
         await self._tasks.close()
+
+
+def _with_edges(value: bytes, bundle: BundleName, edges: list[int]) -> bytes:
+    """Local policies with ``bundle`` cut at ``edges``. Raises Conflict when it is none of theirs."""
+    stored = Bundles.decode(bundle.namespace, value)
+    if stored is None or bundle not in set(stored):
+        raise Conflict(f"bundle {bundle} was split meanwhile")
+    document = decode_json(value, f"local policies of {bundle.namespace}")
+    cut = Bundles(bundle.namespace, tuple(sorted({*stored.edges, *edges})))
+    if len(cut) > BUNDLES_MAX:
+        raise Conflict(f"{bundle.namespace} would have {len(cut)} bundles, at most {BUNDLES_MAX}")
+    return encode_json({**document, "bundles": cut.document})
 
 
 def _path(bundle: BundleName) -> str:

@@ -33,6 +33,13 @@ class BrokerRecord:
     version: str
     service_url_tls: str = ""
     """Empty: it does not listen for TLS."""
+    persistent: bool = True
+    """Whether it serves persistent topics."""
+    non_persistent: bool = True
+
+    def serves(self, *, persistent: bool) -> bool:
+        """Whether it serves topics of this kind."""
+        return self.persistent if persistent else self.non_persistent
 
     def encode(self) -> bytes:
         """Stored form: an idle broker's load report in Pulsar's key order."""
@@ -41,8 +48,8 @@ class BrokerRecord:
             "webServiceUrl": self.web_url,
             "pulsarServiceUrl": self.service_url,
             **({"pulsarServiceUrlTls": self.service_url_tls} if self.service_url_tls else {}),
-            "persistentTopicsEnabled": True,
-            "nonPersistentTopicsEnabled": False,
+            "persistentTopicsEnabled": self.persistent,
+            "nonPersistentTopicsEnabled": self.non_persistent,
             **dict.fromkeys(
                 ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"), nothing
             ),
@@ -84,6 +91,8 @@ class BrokerRecord:
             started,
             str(report.get("brokerVersionString") or ""),
             str(report.get("pulsarServiceUrlTls") or ""),
+            persistent=report.get("persistentTopicsEnabled") is not False,
+            non_persistent=report.get("nonPersistentTopicsEnabled") is not False,
         )
 
 

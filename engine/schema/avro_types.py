@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from reprlib import repr as brief
 from typing import Any
 
 from engine.schema.kinds import InvalidSchemaError
@@ -78,7 +79,7 @@ class AvroType:
 def parse(text: bytes) -> AvroType:
     """The definition. Raises InvalidSchemaError with the place where it breaks."""
     try:
-        document = json.loads(text, object_pairs_hook=_object)
+        document = json.loads(text.decode(), object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise InvalidSchemaError(f"not valid JSON: {error}") from None
     return _Parser().type(document, "", "", 0)
@@ -171,7 +172,7 @@ class _Parser:
             made.symbols = _symbols(document, at)
             made.default = document.get("default", MISSING)
             if made.default is not MISSING and made.default not in made.symbols:
-                raise _refused(at, f"default: {made.default!r} is none of the symbols")
+                raise _refused(at, f"default: {brief(made.default)} is none of the symbols")
         else:
             size = document.get("size")
             if not isinstance(size, int) or isinstance(size, bool) or size < 0:

@@ -1,17 +1,28 @@
 """Is a definition one, do two mean the same, and may one follow others under a strategy? Pure.
 
-As Apache Pulsar decides it: AVRO, JSON and PROTOBUF by Avro's rules, PROTOBUF_NATIVE by its root message's name,
-KEY_VALUE by both parts, others by their kind alone.
+As Apache Pulsar decides it: AVRO and JSON by Avro's rules, PROTOBUF_NATIVE by its root message's name, KEY_VALUE by
+both parts, others by their kind alone. So is PROTOBUF, though its definition is in Avro: Avro's rules would forbid
+what protobuf reads.
 """
 
 import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
+
+from google.protobuf.descriptor import Descriptor
 
 from engine.schema import avro_types, native_types
 from engine.schema.avro_rules import unreadable
-from engine.schema.kinds import IN_AVRO, InvalidSchemaError, Schema, SchemaKind, key_value
+from engine.schema.kinds import (
+    IN_AVRO,
+    InvalidSchemaError,
+    Schema,
+    SchemaKind,
+    key_value,
+    shown,
+)
 from engine.tenancy.strategy import Strategy
 
 _JACKSON_TYPES = frozenset(
@@ -21,15 +32,22 @@ _JACKSON_TYPES = frozenset(
 
 _OF_STRINGS = (b"", b"null")
 """The second is the C++ client's, and the Python client's."""
-KEPT_BYTES_MAX = 64 << 10
-"""Longer definitions are parsed each time: they are rare, and a thousand of them would not fit."""
+KEPT_BYTES_MAX = 16 << 10
+"""Longer definitions are parsed each time: parsed they take fifteen times their bytes."""
+KEPT_MAX = 256
+_DEEP = "values within values beyond what can be read"
 
 
 def _avro(data: bytes) -> avro_types.AvroType:
     return _kept_avro(data) if len(data) <= KEPT_BYTES_MAX else avro_types.parse(data)
 
 
-_kept_avro = lru_cache(maxsize=1024)(avro_types.parse)
+def _native(data: bytes) -> Descriptor:
+    return _kept_native(data) if len(data) <= KEPT_BYTES_MAX else native_types.parse(data)
+
+
+_kept_avro = lru_cache(maxsize=KEPT_MAX)(avro_types.parse)
+_kept_native = lru_cache(maxsize=KEPT_MAX)(native_types.parse)
 
 
 def check(schema: Schema) -> None:
@@ -39,7 +57,7 @@ def check(schema: Schema) -> None:
         for part in key_value(schema):
             check(part)
     elif kind is SchemaKind.PROTOBUF_NATIVE:
-        _told("deserialize ProtobufNative Schema failed", native_types.parse, schema.data)
+        _told("deserialize ProtobufNative Schema failed", _native, schema.data)
     elif kind is SchemaKind.STRING and schema.data not in _OF_STRINGS:
         text = schema.data[:200].decode(errors="replace")
         raise InvalidSchemaError(f"Invalid schema definition data for string schema : '{text}'")
@@ -62,20 +80,48 @@ def _told(text: str, parse: Callable[[bytes], Any], data: bytes) -> Any:
         return parse(data)
     except InvalidSchemaError as error:
         raise InvalidSchemaError(f"{text}: {error}") from None
+    except RecursionError:
+        raise InvalidSchemaError(f"{text}: {_DEEP}") from None
+
+
+def meaning(schema: Schema) -> bytes:
+    """A digest that two schemas of one kind share when they are the same version: of what an Avro definition means,
+    of KEY_VALUE's parts, of any other's bytes."""
+    if schema.kind is SchemaKind.STRING:
+        return b""
+    if schema.kind is SchemaKind.KEY_VALUE:
+        try:
+            parts = [(part.kind.value, meaning(part).hex()) for part in key_value(schema)]
+        except InvalidSchemaError:
+            parts = []
+        if parts:
+            return sha256(repr(parts).encode()).digest()
+    if schema.kind in IN_AVRO:
+        try:
+            return sha256(avro_types.canonical(_avro(schema.data)).encode()).digest()
+        except (InvalidSchemaError, RecursionError):
+            pass
+    return sha256(schema.data).digest()
 
 
 def same(one: Schema, other: Schema) -> bool:
-    """Whether both are the same version: by meaning for Avro definitions, else by their bytes."""
+    """Whether both are the same version: by meaning for Avro definitions, by both parts for KEY_VALUE, else by their
+    bytes."""
     if one.kind is not other.kind:
         return False
-    if one.data == other.data or one.kind is SchemaKind.STRING:
-        return True
-    if one.kind not in IN_AVRO:
-        return False
+    if one.data == other.data:
+        return _part_kinds(one) == _part_kinds(other)
+    return meaning(one) == meaning(other)
+
+
+def _part_kinds(schema: Schema) -> list[SchemaKind]:
+    """Those of KEY_VALUE, which are not in ``data``: Apache takes (STRING, INT32) for (STRING, STRING)."""
+    if schema.kind is not SchemaKind.KEY_VALUE:
+        return []
     try:
-        return avro_types.canonical(_avro(one.data)) == avro_types.canonical(_avro(other.data))
+        return [part.kind for part in key_value(schema)]
     except InvalidSchemaError:
-        return False
+        return []
 
 
 def refused(new: Schema, versions: Sequence[Schema], strategy: Strategy) -> str | None:
@@ -87,9 +133,12 @@ def refused(new: Schema, versions: Sequence[Schema], strategy: Strategy) -> str 
         if old.kind is not new.kind:
             return f"Incompatible schema: exists schema type {old.kind.value}, new schema type {new.kind.value}"
     for old in reversed(looked_at):
-        found = _refused(new, old, strategy)
+        try:
+            found = _refused(new, old, strategy)
+        except RecursionError:
+            found = _DEEP
         if found is not None:
-            return (
+            return shown(
                 f"Error during schema compatibility check with strategy {strategy.value}: {found}"
             )
     return None
@@ -97,19 +146,23 @@ def refused(new: Schema, versions: Sequence[Schema], strategy: Strategy) -> str 
 
 def _refused(new: Schema, old: Schema, strategy: Strategy) -> str | None:
     """Of two of one kind."""
-    if new.kind is SchemaKind.KEY_VALUE:
-        return _refused_part(new, old, strategy)
-    checked = new.kind in IN_AVRO or new.kind is SchemaKind.PROTOBUF_NATIVE
-    if not checked or same(new, old):
+    if same(new, old):
         return None
     if not (strategy.new_reads_old or strategy.old_reads_new):
         return "no other schema may follow"
-    if new.kind is SchemaKind.PROTOBUF_NATIVE:
-        return _renamed(new, old)
-    if new.kind is SchemaKind.JSON and (
-        _jackson(new.data) is not None or _jackson(old.data) is not None
-    ):
-        return _refused_jackson(new, old)
+    match new.kind:
+        case SchemaKind.KEY_VALUE:
+            return _refused_part(new, old, strategy)
+        case SchemaKind.PROTOBUF_NATIVE:
+            return _renamed(new, old)
+        case SchemaKind.JSON if _jackson(new.data) is not None or _jackson(old.data) is not None:
+            return _refused_jackson(new, old)
+        case SchemaKind.AVRO | SchemaKind.JSON:
+            return _refused_avro(new, old, strategy)
+    return None
+
+
+def _refused_avro(new: Schema, old: Schema, strategy: Strategy) -> str | None:
     try:
         before, after = _avro(old.data), _avro(new.data)
     except InvalidSchemaError as error:
@@ -138,8 +191,8 @@ def _refused_part(new: Schema, old: Schema, strategy: Strategy) -> str | None:
 def _renamed(new: Schema, old: Schema) -> str | None:
     try:
         before, after = (
-            native_types.parse(old.data).full_name,
-            native_types.parse(new.data).full_name,
+            _native(old.data).full_name,
+            _native(new.data).full_name,
         )
     except InvalidSchemaError as error:
         return str(error)
@@ -156,6 +209,11 @@ def _refused_jackson(new: Schema, old: Schema) -> str | None:
     if before is None or after is None or before.get("id") == after.get("id"):
         return None
     return f"id: was {before.get('id')}, is {after.get('id')}"
+
+
+def is_json_schema(data: bytes) -> bool:
+    """Whether a JSON definition is of the early clients' kind, which has no Avro types."""
+    return _jackson(data) is not None
 
 
 def _jackson(data: bytes) -> dict[str, Any] | None:

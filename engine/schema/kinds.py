@@ -10,10 +10,25 @@ from engine.base.errors import MagnetarError
 
 _SIZE = Struct(">i")
 _VERSION = Struct(">q")
+_OLD_VERSION_BYTES = 64
+
+
+TEXT_HEAD, TEXT_TAIL = 500, 300
+"""Characters of a longer text that are shown: names in definitions may be as long as those."""
+
+
+def shown(text: str) -> str:
+    """What clients are told of a definition: within bounds, and with half characters spelt out."""
+    if len(text) > TEXT_HEAD + TEXT_TAIL:
+        text = f"{text[:TEXT_HEAD]} … {text[-TEXT_TAIL:]}"
+    return text.encode(errors="backslashreplace").decode()
 
 
 class InvalidSchemaError(MagnetarError):
     """A definition that does not fit its kind; the text says where it breaks."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(shown(text))
 
 
 class SchemaKind(Enum):
@@ -70,6 +85,14 @@ class KeyValue(NamedTuple):
 def version_bytes(number: int) -> bytes:
     """A version as messages and clients carry it."""
     return _VERSION.pack(number)
+
+
+def version_of(data: bytes) -> int | None:
+    """The number of a version in a message or from a client; None for what is none. The first releases wrote 64 bytes,
+    of which the first eight are it."""
+    if len(data) not in (_VERSION.size, _OLD_VERSION_BYTES):
+        return None
+    return int(_VERSION.unpack_from(data)[0])
 
 
 def key_value(schema: Schema) -> KeyValue:

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from engine.metadata.protobinary import put_bytes, put_int, take_fields
+from engine.metadata.protobuf.protobinary import put_bytes, put_int, take_fields
 from engine.metadata.records import RecordFormatError
 from engine.schema.kinds import BY_STORED, STORED, Schema, SchemaKind
 
 NOWHERE = -1
 """Ledger and entry in the copy of its own index entry that a first version's entry carries."""
+
+
+INDEX_MAX = 100
+"""Versions before it that an entry names. Nobody reads them but to find a version that the node does not name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ def entry(schema_id: str, one: Registered, before: Sequence[SchemaVersion] = ())
         put_bytes(schema, 7, bytes(pair))
     put_bytes(out, 2, bytes(schema))
     own = SchemaVersion(0, NOWHERE, NOWHERE, b"" if one.deleted else digest_of(one.schema))
-    for each in before or (own,):
+    for each in before[-INDEX_MAX:] or (own,):
         put_bytes(out, 5, _index(each))
     return bytes(out)
 

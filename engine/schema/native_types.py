@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor
@@ -14,7 +14,6 @@ from engine.schema.kinds import InvalidSchemaError
 FIELDS = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
 
 
-@lru_cache(maxsize=256)
 def parse(data: bytes) -> Descriptor:
     """The message that a topic's payloads are. Raises InvalidSchemaError."""
     try:
@@ -49,13 +48,8 @@ def _imports_first(
     files: descriptor_pb2.FileDescriptorSet,
 ) -> list[descriptor_pb2.FileDescriptorProto]:
     by_name = {file.name: file for file in files.file}
-    ordered: dict[str, descriptor_pb2.FileDescriptorProto] = {}
-    left = dict(by_name)
-    while left:
-        ready = [
-            name for name, file in left.items() if not any(one in left for one in file.dependency)
-        ]
-        if not ready:
-            raise InvalidSchemaError("fileDescriptorSet: files import each other in a circle")
-        ordered |= {name: left.pop(name) for name in ready}
-    return list(ordered.values())
+    imports = {name: set(file.dependency) & by_name.keys() for name, file in by_name.items()}
+    try:
+        return [by_name[name] for name in TopologicalSorter(imports).static_order()]
+    except CycleError:
+        raise InvalidSchemaError("fileDescriptorSet: files import each other in a circle") from None

@@ -4,10 +4,9 @@ All partitions of a topic have one registry entry, so several brokers change it.
 decides again: a schema that the other registered is the same version.
 """
 
-import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from engine.base.clock import Clock
@@ -18,34 +17,34 @@ from engine.ledger.errors import LedgerError, NoSuchLedgerError
 from engine.managed.cursors.cursor_ledger import CursorLedger
 from engine.managed.settings import LedgerConfig
 from engine.metadata import paths
-from engine.metadata.records import RecordFormatError
 from engine.metadata.store import (
-    ANY_VERSION,
     BadVersionError,
     MetadataStore,
     NodeExistsError,
     NoNodeError,
+    SessionExpiredError,
     StoreUnavailableError,
 )
+from engine.schema.apart import Apart
 from engine.schema.compatibility import check, refused, same
-from engine.schema.kinds import Schema
-from engine.schema.locator import (
-    DELETED,
-    Registered,
-    SchemaVersion,
-    digest_of,
-    entry,
-    locator,
-    parse_entry,
-    parse_locator,
+from engine.schema.kinds import InvalidSchemaError, Schema
+from engine.schema.locator import DELETED, Registered, SchemaVersion, digest_of, entry, locator
+from engine.schema.stored_versions import (
+    INDEX_BYTES,
+    KIND,
+    NO_NODE,
+    READS_AT_ONCE,
+    LostVersionError,
+    Node,
+    StoredVersions,
+    UnreadableError,
+    Version,
+    size_of,
 )
 from engine.tenancy.strategy import Strategy
 
-ENTRY_BYTES_MAX = 5 << 20
-READS_AT_ONCE = 16
-CACHE_BYTES = 32 << 20
-ENTRY_BYTES = 1 << 10
-"""What an entry takes in memory beside its definition, which most kinds have none of."""
+DEFINITION_BYTES_MAX = 4 << 20
+"""With its properties. A bookie takes an entry of 5 MiB."""
 VERSIONS_MAX = 10_000
 """The node that names them may be 1 MiB."""
 RACES_MAX = 20
@@ -57,28 +56,17 @@ class IncompatibleError(MagnetarError):
     """The schema may not follow those that there are; the text says under which strategy and at which field."""
 
 
-class UnreadableError(MagnetarError):
-    """A version's entry is lost or damaged, and the answer depends on it."""
-
-    retriable = True
+class OvertakenError(MagnetarError):
+    """The newest version is not the one that was expected."""
 
 
-class Version(NamedTuple):
-    """A version that is registered, and was not deleted."""
+class Page(NamedTuple):
+    """Some of the ``total`` versions since the last deletion, newest first; those that cannot be read with the reason.
+    ``newest``: number of the newest, -1 without any."""
 
-    number: int
-    found: Registered
-
-
-class _Node(NamedTuple):
-    """The locator as it was read; ``stat_version`` -1: there is none."""
-
-    versions: Sequence[SchemaVersion]
+    total: int
     newest: int
-    stat_version: int
-
-
-NONE = _Node((), -1, ANY_VERSION)
+    versions: Sequence[tuple[int, Version | UnreadableError]]
 
 
 def schema_id(topic: TopicName) -> str:
@@ -88,10 +76,10 @@ def schema_id(topic: TopicName) -> str:
 
 
 class SchemaRegistry:
-    """For one broker. Entries that were read are kept, up to ``CACHE_BYTES``: they never change.
+    """For one broker. All calls raise the store's errors and UnreadableError. Cancel-safe unless said otherwise.
 
-    All calls raise the store's errors; those that need a version's definition UnreadableError, too. Cancel-safe unless
-    said otherwise.
+    What was read before (``StoredVersions``) serves readers, and clients that come with a known schema, also while the
+    store does not answer or what it holds is damaged.
     """
 
     def __init__(
@@ -102,143 +90,196 @@ class SchemaRegistry:
         self._ledgers = ledgers
         self._config = config
         self._clock = clock
-        self._entries: OrderedDict[tuple[int, int], Registered] = OrderedDict()
-        self._bytes = 0
+        self._apart = Apart()
+        self._stored = StoredVersions(store, ledgers, self._apart)
 
     # --- reading ---------------------------------------------------------------------------------
 
     async def index(self, topic: TopicName) -> Sequence[SchemaVersion]:
         """Where all versions are, deletions among them; oldest first."""
-        return (await self._node(schema_id(topic))).versions
+        return (await self._stored.node(schema_id(topic))).versions
 
-    async def latest(self, topic: TopicName) -> Version | None:
-        """The newest version; None when there is none or it was deleted."""
-        return await self.live(topic, None)
+    async def ledgers(self, topic: TopicName) -> list[tuple[int, int, int]]:
+        """Those that keep the versions, oldest first: id, entries and bytes. Those that are lost are left out."""
+        node = await self._stored.last_node(schema_id(topic))
+        return await self._stored.sizes(node)
+
+    async def latest(self, topic: TopicName, like: Schema | None = None) -> Version | None:
+        """The newest version; None when there is none or it was deleted. ``like`` stands for it when it cannot
+        be read and these are its bytes."""
+        node = await self._stored.last_node(schema_id(topic))
+        for one in node.live[-1:]:
+            found = await self._stored.tried(one)
+            if not isinstance(found, UnreadableError):
+                return found
+            if like is None or not await self._stands_for(node, one, like, found):
+                raise found
+            return Version(one.version, Registered(like, 0))
+        return None
 
     async def live(self, topic: TopicName, number: int | None) -> Version | None:
         """A version since the last deletion, None for ``number``: the newest."""
-        kept = _since_deletion(await self._node(schema_id(topic)))
-        for one in reversed(kept):
-            if number is None or one.version == number:
-                return await self._live(one)
-        return None
+        if number is None:
+            return await self.latest(topic)
+        node = await self._stored.last_node(schema_id(topic))
+        return await self._one(node.live, number)
 
     async def get(self, topic: TopicName, number: int) -> Version | None:
         """One version, also from before a deletion: there may be messages by it."""
-        node = await self._node(schema_id(topic))
-        wanted = next((one for one in node.versions if one.version == number), None)
-        return await self._live(wanted) if wanted is not None else None
+        node = await self._stored.last_node(schema_id(topic))
+        return await self._one(node.versions, number)
+
+    async def _one(self, versions: Sequence[SchemaVersion], number: int) -> Version | None:
+        wanted = next((one for one in versions if one.version == number), None)
+        return await self._stored.live(wanted) if wanted is not None else None
 
     async def versions(self, topic: TopicName) -> list[Version]:
         """All versions since the last deletion, oldest first."""
-        return [_readable(one) for one in await self._all_live(await self._node(schema_id(topic)))]
+        return await self._stored.all_live(await self._stored.node(schema_id(topic)))
+
+    async def page(self, topic: TopicName, limit: int, before: int | None = None) -> Page:
+        """The last ``limit`` versions, of those before number ``before`` when it is given."""
+        kept = (await self._stored.node(schema_id(topic))).live
+        wanted = [one for one in kept if before is None or one.version < before][-limit:]
+        found: list[tuple[int, Version | UnreadableError]] = []
+        for start in range(0, len(wanted), READS_AT_ONCE):
+            part = wanted[start : start + READS_AT_ONCE]
+            read = await self._stored.all_tried(part)
+            found += [
+                (one.version, live)
+                for one, live in zip(part, read, strict=True)
+                if live is not None
+            ]
+        return Page(len(kept), kept[-1].version if kept else -1, found[::-1])
+
+    async def registered(self, topic: TopicName, schema: Schema) -> int | None:
+        """The version that has ``schema``'s very bytes; no other definition is read."""
+        return await self._by_hash(await self._stored.node(schema_id(topic)), schema)
 
     async def find(self, topic: TopicName, schema: Schema) -> int | None:
-        """The version that ``schema`` is, None when it is none of those that can be read."""
-        node = await self._node(schema_id(topic))
+        """The version that ``schema`` is, None when it is none of those that are not lost."""
+        node = await self._stored.node(schema_id(topic))
         known = await self._by_hash(node, schema)
-        return _number_of(schema, await self._all_live(node)) if known is None else known
+        return await self._by_meaning(node, schema) if known is None else known
 
     async def refusal(self, topic: TopicName, schema: Schema, strategy: Strategy) -> str | None:
         """Why ``schema`` may not be the next version, None when it may. Raises InvalidSchemaError."""
-        check(schema)
-        return _refusal(schema, await self._all_live(await self._node(schema_id(topic))), strategy)
+        await self._check(schema)
+        return await self._refusal(await self._stored.node(schema_id(topic)), schema, strategy)
 
-    async def _live(self, one: SchemaVersion) -> Version | None:
-        found = await self._fetch(one)
-        return None if found.deleted else Version(one.version, found)
-
-    async def _all_live(self, node: _Node) -> "list[Version | UnreadableError]":
-        """Those since the last deletion, oldest first; what cannot be read holds its place."""
-        wanted = _since_deletion(node)
-        found: list[Version | UnreadableError] = []
-        for start in range(0, len(wanted), READS_AT_ONCE):
-            part = wanted[start : start + READS_AT_ONCE]
-            for one in await asyncio.gather(*(self._tried(each) for each in part)):
-                if one is None:
-                    found.clear()
-                else:
-                    found.append(one)
-        return found
-
-    async def _tried(self, one: SchemaVersion) -> "Version | UnreadableError | None":
-        try:
-            return await self._live(one)
-        except UnreadableError as error:
-            return error
-
-    async def _by_hash(self, node: _Node, schema: Schema) -> int | None:
-        """The version whose bytes ``schema`` is, without a look at any other."""
+    async def _by_hash(self, node: Node, schema: Schema) -> int | None:
+        """The version whose bytes ``schema`` is, readable or not, without a look at any other."""
         digest = digest_of(schema)
-        for one in _since_deletion(node):
+        for one in node.live:
             if one.hash == digest:
-                live = await self._live(one)
-                if live is not None and live.found.schema.kind is schema.kind:
-                    return live.number
+                found = await self._stored.tried(one)
+                if isinstance(found, UnreadableError):
+                    if await self._stands_for(node, one, schema, found):
+                        return one.version
+                elif found is not None and same(found.found.schema, schema):
+                    return found.number
         return None
 
-    async def _node(self, name: str) -> _Node:
-        try:
-            value, stat = await self._store.get(paths.schema(name))
-        except NoNodeError:
-            return NONE
-        try:
-            newest, versions = parse_locator(value)
-        except RecordFormatError as error:
-            raise UnreadableError(f"the schemas of {name} cannot be read: {error}") from error
-        return _Node(versions, newest, stat.version)
+    async def _stands_for(
+        self, node: Node, one: SchemaVersion, schema: Schema, error: UnreadableError
+    ) -> bool:
+        """Whether ``schema`` is ``one``, which cannot be read: by its bytes, and its kind as it is said elsewhere (S2).
+        Raises ``error`` when that is not known now."""
+        if digest_of(schema) != one.hash:
+            return False
+        kind = await self._stored.kind_said(one)
+        if kind is not None:
+            return kind is schema.kind
+        if not isinstance(error, LostVersionError):
+            raise error
+        kinds = {found.kind async for part in self._stored.meant(node) for _, found in part}
+        return bool(schema.data) and (not kinds or schema.kind in kinds)
 
-    async def _fetch(self, one: SchemaVersion) -> Registered:
-        place = one.ledger_id, one.entry_id
-        found = self._entries.get(place)
-        if found is not None:
-            self._entries.move_to_end(place)
-            return found
-        try:
-            reader = await self._ledgers.open(one.ledger_id, recover=False)
-            (run,) = await reader.read(one.entry_id, one.entry_id, ENTRY_BYTES_MAX)
-            found = parse_entry(bytes(run.entry(0)))
-        except (LedgerError, RecordFormatError) as error:
-            raise UnreadableError(
-                f"schema version {one.version} cannot be read: {error}"
-            ) from error
-        self._keep(place, found)
-        return found
+    async def _by_meaning(self, node: Node, schema: Schema) -> int | None:
+        """The first version that means the same, of those that are not lost."""
+        wanted = await self._stored.meaning_of(schema)
+        number = None
+        async for part in self._stored.meant(node):
+            for one, found in part:
+                if found.kind is None:
+                    number = None
+                elif found == wanted and number is None:
+                    number = one.version
+        return number
 
-    def _keep(self, place: tuple[int, int], found: Registered) -> None:
-        if place not in self._entries:
-            self._entries[place] = found
-            self._bytes += _weight(found)
-        while self._bytes > CACHE_BYTES:
-            _, dropped = self._entries.popitem(last=False)
-            self._bytes -= _weight(dropped)
+    async def _refusal(self, node: Node, schema: Schema, strategy: Strategy) -> str | None:
+        """Only what the strategy looks at must be readable."""
+        if strategy is Strategy.ALWAYS_COMPATIBLE:
+            return None
+        looked_at = (
+            node if strategy.transitive else Node(node.live[-1:], node.newest, node.stat_version)
+        )
+        before = [one.found.schema for one in await self._stored.all_live(looked_at)]
+        return await self.judged(schema, before, strategy)
+
+    async def judged(
+        self, schema: Schema, before: Sequence[Schema], strategy: Strategy
+    ) -> str | None:
+        """What ``refused`` says."""
+        size = len(schema.data) + sum(len(one.data) for one in before)
+        return await self._apart.run(size, refused, schema, before, strategy)
+
+    async def _check(self, schema: Schema) -> None:
+        """Raises InvalidSchemaError."""
+        size = size_of(schema)
+        if size > DEFINITION_BYTES_MAX:
+            raise InvalidSchemaError(
+                f"definition and properties of {size} bytes: at most {DEFINITION_BYTES_MAX}"
+            )
+        await self._apart.run(size, check, schema)
 
     # --- changing --------------------------------------------------------------------------------
 
     async def register(
-        self, topic: TopicName, schema: Schema, strategy: Strategy, *, may_add: bool = True
+        self,
+        topic: TopicName,
+        schema: Schema,
+        strategy: Strategy,
+        *,
+        may_add: bool = True,
+        expected: int | None = None,
     ) -> int:
-        """The version that ``schema`` is, a new one if it is none yet; not ``may_add``: none but the first is added.
+        """The version that ``schema`` is, a new one if it is none yet; not ``may_add``: none is added.
+        ``expected``: number of the version that it is to follow, -1 for none.
 
-        Raises InvalidSchemaError, IncompatibleError, LedgerError. Cancelled or StoreUnavailableError: it may become
-        registered, and a ledger may be left that nobody names.
+        Raises InvalidSchemaError, IncompatibleError, OvertakenError, LedgerError. Cancelled or StoreUnavailableError:
+        it may become registered, and a ledger may be left that nobody names.
         """
-        check(schema)
         name = schema_id(topic)
+        unasked = self._stored.while_suspended(name)
+        if unasked is not None:
+            known = await self._by_hash(unasked, schema)
+            if known is not None:
+                return known
+        checked = False
         for _ in range(RACES_MAX):
-            node = await self._node(name)
+            try:
+                node = await self._stored.node(name)
+            except (StoreUnavailableError, SessionExpiredError, LostVersionError):
+                known = await self._by_hash(await self._stored.last_node(name), schema)
+                if known is None:
+                    raise
+                return known
             known = await self._by_hash(node, schema)
             if known is not None:
                 return known
-            live = await self._all_live(node)
-            known = _number_of(schema, live)
+            if not checked:
+                await self._check(schema)
+                checked = True
+            known = await self._by_meaning(node, schema)
             if known is not None:
                 return known
-            if live and not may_add:
+            _check_expected(node, expected)
+            if not may_add:
                 raise IncompatibleError(
                     f"Schema not found and schema auto updating is disabled. topic: {name}"
                 )
-            why = _refusal(schema, live, strategy)
+            why = await self._refusal(node, schema, strategy)
             if why is not None:
                 raise IncompatibleError(why)
             added = await self._add(name, node, Registered(schema, self._clock.wall_ms()))
@@ -248,15 +289,17 @@ class SchemaRegistry:
             f"the schemas of {name} changed under {RACES_MAX} attempts to add one"
         )
 
-    async def delete(self, topic: TopicName) -> int:
+    async def delete(self, topic: TopicName, *, expected: int | None = None) -> int:
         """Mark all versions as deleted by a further version, whose number it returns; messages by them stay readable.
-        With none to delete, the number of the newest deletion, -1 without one. Raises as ``register``."""
+        With none to delete, the number of the newest deletion, -1 without one. ``expected``: number of the newest
+        version. Raises as ``register``."""
         name = schema_id(topic)
         gone = Registered(DELETED, self._clock.wall_ms(), deleted=True)
         for _ in range(RACES_MAX):
-            node = await self._node(name)
-            if not _since_deletion(node):
+            node = await self._stored.node(name)
+            if not node.live:
                 return node.newest
+            _check_expected(node, expected)
             added = await self._add(name, node, gone)
             if added is not None:
                 return added
@@ -267,10 +310,11 @@ class SchemaRegistry:
         last: what was cut off is finished by the next call."""
         name = schema_id(topic)
         try:
-            node = await self._node(name)
-        except UnreadableError as error:
+            node = await self._stored.node(name)
+        except LostVersionError as error:
             log.error("schemas of %s: their ledgers are left: %s", name, error)
-            node = NONE
+            node = NO_NODE
+        self._stored.drop_node(name)
         for one in node.versions:
             try:
                 await self._ledgers.delete(one.ledger_id)
@@ -282,7 +326,7 @@ class SchemaRegistry:
             return False
         return True
 
-    async def _add(self, name: str, node: _Node, one: Registered) -> int | None:
+    async def _add(self, name: str, node: Node, one: Registered) -> int | None:
         """Store a further version; None when somebody else changed the node meanwhile."""
         if len(node.versions) >= VERSIONS_MAX:
             raise IncompatibleError(
@@ -292,64 +336,55 @@ class SchemaRegistry:
             "application": b"pulsar",
             "component": b"schema",
             "pulsar/schemaId": name.encode(),
+            KIND: one.schema.kind.value.encode(),
         }
         ledger = await CursorLedger.create(self._ledgers, self._config, custom)
-        entry_id = await ledger.append(entry(name, one, node.versions))
-        await ledger.close()
+        try:
+            entry_id = await ledger.append(entry(name, one, node.versions))
+            await ledger.close()
+        except BaseException as error:
+            ledger.abandon("the version was not stored")
+            if isinstance(error, LedgerError):
+                with suppress(StoreUnavailableError, SessionExpiredError):
+                    await self._ledgers.delete(ledger.ledger_id)
+            raise
         digest = b"" if one.deleted else digest_of(one.schema)
         added = SchemaVersion(node.newest + 1, ledger.ledger_id, entry_id, digest)
         if not await self._swap(name, node, added):
             await self._ledgers.delete(ledger.ledger_id)
             return None
-        self._keep((added.ledger_id, added.entry_id), one)
+        self._stored.keep(added, one)
         return added.version
 
-    async def _swap(self, name: str, node: _Node, added: SchemaVersion) -> bool:
-        """Compare-and-set of the locator. A lost answer is looked after once: nobody else names our ledger, and others
-        may have added theirs behind it meanwhile."""
-        path, value = paths.schema(name), locator([*node.versions, added])
+    async def _swap(self, name: str, node: Node, added: SchemaVersion) -> bool:
+        """Compare-and-set of the locator (S1). A lost answer is looked after once: nobody else names our ledger, and
+        others may have added theirs behind it meanwhile."""
+        versions = [*node.versions, added]
+        value = await self._apart.run(INDEX_BYTES * len(versions), locator, versions)
+        path, stat_version = paths.schema(name), 0
         try:
-            if node is NONE:
+            if node is NO_NODE:
                 await self._store.create(path, value, make_parents=True)
             else:
-                await self._store.put(path, value, node.stat_version)
+                stat_version = (await self._store.put(path, value, node.stat_version)).version
         except (BadVersionError, NodeExistsError, NoNodeError):
             # The answer of an earlier try of the store's own may have been lost: then it is there.
-            return added in (await self._node(name)).versions
+            return added in (await self._stored.node(name)).versions
         except StoreUnavailableError:
-            if added not in (await self._node(name)).versions:
+            if added not in (await self._stored.node(name)).versions:
                 raise
+        else:
+            self._stored.keep_node(name, value, Node(versions, added.version, stat_version))
         return True
 
 
-def _weight(one: Registered) -> int:
-    return ENTRY_BYTES + len(one.schema.data)
-
-
-def _since_deletion(node: _Node) -> Sequence[SchemaVersion]:
-    """A deletion has no hash."""
-    last = max((i for i, one in enumerate(node.versions) if not one.hash), default=-1)
-    return node.versions[last + 1 :]
-
-
-def _readable(one: Version | UnreadableError) -> Version:
-    if isinstance(one, UnreadableError):
-        raise one
-    return one
-
-
-def _number_of(schema: Schema, live: Sequence[Version | UnreadableError]) -> int | None:
-    for one in live:
-        if isinstance(one, Version) and same(one.found.schema, schema):
-            return one.number
-    return None
-
-
-def _refusal(
-    schema: Schema, live: Sequence[Version | UnreadableError], strategy: Strategy
-) -> str | None:
-    """Only what the strategy looks at must be readable."""
-    looked_at = live if strategy.transitive else live[-1:]
-    if strategy is Strategy.ALWAYS_COMPATIBLE:
-        looked_at = ()
-    return refused(schema, [_readable(one).found.schema for one in looked_at], strategy)
+def _check_expected(node: Node, expected: int | None) -> None:
+    """Raises OvertakenError."""
+    kept = node.live
+    newest = kept[-1].version if kept else -1
+    if expected is not None and newest != expected:
+        now = f"version {newest} is" if kept else "none is there"
+        then = f"version {expected} was" if expected >= 0 else "none was"
+        raise OvertakenError(
+            f"The schema changed meanwhile: {now} now, {then} newest when you looked"
+        )

@@ -161,8 +161,11 @@ async def set_peer_clusters(store: MetadataStore, name: str, peers: list[str]) -
 
 
 async def delete_cluster(store: MetadataStore, name: str) -> None:
-    """NotFound when missing, PreconditionFailed while a namespace is placed on it."""
+    """NotFound when missing, PreconditionFailed while it has isolation policies or a namespace is placed on it."""
     await get_cluster(store, name)
+    isolation = paths.isolation_policies(name)
+    if await find_node(fresh(store, isolation), isolation):
+        raise PreconditionFailed("Cluster not empty")
     for tenant in await children(fresh(store, paths.POLICIES), paths.POLICIES):
         path = paths.tenant(tenant)
         for namespace in await children(fresh(store, path), path):

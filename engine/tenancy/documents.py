@@ -9,8 +9,18 @@ from typing import Any
 from engine.base.errors import NotBuilt, PreconditionFailed
 from engine.metadata.records import Document
 from engine.tenancy.bundles import bundles, even_bundles
-from engine.tenancy.checks import text_map, texts, typed
-from engine.tenancy.policies import POLICIES, RETENTION, SIZE_QUOTA, find, fits, put
+from engine.tenancy.checks import read_actions, read_roles, text_map, texts, typed
+from engine.tenancy.policies import (
+    OFFLOAD_DRIVER,
+    OFFLOADING,
+    POLICIES,
+    RETENTION,
+    SIZE_QUOTA,
+    find,
+    fits,
+    of_cluster,
+    put_on_namespace,
+)
 
 _POLICY_KEYS = [
     "auth_policies",
@@ -73,11 +83,15 @@ _MAP_KEYS = [
     "latency_stats_sample_rate",
 ]
 
-_READ_APART = {"bundles", "replication_clusters", "properties", "clusterThatCanDeleteNamespace"} | {
-    policy.key[0] for policy in POLICIES
-}
+_READ_APART = {
+    "auth_policies",
+    "bundles",
+    "replication_clusters",
+    "properties",
+    "resource_group_name",
+    "clusterThatCanDeleteNamespace",
+} | {policy.key[0] for policy in POLICIES if policy.key}
 _AS_GOOD_AS_DEFAULT: dict[str, tuple[Any, ...]] = {
-    "schema_auto_update_compatibility_strategy": ("Full",),
     "subscription_auth_mode": ("",),
 }
 """Values that clients send by themselves, and that no topic can tell from the default."""
@@ -93,10 +107,14 @@ def given_policies(given: Mapping[str, Any], *, own_cluster: str, default_bundle
     for key in _MAP_KEYS:
         if given.get(key) is not None:
             typed(key, given[key], dict, "a JSON object")
+    own = of_cluster(given, own_cluster)
     for policy in POLICIES:
-        value = find(given, policy.key)
-        if value is not None and value != "":
-            put(merged, policy.key, policy.read(value))
+        value = find(own, policy.key) if policy.key else None
+        if value in (None, "", []):
+            continue
+        if policy is OFFLOADING and isinstance(value, dict) and not value.get(OFFLOAD_DRIVER):
+            continue  # its numbers are policies of their own
+        put_on_namespace(merged, policy, policy.read(value), own_cluster)
     for key in _POLICY_KEYS:
         value = given.get(key)
         if key in _READ_APART or value is None or value == merged.get(key):
@@ -105,16 +123,40 @@ def given_policies(given: Mapping[str, Any], *, own_cluster: str, default_bundle
         empty = (not default or isinstance(default, dict)) and _is_empty(value)
         if not empty and value not in _AS_GOOD_AS_DEFAULT.get(key, ()):
             raise NotBuilt(f"{key}: nothing acts upon this policy yet")
+    merged["auth_policies"] = _granted(given.get("auth_policies") or {}, merged["auth_policies"])
     merged["bundles"] = bundles(given.get("bundles"), default_bundles)
     merged["replication_clusters"] = texts(
         "replication_clusters", given.get("replication_clusters") or [own_cluster]
     )
     merged["properties"] = text_map("properties", given.get("properties") or {})
+    if group := given.get("resource_group_name"):
+        merged["resource_group_name"] = typed("resource_group_name", group, str, "a text")
     if not fits(find(merged, SIZE_QUOTA.key), find(merged, RETENTION.key)):
         raise PreconditionFailed(
             "Retention Quota must exceed configured backlog quota for namespace."
         )
     return ordered(merged)
+
+
+def _granted(given: Any, nothing: Document) -> Document:
+    """Permissions that a new namespace comes with. Raises InvalidRequest."""
+    typed("auth_policies", given, dict, "a JSON object")
+    found = {
+        key: typed(key, given.get(key) or {}, dict, "a JSON object") for key in (*nothing, *given)
+    }
+    found["namespace_auth"] = _actions(found["namespace_auth"])
+    found["destination_auth"] = {
+        topic: _actions(typed(topic, roles, dict, "a JSON object"))
+        for topic, roles in found["destination_auth"].items()
+    }
+    found["subscription_auth_roles"] = {
+        name: read_roles(roles) for name, roles in found["subscription_auth_roles"].items()
+    }
+    return found
+
+
+def _actions(roles: Document) -> Document:
+    return {role: read_actions(actions) for role, actions in roles.items()}
 
 
 def _is_empty(value: Any) -> bool:

@@ -29,13 +29,15 @@ class Form(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number from ``low`` to ``high``. ``refusal``: Pulsar's words for one below, of this ``kind``."""
+    """A whole number from ``low`` to ``high``. ``refusal``: Pulsar's words for one below, of this ``kind``;
+    ``lenient``: it is taken, as Pulsar takes it."""
 
     unit: str
     low: int = 0
     high: int = INT_MAX
     refusal: str = ""
     kind: type[Refusal] = PreconditionFailed
+    lenient: bool = False
 
     def read(self, name: str, given: Any) -> int:
         try:
@@ -44,7 +46,7 @@ class Whole:
             value = int(given)
         except (ValueError, OverflowError):
             raise InvalidField(name, f"expected a whole number, got {kind_of(given)}") from None
-        if value < self.low:
+        if value < self.low and not (self.lenient and -value <= self.high):
             raise self.kind(self.refusal or f"{name} must be {self.low} or more")
         if value > self.high:
             raise InvalidRequest(f"{name} must be at most {self.high}")
@@ -97,6 +99,37 @@ class Choice:
 
     def schema(self) -> Document:
         return {"type": "string", "enum": list(self.options)}
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Some words of a list, or none, each once."""
+
+    options: tuple[str, ...]
+
+    def read(self, name: str, given: Any) -> list[str]:
+        if not isinstance(given, list):
+            raise InvalidField(name, f"expected an array, got {kind_of(given)}")
+        unknown = [word for word in given if word not in self.options]
+        if unknown:
+            raise InvalidField(name, f"{unknown[0]!r} is none of {', '.join(self.options)}")
+        return [word for word in self.options if word in given]
+
+    def schema(self) -> Document:
+        return {"type": "array", "enum": list(self.options)}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A list of names, each once, in the order given."""
+
+    def read(self, name: str, given: Any) -> list[str]:
+        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+            raise InvalidField(name, f"expected an array of texts, got {kind_of(given)}")
+        return list(dict.fromkeys(given))
+
+    def schema(self) -> Document:
+        return {"type": "array"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from engine.base.errors import (
     Failed,
     Forbidden,
     InvalidNameError,
+    InvalidRequest,
     NotBuilt,
     NotFound,
     PreconditionFailed,
@@ -23,21 +24,37 @@ from engine.metadata import paths
 from engine.metadata.cached import derived, fresh
 from engine.metadata.records import Document, Stored, decode_json, encode_json
 from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
-from engine.tenancy.bundles import Bundles, even_bundles
+from engine.metadata.update import update
+from engine.tenancy.bundles import Bundles, encode_local_policies, even_bundles
+from engine.tenancy.checks import check_expected, check_properties_size
 from engine.tenancy.clusters import own_cluster
 from engine.tenancy.documents import given_policies, new_policies, ordered
 from engine.tenancy.nodes import change_node, children, create_node, delete_tree, find_node
-from engine.tenancy.policies import RETENTION, SIZE_QUOTA, Policy, find, fits, put
-from engine.tenancy.tenants import tenant_info, tenant_name
+from engine.tenancy.policies import (
+    ALLOWED_CLUSTERS,
+    REPLICATION,
+    RETENTION,
+    SIZE_QUOTA,
+    Level,
+    Policy,
+    find,
+    fits,
+    of_cluster,
+    put_on_namespace,
+)
+from engine.tenancy.tenants import get_tenant, tenant_info, tenant_name
 
 ANYTHING = object()
 """Whatever is stored."""
+POLICIES_BYTES_MAX = 512 << 10
+"""Of a namespace's policies, which lie in one node of at most 1 MiB."""
 
 
 def namespace_name(tenant: str, local: str) -> NamespaceName:
-    """Namespace of two path segments, else PreconditionFailed."""
+    """Namespace of two path segments, of which the second is ``cluster/namespace`` in old names, else
+    PreconditionFailed."""
     try:
-        return NamespaceName.of(tenant, local)
+        return NamespaceName.parse(f"{tenant}/{local}")
     except InvalidNameError as error:
         raise PreconditionFailed("Namespace name is not valid") from error
 
@@ -121,18 +138,70 @@ def _check_clusters(name: NamespaceName, clusters: list[str], tenant: Stored) ->
             )
 
 
+async def check_clusters(
+    store: MetadataStore,
+    name: NamespaceName,
+    policy: Policy,
+    clusters: list[str],
+    *,
+    cluster: str,
+    level: Level = Level.NAMESPACE,
+) -> None:
+    """Nothing for policies that are no list of clusters. Else Forbidden for one that there is not or the tenant may not
+    use, PreconditionFailed for one that the namespace does not allow, a topic's list without ``cluster``, which is the
+    one we serve, or one for all clusters of a namespace that is in one only, InvalidRequest for allowed clusters
+    without those that hold the namespace, NotBuilt for more than ``cluster`` to hold it; NotFound without the
+    namespace."""
+    if policy not in (REPLICATION, ALLOWED_CLUSTERS):
+        return
+    policies = await get_policies(store, name)
+    if level is Level.GLOBAL and len(policies.get("replication_clusters") or []) < 2:
+        raise PreconditionFailed(
+            "Please do not use the global topic level policy when namespace-level replication is not enabled, because "
+            "the global level policy relies on namespace-level replication"
+        )
+    if level is Level.TOPIC and cluster not in clusters:
+        raise PreconditionFailed(
+            "Can not remove local cluster from the local topic-level replication clusters policy"
+        )
+    if policy is REPLICATION:
+        for one in clusters:
+            if await store.exists(paths.cluster(one)) is None:
+                raise Forbidden(f"Invalid cluster id: {one}")
+    _check_clusters(name, clusters, await get_tenant(store, name.tenant))
+    if policy is ALLOWED_CLUSTERS:
+        for one in policies.get("replication_clusters") or []:
+            if one not in clusters:
+                raise InvalidRequest(
+                    f"Allowed clusters do not contain the replication cluster [{one}]. Please remove the replication "
+                    "cluster if the cluster is not allowed for this namespace"
+                )
+        return
+    allowed = policies.get("allowed_clusters")
+    for one in clusters:
+        if allowed and one not in allowed:
+            raise PreconditionFailed(f"Invalid replication cluster {one}")
+    if clusters != [cluster]:
+        raise NotBuilt(f"replication_clusters: replication to {clusters} is not built yet")
+
+
 async def update_policies(
     store: MetadataStore, name: NamespaceName, change: Callable[[Document], None]
 ) -> Document:
     """Edit the policies in place (``change`` may run again on fresh ones); returns what is stored.
-    NotFound when missing."""
+    NotFound when missing, PreconditionFailed when they would be more than POLICIES_BYTES_MAX."""
 
     def edit(value: bytes) -> bytes:
         policies = decode_json(value, "policies")
         if policies.get("deleted"):
             raise NotFound("Namespace does not exist")
         change(policies)
-        return encode_json(ordered(policies))
+        stored = encode_json(ordered(policies))
+        if len(stored) > max(POLICIES_BYTES_MAX, len(value)):
+            raise PreconditionFailed(
+                f"policies of {name}: {len(stored)} bytes, at most {POLICIES_BYTES_MAX} are stored"
+            )
+        return stored
 
     path = paths.namespace_policies(str(name))
     return decode_json(await change_node(store, path, edit, "Namespace does not exist"), "policies")
@@ -144,16 +213,20 @@ async def set_policy(
     policy: Policy,
     value: Any,
     *,
+    cluster: str,
     expected: Any = ANYTHING,
 ) -> None:
-    """Store a value as ``policy.read`` gave it; None removes it. NotFound without the namespace, Conflict when
-    what is stored now is not ``expected``, PreconditionFailed for a retention that the size quota does not leave room
-    for, and the reverse."""
+    """Store a value as ``policy.read`` gave it, of ``cluster`` where each has its own; None removes it. NotFound
+    without the namespace, Conflict when what is stored now is not ``expected``, PreconditionFailed for a retention that
+    the size quota does not leave room for, and the reverse; for lists of clusters as ``check_clusters``."""
+    if value is not None:
+        await check_clusters(store, name, policy, value, cluster=cluster)
 
     def change(policies: Document) -> None:
-        if expected is not ANYTHING and find(policies, policy.key) != expected:
+        said = find(of_cluster(policies, cluster), policy.key)
+        if expected is not ANYTHING and said != expected:
             raise Conflict(f"{policy.name} was changed meanwhile; look at it again")
-        put(policies, policy.key, value)
+        put_on_namespace(policies, policy, value, cluster)
         if not fits(find(policies, SIZE_QUOTA.key), find(policies, RETENTION.key)):
             raise PreconditionFailed(
                 "Retention Quota must exceed configured backlog quota for namespace."
@@ -249,3 +322,114 @@ async def _create_missing(store: MetadataStore, path: str, value: bytes) -> None
             await store.create(path, value, make_parents=True)
         except NodeExistsError:
             return  # another broker of the instance was first
+
+
+# What users keep at a namespace
+
+
+async def namespace_properties(store: MetadataStore, name: NamespaceName) -> dict[str, str]:
+    """NotFound without the tenant or the namespace."""
+    await get_tenant(store, name.tenant)
+    return dict((await get_policies(store, name)).get("properties") or {})
+
+
+async def change_namespace_properties(
+    store: MetadataStore,
+    name: NamespaceName,
+    changes: Mapping[str, str | None],
+    expected: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Set those of ``changes`` beside the others, remove those that are None there; what there was before. NotFound
+    without the namespace, PreconditionFailed when all together are too many bytes, Conflict when there are others than
+    ``expected``."""
+    before: dict[str, str] = {}
+
+    def change(policies: Document) -> None:
+        before.clear()
+        before.update(policies.get("properties") or {})
+        check_expected(before, expected)
+        after = {key: value for key, value in {**before, **changes}.items() if value is not None}
+        if any(value is not None for value in changes.values()):
+            check_properties_size(after)
+        policies["properties"] = after
+
+    await update_policies(store, name, change)
+    return before
+
+
+async def clear_namespace_properties(store: MetadataStore, name: NamespaceName) -> None:
+    """Remove all. NotFound without the namespace."""
+    await update_policies(store, name, lambda policies: policies.update(properties={}))
+
+
+# Kept beside a namespace's policies, in its local policies
+
+_ANTI_AFFINITY = "namespaceAntiAffinityGroup"
+_BOOKIE_AFFINITY = "bookieAffinityGroup"
+
+
+async def anti_affinity(store: MetadataStore, name: NamespaceName) -> str | None:
+    """The group of namespaces that are to be kept apart, None for none."""
+    found = await find_node(store, paths.local_policies(str(name)))
+    return (found or {}).get(_ANTI_AFFINITY)
+
+
+async def set_anti_affinity(store: MetadataStore, name: NamespaceName, group: str | None) -> None:
+    """Join a group, None: leave it. NotFound without the namespace."""
+    await _change_local_policies(store, name, _ANTI_AFFINITY, group)
+
+
+async def anti_affinity_members(
+    store: MetadataStore, cluster: str, tenant: str | None, group: str
+) -> list[str]:
+    """Namespaces of the tenant in a group. InvalidRequest without a tenant, PreconditionFailed without the cluster."""
+    if await store.exists(paths.cluster(cluster)) is None:
+        raise PreconditionFailed(f"Cluster {cluster} does not exist.")
+    if not tenant:
+        raise InvalidRequest("Tenant should not be null")
+    names = await children(store, paths.tenant(tenant_name(tenant)))
+    found = [NamespaceName.parse(f"{tenant}/{local}") for local in names]
+    return [str(name) for name in found if await anti_affinity(store, name) == group]
+
+
+async def bookie_affinity(store: MetadataStore, name: NamespaceName) -> Stored | None:
+    """The groups of bookies that hold the namespace's ledgers, None for any. NotFound without the namespace, or while
+    it has no local policies."""
+    await _require(store, name)
+    found = await find_node(store, paths.local_policies(str(name)))
+    if found is None:
+        raise NotFound("Namespace local-policies does not exist")
+    return found.get(_BOOKIE_AFFINITY)
+
+
+async def set_bookie_affinity(
+    store: MetadataStore, name: NamespaceName, given: Mapping[str, Any] | None
+) -> None:
+    """None: any bookie. NotBuilt for groups, by which no ledger is placed yet; NotFound without the namespace."""
+    await _require(store, name)
+    for field in ("bookkeeperAffinityGroupPrimary", "bookkeeperAffinityGroupSecondary"):
+        if given is not None and given.get(field):
+            raise NotBuilt(f"{field}: ledgers are not placed by groups of bookies yet")
+    await _change_local_policies(store, name, _BOOKIE_AFFINITY, None)
+
+
+async def _require(store: MetadataStore, name: NamespaceName) -> Stored:
+    try:
+        return await get_policies(store, name)
+    except NotFound as error:
+        raise NotFound("Namespace not found") from error
+
+
+async def _change_local_policies(
+    store: MetadataStore, name: NamespaceName, key: str, value: Any
+) -> None:
+    policies = await get_policies(store, name)
+    first = encode_local_policies(await bundles_beside(store, name, policies))
+
+    def change(stored: bytes) -> bytes:
+        document = decode_json(stored, "local policies")
+        document.pop(key, None)
+        return encode_json({**document, key: value} if value is not None else document)
+
+    # Where there are none yet they are made as the first broker does that serves the namespace.
+    await update(store, paths.local_policies(str(name)), change, create=lambda: change(first))

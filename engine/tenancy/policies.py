@@ -4,7 +4,6 @@ A row is all that REST routes, effective values and the console's forms need; wh
 value (``in_force``). Names and JSON forms are Apache Pulsar's 4.0.8.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,12 +11,27 @@ from typing import Any, NamedTuple
 
 from engine.base.errors import InvalidField, InvalidRequest, NotBuilt, PreconditionFailed
 from engine.metadata.records import Document
-from engine.tenancy.forms import LONG_MAX, Choice, Decimal, Fields, Flag, Form, Whole, kind_of
-from engine.tenancy.settings import PolicySettings
-from engine.tenancy.strategy import Strategy
+from engine.tenancy.forms import (
+    INT_MAX,
+    LONG_MAX,
+    Choice,
+    Decimal,
+    Fields,
+    Flag,
+    Form,
+    Names,
+    Several,
+    Whole,
+    kind_of,
+)
+from engine.tenancy.settings import SUBSCRIPTION_TYPES, PolicySettings
+from engine.tenancy.strategy import BY_OLD_NAME, OLD_NAMES, Strategy
 
 QUORUM_MAX = 5
 PARTITIONED, PLAIN = "partitioned", "non-partitioned"
+WHEN_NO_SUBSCRIPTIONS = "delete_when_no_subscriptions"
+WHEN_CAUGHT_UP = "delete_when_subscriptions_caught_up"
+_SUBSCRIPTIONS = "subscriptionPolicies"
 QUOTA_ACTIONS = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
 
 
@@ -26,17 +40,30 @@ class Level(StrEnum):
 
     BROKER = "broker"
     NAMESPACE = "namespace"
+    GLOBAL = "global"
+    """Of a topic, in all clusters that replicate it."""
     TOPIC = "topic"
+
+    @property
+    def of_a_topic(self) -> bool:
+        return self in (Level.GLOBAL, Level.TOPIC)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One row. ``key``: path in a namespace's stored Policies; ``topic_key``: in a topic's, empty without that level.
+    """One row. ``key``: path in a namespace's stored Policies; ``topic_key``: in a topic's. Empty without that level.
 
-    ``name`` and ``topic_name`` are the routes' segments. ``only``: values that this version can act upon, empty for
-    all. ``unset``, ``topic_unset``: what reading the namespace's or topic's answers when nothing is set. ``settings``:
-    the broker's, for readers.
-    ``nothing``: what a namespace may have stored for it that says nothing.
+    ``name`` and ``topic_name`` are the routes' segments. ``unset``, ``topic_unset``: what reading the namespace's or
+    topic's answers when nothing is set. ``settings``: the broker's, for readers. ``nothing``, ``topic_nothing``: what a
+    namespace or topic may have stored for it that says nothing. ``older``: what the namespace says by an older policy
+    where it says nothing by this one. ``per_cluster``: the namespace has one of each cluster, by name (``of_cluster``);
+    ``per_subscription``: where each of a topic's has its own (``of_subscriptions``).
+    ``also``: at the key of that name as well, for older readers. ``removed``: what is stored when it is removed.
+    ``within``: what a namespace's record that holds the value has besides, when this value makes it.
+    ``shown``: whether the console offers it.
+    ``takes``: what is stored may go because of it: messages, subscriptions, topics.
+    ``topic_fields``: fields of the value and the keys in a topic's policies under which each is stored by itself;
+    ``topic_key`` is one of them then.
     """
 
     name: str
@@ -48,31 +75,58 @@ class Policy:
     settings: tuple[str, ...] = ()
     topic_name: str = ""
     topic_key: tuple[str, ...] = ()
+    topic_fields: tuple[tuple[str, str], ...] = ()
     check: Callable[[Any], None] | None = None
-    only: tuple[Any, ...] = ()
     unset: Any = None
     topic_unset: Any = None
     nothing: tuple[Any, ...] = ()
+    topic_nothing: tuple[Any, ...] = ()
+    older: Callable[[Mapping[str, Any]], Any] | None = None
+    per_cluster: bool = False
+    per_subscription: str = ""
+    also: str = ""
+    removed: Any = None
+    within: Mapping[str, Any] | None = None
+    shown: bool = True
+    takes: bool = False
 
     def read(self, given: Any) -> Any:
-        """What is stored of a caller's value. Raises InvalidRequest or PreconditionFailed for what it may not be,
-        NotBuilt for what is not built."""
+        """What is stored of a caller's value. Raises InvalidRequest or PreconditionFailed for what it may not
+        be."""
         value = self.form.read(self.name, given)
         if self.check is not None:
             self.check(value)
-        if self.only and value not in self.only:
-            raise NotBuilt(f"{self.name}: {json.dumps(value)} is not built yet")
         return value
 
     def says(self, level: Level, document: Mapping[str, Any]) -> Any:
         """What the document of that level says, None when it says nothing."""
         path = self.stored_at(level)
         value = find(document, path) if path else None
-        return None if level is Level.NAMESPACE and value in self.nothing else value
+        if value is not None and level.of_a_topic and self.topic_fields:
+            found = {name: document.get(key) for name, key in self.topic_fields}
+            return {name: one for name, one in found.items() if one is not None}
+        return (
+            None if value in (self.topic_nothing if level.of_a_topic else self.nothing) else value
+        )
+
+    def holds(self, level: Level, document: Mapping[str, Any]) -> Any:
+        """What acts by that document: what it says, or by an older policy."""
+        value = self.says(level, document)
+        if value is None and level is Level.NAMESPACE and self.older is not None:
+            return self.older(document)
+        return value
+
+    def store(self, level: Level, document: Document, value: Any) -> None:
+        """Have the document of that level say ``value``; None: nothing."""
+        if level.of_a_topic and self.topic_fields:
+            for name, key in self.topic_fields:
+                put(document, (key,), None if value is None else value.get(name))
+        else:
+            put(document, self.stored_at(level), value)
 
     def stored_at(self, level: Level) -> tuple[str, ...]:
         """The path in the document of that level."""
-        return self.topic_key if level is Level.TOPIC else self.key
+        return self.topic_key if level.of_a_topic else self.key
 
 
 class InForce(NamedTuple):
@@ -101,16 +155,63 @@ def put(document: Document, path: tuple[str, ...], value: Any) -> None:
         document[path[-1]] = value
 
 
+def of_cluster(document: Mapping[str, Any], cluster: str) -> Document:
+    """A namespace's policies as ``cluster`` has them: of those that each has its own of, this one's."""
+    found = dict(document)
+    for policy in POLICIES:
+        if policy.per_cluster:
+            found[policy.key[0]] = find(document, (*policy.key, cluster))
+    return found
+
+
+def put_on_namespace(document: Document, policy: Policy, value: Any, cluster: str) -> None:
+    """Store ``value``, of ``cluster`` where each has its own; None removes it."""
+    if not policy.per_cluster:
+        if policy.within is not None:
+            if value is None and find(document, policy.key) is None:
+                return
+            document.setdefault(policy.key[0], dict(policy.within))
+        put(document, policy.key, policy.removed if value is None else value)
+        return
+    put(document, (*policy.key, cluster), value)
+    if policy.also:
+        put(document, (policy.also, cluster), value)
+
+
+def of_subscriptions(topic: Mapping[str, Any], policy: Policy) -> Document:
+    """What a topic's policies say for single subscriptions, by name."""
+    found = {
+        name: one.get(policy.per_subscription)
+        for name, one in (topic.get(_SUBSCRIPTIONS) or {}).items()
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def put_on_subscription(topic: Document, policy: Policy, subscription: str, value: Any) -> None:
+    """Store ``value`` for one subscription; None removes it."""
+    stored = None if value is None else {policy.per_subscription: value}
+    put(topic, (_SUBSCRIPTIONS, subscription), stored)
+
+
 def in_force(
-    settings: PolicySettings, namespace: Mapping[str, Any], topic: Mapping[str, Any]
+    settings: PolicySettings,
+    namespace: Mapping[str, Any],
+    topic: Mapping[str, Any],
+    everywhere: Mapping[str, Any] | None = None,
 ) -> dict[str, InForce]:
-    """Every policy's value by name: the topic's, else the namespace's, else the broker's."""
+    """Every policy's value by name: the topic's, else what is set for it in all clusters (``everywhere``), else the
+    namespace's (``of_cluster``), else the broker's."""
+    documents = (
+        (Level.TOPIC, topic),
+        (Level.GLOBAL, everywhere or {}),
+        (Level.NAMESPACE, namespace),
+    )
     found: dict[str, InForce] = {}
     for policy in POLICIES:
         default = policy.default(settings)
         found[policy.name] = InForce(default, Level.BROKER)
-        for level, document in ((Level.TOPIC, topic), (Level.NAMESPACE, namespace)):
-            value = policy.says(level, document)
+        for level, document in documents:
+            value = policy.holds(level, document)
             if value is not None:
                 found[policy.name] = InForce(completed(default, value), level)
                 break
@@ -166,6 +267,13 @@ def _check_creation(value: Document) -> None:
         )
 
 
+def _check_replication(clusters: list[str]) -> None:
+    if not clusters:
+        raise PreconditionFailed("ClusterIds should not be null or empty")
+    if "global" in clusters:
+        raise PreconditionFailed("Cannot specify global in the list of replication clusters")
+
+
 class _Text:
     """Any text; checked with the rest of its record."""
 
@@ -206,6 +314,69 @@ class _Quota:
         }
 
 
+OFFLOAD_DRIVER = "managedLedgerOffloadDriver"
+_OFFLOAD_UNSET: Document = {
+    "offloadersDirectory": "./offloaders",
+    "managedLedgerOffloadMaxThreads": 2,
+    "managedLedgerOffloadReadThreads": 2,
+    "managedLedgerOffloadPrefetchRounds": 1,
+    "managedLedgerExtraConfigurations": {},
+    "s3ManagedLedgerOffloadMaxBlockSizeInBytes": 64 << 20,
+    "s3ManagedLedgerOffloadReadBufferSizeInBytes": 1 << 20,
+    "s3ManagedLedgerOffloadRoleSessionName": "pulsar-s3-offload",
+    "gcsManagedLedgerOffloadMaxBlockSizeInBytes": 128 << 20,
+    "gcsManagedLedgerOffloadReadBufferSizeInBytes": 1 << 20,
+    "s3Driver": False,
+    "gcsDriver": False,
+    "fileSystemDriver": False,
+}
+_OFFLOAD_BUCKETS = {
+    "S3": "s3ManagedLedgerOffloadBucket",
+    "aws-s3": "s3ManagedLedgerOffloadBucket",
+    "google-cloud-storage": "gcsManagedLedgerOffloadBucket",
+    "filesystem": "",
+    "azureblob": "managedLedgerOffloadBucket",
+    "aliyun-oss": "managedLedgerOffloadBucket",
+}
+"""Drivers, and the field that names where each puts what it moves; empty: it needs none."""
+
+
+class _Offload:
+    """Where ledgers are moved to. One with a driver would have to act, which nothing does yet: it is refused."""
+
+    def read(self, name: str, given: Any) -> Document:
+        if given is None:
+            raise PreconditionFailed("The offloadPolicies must be specified for namespace offload.")
+        if not isinstance(given, dict):
+            raise InvalidField(name, f"expected an object, got {kind_of(given)}")
+        driver = given.get(OFFLOAD_DRIVER)
+        if driver not in _OFFLOAD_BUCKETS:
+            supported = ",".join(_OFFLOAD_BUCKETS)
+            raise PreconditionFailed(f"The driver is not supported, support value: {supported}")
+        bucket = _OFFLOAD_BUCKETS[driver]
+        if bucket and not (given.get(bucket) or given.get("managedLedgerOffloadBucket")):
+            raise PreconditionFailed("The bucket must be specified for namespace offload.")
+        raise NotBuilt(f"{OFFLOAD_DRIVER}: nothing moves ledgers to {driver} in this version")
+
+    def schema(self) -> Document:
+        return {"type": "object"}
+
+
+def _offload(name: str, title: str, meaning: str, field: str, **more: Any) -> Policy:
+    """One number of a namespace's offload policies; any is stored, as in Pulsar."""
+    return Policy(
+        name,
+        title,
+        meaning,
+        ("offload_policies", field),
+        Whole("", -1, LONG_MAX, lenient=True),
+        lambda settings: more.get("unset"),
+        within=_OFFLOAD_UNSET,
+        shown=False,
+        **more,
+    )
+
+
 def _quota_default(settings: PolicySettings) -> Document:
     size = settings.backlog_quota_default_limit_bytes
     return {
@@ -230,6 +401,62 @@ def _count(title: str, meaning: str, name: str, key: str, setting: str, **more: 
     )
 
 
+_OLD_STRATEGY = "schema_auto_update_compatibility_strategy"
+
+
+def _by_old_name(namespace: Mapping[str, Any]) -> str | None:
+    name = namespace.get(_OLD_STRATEGY)
+    found = BY_OLD_NAME.get(name) if isinstance(name, str) else None
+    return None if found is None else found.value
+
+
+def _up_to(unit: str, high: int = INT_MAX) -> Whole:
+    """Of a rate: whatever is not above 0 is no limit."""
+    return Whole(unit, -1, high, lenient=True)
+
+
+_DISPATCH_RATE = Fields(
+    {
+        "dispatchThrottlingRateInMsg": _up_to("messages"),
+        "dispatchThrottlingRateInByte": _up_to("bytes", LONG_MAX),
+        "relativeToPublishRate": Flag(),
+        "ratePeriodInSecond": _up_to("seconds"),
+    },
+    {
+        "dispatchThrottlingRateInMsg": 0,
+        "dispatchThrottlingRateInByte": 0,
+        "relativeToPublishRate": False,
+        "ratePeriodInSecond": 0,
+    },
+)
+
+
+def _dispatch_rate(
+    name: str, title: str, whose: str, key: str, setting: str, **more: str
+) -> Policy:
+    """``setting``: what the broker's are called, up to what they limit."""
+    relative = "dispatch_throttling_rate_relative_to_publish_rate"
+    return Policy(
+        name,
+        title,
+        f"How many messages and bytes are sent to {whose}, in a period; -1 and 0 are no limit",
+        (key,),
+        _DISPATCH_RATE,
+        lambda settings: {
+            "dispatchThrottlingRateInMsg": getattr(settings, f"{setting}_in_msg"),
+            "dispatchThrottlingRateInByte": getattr(settings, f"{setting}_in_byte"),
+            "relativeToPublishRate": getattr(settings, relative),
+            "ratePeriodInSecond": 1,
+        },
+        (f"{setting}_in_msg", f"{setting}_in_byte", relative),
+        topic_name=name,
+        topic_key=(name,),
+        per_cluster=True,
+        also=more.get("also", ""),
+        per_subscription=more.get("per_subscription", ""),
+    )
+
+
 POLICIES: tuple[Policy, ...] = (
     Policy(
         "messageTTL",
@@ -241,6 +468,7 @@ POLICIES: tuple[Policy, ...] = (
         ("ttl_duration_default_in_seconds",),
         topic_name="messageTTL",
         topic_key=("messageTTLInSeconds",),
+        takes=True,
     ),
     Policy(
         "retention",
@@ -271,6 +499,7 @@ POLICIES: tuple[Policy, ...] = (
         ("default_retention_time_in_minutes", "default_retention_size_in_mb"),
         topic_name="retention",
         topic_key=("retentionPolicies",),
+        takes=True,
         check=_check_retention,
     ),
     Policy(
@@ -283,6 +512,7 @@ POLICIES: tuple[Policy, ...] = (
         ("backlog_quota_default_limit_bytes", "backlog_quota_default_retention_policy"),
         topic_name="backlogQuota.destination_storage",
         topic_key=("backLogQuotaMap", "destination_storage"),
+        takes=True,
     ),
     Policy(
         "backlogQuota.message_age",
@@ -294,6 +524,7 @@ POLICIES: tuple[Policy, ...] = (
         ("backlog_quota_default_limit_second", "backlog_quota_default_retention_policy"),
         topic_name="backlogQuota.message_age",
         topic_key=("backLogQuotaMap", "message_age"),
+        takes=True,
     ),
     _count(
         "Producers of a topic",
@@ -416,15 +647,215 @@ POLICIES: tuple[Policy, ...] = (
         topic_key=("autoSubscriptionCreationOverride",),
     ),
     Policy(
+        "inactiveTopicPolicies",
+        "Topics that nobody uses",
+        "Whether topics without producers, and without subscriptions or with none that has consumers or a backlog, "
+        "are deleted, and after how long",
+        ("inactive_topic_policies",),
+        Fields(
+            {
+                "inactiveTopicDeleteMode": Choice((WHEN_NO_SUBSCRIPTIONS, WHEN_CAUGHT_UP)),
+                "maxInactiveDurationSeconds": Whole("seconds", 1, kind=InvalidRequest),
+                "deleteWhileInactive": Flag(),
+            },
+            {"inactiveTopicDeleteMode": WHEN_NO_SUBSCRIPTIONS, "deleteWhileInactive": False},
+        ),
+        lambda settings: {
+            "inactiveTopicDeleteMode": settings.broker_delete_inactive_topics_mode,
+            "maxInactiveDurationSeconds": (
+                settings.broker_delete_inactive_topics_max_inactive_duration_seconds
+            ),
+            "deleteWhileInactive": settings.broker_delete_inactive_topics_enabled,
+        },
+        (
+            "broker_delete_inactive_topics_mode",
+            "broker_delete_inactive_topics_max_inactive_duration_seconds",
+            "broker_delete_inactive_topics_enabled",
+        ),
+        topic_name="inactiveTopicPolicies",
+        topic_key=("inactiveTopicPolicies",),
+        takes=True,
+    ),
+    Policy(
+        "subscriptionExpirationTime",
+        "Subscriptions that nobody uses",
+        "After how long without a consumer a subscription is deleted with what it has not read; 0 is never",
+        ("subscription_expiration_time_minutes",),
+        Whole("minutes", refusal="Invalid value for subscription expiration time"),
+        lambda settings: settings.subscription_expiration_time_minutes,
+        ("subscription_expiration_time_minutes",),
+        takes=True,
+    ),
+    Policy(
+        "delayedDelivery",
+        "Delayed delivery",
+        "Whether messages wait for the time they are to be delivered, how exactly, and how far ahead it may be; "
+        "0 is no limit",
+        ("delayed_delivery_policies",),
+        Fields(
+            {
+                "tickTime": Whole("milliseconds", high=LONG_MAX),
+                "active": Flag(),
+                "maxDeliveryDelayInMillis": Whole("milliseconds", high=LONG_MAX),
+            },
+            {"tickTime": 0, "active": False, "maxDeliveryDelayInMillis": 0},
+        ),
+        lambda settings: {
+            "tickTime": settings.delayed_delivery_tick_time_millis,
+            "active": settings.delayed_delivery_enabled,
+            "maxDeliveryDelayInMillis": settings.delayed_delivery_max_delay_in_millis,
+        },
+        (
+            "delayed_delivery_tick_time_millis",
+            "delayed_delivery_enabled",
+            "delayed_delivery_max_delay_in_millis",
+        ),
+        topic_name="delayedDelivery",
+        topic_key=("delayedDeliveryEnabled",),
+        topic_fields=(
+            ("tickTime", "delayedDeliveryTickTimeMillis"),
+            ("active", "delayedDeliveryEnabled"),
+            ("maxDeliveryDelayInMillis", "delayedDeliveryMaxDelayInMillis"),
+        ),
+    ),
+    _count(
+        "Unacknowledged messages of a consumer",
+        "How many messages may be out at a consumer of a Shared or Key_Shared subscription before it gets no more",
+        "maxUnackedMessagesPerConsumer",
+        "max_unacked_messages_per_consumer",
+        "max_unacked_messages_per_consumer",
+        topic_name="maxUnackedMessagesOnConsumer",
+        topic_key=("maxUnackedMessagesOnConsumer",),
+    ),
+    _count(
+        "Unacknowledged messages of a subscription",
+        "How many messages may be out at all consumers of a Shared or Key_Shared subscription before they get no more",
+        "maxUnackedMessagesPerSubscription",
+        "max_unacked_messages_per_subscription",
+        "max_unacked_messages_per_subscription",
+        topic_name="maxUnackedMessagesOnSubscription",
+        topic_key=("maxUnackedMessagesOnSubscription",),
+    ),
+    Policy(
         "deduplication",
         "Deduplication",
         "Whether a message that a producer sent twice is stored once",
         ("deduplicationEnabled",),
         Flag(),
-        lambda settings: False,
+        lambda settings: settings.broker_deduplication_enabled,
+        ("broker_deduplication_enabled",),
         topic_name="deduplicationEnabled",
         topic_key=("deduplicationEnabled",),
-        only=(False,),
+    ),
+    Policy(
+        "deduplicationSnapshotInterval",
+        "Deduplication: snapshots",
+        "How often what is known of producers is stored, where anything was published; 0 is never",
+        ("deduplicationSnapshotIntervalSeconds",),
+        Whole("seconds", refusal="interval must be greater than or equal to 0"),
+        lambda settings: settings.deduplication_snapshot_interval_seconds,
+        ("deduplication_snapshot_interval_seconds",),
+        topic_name="deduplicationSnapshotInterval",
+        topic_key=("deduplicationSnapshotIntervalSeconds",),
+    ),
+    Policy(
+        "publishRate",
+        "Publish rate",
+        "How many messages and bytes a topic's producers may send per second together; -1 and 0 are no limit",
+        ("publishMaxMessageRate",),
+        Fields(
+            {
+                "publishThrottlingRateInMsg": _up_to("messages per second"),
+                "publishThrottlingRateInByte": _up_to("bytes per second", LONG_MAX),
+            },
+            {"publishThrottlingRateInMsg": -1, "publishThrottlingRateInByte": -1},
+        ),
+        lambda settings: {
+            "publishThrottlingRateInMsg": settings.max_publish_rate_per_topic_in_messages,
+            "publishThrottlingRateInByte": settings.max_publish_rate_per_topic_in_bytes,
+        },
+        ("max_publish_rate_per_topic_in_messages", "max_publish_rate_per_topic_in_bytes"),
+        topic_name="publishRate",
+        topic_key=("publishRate",),
+        per_cluster=True,
+    ),
+    _dispatch_rate(
+        "dispatchRate",
+        "Dispatch rate of a topic",
+        "a topic's subscriptions together",
+        "topicDispatchRate",
+        "dispatch_throttling_rate_per_topic",
+        also="clusterDispatchRate",
+    ),
+    _dispatch_rate(
+        "subscriptionDispatchRate",
+        "Dispatch rate of a subscription",
+        "each subscription",
+        "subscriptionDispatchRate",
+        "dispatch_throttling_rate_per_subscription",
+        per_subscription="dispatchRate",
+    ),
+    Policy(
+        "subscribeRate",
+        "Subscribe rate",
+        "How often the same consumer may subscribe to a topic in a period; -1 and 0 are no limit",
+        ("clusterSubscribeRate",),
+        Fields(
+            {
+                "subscribeThrottlingRatePerConsumer": _up_to("times"),
+                "ratePeriodInSecond": _up_to("seconds"),
+            },
+            {"subscribeThrottlingRatePerConsumer": -1, "ratePeriodInSecond": 30},
+        ),
+        lambda settings: {
+            "subscribeThrottlingRatePerConsumer": settings.subscribe_throttling_rate_per_consumer,
+            "ratePeriodInSecond": settings.subscribe_rate_period_per_consumer_in_second,
+        },
+        ("subscribe_throttling_rate_per_consumer", "subscribe_rate_period_per_consumer_in_second"),
+        topic_name="subscribeRate",
+        topic_key=("subscribeRate",),
+        per_cluster=True,
+    ),
+    Policy(
+        "maxMessageSize",
+        "Message size",
+        "How large a message or batch of a topic may be; 0 is what the broker takes",
+        (),
+        Whole(
+            "bytes",
+            refusal="topic-level maxMessageSize must be greater than or equal to 0 and must be "
+            "smaller than that in the broker-level",
+        ),
+        lambda settings: 0,
+        topic_name="maxMessageSize",
+        topic_key=("maxMessageSize",),
+    ),
+    Policy(
+        "subscriptionTypesEnabled",
+        "Subscription types",
+        "Which types of subscriptions consumers may use; none stands for what the broker allows",
+        ("subscription_types_enabled",),
+        Several(SUBSCRIPTION_TYPES),
+        lambda settings: settings.subscription_types_enabled.split(","),
+        ("subscription_types_enabled",),
+        topic_name="subscriptionTypesEnabled",
+        topic_key=("subscriptionTypesEnabled",),
+        unset=[],
+        topic_unset=[],
+        nothing=([],),
+        topic_nothing=([],),
+        removed=[],
+    ),
+    Policy(
+        "compactionThreshold",
+        "Compaction",
+        "So many bytes published since the last compaction start the next; 0 is never",
+        ("compaction_threshold",),
+        Whole("bytes", high=LONG_MAX, refusal="compactionThreshold must be 0 or more"),
+        lambda settings: settings.broker_service_compaction_threshold_in_bytes,
+        ("broker_service_compaction_threshold_in_bytes",),
+        topic_name="compactionThreshold",
+        topic_key=("compactionThreshold",),
     ),
     Policy(
         "schemaCompatibilityStrategy",
@@ -438,6 +869,17 @@ POLICIES: tuple[Policy, ...] = (
         topic_key=("schemaCompatibilityStrategy",),
         unset=Strategy.UNDEFINED.value,
         nothing=(Strategy.UNDEFINED.value,),
+        topic_nothing=(Strategy.UNDEFINED.value,),
+        older=_by_old_name,
+    ),
+    Policy(
+        "schemaAutoUpdateCompatibilityStrategy",
+        "Schema compatibility, old form",
+        "The older policy, which holds where Schema compatibility is not set",
+        (_OLD_STRATEGY,),
+        Choice(tuple(BY_OLD_NAME)),
+        lambda settings: OLD_NAMES[Strategy(settings.schema_compatibility_strategy)],
+        ("schema_compatibility_strategy",),
     ),
     Policy(
         "isAllowAutoUpdateSchema",
@@ -463,8 +905,108 @@ POLICIES: tuple[Policy, ...] = (
         topic_unset=False,
         nothing=(False,),
     ),
+    Policy(
+        "encryptionRequired",
+        "Encryption required",
+        "Whether producers must encrypt what they send",
+        ("encryption_required",),
+        Flag(),
+        lambda settings: settings.encryption_require_on_producer,
+        ("encryption_require_on_producer",),
+        unset=False,
+        nothing=(False,),
+        removed=False,
+    ),
+    Policy(
+        "subscriptionAuthMode",
+        "Names of subscriptions",
+        "Whether a subscription's name must begin with its consumer's role; nobody has a role without authentication",
+        ("subscription_auth_mode",),
+        Choice(("None", "Prefix")),
+        lambda settings: "None",
+        unset="None",
+        nothing=("None",),
+        removed="None",
+        shown=False,
+    ),
+    Policy(
+        "replication",
+        "Clusters",
+        "The clusters that hold a topic; there is no replication to others yet",
+        ("replication_clusters",),
+        Names(),
+        lambda settings: [],
+        topic_name="replication",
+        topic_key=("replicationClusters",),
+        check=_check_replication,
+        unset=[],
+        shown=False,
+    ),
+    Policy(
+        "allowedClusters",
+        "Allowed clusters",
+        "The clusters that may hold a topic of the namespace; none stands for those of its tenant",
+        ("allowed_clusters",),
+        Names(),
+        lambda settings: [],
+        unset=[],
+        nothing=([],),
+        shown=False,
+    ),
+    Policy(
+        "replicatorDispatchRate",
+        "Dispatch rate of replication",
+        "How many messages and bytes are sent to each other cluster, in a period; there is no replication yet",
+        ("replicatorDispatchRate",),
+        _DISPATCH_RATE,
+        lambda settings: {
+            "dispatchThrottlingRateInMsg": 0,
+            "dispatchThrottlingRateInByte": 0,
+            "relativeToPublishRate": False,
+            "ratePeriodInSecond": 1,
+        },
+        topic_name="replicatorDispatchRate",
+        topic_key=("replicatorDispatchRate",),
+        per_cluster=True,
+        shown=False,
+    ),
+    Policy(
+        "offloadPolicies",
+        "Offloading",
+        "Where ledgers are moved to that are read seldom; nothing moves them yet",
+        ("offload_policies",),
+        _Offload(),
+        lambda settings: None,
+        topic_name="offloadPolicies",
+        topic_key=("offloadPolicies",),
+        shown=False,
+    ),
+    _offload(
+        "offloadThreshold",
+        "Offloading: size",
+        "How much a topic keeps on bookies when ledgers are moved; below 0 is without limit",
+        "managedLedgerOffloadThresholdInBytes",
+        unset=-1,
+    ),
+    _offload(
+        "offloadThresholdInSeconds",
+        "Offloading: age",
+        "How long a topic keeps ledgers on bookies when they are moved; below 0 is without limit",
+        "managedLedgerOffloadThresholdInSeconds",
+        unset=-1,
+    ),
+    _offload(
+        "offloadDeletionLagMs",
+        "Offloading: deletion",
+        "How long a ledger that was moved stays on bookies",
+        "managedLedgerOffloadDeletionLagInMillis",
+    ),
 )
 BY_NAME = {policy.name: policy for policy in POLICIES}
 SIZE_QUOTA = BY_NAME["backlogQuota.destination_storage"]
 AGE_QUOTA = BY_NAME["backlogQuota.message_age"]
 RETENTION = BY_NAME["retention"]
+SUBSCRIPTION_RATE = BY_NAME["subscriptionDispatchRate"]
+REPLICATION = BY_NAME["replication"]
+ALLOWED_CLUSTERS = BY_NAME["allowedClusters"]
+OFFLOADING = BY_NAME["offloadPolicies"]

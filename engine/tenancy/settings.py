@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
-from engine.base.settings import count, flag, size, text
+from engine.base.settings import count, flag, live, size, text
 from engine.tenancy.strategy import Strategy
+
+SUBSCRIPTION_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +47,119 @@ class PolicySettings:
     max_consumers_per_topic: int = count(0, "0: no limit (maxConsumersPerTopic)")
     max_consumers_per_subscription: int = count(0, "0: no limit (maxConsumersPerSubscription)")
     max_subscriptions_per_topic: int = count(0, "0: no limit (maxSubscriptionsPerTopic)")
-    max_topics_per_namespace: int = count(0, "0: no limit (maxTopicsPerNamespace)")
-    allow_auto_topic_creation: bool = flag(
-        True, "a topic is made by its first client (allowAutoTopicCreation)"
+    max_topics_per_namespace: int = live(count(0, "0: no limit (maxTopicsPerNamespace)"))
+    allow_auto_topic_creation: bool = live(
+        flag(True, "a topic is made by its first client (allowAutoTopicCreation)")
     )
-    allow_auto_topic_creation_type: str = text(
-        "non-partitioned",
-        "of topics so made (allowAutoTopicCreationType)",
-        choices=("non-partitioned", "partitioned"),
+    allow_auto_topic_creation_type: str = live(
+        text(
+            "non-partitioned",
+            "of topics so made (allowAutoTopicCreationType)",
+            choices=("non-partitioned", "partitioned"),
+        )
     )
-    default_num_partitions: int = count(
-        1, "of partitioned topics so made (defaultNumPartitions)", low=1, high=10_000
+    default_num_partitions: int = live(
+        count(1, "of partitioned topics so made (defaultNumPartitions)", low=1, high=10_000)
+    )
+    broker_delete_inactive_topics_enabled: bool = live(
+        flag(False, "topics that nobody uses are deleted (brokerDeleteInactiveTopicsEnabled)")
+    )
+    broker_delete_inactive_topics_mode: str = live(
+        text(
+            "delete_when_no_subscriptions",
+            "when nobody uses them: also with subscriptions, or not (brokerDeleteInactiveTopicsMode)",
+            choices=("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"),
+        )
+    )
+    broker_delete_inactive_topics_max_inactive_duration_seconds: int = live(
+        count(
+            60,
+            "seconds after which they are (brokerDeleteInactiveTopicsMaxInactiveDurationSeconds)",
+            low=1,
+        )
+    )
+    subscription_expiration_time_minutes: int = count(
+        0,
+        "minutes without a consumer after which a subscription is deleted; 0: never "
+        "(subscriptionExpirationTimeMinutes)",
+    )
+    max_unacked_messages_per_consumer: int = count(
+        50_000, "then it gets no more; 0: no limit (maxUnackedMessagesPerConsumer)"
+    )
+    max_unacked_messages_per_subscription: int = count(
+        200_000, "then it gets no more; 0: no limit (maxUnackedMessagesPerSubscription)"
+    )
+    delayed_delivery_enabled: bool = flag(
+        True, "messages wait for the time they are to be delivered (delayedDeliveryEnabled)"
+    )
+    delayed_delivery_tick_time_millis: int = count(
+        1000,
+        "milliseconds; so exact is the time of delivery (delayedDeliveryTickTimeMillis)",
+        low=1,
+        high=86_400_000,
+    )
+    delayed_delivery_max_delay_in_millis: int = count(
+        0,
+        "milliseconds from publishing to delivery; more is refused; 0: no limit (delayedDeliveryMaxDelayInMillis)",
+        high=(1 << 63) - 1,
+    )
+    broker_deduplication_enabled: bool = flag(
+        False, "what a producer sends twice is stored once (brokerDeduplicationEnabled)"
+    )
+    deduplication_snapshot_interval_seconds: int = count(
+        120,
+        "seconds between snapshots of what is stored of which producer, where anything was stored; "
+        "0: never (brokerDeduplicationSnapshotIntervalSeconds)",
+    )
+    max_publish_rate_per_topic_in_messages: int = live(
+        count(0, "per second; 0: no limit (maxPublishRatePerTopicInMessages)")
+    )
+    max_publish_rate_per_topic_in_bytes: int = live(
+        size(0, "bytes per second; 0: no limit (maxPublishRatePerTopicInBytes)", high=(1 << 63) - 1)
+    )
+    dispatch_throttling_rate_per_topic_in_msg: int = live(
+        count(0, "messages per second; 0: no limit (dispatchThrottlingRatePerTopicInMsg)")
+    )
+    dispatch_throttling_rate_per_topic_in_byte: int = live(
+        size(
+            0,
+            "bytes per second; 0: no limit (dispatchThrottlingRatePerTopicInByte)",
+            high=(1 << 63) - 1,
+        )
+    )
+    dispatch_throttling_rate_per_subscription_in_msg: int = live(
+        count(0, "messages per second; 0: no limit (dispatchThrottlingRatePerSubscriptionInMsg)")
+    )
+    dispatch_throttling_rate_per_subscription_in_byte: int = live(
+        size(
+            0,
+            "bytes per second; 0: no limit (dispatchThrottlingRatePerSubscriptionInByte)",
+            high=(1 << 63) - 1,
+        )
+    )
+    dispatch_throttling_rate_relative_to_publish_rate: bool = live(
+        flag(
+            False,
+            "these come on top of what is published (dispatchThrottlingRateRelativeToPublishRate)",
+        )
+    )
+    subscribe_throttling_rate_per_consumer: int = live(
+        count(0, "subscribes in a period; 0: no limit (subscribeThrottlingRatePerConsumer)")
+    )
+    subscribe_rate_period_per_consumer_in_second: int = live(
+        count(30, "seconds (subscribeRatePeriodPerConsumerInSecond)", low=1, high=86_400)
+    )
+    subscription_types_enabled: str = live(
+        text(
+            ",".join(SUBSCRIPTION_TYPES),
+            "types that consumers may use, with commas between (subscriptionTypesEnabled)",
+        )
+    )
+    broker_service_compaction_threshold_in_bytes: int = size(
+        0,
+        "bytes published since the last compaction that start the next; 0: none does "
+        "(brokerServiceCompactionThresholdInBytes)",
+        high=(1 << 63) - 1,
     )
     schema_compatibility_strategy: str = text(
         "FULL",
@@ -64,15 +168,18 @@ class PolicySettings:
             strategy.value for strategy in Strategy if strategy is not Strategy.UNDEFINED
         ),
     )
-    is_allow_auto_update_schema_enabled: bool = flag(
-        True, "clients may add versions to a topic's schema (isAllowAutoUpdateSchemaEnabled)"
+    is_allow_auto_update_schema_enabled: bool = live(
+        flag(True, "clients may add versions to a topic's schema (isAllowAutoUpdateSchemaEnabled)")
     )
     is_schema_validation_enforced: bool = flag(
         False,
         "producers need a schema where the topic has one (isSchemaValidationEnforced)",
     )
-    allow_auto_subscription_creation: bool = flag(
-        True, "a subscription is made by its first consumer (allowAutoSubscriptionCreation)"
+    encryption_require_on_producer: bool = flag(
+        False, "producers must encrypt what they send (encryptionRequireOnProducer)"
+    )
+    allow_auto_subscription_creation: bool = live(
+        flag(True, "a subscription is made by its first consumer (allowAutoSubscriptionCreation)")
     )
     managed_ledger_default_ensemble_size: int = count(
         1, "bookies of a ledger (managedLedgerDefaultEnsembleSize)", low=1, high=64
@@ -97,6 +204,11 @@ class PolicySettings:
                 f"managed_ledger_default_ack_quorum must be at most the write quorum {write}, "
                 f"not {self.managed_ledger_default_ack_quorum}"
             )
+        for name in self.subscription_types_enabled.split(","):
+            if name not in SUBSCRIPTION_TYPES:
+                raise ValueError(
+                    f"subscription_types_enabled must be of {', '.join(SUBSCRIPTION_TYPES)}, not {name!r}"
+                )
         minutes, megabytes = (
             self.default_retention_time_in_minutes,
             self.default_retention_size_in_mb,

@@ -27,3 +27,17 @@ class Strategy(Enum):
     @property
     def old_reads_new(self) -> bool:
         return self.value.startswith(("FORWARD", "FULL"))
+
+
+BY_OLD_NAME = {
+    "AutoUpdateDisabled": Strategy.ALWAYS_INCOMPATIBLE,
+    "Backward": Strategy.BACKWARD,
+    "Forward": Strategy.FORWARD,
+    "Full": Strategy.FULL,
+    "AlwaysCompatible": Strategy.ALWAYS_COMPATIBLE,
+    "BackwardTransitive": Strategy.BACKWARD_TRANSITIVE,
+    "ForwardTransitive": Strategy.FORWARD_TRANSITIVE,
+    "FullTransitive": Strategy.FULL_TRANSITIVE,
+}
+"""By the names of the policy that came before, ``schemaAutoUpdateCompatibilityStrategy``."""
+OLD_NAMES = {strategy: name for name, strategy in BY_OLD_NAME.items()}

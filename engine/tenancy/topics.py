@@ -29,7 +29,7 @@ from engine.metadata import paths
 from engine.metadata.cached import derived_children, fresh
 from engine.metadata.records import Document, Stored, decode_json, encode_json
 from engine.metadata.store import MetadataStore, NodeExistsError, NoNodeError
-from engine.tenancy.checks import check_properties_size
+from engine.tenancy.checks import check_expected, check_properties_size
 from engine.tenancy.namespaces import get_policies
 from engine.tenancy.nodes import change_node, children, create_node, find_node
 
@@ -120,6 +120,16 @@ async def topic_exists(store: MetadataStore, topic: TopicName) -> bool:
     return topic.persistent and await store.exists(ledger_path(topic)) is not None
 
 
+async def look_up(store: MetadataStore, topic: TopicName) -> tuple[Stored | None, bool]:
+    """As ``find_partitions``, and where there are none ``topic_exists``, asked of the service in one request. A server
+    that lags behind may not have heard yet of what was made elsewhere."""
+    paths = [partitioned_path(topic), *([ledger_path(topic)] if topic.persistent else ())]
+    (partitioned, *ledger), _ = await store.get_all(paths)
+    if partitioned is not None:
+        return decode_json(partitioned[0], paths[0]), False
+    return None, any(one is not None for one in ledger)
+
+
 async def get_partitions(store: MetadataStore, topic: TopicName) -> Stored:
     """Metadata of a topic whose namespace exists: 0 partitions for a plain one, NotFound without any."""
     found = await find_partitions(store, topic)
@@ -159,16 +169,23 @@ async def create_partitioned(
 
 
 async def change_properties(
-    store: MetadataStore, topic: TopicName, changes: Mapping[str, str | None]
+    store: MetadataStore,
+    topic: TopicName,
+    changes: Mapping[str, str | None],
+    *,
+    expected: Mapping[str, str] | None = None,
 ) -> None:
-    """Set properties of a partitioned topic, or remove those given None. NotFound without its record,
-    Conflict while it is being deleted, PreconditionFailed when all together are too many bytes."""
+    """Set properties of a partitioned topic, or remove those given None. NotFound without its record, Conflict while
+    it is being deleted or when it has others than ``expected``, PreconditionFailed when all together are too many
+    bytes."""
 
     def change(value: bytes) -> bytes:
         record = decode_json(value, "partitioned topic")
         if record.get("deleted"):
             raise Conflict(f"Topic {topic} is being deleted")
-        merged = {**(record.get("properties") or {}), **changes}
+        present = record.get("properties") or {}
+        check_expected(present, expected)
+        merged = {**present, **changes}
         record["properties"] = {key: text for key, text in merged.items() if text is not None}
         if any(text is not None for text in changes.values()):
             check_properties_size(record["properties"])

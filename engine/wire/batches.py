@@ -5,6 +5,7 @@ metadata has num_messages_in_batch (even 1), the unpacked payload is ``n × (u32
 Brokers never need this to publish or deliver: it is for peeking, analyses and tests.
 """
 
+import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
@@ -245,6 +246,21 @@ def pack_entry(
     metadata = pb.MessageMetadata(**(fields | dict(extra or {}))).SerializeToString()
     body = _SIZE.pack(len(metadata)) + metadata + compress(compression, payload)
     return _MAGIC.pack(CHECKSUM_MAGIC, crc32c(body)) + body if checksum else body
+
+
+def key_bytes(metadata: AnyMessage) -> bytes | None:
+    """The key in a message's own metadata, as its producer had it; None without one."""
+    own: Any = metadata
+    if own.null_partition_key or not own.HasField("partition_key"):
+        return None
+    key = own.partition_key
+    raw = key.encode() if isinstance(key, str) else bytes(key)
+    if not own.partition_key_b64_encoded:
+        return raw
+    try:
+        return binascii.a2b_base64(raw)
+    except binascii.Error:
+        return raw
 
 
 def _message_fields(message: Message) -> dict[str, Any]:

@@ -8,6 +8,7 @@ All start ``u32 length | u32 version << 24 | opcode << 16 | flags``; ids are sig
     auth         protobuf AuthMessage, both ways
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
@@ -203,11 +204,11 @@ def batch_read_reply(
     ledger_id: int,
     first_entry: int,
     request_id: int,
-    entries: list[bytes],
+    entries: Sequence[bytes | memoryview],
     version: int = VERSION,
-) -> list[bytes]:
+) -> list[bytes | memoryview]:
     """The answer to a batch read in parts, entries as they are; without entries unless ``rc`` is EOK."""
-    parts = [b""]
+    parts: list[bytes | memoryview] = [b""]
     size = 0
     if rc == EOK:
         for entry in entries:

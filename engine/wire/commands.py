@@ -230,6 +230,32 @@ def topics_of_namespace(
     )
 
 
+def watch_topic_list_success(
+    request_id: int, watcher_id: int, topics: Sequence[str], topics_hash: str
+) -> bytes:
+    """Answers WATCH_TOPIC_LIST; no ``topics`` when they are those of the hash that the client sent."""
+    return command_frame(
+        "watchTopicListSuccess",
+        request_id=request_id,
+        watcher_id=watcher_id,
+        topic=topics,
+        topics_hash=topics_hash,
+    )
+
+
+def watch_topic_update(
+    watcher_id: int, new: Sequence[str], deleted: Sequence[str], topics_hash: str
+) -> bytes:
+    """Topics that came and went since; ``topics_hash``: of all that match now."""
+    return command_frame(
+        "watchTopicUpdate",
+        watcher_id=watcher_id,
+        new_topics=new,
+        deleted_topics=deleted,
+        topics_hash=topics_hash,
+    )
+
+
 # Producer
 
 

@@ -39,14 +39,18 @@ __all__ = [
     "OTHER",
     "TOO_LARGE",
     "SendRun",
+    "bare",
     "batch_sizes",
     "build_add_replies",
     "build_adds",
     "build_messages",
     "build_receipts",
     "build_sends",
+    "entry_stamp",
+    "following",
     "head_sequences",
     "metadata_span",
+    "stamped",
     "take_acks",
     "take_add_replies",
     "take_adds",
@@ -137,7 +141,9 @@ class SendRun(Slice):
 def _sequences(head: bytes) -> tuple[int, int]:
     """(sequence id, highest sequence id or the sequence id) of a head."""
     stop = len(head)
-    _, pos = read_varint(head, 1, stop)
+    pos = 2
+    while head[pos - 1] > 127:  # the producer's id is of no interest
+        pos += 1
     sequence, pos = read_varint(head, pos + 1, stop)
     return (sequence, read_varint(head, pos + 1, stop)[0]) if pos < stop else (sequence, sequence)
 
@@ -145,6 +151,38 @@ def _sequences(head: bytes) -> tuple[int, int]:
 def head_sequences(heads: list[bytes]) -> list[tuple[int, int]]:
     """(sequence id, highest sequence id or the sequence id) by entry; for deduplication of a run that has gaps."""
     return [_sequences(head) for head in heads]
+
+
+_LOW7 = bytes(range(128))
+_LOW7_GOES_ON = bytes(range(128, 256))
+
+
+def following(heads: list[bytes]) -> tuple[int, int] | None:
+    """(first sequence id, last) of heads whose sequence ids follow one another without a gap; None when they do not,
+    or when it is not seen at a glance: one producer's SENDs of single messages, as they mostly come."""
+    first, highest = _sequences(heads[0])
+    if len(heads) == 1:
+        return first, max(first, highest)
+    start, sequence, count = 0, first, len(heads)
+    while start < count:
+        # Ids that share all but their lowest seven bits differ in one byte, at the same place.
+        stop = min(count, start + 128 - (sequence & 127))
+        head = heads[start]
+        size, n = len(head), stop - start
+        at = read_varint(head, 1, size)[1] + 1
+        rows = b"".join(heads[start:stop])
+        low = sequence & 127
+        column = _LOW7 if sequence < 128 else _LOW7_GOES_ON
+        if len(rows) != size * n or rows[at::size] != column[low : low + n]:
+            return None
+        for i in range(size):
+            if i != at and rows[i::size] != head[i : i + 1] * n:
+                return None
+        start = stop
+        sequence += n
+        if start < count and _sequences(heads[start])[0] != sequence:
+            return None
+    return first, sequence - 1
 
 
 # For a sequence id of n bytes: which bits say "goes on", and how they must stand (set in all bytes but the last).
@@ -341,13 +379,19 @@ def build_messages(
     redelivery_counts: Sequence[int] | None = None,
     consumer_epoch: int | None = None,
     partition: int = -1,
+    *,
+    bare: bool = True,
 ) -> list[bytes | memoryview]:
     """MESSAGE frames for the entries ``indexes`` (rising) of a slice; without a place in a ledger all have the id 0:0.
+
+    ``bare``: entries go out as they were sent, without what a broker put before them.
 
     ``redelivery_counts[i]`` belongs to entry ``indexes[i]``. Small entries come as one joined piece, those of a slice
     of entries above LARGE_ENTRY_BYTES on average as heads and views of its buffer, which must not be joined again.
     """
     buf, spans = run.buf, run.spans
+    if bare and (_is_stamped(buf, spans[0]) or _is_stamped(buf, spans[-2])):
+        spans = _bare_spans(buf, spans)
     large = run.size > LARGE_ENTRY_BYTES * run.count
     source: bytes | memoryview = memoryview(buf) if large else buf
     parts: list[bytes | memoryview] = []
@@ -380,6 +424,78 @@ def build_messages(
         add(pack(n + 8 + b - a, n + 4, 0x0809, 0x4A, n) + body)
         add(source[a:b])
     return parts if large else [b"".join(parts)]
+
+
+def stamped(run: Slice, time_ms: int | None, index: int | None) -> Slice:
+    """The entries of ``run``, each with the broker's metadata in front: ``time_ms``, and as its index ``index`` plus
+    its place among all messages of the slice, of a batch that of the last one. None: without. A new buffer."""
+    buf, spans, counts = run.buf, run.spans, run.counts
+    source: bytes | memoryview = buf
+    if run.size > LARGE_ENTRY_BYTES * run.count:
+        source = memoryview(buf)
+    time = b"" if time_ms is None else b"\x08" + varint(time_ms)
+    parts: list[bytes | memoryview] = []
+    add = parts.append
+    fronts: dict[int, bytes] = {}
+    placed: list[int] = []
+    pos = 0
+    for i in range(run.count):
+        number = b""
+        if index is not None:
+            number = varint(index if counts is None else index + counts[i] - 1)
+            index += 1 if counts is None else counts[i]
+        front = fronts.get(len(number))
+        if front is None:
+            size = len(time) + (1 + len(number) if number else 0)
+            front = _MAGIC.pack(BROKER_METADATA_MAGIC, size) + time + (b"\x10" if number else b"")
+            fronts[len(number)] = front
+        a, b = spans[2 * i], spans[2 * i + 1]
+        add(front)
+        add(number)
+        add(source[a:b])
+        placed.append(pos)
+        pos += len(front) + len(number) + b - a
+        placed.append(pos)
+    return Slice(b"".join(parts), placed, pos, counts)
+
+
+def entry_stamp(entry: bytes) -> tuple[int | None, int | None]:
+    """(time in milliseconds since the epoch, index) that a broker put before an entry; None for what it did not."""
+    found: dict[int, int] = {}
+    if len(entry) > _MAGIC.size and _is_stamped(entry, 0):
+        pos = _MAGIC.size
+        stop = min(pos + _MAGIC.unpack_from(entry)[1], len(entry))
+        while 0 <= pos < stop:
+            tag, pos = read_varint(entry, pos, stop)
+            if pos >= 0 and tag in (0x08, 0x10):
+                found[tag], pos = read_varint(entry, pos, stop)
+            elif pos >= 0:
+                pos = skip_field(entry, pos, stop, tag & 7)
+        if pos < 0:
+            found = {}
+    return found.get(0x08), found.get(0x10)
+
+
+def _is_stamped(buf: bytes, start: int) -> bool:
+    return buf[start : start + 2] == b"\x0e\x02"
+
+
+def bare(entry: bytes) -> bytes:
+    """``entry`` as its producer sent it."""
+    return entry[_bare_spans(entry, [0, len(entry)])[0] :]
+
+
+def _bare_spans(buf: bytes, spans: list[int]) -> list[int]:
+    """The spans without broker metadata. Of one ledger all entries have it or none has, but a client may send what
+    only looks like it: such an entry is left as it is."""
+    found = spans.copy()
+    for i in range(0, len(spans), 2):
+        start, stop = spans[i], spans[i + 1]
+        if _is_stamped(buf, start) and start + 6 <= stop:
+            behind = start + 6 + _MAGIC.unpack_from(buf, start)[1]
+            if behind <= stop:
+                found[i] = behind
+    return found
 
 
 def take_acks(buf: bytes, pos: int, end: int) -> tuple[int, int, int, list[Position]]:
@@ -495,3 +611,19 @@ def _messages_in_batch(buf: bytes, pos: int, stop: int) -> int:
         if pos < 0:
             return 1
     return count if 0 < count < 1 << 31 else 1
+
+
+def is_encrypted(buf: bytes, pos: int, stop: int) -> bool:
+    """Whether an entry's metadata names a key that its payload was encrypted with."""
+    found = metadata_span(buf, pos, stop)
+    if found is None:
+        return False
+    pos, stop = found
+    while 0 <= pos < stop:
+        tag, pos = read_varint(buf, pos, stop)
+        if pos < 0:
+            break
+        if tag == 0x6A:
+            return True
+        pos = skip_field(buf, pos, stop, tag & 7)
+    return False

@@ -6,7 +6,7 @@ ask instead. Who asked is logged, not judged; empty: nobody known.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 from engine.admin.operation import Handlers, decode_call, parse_arguments
 from engine.auth.internal import TOKEN_HEADER, token_matches
@@ -60,7 +60,7 @@ class AdminPages:
         token: str,
         *,
         ready: Callable[[], bool],
-        metrics: Callable[[], bytes],
+        metrics: Callable[[], AsyncIterator[bytes]],
     ) -> None:
         self._handlers = handlers
         self._token = token

@@ -1,9 +1,16 @@
-"""Pulsar's ManagedLedgerInfo: what is stored of a topic, in the JSON of its ``internal-info`` route. Pure."""
+"""What is inside a topic: Pulsar's ManagedLedgerInfo, of what is stored (the ``internal-info`` route), and its
+PersistentTopicInternalStats, of live objects (``internalStats``). No waiting.
+"""
+
+from collections.abc import Sequence
 
 from engine.admin.api import JsonObject
 from engine.base.ids import Position
 from engine.broker.administration.reports import iso
+from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.topic import Topic
 from engine.managed.positions import LedgerSpan
+from engine.managed.stats import CursorStats
 from engine.managed.stored.records import CursorRecord, offload_of
 from engine.managed.stored.survey import StoredLog
 from engine.metadata.store import Stat
@@ -59,4 +66,116 @@ def _stored_cursor(cursor: CursorRecord, stat: Stat) -> JsonObject:
         "markDelete": _position(cursor.state.mark_delete),
         **({"individualDeletedMessages": ranges} if ranges else {}),
         **({"properties": cursor.state.properties} if cursor.state.properties else {}),
+    }
+
+
+def internal_stats(topic: Topic, schemas: Sequence[tuple[int, int, int]] = ()) -> JsonObject:
+    """Pulsar's PersistentTopicInternalStats; the open ledger shows 0 entries and bytes, as there. ``schemas``: id,
+    entries and bytes of the ledgers of the topic's schema."""
+    stats = topic.log.stats()
+    out: JsonObject = {
+        "entriesAddedCounter": stats.entries_added,
+        "numberOfEntries": stats.entries,
+        "totalSize": stats.size,
+        "currentLedgerEntries": stats.current_ledger_entries,
+        "currentLedgerSize": stats.current_ledger_size,
+        "waitingCursorsCount": sum(map(_waits, topic.subscriptions.values())),
+        "pendingAddEntriesCount": stats.pending_entries,
+        "cursors": {
+            cursor.name: _cursor(topic, cursor, stats.entries_added) for cursor in stats.cursors
+        },
+    }
+    if not topic.name.persistent:
+        return out | {"waitingCursorsCount": 0, "cursors": _without_log(topic)}
+    return out | {
+        "lastLedgerCreatedTimestamp": iso(stats.last_ledger_created_ms),
+        "lastConfirmedEntry": str(stats.last_confirmed),
+        "state": stats.state,
+        "ledgers": [
+            {
+                "ledgerId": ledger.ledger_id,
+                "entries": ledger.entries if ledger.closed else 0,
+                "size": ledger.size if ledger.closed else 0,
+                "offloaded": False,
+                "underReplicated": False,
+            }
+            for ledger in stats.ledgers
+        ],
+        "schemaLedgers": [
+            {
+                "ledgerId": ledger_id,
+                "entries": entries,
+                "size": size,
+                "offloaded": False,
+                "underReplicated": False,
+            }
+            for ledger_id, entries, size in schemas
+        ],
+        "compactedLedger": _compacted(topic),
+    }
+
+
+def _compacted(topic: Topic) -> JsonObject:
+    ledger = topic.compaction.at_hand
+    return {
+        "ledgerId": -1 if ledger is None else ledger.ledger_id,
+        "entries": -1 if ledger is None else ledger.entries,
+        "size": -1 if ledger is None else ledger.reader.length,
+        "offloaded": False,
+        "underReplicated": False,
+    }
+
+
+def _waits(subscription: Subscription) -> bool:
+    """Whether somebody would get what is published next, as far as is known."""
+    state = subscription.state
+    return state.paused_for in ("append", "time", "key")
+
+
+def _without_log(topic: Topic) -> JsonObject:
+    """Of subscriptions that keep nothing."""
+    nothing = (
+        *("messagesConsumedCounter", "cursorLedger", "cursorLedgerLastEntry", "pendingReadOps"),
+        *("numberOfEntriesSinceFirstNotAckedMessage", "totalNonContiguousDeletedMessagesRange"),
+    )
+    never = (
+        *("waitingReadOp", "active"),
+        *("subscriptionHavePendingRead", "subscriptionHavePendingReplayRead"),
+    )
+    of_each = {**dict.fromkeys(nothing, 0), **dict.fromkeys(never, False)}
+    return {name: dict(of_each) for name in topic.subscriptions}
+
+
+def _cursor(topic: Topic, cursor: CursorStats, entries_added: int) -> JsonObject:
+    ranges = ",".join(
+        f"({first.ledger_id}:{first.entry_id - 1}..{last}]"
+        for first, last in cursor.acknowledged_ranges
+    )
+    subscription = topic.subscriptions.get(cursor.name)
+    waiting = subscription is not None and _waits(subscription)
+    behind = Position(cursor.mark_delete.ledger_id, cursor.mark_delete.entry_id + 1)
+    return {
+        "markDeletePosition": str(cursor.mark_delete),
+        "readPosition": str(cursor.read_position),
+        "waitingReadOp": waiting,
+        "pendingReadOps": 0,
+        "messagesConsumedCounter": entries_added - cursor.backlog_entries,
+        "cursorLedger": cursor.cursor_ledger_id,
+        "cursorLedgerLastEntry": cursor.cursor_ledger_last_entry,
+        "individuallyDeletedMessages": f"[{ranges}]",
+        "lastLedgerSwitchTimestamp": iso(
+            topic.loaded_ms
+            if cursor.last_ledger_switch_ms is None
+            else cursor.last_ledger_switch_ms
+        ),
+        "state": cursor.state,
+        "active": subscription is not None and bool(subscription.consumers),
+        "numberOfEntriesSinceFirstNotAckedMessage": topic.log.entries_between(
+            behind, cursor.read_position
+        )
+        + 1,
+        "totalNonContiguousDeletedMessagesRange": cursor.acknowledged_range_count,
+        "subscriptionHavePendingRead": waiting,
+        "subscriptionHavePendingReplayRead": False,
+        "properties": cursor.properties,
     }

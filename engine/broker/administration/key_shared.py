@@ -24,7 +24,7 @@ def of_subscription(policy: KeyPolicy | None) -> JsonObject:
         return {}
     return {
         "allowOutOfOrderDelivery": policy.out_of_order,
-        "keySharedMode": "STICKY" if policy.sticky else "AUTO_SPLIT",
+        "keySharedMode": policy.mode,
     }
 
 

@@ -51,8 +51,8 @@ JOINED_MIN = 3
 """Consumers that came so often without acknowledging anything come and go."""
 GIVEN_BACK_S = 120.0
 """Clients wait for up to half of this, unless told otherwise, before they give back what they refused."""
-KEYED_S = 3.0
-"""Entries that waited for the consumer of their key within this time still do."""
+PAUSED_S = 3.0
+"""What waited for the consumer of its key, or for a rate, within this time still does."""
 
 _STANDING = frozenset(
     (
@@ -123,6 +123,7 @@ class Watch:
         "_marks",
         "_other",
         "_other_s",
+        "_rated_s",
         "cause",
         "growth",
         "next_s",
@@ -139,7 +140,7 @@ class Watch:
         self._at_last = seen
         """When something was last acknowledged, or nothing was to be."""
         self._acked_s = self._arrived_s = self._flowed_s = at_s
-        self._given_back_s = self._keyed_s = -1e9
+        self._given_back_s = self._keyed_s = self._rated_s = -1e9
         self._longest_s = 0.0
         self._marks = deque([(at_s, seen.backlog)], MARKS)
         self._growing = False
@@ -198,6 +199,8 @@ class Watch:
             self._given_back_s = at_s
         if seen.paused == "key":
             self._keyed_s = at_s
+        if seen.paused == "rate":
+            self._rated_s = at_s
         since_s, before = self._marks[0]
         span_s = at_s - since_s
         self.growth = (seen.backlog - before) / span_s if span_s >= COMPARED_S else 0.0
@@ -230,11 +233,14 @@ class Watch:
             return LagCause.STORAGE
         if seen.at_s >= self._standing_from():
             return self._standing(seen)
-        keyed = seen.at_s - self._keyed_s <= KEYED_S
+        keyed = seen.at_s - self._keyed_s <= PAUSED_S
         if self._is_slow(seen):
             if seen.again * 2 > seen.due:
                 return LagCause.REDELIVERY
-            return LagCause.HOT_KEY if keyed else LagCause.SLOW
+            if keyed:
+                return LagCause.HOT_KEY
+            rated = seen.at_s - self._rated_s <= PAUSED_S
+            return LagCause.RATE_LIMIT if rated else LagCause.SLOW
         return LagCause.NOT_ACKNOWLEDGED if seen.stuck > FEW else None
 
     def _standing(self, seen: Sighting) -> LagCause | None:
@@ -246,7 +252,7 @@ class Watch:
             return LagCause.HELD
         if seen.limited:
             return LagCause.UNACKED_LIMIT
-        if seen.at_s - self._keyed_s <= KEYED_S:
+        if seen.at_s - self._keyed_s <= PAUSED_S:
             return LagCause.HOT_KEY
         if seen.paused in ("permits", "socket") and seen.at_s - self._flowed_s >= SILENCE_S:
             return LagCause.STANDBY if seen.standby else LagCause.NO_PERMITS
@@ -257,7 +263,7 @@ class Watch:
         marks = [backlog for at_s, backlog in self._marks if at_s < seen.at_s] + [seen.backlog]
         if seen.at_s - self._marks[0][0] < COMPARED_S:
             return False
-        said = self.cause is LagCause.SLOW
+        said = self.cause in (LagCause.SLOW, LagCause.RATE_LIMIT)
         rises = self.growth >= (STAYS if said else GROWS)
         steadily = said or all(before < after for before, after in pairwise(marks))
         if rises and steadily and seen.due > max(SLOW_MIN, SLOW_S * seen.rate_out):
@@ -288,7 +294,7 @@ class Watch:
                 self.cause = cause
         elif cause is not None and at_s - self._left_s >= self._hold_s(seen, cause):
             self.cause = cause
-            stood = cause is not LagCause.SLOW and cause is not LagCause.NO_CONSUMER
+            stood = cause not in (LagCause.SLOW, LagCause.RATE_LIMIT, LagCause.NO_CONSUMER)
             self.since_s = min(self._left_s, self._acked_s) if stood else self._left_s
 
     def _next_s(self, seen: Sighting) -> float | None:

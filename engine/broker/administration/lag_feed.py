@@ -41,10 +41,6 @@ class LagFeed(Teller):
     def __init__(self, registry: TopicRegistry, context: Context, incarnation: str) -> None:
         super().__init__(RowLog(_row_bytes), context.clock, incarnation)
         self._registry = registry
-        self._limits = (
-            context.settings.max_unacked_messages_per_subscription,
-            context.settings.max_unacked_messages_per_consumer,
-        )
         self._watched: dict[Topic, Watched] = {}
         self._next: list[tuple[float, int, Topic]] = []
         """A heap of when to look at which topic; what ``_next_s`` does not say any more is void."""
@@ -161,8 +157,12 @@ class LagFeed(Teller):
             case LagCause.STANDBY:
                 out["standby"] = len(consumers) - 1
             case LagCause.UNACKED_LIMIT:
-                whole, each = self._limits
-                out["limit"] = whole if state.blocked else each
+                policies = topic.policies
+                out["limit"] = (
+                    policies.unacked_per_subscription
+                    if state.blocked
+                    else policies.unacked_per_consumer
+                )
                 if subscription.cursor.blocked is not None:
                     out["reason"] = subscription.cursor.blocked
             case LagCause.REDELIVERY:

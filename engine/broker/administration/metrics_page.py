@@ -1,70 +1,86 @@
 """The ``/metrics`` page of a broker, in Prometheus' text format under Pulsar's family names and labels.
 
-Written straight from live objects when asked for: nothing is counted twice and no sample objects are kept.
+Made of live objects when asked for: nothing is counted twice, and what is not known has no sample. First each topic is
+looked at once, then families are written one after the other, with turns for others in between.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+from engine.base.ids import EARLIEST
+from engine.broker.administration import metric_families as F
+from engine.broker.administration.metric_families import Family
 from engine.broker.administration.reports import (
     backlog_bytes,
     backlog_without_delayed,
     last_consumed_ms,
     rate_out,
-    total_out,
 )
+from engine.broker.connection.lookups import LookupCommands
 from engine.broker.connection.sessions import Sessions
+from engine.broker.control.durations import Durations
+from engine.broker.control.written import LATENCIES_MS, MINUTE_S, SIZES, Minute
 from engine.broker.ports import BrokerIdentity
-from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.rates import Groups
+from engine.broker.topics.registry import TopicRegistry, Totals
+from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
-from engine.managed.stats import ManagedLedgerStats
 
-Sample = tuple[str, float]
-"""Labels as written between braces, and the value."""
+TOPICS_A_TURN = 50
+LINES_A_TURN = 2_000
+
+Number = float | None
+Row = tuple[str, Sequence[Number]]
+"""Labels as written between braces, and the values of some families in their order; None: not known."""
 
 
-def metrics_page(
+class Levels(NamedTuple):
+    """What has samples of its own, beside namespaces (without ``topics``) and the broker."""
+
+    topics: bool = True
+    consumers: bool = False
+    producers: bool = False
+
+
+async def metrics_page(
     registry: TopicRegistry,
     sessions: Sessions,
     identity: BrokerIdentity,
     refused: Mapping[str, int],
-) -> bytes:
-    """All families of this broker. ``refused``: connections above the cap, by port."""
-    page = _Page()
-    cluster = _labels(cluster=identity.cluster)
-    page.add(
-        "pulsar_version_info",
-        [(_labels(cluster=identity.cluster, version=identity.server_version), 1)],
-    )
-    connection = _labels(
-        cluster=identity.cluster, broker=identity.broker_id, metric="broker_connection"
-    )
-    page.add("pulsar_active_connections", [(connection, sessions.count)])
-    page.add("pulsar_connection_created_total_count", [(connection, sessions.accepted)])
-    page.add(
-        "pulsar_connection_closed_total_count", [(connection, sessions.accepted - sessions.count)]
-    )
-    over = [(_labels(cluster=identity.cluster, port=port), n) for port, n in refused.items()]
-    page.add("magnetar_connections_refused_total", over, "counter")
-    page.add("pulsar_topic_load_failed_total", [(cluster, registry.load_failures)], "counter")
-    _topics(page, registry, identity.cluster)
-    return page.text()
+    levels: Levels,
+) -> AsyncIterator[bytes]:
+    """All families of this broker, in pieces. ``refused``: connections above the cap, by port. Cancel-safe."""
+    yield b"".join(_broker(registry, sessions, identity, refused))
+    rows = _Rows(identity.cluster, levels, sessions.now_s)
+    topics, rows.totals = registry.counted()
+    for start in range(0, len(topics), TOPICS_A_TURN):
+        rows.look(topics[start : start + TOPICS_A_TURN])
+        await asyncio.sleep(0)
+    for piece in rows.written():
+        yield piece
+        await asyncio.sleep(0)
 
 
-class _Page:
-    def __init__(self) -> None:
-        self._lines: list[str] = []
+def _described(family: Family, samples: Iterable[tuple[str, Number]]) -> bytes:
+    name = family.name
+    lines = [f"# HELP {name} {family.help}", f"# TYPE {name} {family.kind}"]
+    lines += [f"{name}{{{labels}}} {value}" for labels, value in samples if value is not None]
+    return "\n".join([*lines, ""]).encode()
 
-    def add(self, family: str, samples: Iterable[Sample], kind: str = "gauge") -> None:
-        self._lines.append(f"# TYPE {family} {kind}")
-        self._lines.extend(
-            f"{family}{{{labels}}} {value:g}"
-            if isinstance(value, float)
-            else (f"{family}{{{labels}}} {value}")
-            for labels, value in samples
-        )
 
-    def text(self) -> bytes:
-        return ("\n".join(self._lines) + "\n").encode()
+def _columns(families: Sequence[Family], rows: Sequence[Row]) -> Iterator[bytes]:
+    """Each family with a sample of each row."""
+    for index, family in enumerate(families):
+        name = family.name
+        yield _described(family, ())
+        for start in range(0, len(rows), LINES_A_TURN):
+            lines = [
+                f"{name}{{{labels}}} {values[index]}"
+                for labels, values in rows[start : start + LINES_A_TURN]
+                if values[index] is not None
+            ]
+            yield "\n".join([*lines, ""]).encode() if lines else b""
 
 
 def _labels(**pairs: str) -> str:
@@ -72,112 +88,410 @@ def _labels(**pairs: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    if "\\" in value or '"' in value or "\n" in value:
+        return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return value
 
 
-def _topics(page: _Page, registry: TopicRegistry, cluster: str) -> None:
-    topics = registry.topics()
-    labels = [
-        _labels(cluster=cluster, namespace=str(topic.name.namespace), topic=topic.name.full)
-        for topic in topics
-    ]
-    ledgers = [topic.log.stats() for topic in topics]
-    subscriptions = [list(topic.subscriptions.values()) for topic in topics]
-    outs = [[rate_out(each) for each in of_topic] for of_topic in subscriptions]
-
-    def gauge(family: str, values: Iterable[float]) -> list[float]:
-        found = list(values)
-        page.add(family, zip(labels, found, strict=True))
-        return found
-
-    per_namespace: dict[str, int] = {}
-    for topic in topics:
-        name = str(topic.name.namespace)
-        per_namespace[name] = per_namespace.get(name, 0) + 1
-    page.add(
-        "pulsar_topics_count",
-        [(_labels(cluster=cluster, namespace=name), n) for name, n in per_namespace.items()],
+def _broker(
+    registry: TopicRegistry,
+    sessions: Sessions,
+    identity: BrokerIdentity,
+    refused: Mapping[str, int],
+) -> Iterator[bytes]:
+    cluster = _labels(cluster=identity.cluster)
+    version = _labels(cluster=identity.cluster, version=identity.server_version)
+    yield _described(
+        F.gauge("version_info", "The version that this broker tells; always 1."), [(version, 1)]
     )
-    totals = {
-        "subscriptions_count": gauge(
-            "pulsar_subscriptions_count", (len(t.subscription_names) for t in topics)
-        ),
-        "producers_count": gauge("pulsar_producers_count", (len(t.producers) for t in topics)),
-        "consumers_count": gauge(
-            "pulsar_consumers_count",
-            (sum(len(each.consumers) for each in of_topic) for of_topic in subscriptions),
-        ),
-        "rate_in": gauge("pulsar_rate_in", (t.published.messages.per_second for t in topics)),
-        "rate_out": gauge("pulsar_rate_out", (sum((m for m, _ in o), 0.0) for o in outs)),
-        "throughput_in": gauge(
-            "pulsar_throughput_in", (t.published.bytes.per_second for t in topics)
-        ),
-        "throughput_out": gauge(
-            "pulsar_throughput_out", (sum((b for _, b in o), 0.0) for o in outs)
-        ),
-        "storage_size": gauge("pulsar_storage_size", (ledger.size for ledger in ledgers)),
-        "msg_backlog": gauge("pulsar_msg_backlog", map(_backlog, topics, ledgers)),
-    }
-    gauge("pulsar_in_messages_total", (topic.published.messages.total for topic in topics))
-    gauge("pulsar_in_bytes_total", (topic.published.bytes.total for topic in topics))
-    gauge("pulsar_average_msg_size", (topic.published.average_size for topic in topics))
-    gauge("pulsar_storage_backlog_size", map(backlog_bytes, topics))
-    gauge("pulsar_storage_backlog_quota_limit", (t.policies.size_quota.limit for t in topics))
-    gauge("pulsar_storage_backlog_quota_limit_time", (t.policies.age_quota.limit for t in topics))
-    broker = _labels(cluster=cluster)
-    page.add("pulsar_broker_topics_count", [(broker, len(topics))])
-    for family, values in totals.items():
-        page.add(f"pulsar_broker_{family}", [(broker, sum(values))])
-    _subscriptions(page, registry, cluster)
+
+    def about(metric: str) -> str:
+        return _labels(cluster=identity.cluster, broker=identity.broker_id, metric=metric)
+
+    connection = about("broker_connection")
+    for name, text, value in (
+        ("active_connections", "Connections of clients.", sessions.count),
+        ("connection_created_total_count", "Connections since the start.", sessions.accepted),
+        ("connection_closed_total_count", "Those that ended.", sessions.accepted - sessions.count),
+        ("connection_create_success_count", "Those that were let in.", sessions.connected),
+        ("connection_create_fail_count", "Those that ended before.", sessions.failed),
+    ):
+        yield _described(F.gauge(name, text), [(connection, value)])
+    over = [(_labels(cluster=identity.cluster, port=port), n) for port, n in refused.items()]
+    text = "Connections refused above the cap, by port."
+    yield _described(Family("magnetar_connections_refused_total", "counter", text), over)
+    loading = "Topics that are being loaded."
+    yield _described(
+        F.gauge("broker_topic_load_pending_requests", loading), [(cluster, registry.loading)]
+    )
+    loads = registry.load_times
+    failed = "Topics that could not be loaded, since the start."
+    yield _described(F.counter("topic_load_failed_total", failed), [(cluster, loads.failed)])
+    about_loads = about("pulsar_topic_load_times")
+    yield _described(F.gauge("topic_load_failed_count", failed), [(about_loads, loads.failed)])
+    yield _summary(F.TOPIC_LOADS, cluster, loads)
+    latest = {F.LOAD_QUANTILES[each]: at_s for each, at_s in loads.quantiles_s().items()}
+    mean_s = loads.mean_s()
+    for name, at_s in (latest | ({} if mean_s is None else {"mean": mean_s})).items():
+        text = f"Milliseconds of loading a topic, of the latest: {name}."
+        yield _described(F.gauge(f"topic_load_time_{name}_ms", text), [(about_loads, at_s * 1000)])
+    yield from _lookups(sessions.lookups, cluster)
+    held = "Connections that are not read now because too much came from them, or too fast."
+    yield _described(F.gauge("broker_throttled_connections", held), [(cluster, sessions.throttled)])
+    unsent = "Bytes on their way to clients that their connections have not taken yet."
+    yield _described(
+        F.gauge("broker_pending_bytes_to_dispatch", unsent), [(cluster, sessions.pending_bytes)]
+    )
+    cache = registry.cache
+    kept = (cache.bytes, cache.entries, cache.inserted, cache.evicted, cache.evictions)
+    yield from _columns(F.CACHE, [(cluster, kept)])
+    yield from _groups(registry.groups, identity.cluster)
 
 
-def _backlog(topic: Topic, ledger: ManagedLedgerStats) -> int:
-    """Of all subscriptions; one that cannot be read now may have acknowledged nothing, as in the topic's statistics."""
-    known = sum(each.cursor.backlog_entries() for each in topic.subscriptions.values())
-    return known + len(topic.unread) * ledger.entries
+def _groups(groups: Groups, cluster: str) -> Iterator[bytes]:
+    """What passed of each, and this broker's share."""
+    limits = [
+        (_labels(cluster=cluster, ResourceGroup=group.name, MonitoringClass=kind), limit)
+        for group in groups.by_name.values()
+        for kind, limit in (("Publish", group.published), ("Dispatch", group.dispatched))
+        if limit.limited
+    ]
+    yield from _columns(F.GROUP_USED, [(labels, limit.passed) for labels, limit in limits])
+    shares = [(labels, limit.rate) for labels, limit in limits]
+    quotas = [(labels, (rate.messages or None, rate.size or None)) for labels, rate in shares]
+    yield from _columns(F.GROUP_QUOTAS, quotas)
 
 
-def _subscriptions(page: _Page, registry: TopicRegistry, cluster: str) -> None:
-    found = [
-        (
-            _labels(
-                cluster=cluster,
-                namespace=str(topic.name.namespace),
-                topic=topic.name.full,
-                subscription=subscription.name,
-            ),
-            subscription,
+def _lookups(lookups: LookupCommands, cluster: str) -> Iterator[bytes]:
+    times = lookups.times
+    yield _summary(F.LOOKUPS, cluster, times)
+    for name, text, value in (
+        ("answers", "Lookups whose topic is here.", times.count - lookups.redirects),
+        ("redirects", "Lookups that were sent to another broker.", lookups.redirects),
+        ("failures", "Lookups that were refused.", times.failed),
+    ):
+        yield _described(F.counter(f"broker_lookup_{name}_total", text), [(cluster, value)])
+    waiting = "Lookups that are not answered yet."
+    yield _described(
+        F.gauge("broker_lookup_pending_requests", waiting), [(cluster, lookups.pending)]
+    )
+
+
+def _summary(family: Family, labels: str, of: Durations) -> bytes:
+    """Quantiles of the latest, sums since the start, in milliseconds."""
+    name, lines = family.name, [_described(family, ())]
+    for each, at_s in of.quantiles_s().items():
+        lines.append(f'{name}{{{labels},quantile="{each}"}} {at_s * 1000}\n'.encode())
+    lines.append(f"{name}_count{{{labels}}} {of.count}\n".encode())
+    lines.append(f"{name}_sum{{{labels}}} {of.total_s * 1000}\n".encode())
+    return b"".join(lines)
+
+
+class _Rows:
+    """What one look at the topics found."""
+
+    def __init__(self, cluster: str, levels: Levels, now_s: float) -> None:
+        self._cluster = cluster
+        self._levels = levels
+        self._now_s = now_s
+        self._ledgers = 0
+        self._per_namespace: dict[str, _Sums] = {}
+        self._topics: list[Row] = []
+        self._written: list[Row] = []
+        self._compacted: list[Row] = []
+        self._compactions: list[Row] = []
+        self._evictions: list[tuple[str, Number]] = []
+        self._throttled: list[Row] = []
+        self.totals = Totals()
+        """Since the start, of what was looked at and what was gone before."""
+        self._subscriptions: list[Row] = []
+        self._outs: list[Row] = []
+        self._consumers: list[Row] = []
+        self._producers: list[Row] = []
+
+    def look(self, topics: Sequence[Topic]) -> None:
+        for topic in topics:
+            self.totals = self.totals.plus(topic)
+            if not topic.closing:
+                self._look(topic)
+
+    def _look(self, topic: Topic) -> None:
+        namespace = str(topic.name.namespace)
+        sums = self._per_namespace.get(namespace)
+        if sums is None:
+            sums = self._per_namespace[namespace] = _Sums()
+        values = _topic_values(topic)
+        written = topic.written
+        minute = None if written is None else written.last_minute(self._now_s)
+        sums.add(values, minute, topic.policies.write_quorum)
+        sums.misses += topic.fetched.messages.per_second
+        sums.missed_bytes += topic.fetched.bytes.per_second
+        self._ledgers += topic.name.persistent
+        if not self._levels.topics:
+            return
+        labels = _labels(cluster=self._cluster, namespace=namespace, topic=topic.name.full)
+        self._topics.append((labels, (*values, *_only_topic_values(topic))))
+        if minute is not None:
+            self._written.append((labels, _written_values(minute)))
+        compacted = _compacted_values(topic)
+        if compacted is not None:
+            self._compacted.append((labels, compacted))
+        compaction = topic.compaction
+        if compaction.succeeded or compaction.failed:
+            counts = compaction.succeeded, compaction.failed, compaction.removed_total
+            self._compactions.append((labels, counts))
+        self._evictions += _evicted(
+            labels, topic.quotas.evicted_for_size, topic.quotas.evicted_for_age
         )
-        for topic in registry.topics()
-        for subscription in topic.subscriptions.values()
+        for subscription in topic.subscriptions.values():
+            self._look_at_subscription(labels, subscription)
+        for producer in topic.producers.values() if self._levels.producers else ():
+            about = _labels(producer_name=producer.name, producer_id=str(producer.producer_id))
+            traffic = producer.published
+            rates = traffic.messages.per_second, traffic.bytes.per_second, traffic.average_size
+            self._producers.append((f"{labels},{about}", rates))
+
+    def _look_at_subscription(self, topic: str, subscription: Subscription) -> None:
+        labels = f"{topic},{_labels(subscription=subscription.name)}"
+        self._subscriptions.append((labels, _subscription_values(subscription)))
+        self._outs.append((labels, subscription.total_out))
+        stops = subscription.throttled
+        for level in dict.fromkeys(level for level, _ in stops):
+            by = f'{labels},reason="{level.value.lower()}"'
+            self._throttled.append((by, (stops[level, False], stops[level, True])))
+        if not self._levels.consumers:
+            return
+        for one in subscription.consumers:
+            about = _labels(consumer_name=one.name, consumer_id=str(one.consumer_id))
+            values = (
+                one.redelivered.per_second,
+                one.unacked,
+                int(one.blocked),
+                one.out.messages.per_second,
+                one.out.bytes.per_second,
+                one.acked.per_second,
+                one.permits,
+            )
+            self._consumers.append((f"{labels},{about}", values))
+            totals = one.out.messages.total, one.out.bytes.total
+            self._outs.append((f"{labels},{about}", totals))
+
+    def written(self) -> Iterator[bytes]:
+        """All families, one after the other."""
+        spaces = {
+            _labels(cluster=self._cluster, namespace=name): sums
+            for name, sums in self._per_namespace.items()
+        }
+        yield _described(F.TOPICS_COUNT, [(labels, sums.topics) for labels, sums in spaces.items()])
+        if self._levels.topics:
+            yield from _columns((*F.TOPIC, *F.ONLY_TOPIC), self._topics)
+            yield from _columns(F.WRITTEN, self._written)
+            yield from _columns(F.COMPACTED, self._compacted)
+            yield from _columns(F.COMPACTIONS, self._compactions)
+            yield _described(F.EVICTIONS, self._evictions)
+            yield from _columns(F.SUBSCRIPTION, self._subscriptions)
+            yield from _columns(F.THROTTLED, self._throttled)
+            yield from _columns(F.OUT, self._outs)
+        else:
+            yield from _columns(F.TOPIC, [(labels, sums.values) for labels, sums in spaces.items()])
+        if self._levels.topics and self._levels.consumers:
+            yield from _columns(F.CONSUMER, self._consumers)
+        if self._levels.topics and self._levels.producers:
+            yield from _columns(F.PRODUCER, self._producers)
+        yield from _ledgers(spaces)
+        cluster = _labels(cluster=self._cluster)
+        every = list(self._per_namespace.values())
+        topics = sum(sums.topics for sums in every)
+        yield _described(F.gauge("broker_topics_count", F.TOPICS_COUNT.help), [(cluster, topics)])
+        for index, family in enumerate(F.SUMMED):
+            name = family.name.replace("pulsar_", "broker_", 1)
+            total = sum(sums.values[index] for sums in every)
+            yield _described(F.gauge(name, f"{family.help} Of all topics."), [(cluster, total)])
+        misses = [(labels, sums.misses) for labels, sums in spaces.items()]
+        yield _described(F.NAMESPACE_MISSES, misses)
+        entries = sum(sums.misses for sums in every)
+        size = sum(sums.missed_bytes for sums in every)
+        yield from _columns(F.MISSES, [(cluster, (entries, size, entries))])
+        totals = self.totals
+        yield _described(
+            F.BROKER_EVICTIONS, _evicted(cluster, totals.evicted_for_size, totals.evicted_for_age)
+        )
+        for counted, label, own, system in (
+            (F.IN_TOTAL, "system_topic", totals.bytes_in, totals.system_in),
+            (F.OUT_TOTAL, "system_subscription", totals.bytes_out, totals.system_out),
+        ):
+            samples = [(f'{cluster},{label}="false"', own), (f'{cluster},{label}="true"', system)]
+            yield _described(counted, samples)
+        entries_s = sum(sums.entries for sums in every) / MINUTE_S
+        writing = f"{F.WRITTEN[0].help} Of all topics."
+        yield _described(F.gauge("broker_storage_write_rate", writing), [(cluster, entries_s)])
+        text = "Managed ledgers that are open, one for each persistent topic."
+        yield _described(F.gauge("ml_count", text), [(cluster, self._ledgers)])
+
+
+def _evicted(labels: str, for_size: int, for_age: int) -> list[tuple[str, Number]]:
+    return [(f'{labels},quota_type="size"', for_size), (f'{labels},quota_type="time"', for_age)]
+
+
+def _ledgers(spaces: Mapping[str, "_Sums"]) -> Iterator[bytes]:
+    known = [(labels, sums) for labels, sums in spaces.items() if sums.wrote]
+    yield from _columns(F.LEDGERS, [(labels, sums.written()) for labels, sums in known])
+    yield from _columns(F.STORED, [(labels, sums.stored()) for labels, sums in spaces.items()])
+    latencies = [(labels, sums.latencies) for labels, sums in known]
+    yield from _buckets(F.LATENCY_BUCKETS, F.LATENCY_OVERFLOW, LATENCIES_MS, latencies)
+    sizes = [(labels, sums.sizes) for labels, sums in known]
+    yield from _buckets(F.SIZE_BUCKETS, F.SIZE_OVERFLOW, SIZES, sizes)
+
+
+def _buckets(
+    family: Family,
+    overflow: Family,
+    bounds: tuple[float, ...],
+    counts: Sequence[tuple[str, Sequence[int]]],
+) -> Iterator[bytes]:
+    samples = [
+        (f'{labels},quantile="{name}"', count / MINUTE_S)
+        for labels, of_bucket in counts
+        for name, count in zip(F.ranges(bounds), of_bucket, strict=False)
     ]
+    yield _described(family, samples)
+    yield _described(overflow, [(labels, of_bucket[-1] / MINUTE_S) for labels, of_bucket in counts])
 
-    def gauge(family: str, value: Callable[..., float]) -> None:
-        page.add(family, [(labels, value(subscription)) for labels, subscription in found])
 
-    gauge("pulsar_subscription_back_log", lambda s: s.cursor.backlog_entries())
-    gauge("pulsar_subscription_back_log_no_delayed", backlog_without_delayed)
-    gauge("pulsar_subscription_delayed", lambda s: s.state.delayed)
-    gauge("pulsar_subscription_in_replay", lambda s: s.state.replaying)
-    gauge("pulsar_subscription_blocked_on_unacked_messages", lambda s: int(s.state.blocked))
-    gauge("pulsar_subscription_consumers_count", lambda s: len(s.consumers))
-    gauge("pulsar_subscription_unacked_messages", lambda s: sum(c.unacked for c in s.consumers))
-    gauge("pulsar_subscription_msg_rate_out", lambda s: rate_out(s)[0])
-    gauge("pulsar_subscription_msg_throughput_out", lambda s: rate_out(s)[1])
-    gauge(
-        "pulsar_subscription_msg_rate_redeliver",
-        lambda s: sum((c.redelivered.per_second for c in s.consumers), 0.0),
+class _Sums:
+    """Of the topics of one namespace."""
+
+    def __init__(self) -> None:
+        self.topics = 0
+        self.values: list[float] = [0] * len(F.TOPIC)
+        self.wrote = False
+        """Some topic has a whole minute of stored entries behind it."""
+        self.latencies = [0] * (len(LATENCIES_MS) + 1)
+        self.sizes = [0] * (len(SIZES) + 1)
+        self.entries = self._bytes = self._replicated = 0
+        self.misses = self.missed_bytes = 0.0
+
+    def add(self, values: Sequence[float], minute: Minute | None, replicas: int) -> None:
+        self.topics += 1
+        sums = self.values
+        for index, value in enumerate(values):
+            sums[index] += value
+        if minute is None:
+            return
+        self.wrote = True
+        if minute.entries:
+            self.entries += minute.entries
+            self._bytes += minute.bytes
+            self._replicated += minute.bytes * replicas
+            self.latencies = [a + b for a, b in zip(self.latencies, minute.latencies, strict=True)]
+            self.sizes = [a + b for a, b in zip(self.sizes, minute.sizes, strict=True)]
+
+    def stored(self) -> Sequence[float]:
+        """As STORED."""
+        names = [family.name for family in F.TOPIC]
+        size, backlog = (names.index(f"pulsar_{name}") for name in ("storage_size", "msg_backlog"))
+        return self.values[size], self.values[backlog]
+
+    def written(self) -> Sequence[float]:
+        """As LEDGERS."""
+        rates = (self.entries, self._bytes, self._replicated)
+        return (*(value / MINUTE_S for value in rates), self.entries)
+
+
+def _topic_values(topic: Topic) -> Sequence[float]:
+    """As TOPIC."""
+    subscriptions = topic.subscriptions.values()
+    consumers = 0
+    messages_out = bytes_out = 0.0
+    backlog = delayed_bytes = 0
+    for each in subscriptions:
+        delayed_bytes += each.state.delayed_bytes
+        consumers += len(each.consumers)
+        messages, size = rate_out(each)
+        messages_out += messages
+        bytes_out += size
+        backlog += each.cursor.backlog_entries()
+    unread = topic.unread
+    if unread:  # one that cannot be read now may have acknowledged nothing
+        backlog += len(unread) * topic.log.stats().entries
+    published = topic.published
+    size = topic.log.bytes_behind(EARLIEST)
+    return (
+        len(subscriptions) + len(unread.keys() - topic.subscriptions.keys()),
+        len(topic.producers),
+        consumers,
+        published.messages.per_second,
+        messages_out,
+        published.bytes.per_second,
+        bytes_out,
+        size * topic.policies.write_quorum,
+        size,
+        backlog,
+        published.messages.total,
+        published.bytes.total,
+        backlog_bytes(topic),
+        delayed_bytes,
+        topic.fetched.messages.per_second,
     )
-    gauge(
-        "pulsar_subscription_msg_ack_rate",
-        lambda s: sum((c.acked.per_second for c in s.consumers), 0.0),
+
+
+def _only_topic_values(topic: Topic) -> Sequence[Number]:
+    """As ONLY_TOPIC."""
+    oldest, policies = topic.quotas.oldest, topic.policies
+    age_ms = None if oldest is None else topic.context.clock.wall_ms() - oldest.publish_ms
+    return (
+        topic.published.average_size,
+        policies.size_quota.limit,
+        policies.age_quota.limit,
+        None if age_ms is None else max(age_ms / 1000, 0.0),
+        topic.rates.publish_limited_times,
     )
-    gauge("pulsar_subscription_msg_rate_expired", lambda s: s.expired.per_second)
-    gauge("pulsar_subscription_total_msg_expired", lambda s: s.expired.total)
-    gauge("pulsar_subscription_msg_drop_rate", lambda s: s.dropped.per_second)
-    gauge("pulsar_subscription_last_consumed_flow_timestamp", lambda s: s.flow_ms)
-    gauge("pulsar_subscription_last_consumed_timestamp", last_consumed_ms)
-    gauge("pulsar_subscription_last_acked_timestamp", lambda s: s.acked_ms)
-    gauge("pulsar_subscription_last_mark_delete_advanced_timestamp", lambda s: s.advanced_ms)
-    gauge("pulsar_out_messages_total", lambda s: total_out(s)[0])
-    gauge("pulsar_out_bytes_total", lambda s: total_out(s)[1])
+
+
+def _compacted_values(topic: Topic) -> Sequence[Number] | None:
+    """As COMPACTED; None without a compacted ledger at hand."""
+    ledger, compaction = topic.compaction.at_hand, topic.compaction
+    if ledger is None:
+        return None
+    return ledger.entries, ledger.reader.length, compaction.duration_ms or None
+
+
+def _written_values(minute: Minute) -> Sequence[float]:
+    """As WRITTEN."""
+    return (
+        minute.entries / MINUTE_S,
+        *minute.latencies,
+        minute.entries,
+        round(minute.latency_s * 1e6),
+        *minute.sizes,
+        minute.entries,
+        minute.bytes,
+    )
+
+
+def _subscription_values(one: Subscription) -> Sequence[float]:
+    """As SUBSCRIPTION."""
+    state, consumers = one.state, one.consumers
+    messages_out, bytes_out = rate_out(one)
+    return (
+        one.cursor.backlog_entries(),
+        backlog_without_delayed(one),
+        state.delayed,
+        state.delayed_bytes,
+        state.replaying,
+        int(state.blocked),
+        len(consumers),
+        sum(each.unacked for each in consumers),
+        messages_out,
+        bytes_out,
+        sum((each.redelivered.per_second for each in consumers), 0.0),
+        sum((each.acked.per_second for each in consumers), 0.0),
+        one.expired.per_second,
+        one.expired.total,
+        one.dropped.per_second,
+        one.expired_ms,
+        one.flow_ms,
+        last_consumed_ms(one),
+        one.acked_ms,
+        one.advanced_ms,
+    )

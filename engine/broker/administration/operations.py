@@ -4,7 +4,10 @@ Each first makes sure that the topic is served here: MovedError names the owner 
 Apache Pulsar's.
 """
 
-from dataclasses import dataclass
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 
 from engine.admin import api
 from engine.admin.api import JsonObject, MessagePosition
@@ -22,29 +25,40 @@ from engine.base.errors import (
     NotReady,
     PreconditionFailed,
     Unsupported,
+    WorldError,
 )
 from engine.base.ids import EARLIEST, LATEST, Position
-from engine.base.names import BundleName, TopicName
-from engine.broker.administration import cursor_changes, reports
+from engine.base.names import TopicName
+from engine.broker.administration import reports
 from engine.broker.administration.admin_http import MovedError
-from engine.broker.administration.internal_info import internal_info
+from engine.broker.administration.backlog_scan import scan
+from engine.broker.administration.bundle_operations import BundleOperations
+from engine.broker.administration.internal_info import internal_info, internal_stats
 from engine.broker.administration.lag_feed import LagFeed
+from engine.broker.administration.nodes.node_operations import NodeOperations
 from engine.broker.administration.policy_operations import PolicyOperations
+from engine.broker.administration.previews import cursor_changes, holdings, policy_effects
 from engine.broker.administration.row_feed import RowFeed
 from engine.broker.administration.schema_operations import SchemaOperations
 from engine.broker.control.assignment import BundleAssignment
 from engine.broker.control.catalog import Catalog
+from engine.broker.control.dynamic_settings import DynamicSettings
 from engine.broker.errors import NotAllowed
-from engine.broker.topics.ephemeral import A_CHANGE
+from engine.broker.ports import TopicPolicies
+from engine.broker.settings import DataPathSettings
+from engine.broker.topics.ephemeral import A_CHANGE, COMPACTION
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.subscription import Subscription
-from engine.broker.topics.topic import Topic
+from engine.broker.topics.topic import Topic, last_batch_index
+from engine.managed.ack_state import words_of
 from engine.managed.errors import (
     InvalidPositionError,
     ManagedLedgerNotFoundError,
     StoredRecordError,
 )
 from engine.managed.ledger import InitialPosition
+from engine.managed.settings import LedgerConfig
+from engine.managed.stats import CursorStats
 from engine.managed.stored.records import INTERNAL_PREFIX, OWN_PREFIX, LogRecord
 from engine.managed.stored.resting import RestingLogs
 from engine.managed.stored.survey import survey
@@ -53,9 +67,12 @@ from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import BrokerRecord
 from engine.schema.schema_registry import SchemaRegistry
-from engine.tenancy import topics
-from engine.tenancy.checks import check_properties_size
+from engine.schema.stored_versions import UnreadableError
+from engine.tenancy import grants, topics
+from engine.tenancy.checks import check_expected, check_properties_size
 
+NEARLY_CAUGHT_UP = 1000
+"""Entries of backlog below which Pulsar looks at the oldest alone, where there are consumers."""
 CAUGHT_UP = (
     "due to ongoing message expiration not finished or subscription almost catch  up. "
     "If it's performed on a partitioned topic operation might succeeded on other partitions, "
@@ -78,6 +95,9 @@ class Collaborators:
     lags: LagFeed
     resting: RestingLogs
     schemas: SchemaRegistry
+    dynamic: DynamicSettings
+    settings: DataPathSettings
+    ledger_config: Callable[[TopicPolicies], LedgerConfig]
 
 
 class BrokerOperations:
@@ -88,6 +108,12 @@ class BrokerOperations:
         self._registry = parts.registry
         self._policies = PolicyOperations(parts.catalog, self._here)
         self._schemas = SchemaOperations(parts.schemas, parts.catalog, self._here)
+        self.bundles = BundleOperations(
+            parts.store, parts.ownership, parts.assignment, parts.registry
+        )
+        self._nodes = NodeOperations(
+            *(parts.registry, parts.ownership, parts.dynamic, parts.record, parts.clock)
+        )
 
     @property
     def handlers(self) -> Handlers:
@@ -96,6 +122,8 @@ class BrokerOperations:
             [
                 bind(api.CREATE_TOPIC, self.create_topic),
                 bind(api.DELETE_TOPIC, self.delete_topic),
+                bind(api.HOLDINGS, self.holdings),
+                bind(api.POLICY_EFFECT, self.policy_effect),
                 bind(api.TOPIC_PROPERTIES, self.topic_properties),
                 bind(api.CHANGE_PROPERTIES, self.change_properties),
                 bind(api.TOPIC_STATS, self.topic_stats),
@@ -103,9 +131,13 @@ class BrokerOperations:
                 bind(api.INTERNAL_INFO, self.internal_info),
                 bind(api.LAST_MESSAGE_ID, self.last_message_id),
                 bind(api.MESSAGE_ID_BY_TIME, self.message_id_by_time),
+                bind(api.BACKLOG_SIZE, self.backlog_size),
                 bind(api.TERMINATE, self.terminate),
                 bind(api.UNLOAD, self.unload),
                 bind(api.TRIM, self.trim),
+                bind(api.COMPACT, self.compact),
+                bind(api.COMPACTION_STATUS, self.compaction_status),
+                bind(api.PARTITIONS_TO_USE, self.partitions_to_use),
                 bind(api.LOOKUP, self.lookup),
                 bind(api.SUBSCRIPTIONS, self.subscriptions),
                 bind(api.DURABLE_SUBSCRIPTIONS, self.durable_subscriptions),
@@ -117,22 +149,31 @@ class BrokerOperations:
                 bind(api.CLEAR_BACKLOG, self.clear_backlog),
                 bind(api.RESET_CURSOR, self.reset_cursor),
                 bind(api.EXPIRE_MESSAGES, self.expire_messages),
+                bind(api.EXPIRE_TO_POSITION, self.expire_to_position),
+                bind(api.ANALYZE_BACKLOG, self.analyze_backlog),
+                bind(api.REPLICATED, self.replicated),
+                bind(api.REPLICATE, self.replicate),
                 bind(api.PREVIEW_CHANGE, self.preview_change),
                 bind(api.MOVE_CURSOR, self.move_cursor),
                 bind(api.LAST_CHANGES, self.last_changes),
                 bind(api.PEEK, self.peek),
                 bind(api.EXAMINE, self.examine),
+                bind(api.LATEST_ENTRIES, self.latest_entries),
                 bind(api.MESSAGE_BY_ID, self.message_by_id),
                 bind(api.TOPIC_ROWS, self.topic_rows),
                 bind(api.SUBSCRIPTION_ROWS, self.subscription_rows),
                 bind(api.TOPICS_AT_REST, self.topics_at_rest),
                 bind(api.TOPICS, self.topics),
-                bind(api.OWNED_BUNDLES, self.owned_bundles),
-                bind(api.UNLOAD_BUNDLE, self.unload_bundle),
                 bind(api.HEALTH, self.health),
             ]
         )
-        return own | self._policies.handlers | self._schemas.handlers
+        return (
+            own
+            | self._policies.handlers
+            | self._schemas.handlers
+            | self.bundles.handlers
+            | self._nodes.handlers
+        )
 
     # Finding
 
@@ -206,59 +247,97 @@ class BrokerOperations:
         )
         if users and not args.force:
             raise PreconditionFailed(f"Topic has {users} connected producers/consumers")
+        if args.dry:
+            holdings.check(topic, args.seen)
+            return
+        if args.seen is not None:
+            await self._registry.delete_checked(
+                topic, lambda: holdings.check(topic, args.seen), self._forget_policies
+            )
+            return
         await self._forget_policies(name)
         await self._registry.delete(name, force=True)
 
+    async def holdings(self, args: api.OnTopic) -> JsonObject:
+        return await holdings.of(await self._topic(args.topic), self._parts.clock.wall_ms())
+
+    async def policy_effect(self, args: api.PolicyEffect) -> JsonObject:
+        if args.name not in policy_effects.RULES:
+            raise NotFound(f"Nothing goes by the policy {args.name}")
+        topic = await self._topic(args.topic)
+        after = await self._policies.with_value(args.topic, args.name, args.value)
+        now_ms = self._parts.clock.wall_ms() if args.at_ms is None else args.at_ms
+        return await policy_effects.of(
+            *(topic, args.name, after, self._parts.ledger_config(after), self._parts.settings),
+            now_ms,
+            measured=args.measured,
+        )
+
     async def _forget_policies(self, name: TopicName) -> None:
-        """A topic's policies go with it, and before it: nobody could find them later. Those of a partitioned topic go
-        with the first of its partitions that is deleted because the whole topic is."""
+        """A topic's policies and permissions go with it, and before it: nobody could find them later. Those of a
+        partitioned topic go with the first of its partitions that is deleted because the whole topic is."""
         parent = name.partitioned
         if name.partition >= 0:
             record = await topics.find_partitions(self._parts.store, parent)
             if record is None or not record.get("deleted"):
                 return
         await self._parts.catalog.own.forget(parent)
+        await grants.forget_topic(self._parts.store, parent)
 
     async def topic_properties(self, args: api.OnTopic) -> dict[str, str]:
         return dict((await self._kept(args.topic, "Properties")).log.properties)
 
-    async def change_properties(self, args: api.ChangeProperties) -> None:
+    async def change_properties(self, args: api.ChangeProperties) -> JsonObject:
         topic = await self._kept(args.topic, "Properties")
         if args.properties:
             _check_properties({**topic.log.properties, **args.properties}, OWN_PREFIX)
+        check_expected(topic.log.properties, args.expected)
+        before = dict(topic.log.properties)
         await topic.change_properties(args.changes)
+        return {"before": before}
 
     async def topic_stats(self, args: api.TopicStats) -> JsonObject:
         topic = await self._topic(args.topic)
         out = reports.topic_stats(topic, args, self._parts.record.id)
-        if args.earliest_time_in_backlog:
+        if args.earliest_time_in_backlog and topic.name.persistent:
             await self._add_earliest_times(topic, out)
         return out
 
     async def _add_earliest_times(self, topic: Topic, out: JsonObject) -> None:
         for name, stats in out["subscriptions"].items():
             subscription = topic.subscriptions.get(name)
-            if subscription is None or not stats["msgBacklog"]:
+            if subscription is None:
                 continue
-            first = _nth(topic, subscription, 1)
-            if first is not None:
-                entry = await topic.log.read_entry(first)
-                stats["earliestMsgPublishTimeInBacklog"] = publish_time_ms(entry.entry(0))
-        times = [each["earliestMsgPublishTimeInBacklog"] for each in out["subscriptions"].values()]
-        earliest = min((time for time in times if time), default=0)
-        out["earliestMsgPublishTimeInBacklogs"] = earliest
-        if earliest:
-            age_ms = self._parts.clock.wall_ms() - earliest
-            out["oldestBacklogMessageAgeSeconds"] = max(age_ms // 1000, 0)
+            first = _nth(topic, subscription, 1) if stats["msgBacklog"] else None
+            if first is None:
+                stats["earliestMsgPublishTimeInBacklog"] = -1
+                continue
+            entry = await topic.log.read_entry(first)
+            stats["earliestMsgPublishTimeInBacklog"] = publish_time_ms(entry.entry(0))
+        durable = [each for each in topic.log.cursors.values() if each.durable]
+        slowest = min(durable, key=lambda each: each.mark_delete, default=None)
+        first = None if slowest is None else _first_due(topic, slowest.stats())
+        if first is not None:
+            entry = await topic.log.read_entry(first)
+            out["earliestMsgPublishTimeInBacklogs"] = publish_time_ms(entry.entry(0))
 
     async def internal_stats(self, args: api.InternalStats) -> JsonObject:
         topic = await self._topic(args.topic)
-        out = reports.internal_stats(topic)
+        if topic.compaction.ledger_id >= 0:
+            await topic.compaction.ready()
+        out = internal_stats(topic, await self._schema_ledgers(topic.name))
         if args.metadata:
             for ledger in out["ledgers"]:
                 value, stat = await self._parts.store.get(paths.ledger(ledger["ledgerId"]))
                 ledger["metadata"] = f"version {stat.version}, {len(value)} bytes: {value.hex()}"
         return out
+
+    async def _schema_ledgers(self, name: TopicName) -> Sequence[tuple[int, int, int]]:
+        """Id, entries and bytes of each; none while nobody says."""
+        try:
+            return await self._parts.schemas.ledgers(name)
+        except (WorldError, UnreadableError) as error:
+            raise NotReady(f"The schemas of {name} cannot be read now: {error}") from error
 
     async def internal_info(self, args: api.OnTopic) -> JsonObject:
         name = args.topic
@@ -305,9 +384,23 @@ class BrokerOperations:
     async def trim(self, args: api.OnTopic) -> None:
         await (await self._kept(args.topic, "Trim")).log.trim()
 
+    async def compact(self, args: api.OnTopic) -> None:
+        if not (await self._kept(args.topic, COMPACTION)).compaction.start():
+            raise Conflict("Compaction already in progress")
+
+    async def compaction_status(self, args: api.OnTopic) -> JsonObject:
+        compaction = (await self._kept(args.topic, COMPACTION)).compaction
+        return {"status": compaction.status, "lastError": compaction.error}
+
     async def last_message_id(self, args: api.OnTopic) -> JsonObject:
         topic = await self._kept(args.topic, "GetLastMessageId")
         return reports.message_id(topic.log.last_confirmed, args.topic.partition)
+
+    async def backlog_size(self, args: api.BacklogSize) -> int:
+        log = (await self._kept(args.topic, "Backlog size")).log
+        position = args.position.position
+        known = any(ledger.ledger_id == position.ledger_id for ledger in log.stats().ledgers)
+        return log.bytes_behind(position if known else EARLIEST)
 
     async def message_id_by_time(self, args: api.MessageIdByTime) -> JsonObject:
         first = await (await self._kept(args.topic, "Get message ID by timestamp")).first_since(
@@ -338,20 +431,21 @@ class BrokerOperations:
             )
         await self._here(name)
         _check_properties(args.properties, INTERNAL_PREFIX)
-        if args.replicated:
-            raise Unsupported("Replicated subscriptions are not supported yet")
         topic = await self._registry.get(name, create=True)
         if args.subscription in topic.subscriptions:
             raise AlreadyExists("Subscription already exists for topic")
         initial: Position | InitialPosition = InitialPosition.LATEST
         if args.position is not None:
-            initial = _start(topic, args.position)
+            initial = args.position.position
         try:
             made = await topic.create_subscription(args.subscription, initial, args.properties)
         except NotAllowed as error:
             raise Conflict(str(error)) from error
         if made is None:
             raise AlreadyExists("Subscription already exists for topic")
+        if args.replicated:
+            made.replicate(True)
+            await made.cursor.persisted()
 
     async def delete_subscription(self, args: api.DeleteSubscription) -> None:
         topic = await self._topic(args.topic)
@@ -363,30 +457,82 @@ class BrokerOperations:
         _, subscription = await self._with_subscription(await self._topic(args.topic), args)
         return subscription.cursor.cursor_properties
 
-    async def set_subscription_properties(self, args: api.SubscriptionProperties) -> None:
+    async def set_subscription_properties(self, args: api.SubscriptionProperties) -> JsonObject:
+        before = await self.subscription_properties(args)
         _check_properties(args.properties, INTERNAL_PREFIX)
         topic, _ = await self._with_subscription(await self._topic(args.topic), args)
         await topic.set_subscription_properties(args.subscription, args.properties)
+        return {"before": before}
 
-    async def skip_messages(self, args: api.Skip) -> None:
-        await (await self._found(args, "Skip messages"))[1].skip(args.count)
+    async def skip_messages(self, args: api.Skip) -> JsonObject:
+        _, subscription = await self._found(args, "Skip messages")
+        before = subscription.cursor.mark_delete
+        await subscription.skip(args.count)
+        return _moved(before, subscription)
 
-    async def clear_backlog(self, args: api.OnSubscription) -> None:
-        await (await self._found(args, "Clear backlog"))[1].clear()
+    async def clear_backlog(self, args: api.OnSubscription) -> JsonObject:
+        _, subscription = await self._found(args, "Clear backlog")
+        before = subscription.cursor.mark_delete
+        await subscription.clear()
+        return _moved(before, subscription)
 
-    async def reset_cursor(self, args: api.ResetCursor) -> None:
+    async def reset_cursor(self, args: api.ResetCursor) -> JsonObject:
         topic, subscription = await self._found(args, "Reset-cursor")
-        await subscription.reset(await _target(topic, args.timestamp_ms, args.position))
+        left: list[int] = []
+        if args.position is not None and args.position.batch_index >= 0:
+            target, left = await _in_batch(topic, args.position)
+        else:
+            target = await _target(topic, args.timestamp_ms, args.position)
+        before = subscription.cursor.mark_delete
+        await subscription.reset(target, left)
+        return _moved(before, subscription)
 
-    async def expire_messages(self, args: api.ExpireMessages) -> None:
+    async def expire_messages(self, args: api.ExpireMessages) -> JsonObject:
         _, subscription = await self._found(args, "Expire messages")
+        before = subscription.cursor.mark_delete
         since_ms = max(self._parts.clock.wall_ms() - args.seconds * 1000, 0)
-        if not await subscription.expire(since_ms):
+        backlog = subscription.cursor.backlog_entries()
+        near = not backlog or (subscription.consumers and backlog < NEARLY_CAUGHT_UP)
+        if not await subscription.expire(since_ms) and near:
             raise Conflict(
                 f"Expire message by timestamp not issued on topic {args.topic} for subscription "
                 f"{args.subscription} {CAUGHT_UP}",
             )
         await subscription.cursor.persisted()
+        return _moved(before, subscription)
+
+    async def expire_to_position(self, args: api.ExpireToPosition) -> JsonObject:
+        topic, subscription = await self._found(args, "Expire messages")
+        before = subscription.cursor.mark_delete
+        last, wanted = topic.log.last_confirmed, _start(topic, args.position)
+        if wanted > last:
+            raise Conflict(
+                f"Expire message by position not issued on topic {args.topic} for subscription "
+                f"{args.subscription} due to ongoing message expiration not finished or invalid message position "
+                "provided."
+            )
+        subscription.expire_to(wanted)
+        await subscription.cursor.persisted()
+        return _moved(before, subscription)
+
+    async def analyze_backlog(self, args: api.AnalyzeBacklog) -> JsonObject:
+        topic, subscription = await self._found(args, "Analyze backlog")
+        start = None if args.position is None else args.position.position
+        try:
+            return await scan(topic.log, subscription.cursor, start)
+        except MagnetarError as error:
+            kind = NotReady if error.retriable else Failed
+            raise kind(f"Messages of {args.topic} cannot be read: {error}") from error
+
+    async def replicated(self, args: api.OnSubscription) -> bool:
+        return (await self._found(args, "Replication of subscriptions"))[1].replicated
+
+    async def replicate(self, args: api.Replicate) -> JsonObject:
+        before = await self.replicated(args)
+        _, subscription = await self._found(args, "Replication of subscriptions")
+        subscription.replicate(args.replicated)
+        await subscription.cursor.persisted()
+        return {"before": before}
 
     # Messages
 
@@ -408,6 +554,27 @@ class BrokerOperations:
                 return await _message(topic, Position(ledger.ledger_id, index))
             index -= ledger.entries
         raise NotFound("Message not found")
+
+    async def latest_entries(self, args: api.LatestEntries) -> JsonObject:
+        topic = await self._kept(args.topic, "Reading messages")
+        before = args.before.position if args.before is not None else None
+        found: list[list[object]] = []
+        messages = size = 0
+        try:
+            async with aclosing(topic.log.newest_first(before)) as entries:
+                async for run, i in entries:
+                    entry = run.entry(i)
+                    size += len(entry)
+                    if found and size > args.bytes_max:
+                        return {"entries": found, "more": True}
+                    found.append([*run.position(i), b64encode(entry).decode()])
+                    messages += run.messages_of(i, i + 1)
+                    if messages >= args.messages:
+                        return {"entries": found, "more": True}
+        except MagnetarError as error:
+            kind = NotReady if error.retriable else Failed
+            raise kind(f"Messages of {args.topic} cannot be read: {error}") from error
+        return {"entries": found, "more": False}
 
     async def message_by_id(self, args: api.MessageById) -> JsonObject:
         topic = await self._kept(args.topic, "GetMessageById")
@@ -434,6 +601,9 @@ class BrokerOperations:
 
     # The broker
 
+    async def partitions_to_use(self, args: api.OnTopic) -> int:
+        return await self._parts.catalog.partitions(args.topic, allow_create=True)
+
     async def lookup(self, args: api.OnTopic) -> JsonObject:
         place = await self._parts.assignment.place(args.topic, authoritative=False)
         if place.chosen:
@@ -445,24 +615,6 @@ class BrokerOperations:
             "nativeUrl": url,
             "brokerUrlSsl": "",
         }
-
-    async def owned_bundles(self, args: api.NoArguments) -> list[str]:
-        return [str(bundle) for bundle in self._parts.ownership.owned()]
-
-    async def unload_bundle(self, args: api.OnBundle) -> None:
-        namespace, owned = args.namespace, self._parts.ownership.owned()
-        owned = [each for each in owned if each.namespace == namespace]
-        if args.bundle is not None:
-            wanted = BundleName.parse(namespace, args.bundle)
-            owned = [each for each in owned if each == wanted]
-        for bundle in owned:
-            await self._parts.ownership.release(bundle, self.unload_topics)
-
-    async def unload_topics(self, bundle: BundleName) -> None:
-        """Close every loaded topic of ``bundle``."""
-        await self._registry.unload_where(
-            lambda name: name.namespace == bundle.namespace and bundle.holds(name.bundle_hash)
-        )
 
     async def health(self, args: api.NoArguments) -> str:
         record = await self._parts.store.exists(paths.broker(self._parts.record.id))
@@ -476,6 +628,11 @@ def _check_properties(properties: dict[str, str], reserved: str) -> None:
     if any(key.startswith(reserved) for key in properties):
         raise PreconditionFailed(f"Property names with {reserved} are reserved")
     check_properties_size(properties)
+
+
+def _first_due(topic: Topic, cursor: CursorStats) -> Position | None:
+    """The first unacknowledged entry."""
+    return nth_unacknowledged(topic.log.stats().ledgers, cursor, 1)
 
 
 def _nth(topic: Topic, subscription: Subscription, nth: int) -> Position | None:
@@ -503,6 +660,11 @@ def _start(topic: Topic, position: MessagePosition) -> Position:
     return topic.log.next_position(start) if position.excluded else start
 
 
+def _moved(before: Position, subscription: Subscription) -> JsonObject:
+    """Where the subscription stood and where it stands."""
+    return {"before": str(before), "after": str(subscription.cursor.mark_delete)}
+
+
 async def _target(
     topic: Topic, timestamp_ms: int | None, position: MessagePosition | None
 ) -> Position:
@@ -515,3 +677,17 @@ async def _target(
     end = ledger.next_position(ledger.last_confirmed)
     first = ledger.next_position(EARLIEST)
     return min(max(target, first), end)
+
+
+async def _in_batch(topic: Topic, position: MessagePosition) -> tuple[Position, list[int]]:
+    """As ``_target`` for one message of a batch, with the messages of that entry that are to be delivered: an ack set,
+    empty for all."""
+    try:
+        entry = await topic.log.read_entry(position.position)
+    except InvalidPositionError:
+        return await _target(topic, None, position), []
+    size = last_batch_index(entry.entry(0)) + 1
+    first = position.batch_index + position.excluded
+    if first < size:
+        return position.position, words_of((1 << size) - (1 << first)) if first else []
+    return await _target(topic, None, replace(position, excluded=position.excluded or size > 0)), []

@@ -1,6 +1,7 @@
 """Operations about policies: what is in force and why, and changes of those that topics have of their own."""
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any
 
 from engine.admin import api
@@ -8,8 +9,10 @@ from engine.admin.api import JsonObject
 from engine.admin.operation import Handlers, bind
 from engine.base.errors import Conflict, NotFound, PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
+from engine.broker.control.acted_upon import topic_policies
 from engine.broker.control.catalog import Catalog
 from engine.broker.errors import TopicNotFound
+from engine.broker.ports import TopicPolicies
 from engine.metadata.records import Document
 from engine.tenancy.policies import (
     BY_NAME,
@@ -20,7 +23,8 @@ from engine.tenancy.policies import (
     Level,
     find,
     fits,
-    put,
+    of_subscriptions,
+    put_on_subscription,
 )
 
 
@@ -37,6 +41,7 @@ class PolicyOperations:
             [
                 bind(api.TOPIC_POLICIES, self.topic_policies),
                 bind(api.SET_TOPIC_POLICY, self.set_topic_policy),
+                bind(api.TOPICS_WITH_POLICY, self.topics_with_policy),
                 bind(api.NAMESPACE_POLICIES, self.namespace_policies),
             ]
         )
@@ -51,29 +56,73 @@ class PolicyOperations:
                 "default": defaults[policy.name].value,
             }
             for policy in POLICIES
+            if policy.key
         }
 
     async def topic_policies(self, args: api.OnTopic) -> JsonObject:
         await self._here(args.topic)
         found = await self._in_force(args.topic.namespace, args.topic)
         own = await self._catalog.own.get(args.topic)
-        return {
-            policy.name: _said(found[policy.name], find(own, policy.topic_key))
+        everywhere = await self._catalog.own.get(args.topic, everywhere=True)
+        inherited = await self._catalog.inherited(args.topic)
+        said = {
+            policy.name: {
+                **_said(found[policy.name], policy.says(Level.TOPIC, own)),
+                "everywhere": policy.says(Level.GLOBAL, everywhere),
+                "inherited": inherited[policy.name].value,
+                "inherited_level": inherited[policy.name].level.value,
+            }
             for policy in POLICIES
             if policy.topic_key
         }
+        for policy in POLICIES:
+            if policy.per_subscription:
+                said[policy.name] |= {
+                    "subscriptions": of_subscriptions(own, policy),
+                    "subscriptions_everywhere": of_subscriptions(everywhere, policy),
+                }
+        return said
 
-    async def set_topic_policy(self, args: api.SetTopicPolicy) -> None:
+    async def topics_with_policy(self, args: api.OwnPolicy) -> JsonObject:
+        policy = BY_NAME.get(args.name)
+        if policy is None or not policy.topic_key:
+            return {}
+        await self._in_force(args.namespace)
+        said: JsonObject = {}
+        for everywhere in (True, False):  # what a topic has here goes before
+            every = await self._catalog.own.every(args.namespace, everywhere=everywhere)
+            values = {str(topic): policy.says(Level.TOPIC, own) for topic, own in every.items()}
+            said |= {topic: value for topic, value in values.items() if value is not None}
+        return dict(sorted(said.items()))
+
+    async def with_value(self, topic: TopicName, name: str, value: Any) -> TopicPolicies:
+        """What the broker would act upon with ``value`` of the policy ``name`` in force on the topic."""
+        found = dict(await self._in_force(topic.namespace, topic))
+        found[name] = InForce(value, Level.TOPIC)
+        return topic_policies(found, await self._catalog.rates_of_subscriptions(topic))
+
+    async def set_topic_policy(self, args: api.SetTopicPolicy) -> JsonObject:
         await self._here(args.topic)
         policy = BY_NAME.get(args.name)
         if policy is None or not policy.topic_key:
             raise NotFound(f"Topics have no policy {args.name}")
+        if args.subscription and not policy.per_subscription:
+            raise NotFound(f"Subscriptions have no policy {args.name}")
         found = await self._in_force(args.topic.namespace, args.topic)
+        before: Any = None
 
         def change(own: Document) -> None:
-            if args.checked and find(own, policy.topic_key) != args.expected:
+            nonlocal before
+            said = policy.says(Level.TOPIC, own)
+            if args.subscription:
+                said = of_subscriptions(own, policy).get(args.subscription)
+            before = deepcopy(said)
+            if args.checked and policy.says(Level.TOPIC, own) != args.expected:
                 raise Conflict(f"{policy.name} was changed meanwhile; look at it again")
-            put(own, policy.topic_key, args.value)
+            if args.subscription:
+                put_on_subscription(own, policy, args.subscription, args.value)
+                return
+            policy.store(Level.TOPIC, own, args.value)
             values = {name: one.value for name, one in found.items()}
             for each in (SIZE_QUOTA, RETENTION):
                 values[each.name] = find(own, each.topic_key) or values[each.name]
@@ -83,7 +132,8 @@ class PolicyOperations:
                     "Please increase retention quota and retry",
                 )
 
-        await self._catalog.own.change(args.topic, change)
+        await self._catalog.own.change(args.topic, change, everywhere=args.everywhere)
+        return {"before": before}
 
     async def _in_force(
         self, namespace: NamespaceName, topic: TopicName | None = None

@@ -1,7 +1,7 @@
 """What administrators and the console see of topics: Pulsar's JSON shapes, filled from live objects. No waiting.
 
-Shapes: TopicStats and PersistentTopicInternalStats of Pulsar's Admin REST API. Fields of what is not built are there
-with their neutral values, because clients read them.
+Shapes: TopicStats of Pulsar's Admin REST API; its internal statistics are in ``internal_info``. Fields of what is not
+built are there with their neutral values, because clients read them.
 """
 
 from datetime import UTC, datetime
@@ -10,19 +10,24 @@ from typing import Any
 from engine.admin.api import JsonObject, TopicStats
 from engine.base.ids import EARLIEST, Position
 from engine.broker.administration import key_shared
+from engine.broker.control.rate_limit import RateLevel
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer
+from engine.broker.topics.limits import is_system
 from engine.broker.topics.publish import Producer
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import RESERVED_CURSORS, Topic
 from engine.managed.stats import CursorStats
 from engine.managed.stored.resting import LogAtRest
+from engine.schema.kinds import version_of
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.varints import varint
 
 
 def iso(ms: int) -> str:
-    """Epoch milliseconds as ISO 8601 in UTC."""
-    moment = datetime.fromtimestamp(ms / 1000, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
+    """Epoch milliseconds as ISO 8601 in UTC, as Java writes it: no zeros at the end."""
+    moment = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return moment + f".{ms % 1000:03d}".rstrip("0").rstrip(".") + "Z"
 
 
 def message_id(position: Position, partition: int) -> JsonObject:
@@ -37,9 +42,22 @@ def message_id(position: Position, partition: int) -> JsonObject:
 
 
 def backlog_bytes(topic: Topic) -> int:
-    """Stored bytes of the largest backlog."""
-    cursors = topic.log.cursors.values()
-    return max((topic.log.bytes_behind(each.mark_delete) for each in cursors), default=0)
+    """Stored bytes of the largest backlog of durable cursors."""
+    durable = [each.mark_delete for each in topic.log.cursors.values() if each.durable]
+    return max(map(topic.log.bytes_behind, durable), default=0)
+
+
+def ranges_bytes(cursor: CursorStats) -> int:
+    """What the acknowledged ranges take as Pulsar stores them; of more than a thousand by the mean of the first."""
+    shown = cursor.acknowledged_ranges
+    size = sum(_position_bytes(first, 1) + _position_bytes(last, 0) for first, last in shown)
+    return size * cursor.acknowledged_range_count // len(shown) if shown else 0
+
+
+def _position_bytes(position: Position, before: int) -> int:
+    """Of the entry ``before`` it, as an endpoint of a MessageRange."""
+    ledger, entry = position.ledger_id, position.entry_id - before
+    return 4 + len(varint(ledger)) + len(varint(entry))
 
 
 def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
@@ -52,6 +70,7 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
     }
     subscriptions |= {name: _unread(why, ledger.entries) for name, why in topic.unread.items()}
     published = topic.published
+    messages_out, bytes_out = topic.total_out
     out: JsonObject = {
         "msgRateIn": published.messages.per_second,
         "msgThroughputIn": published.bytes.per_second,
@@ -59,16 +78,16 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         "msgThroughputOut": sum((each["msgThroughputOut"] for each in subscriptions.values()), 0.0),
         "bytesInCounter": published.bytes.total,
         "msgInCounter": published.messages.total,
-        "systemTopicBytesInCounter": 0,
-        "bytesOutCounter": sum(each["bytesOutCounter"] for each in subscriptions.values()),
-        "msgOutCounter": sum(each["msgOutCounter"] for each in subscriptions.values()),
+        "systemTopicBytesInCounter": published.bytes.total if is_system(topic.name) else 0,
+        "bytesOutCounter": bytes_out,
+        "msgOutCounter": messages_out,
         "bytesOutInternalCounter": 0,
         "averageMsgSize": published.average_size,
-        "msgChunkPublished": topic.chunks_published,
+        "msgChunkPublished": any(each.chunks.per_second for each in topic.producers.values()),
         "storageSize": ledger.size,
         "backlogSize": backlog_bytes(topic),
         **_quotas(topic),
-        "publishRateLimitedTimes": 0,
+        "publishRateLimitedTimes": topic.rates.publish_limited_times,
         "earliestMsgPublishTimeInBacklogs": 0,
         "offloadedStorageSize": 0,
         "lastOffloadLedgerId": 0,
@@ -79,22 +98,27 @@ def topic_stats(topic: Topic, flags: TopicStats, owner: str) -> JsonObject:
         "committedTxnCount": 0,
         "publishers": []
         if flags.exclude_publishers
-        else [_publisher(producer) for producer in topic.producers.values()],
-        "waitingPublishers": 0,
+        else [_publisher(producer, flags) for producer in topic.producers.values()],
+        "waitingPublishers": len(topic.publishers.waiting),
         "subscriptions": subscriptions,
         "replication": {},
-        "deduplicationStatus": "Disabled",
+        "deduplicationStatus": topic.deduplication.status,
         "nonContiguousDeletedMessagesRanges": sum(
             cursor.acknowledged_range_count for cursor in cursors.values()
         ),
-        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
-        "delayedMessageIndexSizeInBytes": 0,
+        "nonContiguousDeletedMessagesRangesSerializedSize": sum(
+            map(ranges_bytes, cursors.values())
+        ),
+        "delayedMessageIndexSizeInBytes": sum(
+            each["delayedMessageIndexSizeInBytes"] for each in subscriptions.values()
+        ),
         "compaction": {
-            "lastCompactionRemovedEventCount": 0,
-            "lastCompactionSucceedTimestamp": 0,
-            "lastCompactionFailedTimestamp": 0,
-            "lastCompactionDurationTimeInMills": 0,
+            "lastCompactionRemovedEventCount": topic.compaction.removed,
+            "lastCompactionSucceedTimestamp": topic.compaction.succeeded_ms,
+            "lastCompactionFailedTimestamp": topic.compaction.failed_ms,
+            "lastCompactionDurationTimeInMills": topic.compaction.duration_ms,
         },
+        **({} if topic.publishers.epoch is None else {"topicEpoch": topic.publishers.epoch}),
         "ownerBroker": owner,
     }
     return out if topic.name.persistent else _non_persistent(topic, out)
@@ -134,21 +158,27 @@ def _quotas(topic: Topic) -> JsonObject:
     return out
 
 
-def _publisher(producer: Producer) -> JsonObject:
+def _publisher(producer: Producer, flags: TopicStats) -> JsonObject:
     return {
-        "accessMode": "Shared",
+        "accessMode": pb.ProducerAccessMode.Name(producer.access_mode),
         "msgRateIn": producer.published.messages.per_second,
         "msgThroughputIn": producer.published.bytes.per_second,
         "averageMsgSize": producer.published.average_size,
-        "chunkedMessageRate": 0.0,
+        "chunkedMessageRate": producer.chunks.per_second,
         "producerId": producer.producer_id,
-        "supportsPartialProducer": False,
+        "supportsPartialProducer": producer.outlet.partial_producers,
         "producerName": producer.name,
         "address": _address(producer.outlet.address),
         "connectedSince": iso(producer.connected_ms),
         "clientVersion": producer.outlet.client_version,
         "metadata": producer.metadata,
+        **_version(flags, version_of(producer.schema_version)),
     }
+
+
+def _version(flags: TopicStats, number: int | None) -> JsonObject:
+    """Ours, for the console: the version of the topic's schema that a client came with, null without one."""
+    return {"schemaVersion": number} if flags.schema_versions else {}
 
 
 def _address(text: str) -> str:
@@ -161,15 +191,6 @@ def rate_out(subscription: Subscription) -> tuple[float, float]:
     return (
         sum((consumer.out.messages.per_second for consumer in consumers), 0.0),
         sum((consumer.out.bytes.per_second for consumer in consumers), 0.0),
-    )
-
-
-def total_out(subscription: Subscription) -> tuple[int, int]:
-    """Messages and bytes that went out since the topic was loaded."""
-    consumers = subscription.consumers
-    return (
-        subscription.out.messages.total + sum(each.out.messages.total for each in consumers),
-        subscription.out.bytes.total + sum(each.out.bytes.total for each in consumers),
     )
 
 
@@ -190,7 +211,7 @@ def _subscription(
     flags: TopicStats,
 ) -> JsonObject:
     rate, throughput = rate_out(subscription)
-    messages, size = total_out(subscription)
+    messages, size = subscription.total_out
     consumers = subscription.consumers
     backlog = subscription.cursor.backlog_entries()
     backlog_size = -1
@@ -224,12 +245,18 @@ def _subscription(
         "lastMarkDeleteAdvancedTimestamp": subscription.advanced_ms,
         "consumers": []
         if flags.exclude_consumers
-        else [_consumer(each, keys.get(each)) for each in consumers],
+        else [_consumer(each, keys.get(each), flags) for each in consumers],
         "isDurable": subscription.durable,
         "nonContiguousDeletedMessagesRanges": cursor.acknowledged_range_count if cursor else 0,
         "subscriptionProperties": cursor.cursor_properties if cursor else {},
         "durable": subscription.durable,
         **_SAME_FOR_ALL,
+        "chunkedMessageRate": sum((each.chunks.per_second for each in consumers), 0.0),
+        "nonContiguousDeletedMessagesRangesSerializedSize": ranges_bytes(cursor) if cursor else 0,
+        "delayedMessageIndexSizeInBytes": state.delayed_bytes,
+        **_throttled(subscription),
+        "isReplicated": subscription.replicated,
+        "replicated": subscription.replicated,
         **key_shared.of_subscription(subscription.keys),
         **key_shared.draining(keys.values()),
         # Ours, for the console: where it stands, and what dispatch waits for.
@@ -286,15 +313,22 @@ _SAME_FOR_ALL: JsonObject = {
     "filterRejectedMsgCount": 0,
     "filterRescheduledMsgCount": 0,
     **{
-        f"dispatchThrottled{what}EventsBy{whose}Limit": 0
-        for whose in ("Subscription", "Topic", "Broker")
+        f"dispatchThrottled{what}EventsBy{level.value}Limit": 0
+        for level in RateLevel
         for what in ("Msg", "Bytes")
     },
     "replicated": False,
 }
 
 
-def _consumer(consumer: Consumer, keys: KeyStats | None) -> JsonObject:
+def _throttled(subscription: Subscription) -> JsonObject:
+    return {
+        f"dispatchThrottled{'Bytes' if in_bytes else 'Msg'}EventsBy{level.value}Limit": count
+        for (level, in_bytes), count in subscription.throttled.items()
+    }
+
+
+def _consumer(consumer: Consumer, keys: KeyStats | None, flags: TopicStats) -> JsonObject:
     sent, entries = consumer.out.messages.total, consumer.entries_out
     out: dict[str, Any] = {
         "msgRateOut": consumer.out.messages.per_second,
@@ -303,11 +337,11 @@ def _consumer(consumer: Consumer, keys: KeyStats | None) -> JsonObject:
         "msgOutCounter": sent,
         "msgRateRedeliver": consumer.redelivered.per_second,
         "messageAckRate": consumer.acked.per_second,
-        "chunkedMessageRate": 0.0,
+        "chunkedMessageRate": consumer.chunks.per_second,
         "consumerName": consumer.name,
         "availablePermits": consumer.permits,
         "unackedMessages": consumer.unacked,
-        "avgMessagesPerEntry": round(sent / entries) if entries else 1000,
+        "avgMessagesPerEntry": round(sent / entries) if entries else 0,
         "blockedConsumerOnUnackedMsgs": consumer.blocked,
         **key_shared.draining(()),
         **key_shared.of_consumer(consumer.keys, keys),
@@ -320,80 +354,9 @@ def _consumer(consumer: Consumer, keys: KeyStats | None) -> JsonObject:
         "metadata": consumer.metadata,
         "lastAckedTime": iso(consumer.acked_ms),
         "lastConsumedTime": iso(consumer.consumed_ms),
+        **_version(flags, consumer.schema_version),
     }
     return out
-
-
-def internal_stats(topic: Topic) -> JsonObject:
-    """Pulsar's PersistentTopicInternalStats; the open ledger shows 0 entries and bytes, as there."""
-    stats = topic.log.stats()
-    out: JsonObject = {
-        "entriesAddedCounter": stats.entries_added,
-        "numberOfEntries": stats.entries,
-        "totalSize": stats.size,
-        "currentLedgerEntries": stats.current_ledger_entries,
-        "currentLedgerSize": stats.current_ledger_size,
-        "waitingCursorsCount": sum(
-            1 for each in topic.subscriptions.values() if each.state.paused_for == "append"
-        ),
-        "pendingAddEntriesCount": stats.pending_entries,
-        "cursors": {cursor.name: _cursor(topic, cursor) for cursor in stats.cursors},
-    }
-    if not topic.name.persistent:
-        return out | {"waitingCursorsCount": 0}
-    return out | {
-        "lastLedgerCreatedTimestamp": iso(stats.last_ledger_created_ms),
-        "lastConfirmedEntry": str(stats.last_confirmed),
-        "state": stats.state,
-        "ledgers": [
-            {
-                "ledgerId": ledger.ledger_id,
-                "entries": ledger.entries if ledger.closed else 0,
-                "size": ledger.size if ledger.closed else 0,
-                "offloaded": False,
-                "underReplicated": False,
-            }
-            for ledger in stats.ledgers
-        ],
-        "schemaLedgers": [],
-        "compactedLedger": {
-            "ledgerId": -1,
-            "entries": -1,
-            "size": -1,
-            "offloaded": False,
-            "underReplicated": False,
-        },
-        **({"properties": topic.log.properties} if topic.log.properties else {}),
-    }
-
-
-def _cursor(topic: Topic, cursor: CursorStats) -> JsonObject:
-    ranges = ",".join(
-        f"({first.ledger_id}:{first.entry_id - 1}..{last}]"
-        for first, last in cursor.acknowledged_ranges
-    )
-    subscription = topic.subscriptions.get(cursor.name)
-    waiting = subscription is not None and subscription.state.paused_for == "append"
-    return {
-        "markDeletePosition": str(cursor.mark_delete),
-        "readPosition": str(cursor.read_position),
-        "waitingReadOp": waiting,
-        "pendingReadOps": 0,
-        "messagesConsumedCounter": cursor.acknowledged_entries,
-        "cursorLedger": cursor.cursor_ledger_id,
-        "cursorLedgerLastEntry": cursor.cursor_ledger_last_entry,
-        "individuallyDeletedMessages": f"[{ranges}]",
-        "lastLedgerSwitchTimestamp": iso(cursor.last_ledger_switch_ms),
-        "state": cursor.state,
-        "active": subscription is not None and bool(subscription.consumers),
-        "numberOfEntriesSinceFirstNotAckedMessage": topic.log.entries_between(
-            cursor.mark_delete, cursor.read_position
-        ),
-        "totalNonContiguousDeletedMessagesRange": cursor.acknowledged_range_count,
-        "subscriptionHavePendingRead": waiting,
-        "subscriptionHavePendingReplayRead": False,
-        "properties": cursor.properties,
-    }
 
 
 def topic_row(topic: Topic) -> list[object]:

@@ -1,8 +1,8 @@
 """Operations about the schemas of topics: versions, verdicts on candidates, registration and deletion."""
 
-import json
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from engine.admin import api
 from engine.admin.api import JsonObject
@@ -10,7 +10,6 @@ from engine.admin.operation import Handlers, bind
 from engine.base.errors import (
     Conflict,
     Failed,
-    InvalidField,
     NotFound,
     NotReady,
     Unprocessable,
@@ -19,22 +18,15 @@ from engine.base.names import TopicName
 from engine.broker.control.catalog import Catalog
 from engine.broker.errors import TopicNotFound
 from engine.ledger.errors import LedgerError
-from engine.schema.compatibility import check
-from engine.schema.kinds import (
-    CLIENT_SIDE,
-    InvalidSchemaError,
-    Schema,
-    SchemaKind,
-    joined,
-    key_value,
-)
+from engine.schema.kinds import InvalidSchemaError
 from engine.schema.locator import SchemaVersion
+from engine.schema.rest_form import definition_text, given
 from engine.schema.schema_registry import (
     IncompatibleError,
+    OvertakenError,
     SchemaRegistry,
-    UnreadableError,
-    Version,
 )
+from engine.schema.stored_versions import LostVersionError, UnreadableError, Version
 from engine.tenancy.strategy import Strategy
 
 T = TypeVar("T")
@@ -59,6 +51,8 @@ class SchemaOperations:
             [
                 bind(api.SCHEMA, self.schema),
                 bind(api.SCHEMAS, self.schemas),
+                bind(api.SCHEMA_PAGE, self.page),
+                bind(api.STORED_SCHEMAS, self.stored),
                 bind(api.SCHEMA_METADATA, self.metadata),
                 bind(api.REGISTER_SCHEMA, self.register),
                 bind(api.CHECK_SCHEMA, self.check),
@@ -78,21 +72,49 @@ class SchemaOperations:
         await self._here(args.topic)
         return [told(one) for one in await _asked(self._schemas.versions(args.topic))]
 
+    async def page(self, args: api.SchemaPage) -> JsonObject:
+        await self._here(args.topic)
+        found = await _asked(self._schemas.page(args.topic, args.limit, args.before))
+        versions = [_line(number, one) for number, one in found.versions]
+        return {"total": found.total, "newest": found.newest, "versions": versions}
+
+    async def stored(self, args: api.StoredSchemas) -> list[JsonObject]:
+        await self._here(args.topic)
+        return [await self._stored(args.topic, number) for number in args.numbers]
+
+    async def _stored(self, topic: TopicName, number: int) -> JsonObject:
+        try:
+            found = await self._schemas.get(topic, number)
+        except UnreadableError as error:
+            return {"version": number, "reason": str(error)}
+        if found is None:
+            return {"version": number, "reason": f"schema version {number} is not there"}
+        schema = found.found.schema
+        return {
+            "version": number,
+            "type": schema.kind.value,
+            "timestamp": found.found.at_ms,
+            "data": b64encode(schema.data).decode(),
+            "properties": dict(schema.properties),
+        }
+
     async def metadata(self, args: api.OnTopic) -> JsonObject:
         await self._here(args.topic)
         index = [_place(one) for one in await _asked(self._schemas.index(args.topic))]
         return {"info": index[-1], "index": index} if index else {}
 
-    async def register(self, args: api.GivenSchema) -> int:
+    async def register(self, args: api.RegisterSchema) -> int:
         await self._here(args.topic)
-        schema = given(args)
+        schema = given(args.kind, args.definition, args.properties)
         strategy = await self._strategy(args.topic)
         # An administrator adds versions also where clients may not.
-        return await _asked(self._schemas.register(args.topic, schema, strategy))
+        return await _asked(
+            self._schemas.register(args.topic, schema, strategy, expected=args.expected)
+        )
 
     async def check(self, args: api.GivenSchema) -> JsonObject:
         await self._here(args.topic)
-        schema = given(args)
+        schema = given(args.kind, args.definition, args.properties)
         strategy = await self._strategy(args.topic)
         why = await _asked(self._schemas.refusal(args.topic, schema, strategy))
         said = {"compatibility": why is None, "schemaCompatibilityStrategy": strategy.value}
@@ -100,7 +122,8 @@ class SchemaOperations:
 
     async def find(self, args: api.GivenSchema) -> int:
         await self._here(args.topic)
-        found = await _asked(self._schemas.find(args.topic, given(args)))
+        schema = given(args.kind, args.definition, args.properties)
+        found = await _asked(self._schemas.find(args.topic, schema))
         return -1 if found is None else found
 
     async def delete(self, args: api.DeleteSchema) -> int:
@@ -108,7 +131,7 @@ class SchemaOperations:
         if args.force:
             await _asked(self._schemas.remove(args.topic))
             return -1
-        return await _asked(self._schemas.delete(args.topic))
+        return await _asked(self._schemas.delete(args.topic, expected=args.expected))
 
     async def _strategy(self, topic: TopicName) -> Strategy:
         try:
@@ -121,83 +144,39 @@ async def _asked(answer: Awaitable[T]) -> T:
     """The registry's answer, its refusals as those of administration."""
     try:
         return await answer
-    except IncompatibleError as error:
+    except (IncompatibleError, OvertakenError) as error:
         raise Conflict(str(error)) from error
     except InvalidSchemaError as error:
         raise Unprocessable(str(error)) from error
-    except UnreadableError as error:
+    except LostVersionError as error:
         raise Failed(str(error)) from error
-    except LedgerError as error:
+    except (UnreadableError, LedgerError) as error:
         raise NotReady(f"Schemas cannot be stored or read now: {error}") from error
-
-
-def given(args: api.GivenSchema) -> Schema:
-    """The schema of a REST body. Raises InvalidField, Unprocessable."""
-    if args.kind in CLIENT_SIDE:
-        raise Unprocessable(f"Schema {args.kind} is a client-side schema type")
-    name = SchemaKind.NONE.value if args.kind == "BYTES" else args.kind
-    try:
-        kind = SchemaKind(name)
-    except ValueError:
-        known = ", ".join(one.value for one in SchemaKind)
-        raise InvalidField("type", f"expected one of {known}") from None
-    try:
-        data = args.definition.encode()
-    except UnicodeEncodeError:
-        raise InvalidField("schema", "has half of a character (a lone surrogate)") from None
-    schema = Schema(kind, _parts(data) if kind is SchemaKind.KEY_VALUE else data, args.properties)
-    try:
-        check(schema)
-    except InvalidSchemaError as error:
-        raise Unprocessable(str(error)) from error
-    return schema
-
-
-def _parts(data: bytes) -> bytes:
-    """A KEY_VALUE definition of REST as clients send it."""
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise Unprocessable(f"schema: not valid JSON: {error}") from None
-    if not isinstance(document, dict) or not {"key", "value"} <= document.keys():
-        raise Unprocessable("schema: expected a JSON object with key and value")
-    return joined(*(_part(document[name]) for name in ("key", "value")))
-
-
-def _part(document: Any) -> bytes:
-    return b"" if document == "" else json.dumps(document, separators=(",", ":")).encode()
 
 
 def told(one: Version) -> JsonObject:
     """A version as GetSchemaResponse."""
     schema = one.found.schema
-    data = schema.data.decode(errors="replace")
-    if schema.kind is SchemaKind.KEY_VALUE:
-        data = _joined_text(schema)
     return {
         "version": one.number,
         "type": schema.kind.value,
         "timestamp": one.found.at_ms,
-        "data": data,
+        "data": definition_text(schema),
         "properties": dict(schema.properties),
     }
 
 
-def _joined_text(schema: Schema) -> str:
-    try:
-        parts = key_value(schema)
-    except InvalidSchemaError:
-        return schema.data.decode(errors="replace")
-    return json.dumps(
-        {"key": _document(parts.key), "value": _document(parts.value)}, separators=(",", ":")
-    )
-
-
-def _document(part: Schema) -> Any:
-    try:
-        return json.loads(part.data) if part.data else ""
-    except ValueError:
-        return part.data.decode(errors="replace")
+def _line(number: int, one: Version | UnreadableError) -> JsonObject:
+    if isinstance(one, UnreadableError):
+        return {"version": number, "reason": str(one)}
+    schema = one.found.schema
+    size = len(schema.data)
+    return {
+        "version": number,
+        "type": schema.kind.value,
+        "timestamp": one.found.at_ms,
+        "size": size,
+    }
 
 
 def _place(one: SchemaVersion) -> JsonObject:

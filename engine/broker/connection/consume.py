@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from engine.base.errors import InvalidNameError, MagnetarError
 from engine.base.ids import EARLIEST, LATEST, Position
@@ -31,7 +32,7 @@ from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import RESERVED_CURSORS, Topic
 from engine.managed.errors import InvalidPositionError
 from engine.managed.ledger import InitialPosition
-from engine.net.routing import Access, Route, Routes
+from engine.net.routing import Access, Answer, Route, Routes
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ProtocolViolation, ServerError
@@ -99,7 +100,7 @@ class ConsumeCommands:
     async def _attach(self, body: pb.CommandSubscribe) -> None:
         name = parse_topic(body.topic)
         kind = SubscriptionType(body.subType)
-        check_subscribe(body, kind)
+        check_subscribe(body, kind, persistent=name.persistent)
         context = self._context
         consumer = Consumer(
             self._connection,
@@ -117,13 +118,20 @@ class ConsumeCommands:
             reads_any_schema=body.HasField("schema") and body.schema.type == pb.Schema.AutoConsume,
         )
         topic = await self._registry.get(name, create=body.force_topic_creation)
-        await self._schemas.for_consumer(topic, body.schema if body.HasField("schema") else None)
+        initial = await self._initial(body, topic)
+        if body.read_compacted:
+            consumer.read_compacted, consumer.start = True, _start(initial)
+            await topic.compaction.ready()
+        schema = body.schema if body.HasField("schema") else None
+        consumer.schema_version = await self._schemas.for_consumer(topic, schema)
         subscription = await topic.subscribe(
             consumer,
             body.subscription,
             durable=body.durable,
-            initial=await self._initial(body, topic),
+            initial=initial,
             properties={pair.key: pair.value for pair in body.subscription_properties},
+            replicated=body.replicate_subscription_state,
+            rolls_back=body.start_message_rollback_duration_sec > 0 and name.persistent,
         )
         if self._connection.closing or self._pending[body.consumer_id]:
             subscription.detach(consumer)
@@ -131,7 +139,7 @@ class ConsumeCommands:
         self.consumers[body.consumer_id] = Attached(consumer, subscription, topic)
 
     async def _initial(self, body: pb.CommandSubscribe, topic: Topic) -> Position | InitialPosition:
-        """Where a subscription starts if it is made now."""
+        """Where a subscription starts if it is made now. An id behind the end of the topic is none."""
         if not topic.name.persistent:
             return InitialPosition.LATEST
         earliest = body.initialPosition == pb.CommandSubscribe.Earliest
@@ -140,7 +148,9 @@ class ConsumeCommands:
             since_ms = max(0, self._context.clock.wall_ms() - back_ms)
             return await topic.first_since(since_ms)
         if not body.durable and body.HasField("start_message_id"):
-            return wire_position(body.start_message_id)
+            start = wire_position(body.start_message_id)
+            if start <= topic.log.next_position(topic.log.last_confirmed):
+                return start
         return InitialPosition.EARLIEST if earliest else InitialPosition.LATEST
 
     # --- permits and acknowledgements -----------------------------------------------------------
@@ -278,20 +288,27 @@ class ConsumeCommands:
             target = body.message_id
             await subscription.reset(wire_position(target), list(target.ack_set))
         else:
-            await subscription.reset(await found.topic.first_since(body.message_publish_time))
+            since_ms = body.message_publish_time
+            since_ms = 0 if since_ms >> 63 else since_ms  # a negative number of Java's
+            await subscription.reset(await found.topic.first_since(since_ms))
         return commands.success(body.request_id)
 
-    async def last_message_id(self, body: pb.CommandGetLastMessageId) -> bytes:
+    def last_message_id(self, body: pb.CommandGetLastMessageId) -> Answer:
+        """At once where nothing has to be read: a new reader sends FLOW behind it, and messages must not overtake the
+        answer. Java's table views decode those that came before it in the thread that reads from the connection, and
+        wait there for the schema that would come by it."""
+        found = self._attached(body.consumer_id)
+        if found is None:
+            return self._read_last_message_id(body)
+        last = found.topic.last_message_at_hand(compacted=found.consumer.read_compacted)
+        if last is None:
+            return self._read_last_message_id(body)
+        return _last_message_id(body, found, last)
+
+    async def _read_last_message_id(self, body: pb.CommandGetLastMessageId) -> bytes:
         found = self._find(body.consumer_id)
-        topic = found.topic
-        last, batch_index = await topic.last_message()
-        return commands.last_message_id(
-            body.request_id,
-            last,
-            partition=topic.name.partition,
-            batch_index=batch_index,
-            mark_delete=found.subscription.cursor.mark_delete,
-        )
+        last = await found.topic.last_message(compacted=found.consumer.read_compacted)
+        return _last_message_id(body, found, last)
 
     def stats(self, body: pb.CommandConsumerStats) -> bytes:
         found = self._attached(body.consumer_id)
@@ -367,7 +384,7 @@ ROUTES: Routes = {
 }
 
 
-def check_subscribe(body: pb.CommandSubscribe, kind: SubscriptionType) -> None:
+def check_subscribe(body: pb.CommandSubscribe, kind: SubscriptionType, *, persistent: bool) -> None:
     """Refuse what SUBSCRIBE must not ask. Naming errors go as ProducerBusy, as in Pulsar."""
     name = body.subscription
     if name.startswith(RESERVED_CURSORS):
@@ -376,10 +393,33 @@ def check_subscribe(body: pb.CommandSubscribe, kind: SubscriptionType) -> None:
         check_subscription(name)
     except InvalidNameError as error:
         raise ProducerBusy(str(error)) from error
-    if body.read_compacted:
-        if kind not in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER):
-            raise NotAllowed("readCompacted only allowed on failover or exclusive subscriptions")
-        raise NotAllowed("Reading compacted topics is not supported yet")
+    if body.read_compacted and not persistent:
+        raise NotAllowed("readCompacted only valid on persistent topics")
+    if body.read_compacted and kind not in (
+        SubscriptionType.EXCLUSIVE,
+        SubscriptionType.FAILOVER,
+    ):
+        raise NotAllowed("readCompacted only allowed on failover or exclusive subscriptions")
+
+
+def _start(initial: Position | InitialPosition) -> Position:
+    """The place to be read first, of all that was ever in the topic."""
+    if isinstance(initial, Position):
+        return initial
+    return EARLIEST if initial is InitialPosition.EARLIEST else LATEST
+
+
+def _last_message_id(
+    body: pb.CommandGetLastMessageId, found: Attached, last: tuple[Position, int]
+) -> bytes:
+    """``last``: position of the last entry and index in its batch."""
+    return commands.last_message_id(
+        body.request_id,
+        last[0],
+        partition=found.topic.name.partition,
+        batch_index=last[1],
+        mark_delete=found.subscription.cursor.mark_delete,
+    )
 
 
 def key_policy(meta: pb.KeySharedMeta) -> KeyPolicy:
@@ -388,8 +428,14 @@ def key_policy(meta: pb.KeySharedMeta) -> KeyPolicy:
     ranges = tuple((one.start, one.end) for one in meta.hashRanges) if sticky else ()
     if sticky and not ranges:
         raise ConsumerAssignError("Ranges for KeyShared policy must not be empty.")
-    if any(start > end for start, end in ranges):
-        raise ConsumerAssignError("Fixed hash range start > end")
+    for start, end in ranges:
+        if start > end:
+            raise ConsumerAssignError(f"Fixed hash range start > end for range: [{start},{end}]")
+    for (a, b), (c, d) in pairwise(sorted(ranges)):
+        if c <= b:
+            raise ConsumerAssignError(
+                f"Consumer's own ranges conflict: [{a},{b}] overlaps with [{c},{d}]"
+            )
     return KeyPolicy(sticky, meta.allowOutOfOrderDelivery, ranges)
 
 

@@ -1,16 +1,17 @@
 """Lookup, partitioned metadata, topics of a namespace: what clients ask before they open anything."""
 
 import asyncio
-import re
 
-from engine.base.crc32c import crc32c
+from engine.base.clock import Clock
 from engine.base.errors import InvalidNameError
-from engine.base.names import PARTITION_SUFFIX, NamespaceName, TopicName
-from engine.broker.connection.patterns import NAME_MAX, PatternError, compile_pattern
+from engine.base.names import NamespaceName, TopicName
+from engine.broker.connection.patterns import NAME_MAX, PatternError, name_matcher, topics_hash
+from engine.broker.control.durations import Durations
 from engine.broker.errors import BrokerError, InvalidTopicName, MetadataError
 from engine.broker.ports import Namespaces, Ownership, TopicMode
+from engine.broker.settings import DataPathSettings
 from engine.broker.topics.registry import TopicRegistry
-from engine.net.routing import Access, Route, Routes, refused
+from engine.net.routing import Access, Route, Routes
 from engine.wire import commands
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ProtocolViolation
@@ -30,22 +31,33 @@ def parse_topic(text: str) -> TopicName:
 
 
 class LookupCommands:
-    """The commands of one connection that need no producer or consumer."""
+    """The commands of connections that need no producer or consumer."""
 
     def __init__(
         self,
         registry: TopicRegistry,
         ownership: Ownership,
         namespaces: Namespaces,
-        *,
-        pattern_length_max: int,
+        settings: DataPathSettings,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
+        self.times = Durations()
+        """Of lookups that were answered or sent on."""
+        self.redirects = 0
+        self.pending = 0
         self._registry = registry
         self._ownership = ownership
         self._namespaces = namespaces
-        self._pattern_length_max = pattern_length_max
+        self._pattern_length_max = (
+            settings.subscription_pattern_max_length
+            if settings.enable_broker_side_subscription_pattern_evaluation
+            else -1
+        )
 
     async def lookup(self, body: pb.CommandLookupTopic) -> bytes:
+        began_s = self._clock.monotonic_s()
+        self.pending += 1
         try:
             found = await self._ownership.lookup(
                 parse_topic(body.topic),
@@ -53,8 +65,13 @@ class LookupCommands:
                 listener=body.advertised_listener_name,
             )
         except BrokerError as error:
+            self.times.failed += 1
             return commands.lookup_failed(body.request_id, error.code, str(error))
+        finally:
+            self.pending -= 1
+        self.times.add(self._clock.monotonic_s() - began_s)
         if found.redirect:
+            self.redirects += 1
             return commands.lookup_redirect(
                 body.request_id,
                 found.broker_url or None,
@@ -105,9 +122,6 @@ class LookupCommands:
             changed=changed,
         )
 
-    def unwatch(self, body: pb.CommandWatchTopicListClose) -> bytes:
-        return commands.success(body.request_id)
-
 
 ROUTES: Routes = {
     CommandType.LOOKUP: Route(LookupCommands.lookup, Access.LOOKUP),
@@ -115,8 +129,6 @@ ROUTES: Routes = {
     CommandType.GET_TOPICS_OF_NAMESPACE: Route(
         LookupCommands.topics_of_namespace, Access.LIST_TOPICS
     ),
-    CommandType.WATCH_TOPIC_LIST: refused("Topic list watchers are not supported"),
-    CommandType.WATCH_TOPIC_LIST_CLOSE: Route(LookupCommands.unwatch),
 }
 
 
@@ -127,7 +139,7 @@ async def filter_topics(topics: list[str], pattern: str) -> list[str] | None:
     Cancel-safe; lets others run between groups of names.
     """
     try:
-        matches = compile_pattern(pattern.split("://", 1)[-1])
+        matches = name_matcher(pattern)
     except PatternError as error:
         raise MetadataError(f"Invalid topics pattern: {error}") from error
     if matches is None or any(len(topic) > NAME_MAX for topic in topics):
@@ -137,18 +149,8 @@ async def filter_topics(topics: list[str], pattern: str) -> list[str] | None:
     kept: list[str] = []
     for at in range(0, len(topics), FILTER_GROUP):
         group = topics[at : at + FILTER_GROUP]
-        kept += [t for t in group if matches(_PARTITION.sub("", t.split("://", 1)[-1]))]
+        kept += [topic for topic in group if matches(topic)]
         await asyncio.sleep(0)
         if loop.time() > deadline:
             return None
     return kept
-
-
-_PARTITION = re.compile(rf"{PARTITION_SUFFIX}\d+\Z")
-
-
-def topics_hash(topics: list[str]) -> str:
-    """CRC32C of the sorted names joined by commas, its bytes little-endian in hexadecimal; none at all: 00000000."""
-    if not topics:
-        return "00000000"
-    return int(crc32c(",".join(sorted(topics)).encode())).to_bytes(4, "little").hex()

@@ -9,6 +9,9 @@ protocol provides for.
 import re
 from collections.abc import Callable
 
+from engine.base.crc32c import crc32c
+from engine.base.names import PARTITION_SUFFIX
+
 REPEATS_MAX = 2
 NAME_MAX = 512
 """Longer names are not matched here."""
@@ -27,6 +30,25 @@ def compile_pattern(pattern: str) -> Callable[[str], bool] | None:
     if not _is_cheap(pattern):
         return None
     return lambda name: compiled.fullmatch(name) is not None
+
+
+def name_matcher(pattern: str) -> Callable[[str], bool] | None:
+    """Whether a topic's full name, without scheme and partition suffix, matches ``pattern`` wholly (its own scheme is
+    ignored); None when matching might take long. Raises PatternError."""
+    matches = compile_pattern(pattern.split("://", 1)[-1])
+    if matches is None:
+        return None
+    return lambda topic: matches(_PARTITION.sub("", topic.split("://", 1)[-1]))
+
+
+_PARTITION = re.compile(rf"{PARTITION_SUFFIX}\d+\Z")
+
+
+def topics_hash(topics: list[str]) -> str:
+    """CRC32C of the sorted names joined by commas, its bytes little-endian in hexadecimal; none at all: 00000000."""
+    if not topics:
+        return "00000000"
+    return int(crc32c(",".join(sorted(topics)).encode())).to_bytes(4, "little").hex()
 
 
 def _is_cheap(pattern: str) -> bool:

@@ -1,10 +1,13 @@
 """PRODUCER, SEND, CLOSE_PRODUCER of one connection."""
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from engine.broker.connection.lookups import parse_topic
 from engine.broker.context import Context
 from engine.broker.errors import (
+    BrokerError,
     MetadataError,
     NotAllowed,
     ServiceNotReady,
@@ -44,6 +47,8 @@ class ProduceCommands:
         self._schemas = schemas
         self.producers: dict[int, Producer] = {}
         self._pending: set[int] = set()
+        self._waiting: dict[int, Producer] = {}
+        """In line for having a topic to itself."""
         self._closed: dict[int, None] = {}
         """Ids that the broker closed lately: SENDs already under way for them are ignored."""
 
@@ -57,9 +62,13 @@ class ProduceCommands:
             return commands.producer_success(
                 body.request_id, present.name, schema_version=present.schema_version
             )
-        if producer_id in self._pending:
+        waiting = self._waiting.get(producer_id)
+        if waiting is not None and body.epoch > waiting.epoch:
+            self._give_up(producer_id)
+            waiting = None
+        if producer_id in self._pending or waiting is not None:
             raise ServiceNotReady("Producer is already present on the connection")
-        if len(self.producers) + len(self._pending) >= (
+        if len(self.producers) + len(self._pending) + len(self._waiting) >= (
             self._context.settings.max_producers_per_connection
         ):
             raise TooManyRequests("Too many producers on the connection")
@@ -71,9 +80,6 @@ class ProduceCommands:
 
     async def _create(self, body: pb.CommandProducer) -> bytes:
         name = parse_topic(body.topic)
-        if body.producer_access_mode != pb.Shared:
-            mode = pb.ProducerAccessMode.Name(body.producer_access_mode)
-            raise NotAllowed(f"Producer access mode {mode} is not supported yet")
         if body.txn_enabled:
             raise NotAllowed("Transactions are not enabled.")
         metadata = check_metadata(body.metadata)
@@ -97,17 +103,54 @@ class ProduceCommands:
             named_by_user=body.user_provided_producer_name and bool(body.producer_name),
             metadata=metadata,
             schema_version=version,
+            access_mode=body.producer_access_mode,
+            topic_epoch=body.topic_epoch if body.HasField("topic_epoch") else None,
+            encrypted=body.encrypted,
         )
-        await topic.add_producer(producer)
+        await topic.deduplication.ready()
+        if topic.rates.publish:
+            self._connection.read_little()
+        epoch = await topic.publishers.admit(producer)
         if self._connection.closing:
             producer.leave()
             raise ServiceNotReady("The connection is closed")
-        self._closed.pop(body.producer_id, None)
-        older = self.producers.get(body.producer_id)
+        if isinstance(epoch, asyncio.Future):
+            self._waiting[producer.producer_id] = producer
+            epoch.add_done_callback(partial(self._has_turn, body.request_id, producer))
+            return commands.producer_success(
+                body.request_id, producer.name, schema_version=version, producer_ready=False
+            )
+        return self._attach(body.request_id, producer, epoch)
+
+    def _attach(self, request_id: int, producer: Producer, epoch: int | None) -> bytes:
+        """From now on the client may send by it: the answer that says so."""
+        self._closed.pop(producer.producer_id, None)
+        older = self.producers.get(producer.producer_id)
         if older is not None:
             older.leave()
-        self.producers[body.producer_id] = producer
-        return commands.producer_success(body.request_id, producer.name, schema_version=version)
+        self.producers[producer.producer_id] = producer
+        return commands.producer_success(
+            request_id,
+            producer.name,
+            last_sequence_id=producer.topic.last_sequence(producer.name),
+            schema_version=producer.schema_version,
+            topic_epoch=epoch,
+        )
+
+    def _has_turn(self, request_id: int, producer: Producer, epoch: "asyncio.Future[int]") -> None:
+        """It waited to have the topic to itself; now it has, or never will."""
+        if self._waiting.get(producer.producer_id) is not producer:
+            return
+        del self._waiting[producer.producer_id]
+        if epoch.cancelled():
+            return
+        error = epoch.exception()
+        if error is None:
+            self._connection.send(self._attach(request_id, producer, epoch.result()))
+        elif isinstance(error, BrokerError):
+            self._connection.send(commands.error(request_id, error.code, str(error)))
+        else:
+            raise error
 
     # --- SEND -----------------------------------------------------------------------------------
 
@@ -174,6 +217,7 @@ class ProduceCommands:
 
     async def close(self, body: pb.CommandCloseProducer) -> bytes:
         """CLOSE_PRODUCER of the client: what it sent is stored first. Unknown ids succeed."""
+        self._give_up(body.producer_id)
         producer = self.producers.get(body.producer_id)
         if producer is not None:
             await producer.drained()
@@ -181,6 +225,12 @@ class ProduceCommands:
             if self.producers.get(body.producer_id) is producer:
                 del self.producers[body.producer_id]
         return commands.success(body.request_id)
+
+    def _give_up(self, producer_id: int) -> None:
+        """It waits no longer, if it did."""
+        waiting = self._waiting.pop(producer_id, None)
+        if waiting is not None:
+            waiting.leave()
 
     def drop(self, producer_id: int) -> None:
         """The broker sends it away."""
@@ -192,8 +242,9 @@ class ProduceCommands:
 
     def leave(self) -> None:
         """The connection is gone."""
-        producers = list(self.producers.values())
+        producers = [*self.producers.values(), *self._waiting.values()]
         self.producers.clear()
+        self._waiting.clear()
         for producer in producers:
             producer.leave()
 

@@ -4,9 +4,7 @@ from engine.broker.connection.lookups import parse_topic
 from engine.broker.errors import BrokerError
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import (
-    NO_VERSION,
     SchemaRules,
-    given_schema,
     told_schema,
     version_number,
 )
@@ -46,13 +44,10 @@ class SchemaCommands:
         """The version of a schema; registered when it is new and may be. The topic's owner answers."""
         try:
             topic = await self._registry.get(parse_topic(body.topic), create=False)
-            schema = given_schema(body.schema)
-            if schema is None:
-                return commands.schema_version(body.request_id, NO_VERSION)
-            number = await self._schemas.register(topic, schema)
+            version = await self._schemas.for_version(topic, body.schema)
         except BrokerError as error:
             return commands.schema_version_failed(body.request_id, error.code, str(error))
-        return commands.schema_version(body.request_id, version_bytes(number))
+        return commands.schema_version(body.request_id, version)
 
 
 ROUTES: Routes = {

@@ -7,8 +7,9 @@ from typing import assert_never
 
 from engine.base.budget import Budget
 from engine.base.tasks import TaskScope
-from engine.broker.connection import consume, lookups, produce, schemas
+from engine.broker.connection import consume, lookups, produce, schemas, watches
 from engine.broker.context import Context
+from engine.broker.control.topic_lists import TopicLists
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
 from engine.net import handshake, keepalive
@@ -21,7 +22,12 @@ from engine.wire.states import CommandType
 
 log = logging.getLogger(__name__)
 
-FEATURE_FLAGS = {"supports_get_partitioned_metadata_without_auto_creation": True}
+FEATURE_FLAGS = {
+    "supports_topic_watchers": True,
+    "supports_get_partitioned_metadata_without_auto_creation": True,
+}
+BROKER_METADATA_VERSION = 18
+"""The first protocol version whose clients may read what brokers put before entries."""
 TRANSACTIONS: Routes = dict.fromkeys(
     (
         CommandType.TC_CLIENT_CONNECT_REQUEST,
@@ -49,6 +55,7 @@ class Session(Connection):
         context: Context,
         registry: TopicRegistry,
         looking_up: lookups.LookupCommands,
+        lists: TopicLists,
         on_schemas: schemas.SchemaCommands,
         schema_rules: SchemaRules,
         broker_budget: Budget,
@@ -87,6 +94,8 @@ class Session(Connection):
         self._requests.add(self._produce, produce.ROUTES)
         self._requests.add(self._consume, consume.ROUTES)
         self._requests.add(looking_up, lookups.ROUTES)
+        self._watches = watches.WatchCommands(self, lists, settings)
+        self._requests.add(self._watches, watches.ROUTES)
         self._requests.add(on_schemas, schemas.ROUTES)
         self._requests.add(self, TRANSACTIONS)
 
@@ -99,6 +108,20 @@ class Session(Connection):
     @property
     def protocol_version(self) -> int:
         return self._handshake.protocol_version
+
+    @property
+    def takes_broker_metadata(self) -> bool:
+        version = self._handshake.protocol_version
+        return version >= BROKER_METADATA_VERSION and self._handshake.takes_broker_metadata
+
+    @property
+    def partial_producers(self) -> bool:
+        return self._handshake.partial_producers
+
+    @property
+    def connected(self) -> bool:
+        """Whether CONNECT was answered."""
+        return self._handshake.done
 
     @property
     def producers(self) -> int:
@@ -120,10 +143,12 @@ class Session(Connection):
         self._tasks.cancel()
         self._produce.leave()
         self._consume.leave()
+        self._watches.leave()
         self._ended(self)
 
     def writable(self) -> None:
         self._consume.wake()
+        self._watches.wake()
 
     def _failed(self, name: str, error: BaseException) -> None:
         log.error("request failed client=%s task=%s", self.address, name, exc_info=error)

@@ -5,6 +5,7 @@ from engine.broker.connection.lookups import LookupCommands
 from engine.broker.connection.schemas import SchemaCommands
 from engine.broker.connection.session import Session
 from engine.broker.context import Context
+from engine.broker.control.topic_lists import TopicLists
 from engine.broker.ports import Namespaces, Ownership
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.schema_rules import SchemaRules
@@ -23,16 +24,16 @@ class Sessions:
     ) -> None:
         self._context = context
         self._registry = registry
-        self._lookups = LookupCommands(
-            registry,
-            ownership,
-            namespaces,
-            pattern_length_max=context.settings.subscription_pattern_max_length,
+        self.lookups = LookupCommands(
+            registry, ownership, namespaces, context.settings, context.clock
         )
+        self._lists = TopicLists(namespaces)
         self._schemas = schemas
         self._on_schemas = SchemaCommands(registry, schemas)
         self._open: dict[Session, None] = {}
         self.accepted = 0
+        self.failed = 0
+        """Those that ended before CONNECT had been answered."""
         self._publish_budget = Budget(context.settings.max_message_publish_buffer_size)
 
     def accept(self) -> Session:
@@ -41,20 +42,48 @@ class Sessions:
         session = Session(
             self._context,
             self._registry,
-            self._lookups,
+            self.lookups,
+            self._lists,
             self._on_schemas,
             self._schemas,
             self._publish_budget,
-            self._open.pop,
+            self._ended,
         )
         self._open[session] = None
         return session
+
+    def _ended(self, session: Session) -> None:
+        del self._open[session]
+        if not session.connected:
+            self.failed += 1
+
+    @property
+    def connected(self) -> int:
+        """Connections since the start whose CONNECT was answered."""
+        coming = sum(not session.connected for session in self._open)
+        return self.accepted - self.failed - coming
+
+    @property
+    def throttled(self) -> int:
+        """Connections that are not read now, because of what they send."""
+        return sum(session.held for session in self._open)
+
+    @property
+    def pending_bytes(self) -> int:
+        """Sent to clients and not taken by their connections yet."""
+        return sum(session.buffered_bytes for session in self._open)
 
     @property
     def count(self) -> int:
         return len(self._open)
 
+    @property
+    def now_s(self) -> float:
+        """By the monotonic clock."""
+        return self._context.clock.monotonic_s()
+
     async def close(self) -> None:
         """Close every connection; topics are to be unloaded before, so that clients know where to go."""
         for session in list(self._open):
             session.close()
+        await self._lists.close()

@@ -4,8 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.broker.ports import BacklogQuota, QuotaAction, TopicPolicies
-from engine.tenancy.policies import PARTITIONED, InForce
+from engine.broker.ports import (
+    NO_LIMIT,
+    BacklogQuota,
+    InactiveTopics,
+    MaxRate,
+    QuotaAction,
+    TopicPolicies,
+)
+from engine.tenancy.policies import (
+    PARTITIONED,
+    WHEN_CAUGHT_UP,
+    InForce,
+)
 from engine.tenancy.strategy import Strategy
 
 
@@ -30,8 +41,11 @@ def namespace_policies(found: Mapping[str, InForce]) -> NamespacePolicies:
     )
 
 
-def topic_policies(found: Mapping[str, InForce]) -> TopicPolicies:
-    """From all policies in force by name."""
+def topic_policies(
+    found: Mapping[str, InForce], rates: Mapping[str, Any], group: str = ""
+) -> TopicPolicies:
+    """From all policies in force by name, the dispatch rates of single subscriptions, and the namespace's resource
+    group."""
     value = {name: one.value for name, one in found.items()}
     return TopicPolicies(
         ensemble=value["persistence"]["bookkeeperEnsemble"],
@@ -50,7 +64,54 @@ def topic_policies(found: Mapping[str, InForce]) -> TopicPolicies:
         schema_strategy=Strategy(value["schemaCompatibilityStrategy"]),
         schema_auto_update=value["isAllowAutoUpdateSchema"],
         schema_enforced=value["schemaValidationEnforced"],
+        deduplication=value["deduplication"],
+        snapshot_interval_s=value["deduplicationSnapshotInterval"],
+        publish_rate=_max_rate(
+            value["publishRate"]["publishThrottlingRateInMsg"],
+            value["publishRate"]["publishThrottlingRateInByte"],
+        ),
+        dispatch_rate=dispatch_rate(value["dispatchRate"]),
+        subscription_rate=dispatch_rate(value["subscriptionDispatchRate"]),
+        subscription_rates={name: dispatch_rate(value) for name, value in rates.items()},
+        subscribe_rate=_max_rate(
+            value["subscribeRate"]["subscribeThrottlingRatePerConsumer"],
+            0,
+            value["subscribeRate"]["ratePeriodInSecond"],
+        ),
+        message_bytes_max=value["maxMessageSize"],
+        subscription_types=tuple(value["subscriptionTypesEnabled"]),
+        compaction_threshold=value["compactionThreshold"],
+        inactive_topics=InactiveTopics(
+            value["inactiveTopicPolicies"]["deleteWhileInactive"],
+            value["inactiveTopicPolicies"]["inactiveTopicDeleteMode"] == WHEN_CAUGHT_UP,
+            value["inactiveTopicPolicies"]["maxInactiveDurationSeconds"],
+        ),
+        subscription_expiration_minutes=value["subscriptionExpirationTime"],
+        delays=value["delayedDelivery"]["active"],
+        delay_tick_ms=value["delayedDelivery"]["tickTime"],
+        delay_max_ms=value["delayedDelivery"]["maxDeliveryDelayInMillis"],
+        unacked_per_consumer=value["maxUnackedMessagesPerConsumer"],
+        unacked_per_subscription=value["maxUnackedMessagesPerSubscription"],
+        encryption_required=value["encryptionRequired"],
+        resource_group=group,
     )
+
+
+def dispatch_rate(value: Mapping[str, Any]) -> MaxRate:
+    """Of Pulsar's DispatchRate."""
+    return _max_rate(
+        value["dispatchThrottlingRateInMsg"],
+        value["dispatchThrottlingRateInByte"],
+        value["ratePeriodInSecond"],
+        value["relativeToPublishRate"],
+    )
+
+
+def _max_rate(messages: int, size: int, period_s: int = 1, relative: bool = False) -> MaxRate:
+    """A period below a second is one, as in Pulsar."""
+    if messages <= 0 and size <= 0:
+        return NO_LIMIT
+    return MaxRate(max(messages, 0), max(size, 0), max(period_s, 1), relative)
 
 
 def _quota(value: Mapping[str, Any], limit: str) -> BacklogQuota:

@@ -10,6 +10,7 @@ from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnava
 from engine.ownership.assign import choose
 from engine.ownership.owner import BundleOwnership, NoNamespaceError, OwnerRecord
 from engine.ownership.registration import BrokerRecord, live_brokers
+from engine.tenancy.resources.isolation import IsolationPolicies, isolation_of
 
 NO_NAMESPACE = "Namespace not found"
 ATTEMPTS_MAX = 3
@@ -27,14 +28,17 @@ class BundleAssignment:
     """Finds and takes owners for one broker."""
 
     def __init__(
-        self, store: MetadataStore, ownership: BundleOwnership, record: BrokerRecord
+        self, store: MetadataStore, ownership: BundleOwnership, record: BrokerRecord, cluster: str
     ) -> None:
         self._store = store
+        self._cluster = cluster
         self._ownership = ownership
         self._record = record
 
     async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
-        """See Ownership. Only the one listener of this broker exists, so ``listener`` makes no difference."""
+        """See Ownership. Brokers advertise no listeners by name: whoever asks for one is refused, as Pulsar does."""
+        if listener:
+            raise ServiceNotReady(f"the broker do not have {listener} listener")
         place = await self.place(topic, authoritative=authoritative)
         return LookupResult(
             broker_url=place.owner.native_url,
@@ -46,16 +50,27 @@ class BundleAssignment:
 
     async def place(self, topic: TopicName, *, authoritative: bool) -> BundlePlace:
         """Owner of the topic's bundle, this broker taking it when it has none and is the one to (or is told to:
-        ``authoritative``). Raises TopicNotFound or ServiceNotReady; cancel-safe."""
+        ``authoritative``), which isolation policies may forbid. Raises TopicNotFound or ServiceNotReady; cancel-safe.
+        """
         try:
             bundle = (await self._ownership.bundles(topic.namespace)).of_topic(topic)
-            return await self._place(bundle, authoritative)
+            return await self._place(bundle, authoritative, topic.persistent)
         except NoNamespaceError as error:
             raise TopicNotFound(NO_NAMESPACE) from error
         except (StoreUnavailableError, SessionExpiredError) as error:
             raise ServiceNotReady(f"The owner cannot be found now: {error}") from error
 
-    async def _place(self, bundle: BundleName, authoritative: bool) -> BundlePlace:
+    async def place_bundle(self, bundle: BundleName) -> BundlePlace:
+        """Owner of a bundle, this broker taking it when it has none and is the one to. Raises ServiceNotReady;
+        cancel-safe."""
+        try:
+            return await self._place(bundle, authoritative=False, persistent=True)
+        except (StoreUnavailableError, SessionExpiredError) as error:
+            raise ServiceNotReady(f"The owner cannot be found now: {error}") from error
+
+    async def _place(
+        self, bundle: BundleName, authoritative: bool, persistent: bool
+    ) -> BundlePlace:
         mine = OwnerRecord.of(self._record)
         for _ in range(ATTEMPTS_MAX):
             if self._ownership.is_leaving(bundle):
@@ -63,14 +78,39 @@ class BundleAssignment:
             owner = await self._ownership.owner(bundle)
             if owner is not None:
                 return BundlePlace(owner, here=self._ownership.owns(bundle))
-            if not authoritative:
-                brokers = await live_brokers(self._store)
-                chosen = choose(bundle, brokers)
-                if chosen is not None and chosen != self._record.id:
-                    return BundlePlace(OwnerRecord.of(brokers[chosen]), False, chosen=True)
+            elsewhere = await self._elsewhere(bundle, authoritative, persistent)
+            if elsewhere is not None:
+                return BundlePlace(OwnerRecord.of(elsewhere), False, chosen=True)
             if await self._ownership.acquire(bundle):
                 return BundlePlace(mine, here=True)
         raise ServiceNotReady(f"Owner of bundle {bundle} keeps changing")
+
+    async def _elsewhere(
+        self, bundle: BundleName, authoritative: bool, persistent: bool
+    ) -> BrokerRecord | None:
+        """The broker that should take ``bundle``, None for this one: one that serves the kind of topic that is asked
+        for, as long as there is any."""
+        policies = await self._isolation()
+        if authoritative and not policies:
+            return None
+        brokers = await live_brokers(self._store)
+        places = policies.places(str(bundle.namespace), brokers)
+        if brokers and not places:
+            raise ServiceNotReady(
+                f"No broker may serve {bundle.namespace}: isolation policies leave none of those that are there"
+            )
+        own = self._record.id
+        if authoritative and (own in places or own not in brokers):
+            return None
+        able = [broker for broker in places if brokers[broker].serves(persistent=persistent)]
+        chosen = choose(bundle, able or places)
+        return brokers[chosen] if chosen is not None and chosen != own else None
+
+    async def _isolation(self) -> IsolationPolicies:
+        try:
+            return await isolation_of(self._store, self._cluster)
+        except ValueError as error:
+            raise ServiceNotReady(str(error)) from error
 
     async def resume(self, topic: TopicName) -> None:
         """See Ownership."""

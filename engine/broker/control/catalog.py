@@ -18,7 +18,14 @@ from engine.metadata.records import Document, Stored
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 from engine.tenancy import topics
 from engine.tenancy.namespaces import get_policies
-from engine.tenancy.policies import InForce, in_force
+from engine.tenancy.policies import (
+    SUBSCRIPTION_RATE,
+    InForce,
+    in_force,
+    of_cluster,
+    of_subscriptions,
+)
+from engine.tenancy.resources.resource_groups import KEY as GROUP
 from engine.tenancy.settings import PolicySettings
 
 NAMESPACES_KNOWN_MAX = 10_000
@@ -29,11 +36,19 @@ class OwnPolicies(Protocol):
     """Policies that topics have of their own, of a partition those of its partitioned topic. Raises ServiceNotReady
     when they are not known now."""
 
-    async def get(self, topic: TopicName) -> Document:
-        """Those that are set, under the keys of Pulsar's TopicPolicies."""
+    async def get(self, topic: TopicName, *, everywhere: bool = False) -> Document:
+        """Those that are set, under the keys of Pulsar's TopicPolicies; ``everywhere``: for all clusters."""
         ...
 
-    async def change(self, topic: TopicName, change: Callable[[Document], None]) -> None:
+    async def every(
+        self, namespace: NamespaceName, *, everywhere: bool = False
+    ) -> dict[TopicName, Document]:
+        """Those of all topics of a namespace that have any."""
+        ...
+
+    async def change(
+        self, topic: TopicName, change: Callable[[Document], None], *, everywhere: bool = False
+    ) -> None:
         """Edit them; durable, and seen by ``get``, when it returns."""
         ...
 
@@ -43,10 +58,12 @@ class OwnPolicies(Protocol):
 
 
 class _Known:
-    """A namespace's policies as stored, and those in force; ``stale`` once the store told of a change."""
+    """A namespace's policies as stored, and those in force there and for topics that have none of their own, which
+    share one object; ``stale`` once the store told of a change."""
 
     stored: Stored
     policies: NamespacePolicies
+    of_topics: TopicPolicies
     stop: Callable[[], None]
     stale = False
 
@@ -57,12 +74,23 @@ class Catalog:
     ``on_change`` is told of each namespace whose policies changed; set it before the first question.
     """
 
-    def __init__(self, store: MetadataStore, settings: PolicySettings, own: OwnPolicies) -> None:
+    def __init__(
+        self, store: MetadataStore, settings: PolicySettings, own: OwnPolicies, cluster: str
+    ) -> None:
         self.own = own
+        self._cluster = cluster
         self._store = store
         self._settings = settings
         self.on_change: Callable[[NamespaceName], None] = lambda name: None
         self._known: OrderedDict[NamespaceName, _Known] = OrderedDict()
+
+    def use(self, settings: PolicySettings) -> None:
+        """These are the broker's policies from now on."""
+        if settings != self._settings:
+            self._settings = settings
+            known = list(self._known.items())
+            for name, entry in known:
+                self._forget(name, entry)
 
     async def namespace(self, name: NamespaceName) -> NamespacePolicies:
         """Policies in force. Raises TopicNotFound without the namespace, ServiceNotReady when the store fails."""
@@ -73,15 +101,31 @@ class Catalog:
     ) -> dict[str, InForce]:
         """Every policy of the namespace, or of a topic in it, by name. Raises as ``namespace``."""
         stored = await self.stored(namespace)
-        own = await self.own.get(topic) if topic is not None else {}
-        return in_force(self._settings, stored, own)
+        if topic is None:
+            return in_force(self._settings, stored, {})
+        return in_force(self._settings, stored, *await self._own_of(topic))
+
+    async def inherited(self, topic: TopicName) -> dict[str, InForce]:
+        """Every policy as it would be without what the topic has of its own in this cluster. Raises as
+        ``namespace``."""
+        stored = await self.stored(topic.namespace)
+        return in_force(self._settings, stored, {}, await self.own.get(topic, everywhere=True))
+
+    async def _own_of(self, topic: TopicName) -> tuple[Document, Document]:
+        """The topic's own policies, and those it has in all clusters."""
+        return await self.own.get(topic), await self.own.get(topic, everywhere=True)
+
+    async def rates_of_subscriptions(self, topic: TopicName) -> Document:
+        """Dispatch rates that single subscriptions have of their own, by name. Raises ServiceNotReady."""
+        return _rates(*await self._own_of(topic))
 
     def defaults(self) -> dict[str, InForce]:
         """Every policy where neither topic nor namespace say otherwise."""
         return in_force(self._settings, {}, {})
 
     async def stored(self, namespace: NamespaceName) -> Stored:
-        """The namespace's policies as stored, not to be changed. Raises as ``namespace``."""
+        """The namespace's policies stored for this cluster (``of_cluster``), not to be changed. Raises as
+        ``namespace``."""
         return (await self._known_of(namespace)).stored
 
     async def _known_of(self, name: NamespaceName) -> _Known:
@@ -94,8 +138,10 @@ class Catalog:
         path = paths.namespace_policies(str(name))
         entry.stop = self._store.watch(path, lambda _: self._forget(name, entry))
         try:
-            entry.stored = await get_policies(self._store, name)
-            entry.policies = namespace_policies(in_force(self._settings, entry.stored, {}))
+            entry.stored = of_cluster(await get_policies(self._store, name), self._cluster)
+            found = in_force(self._settings, entry.stored, {})
+            entry.policies = namespace_policies(found)
+            entry.of_topics = topic_policies(found, {}, entry.stored.get(GROUP) or "")
         except (Refusal, StoreUnavailableError, SessionExpiredError) as error:
             entry.stop()
             raise _refusal(error) from error
@@ -118,15 +164,20 @@ class Catalog:
         self.on_change(name)
 
     async def policies(self, topic: TopicName) -> TopicPolicies:
-        return topic_policies(await self.in_force(topic.namespace, topic))
+        known = await self._known_of(topic.namespace)
+        own, everywhere = await self._own_of(topic)
+        if not own and not everywhere:
+            return known.of_topics
+        found = in_force(self._settings, known.stored, own, everywhere)
+        return topic_policies(found, _rates(own, everywhere), known.stored.get(GROUP) or "")
 
     async def partitions(self, topic: TopicName, *, allow_create: bool) -> int:
         policies = await self.namespace(topic.namespace)
         try:
-            found = await topics.find_partitions(self._store, topic)
+            found, exists = await topics.look_up(self._store, topic)
             if found is not None:
                 return int(found["partitions"])
-            if await topics.topic_exists(self._store, topic):
+            if exists or await topics.topic_exists(self._store, topic):
                 return 0
             if not await self._may_be(topic) or not (allow_create and policies.auto_topic):
                 raise TopicNotFound("")
@@ -177,6 +228,11 @@ class Catalog:
         except (StoreUnavailableError, SessionExpiredError) as error:
             raise _refusal(error) from error
 
+    def watch_topics(
+        self, namespace: NamespaceName, callback: Callable[[], None]
+    ) -> Callable[[], None]:
+        return self._store.watch(paths.managed_ledgers(str(namespace)), lambda _: callback())
+
     async def ensure_topic(self, topic: TopicName, *, create: bool) -> None:
         policies = await self.namespace(topic.namespace)
         try:
@@ -199,6 +255,14 @@ class Catalog:
         for entry in self._known.values():
             entry.stop()
         self._known.clear()
+
+
+def _rates(own: Document, everywhere: Document) -> Document:
+    """Of single subscriptions; a topic's own go before those it has in all clusters."""
+    return {
+        **of_subscriptions(everywhere, SUBSCRIPTION_RATE),
+        **of_subscriptions(own, SUBSCRIPTION_RATE),
+    }
 
 
 def _refusal(error: Refusal | StoreUnavailableError | SessionExpiredError) -> BrokerError:

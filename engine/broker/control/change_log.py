@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from struct import Struct
 
 from engine.base.backoff import Backoff
 from engine.base.clock import Clock
@@ -20,14 +19,10 @@ from engine.client.lookup import Links
 from engine.client.raw_consumer import FROM_EARLIEST, SHARED, RawConsumer
 from engine.client.raw_producer import RawProducer
 from engine.client.raw_reader import RawReader
-from engine.ledger.client import LedgerClient
-from engine.managed.stored.records import CursorRecord
-from engine.metadata import paths
 from engine.metadata.records import Document
-from engine.metadata.store import MetadataStore, NoNodeError
+from engine.metadata.store import MetadataStore
 from engine.tenancy import topics
 from engine.tenancy.avro import AvroError
-from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import BatchFormatError, Message, pack_entry, unpack_entry
 from engine.wire.events import Delivered
 
@@ -37,11 +32,6 @@ FIRST_VERSION = bytes(8)
 """Of the topic's schema, as messages name it that have no payload."""
 
 COMPACTION = "__compaction"
-COMPACTED_LEDGER = "CompactedTopicLedger"
-"""The property of the compaction's cursor that names the ledger it wrote last."""
-SCAN_BYTES = 1 << 20
-
-_SIZE = Struct(">I")
 
 Origin = tuple[str, int]
 """Producer name and sequence id of a message: told apart from all others of a log."""
@@ -103,14 +93,6 @@ class Events:
             return Latest(position, {}, unread=str(error))
 
 
-def compacted(entry: bytes) -> Delivered:
-    """An entry of a compacted ledger: u32 size, MessageIdData, u32 size, the entry as it was in the topic."""
-    start = _SIZE.size + _SIZE.unpack_from(entry)[0]
-    at = pb.MessageIdData.FromString(entry[_SIZE.size : start])
-    kept = entry[start + _SIZE.size :]
-    return Delivered(0, Position(at.ledgerId, at.entryId), 0, [], kept)
-
-
 class ChangeLog:
     """Follows the log while it is open, however often its owner changes. Made inside a running loop.
 
@@ -122,7 +104,6 @@ class ChangeLog:
         topic: TopicName,
         *,
         store: MetadataStore,
-        ledgers: LedgerClient,
         schemas: EventSchemas,
         links: Links[BrokerLink],
         service_url: str,
@@ -134,7 +115,6 @@ class ChangeLog:
         self.changing = asyncio.Lock()
         """Held from a change's reading to its end: changes made here do not cross each other."""
         self._store = store
-        self._ledgers = ledgers
         self._links = links
         self._service_url = service_url
         self._clock = clock
@@ -163,6 +143,11 @@ class ChangeLog:
     def latest(self, key: str) -> Latest | None:
         """The last event of ``key``, None when there is none; as it was when the log could last be read."""
         return self._events.latest.get(key)
+
+    @property
+    def keys(self) -> list[str]:
+        """Those that have an event."""
+        return list(self._events.latest)
 
     async def append(self, key: str, event: Document | None, *, local: str | None) -> Applied:
         """Write an event (None: the key is gone), and return when it is stored and ``latest`` has it or a later one.
@@ -251,14 +236,13 @@ class ChangeLog:
         """From the start for as long as it goes, which raises ClientError or RefusedError at its end."""
         link = await self._links.owner(self.topic.full, self._service_url)
         name = f"reader-{self._entropy.hex(5)}"
-        reader = await RawReader.open(link, self.topic.full, name=name)
+        reader = await RawReader.open(link, self.topic.full, name=name, compacted=True)
         try:
             await self._schemas.load()
             events = Events(self._schemas)
-            for entries in (await self._compacted(), await reader.rest()):
-                await self._schemas.learn(entries)
-                applied = events.take(entries)
-            self._restart(events, applied)
+            entries = await reader.rest()
+            await self._schemas.learn(entries)
+            self._restart(events, events.take(entries))
             backoff.reset()
             while True:
                 entries = await reader.next()
@@ -269,26 +253,6 @@ class ChangeLog:
             if reader.consumer.error is None:
                 with suppress(MagnetarError):
                     await reader.consumer.close()
-
-    async def _compacted(self) -> list[Delivered]:
-        """What a compaction of Apache's kept of entries that may have left the topic since. Raises LedgerError.
-
-        The topic has to be loaded by a broker of ours: then it is the cursor's node that names the ledger.
-        """
-        path = paths.cursor(self.topic.managed_ledger_name, COMPACTION)
-        try:
-            record = CursorRecord.decode((await self._store.get(path))[0])
-        except NoNodeError:
-            return []
-        ledger_id = record.state.properties.get(COMPACTED_LEDGER)
-        if ledger_id is None:
-            return []
-        reader = await self._ledgers.open(ledger_id, recover=False)
-        found: list[Delivered] = []
-        async with reader.scan(0, reader.last_confirmed, SCAN_BYTES) as scan:
-            async for slices in scan:
-                found += [compacted(run.entry(i)) for run in slices for i in range(run.count)]
-        return found
 
     def _restart(self, events: Events, applied: list[Applied]) -> None:
         """Go on with what was read anew."""

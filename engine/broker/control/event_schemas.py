@@ -7,7 +7,8 @@ from hashlib import sha256
 from engine.base.names import TopicName
 from engine.metadata.records import Document
 from engine.schema.kinds import Schema, SchemaKind, version_bytes
-from engine.schema.schema_registry import SchemaRegistry, UnreadableError
+from engine.schema.schema_registry import SchemaRegistry
+from engine.schema.stored_versions import LostVersionError
 from engine.tenancy.avro import AvroError, AvroSchema
 from engine.tenancy.change_events import SCHEMA, SCHEMA_TEXT
 from engine.tenancy.strategy import Strategy
@@ -75,7 +76,7 @@ class EventSchemas:
             if found is None:
                 return AvroError(f"schema version {number} was deleted")
             return AvroSchema(json.loads(found.found.schema.data))
-        except (AvroError, UnreadableError, ValueError) as error:
+        except (AvroError, LostVersionError, ValueError) as error:
             return AvroError(f"schema version {number} cannot be read: {error}")
 
     async def ensure(self) -> None:

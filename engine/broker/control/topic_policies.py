@@ -24,7 +24,6 @@ from engine.broker.control.event_schemas import EventSchemas
 from engine.broker.errors import ServiceNotReady
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.lookup import Links
-from engine.ledger.client import LedgerClient
 from engine.metadata.records import Document
 from engine.metadata.store import MetadataStore
 from engine.net.network import Network
@@ -63,7 +62,6 @@ class PolicyLog:
         self,
         *,
         store: MetadataStore,
-        ledgers: LedgerClient,
         schemas: SchemaRegistry,
         network: Network,
         clock: Clock,
@@ -74,7 +72,6 @@ class PolicyLog:
     ) -> None:
         self.on_change: Callable[[TopicName], None] = lambda topic: None
         self._store = store
-        self._ledgers = ledgers
         self._schemas = schemas
         self._clock = clock
         self._entropy = entropy
@@ -96,18 +93,37 @@ class PolicyLog:
         """
         if is_system(topic):
             return {}
-        log = self._log_of(topic.namespace)
-        try:
-            async with asyncio.timeout(LOAD_WAIT_S):
-                await log.known()
-        except TimeoutError as error:
-            raise ServiceNotReady(f"Policies of {topic} are not known yet") from error
+        log = await self._known(topic.namespace)
         found = log.latest(key_of(topic.partitioned, everywhere=everywhere))
         if found is None:
             return {}
         if found.unread:
             raise ServiceNotReady(f"Policies of {topic} cannot be read: {found.unread}")
         return policies_of(found.event)
+
+    async def every(
+        self, namespace: NamespaceName, *, everywhere: bool = False
+    ) -> dict[TopicName, Document]:
+        """As ``get``, of each topic of the namespace that has any policies of its own, a partitioned one once."""
+        log = await self._known(namespace)
+        keys = [key for key in log.keys if key.startswith(GLOBAL_PREFIX) is everywhere]
+        topics = [_topic_of(key.removeprefix(GLOBAL_PREFIX)) for key in keys]
+        return {
+            topic: await self.get(topic, everywhere=everywhere)
+            for topic in topics
+            if topic is not None
+        }
+
+    async def _known(self, namespace: NamespaceName) -> ChangeLog:
+        log = self._log_of(namespace)
+        try:
+            async with asyncio.timeout(LOAD_WAIT_S):
+                await log.known()
+        except TimeoutError as error:
+            raise ServiceNotReady(
+                f"Policies of the topics of {namespace} are not known yet"
+            ) from error
+        return log
 
     async def change(
         self, topic: TopicName, change: Callable[[Document], None], *, everywhere: bool = False
@@ -202,7 +218,6 @@ class PolicyLog:
             log = self._logs[namespace] = ChangeLog(
                 topic,
                 store=self._store,
-                ledgers=self._ledgers,
                 schemas=EventSchemas(topic, self._schemas),
                 links=self._links,
                 service_url=self._service_url,
@@ -213,11 +228,9 @@ class PolicyLog:
         return log
 
     def _changed(self, key: str) -> None:
-        try:
-            topic = TopicName.parse(key.removeprefix(GLOBAL_PREFIX))
-        except InvalidNameError:
-            return  # no topic's: somebody else wrote here
-        self.on_change(topic)
+        topic = _topic_of(key.removeprefix(GLOBAL_PREFIX))
+        if topic is not None:
+            self.on_change(topic)
 
     async def _close_unused(self) -> None:
         while True:
@@ -235,6 +248,14 @@ class PolicyLog:
         self._links.abort()
         await asyncio.gather(*(log.close() for log in self._logs.values()))
         self._logs.clear()
+
+
+def _topic_of(key: str) -> TopicName | None:
+    """None for a key that is no topic's: somebody else wrote here."""
+    try:
+        return TopicName.parse(key)
+    except InvalidNameError:
+        return None
 
 
 def is_system(topic: TopicName) -> bool:

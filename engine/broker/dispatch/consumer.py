@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
-from engine.base.ids import Position
+from engine.base.ids import LATEST, Position
 from engine.base.slices import View
 from engine.broker.control.counters import Rate, Traffic
 from engine.broker.dispatch.choose.keys import KeyPolicy
@@ -12,7 +12,7 @@ from engine.broker.dispatch.redelivery import PendingAcks
 from engine.broker.outlet import Outlet
 from engine.broker.settings import DataPathSettings
 from engine.wire import commands
-from engine.wire.kernels import build_messages
+from engine.wire.kernels import bare, build_messages
 
 UNLIMITED = 1 << 62
 """More messages than there are."""
@@ -74,30 +74,42 @@ class Consumer:
         keys: KeyPolicy | None = None,
         acknowledges: bool = True,
         reads_any_schema: bool = False,
+        read_compacted: bool = False,
+        start: Position = LATEST,
     ) -> None:
-        """``keys``: of a Key_Shared consumer. ``acknowledges``: what it received counts as out until acknowledged."""
+        """``keys``: of a Key_Shared consumer. ``acknowledges``: what it received counts as out until acknowledged.
+        ``read_compacted``: instead of what was compacted it gets what was kept of it, from ``start`` on.
+        """
         self.outlet = outlet
         self.consumer_id = consumer_id
         self.name = name
         self.kind = kind
         self.partition = partition
         self.priority = priority
-        self.epoch = epoch
+        self.epoch = epoch if kind.ordered else None
         self.metadata = metadata or {}
         self.connected_ms = now_ms
         self.reads_any_schema = reads_any_schema
+        self.read_compacted = read_compacted
+        self.start = start
+        self.schema_version: int | None = None
+        """Of the topic's schema, when it came with one."""
         self.attached = False
         self.permits = 0
         self.keys = keys
-        self.pending = (
-            PendingAcks(keyed=keys is not None) if acknowledges and not kind.ordered else None
-        )
+        self.pending = PendingAcks() if acknowledges and not kind.ordered else None
         self.blocked = False
+        self.bare = not (
+            settings.exposing_broker_entry_metadata_to_client_enabled
+            and outlet.takes_broker_metadata
+        )
+        """It gets entries without what brokers put before them."""
         self._told_end = False
-        self._unacked_max = settings.max_unacked_messages_per_consumer
+        self._unacked_max = 0
         self.out = Traffic()
         self.acked = Rate()
         self.redelivered = Rate()
+        self.chunks = Rate()
         self.entries_out = 0
         self.flow_ms = 0
         self.consumed_ms = 0
@@ -152,6 +164,7 @@ class Consumer:
                 redelivery_counts,
                 self.epoch,
                 self.partition,
+                bare=self.bare,
             )
         )
         messages = view.messages
@@ -165,11 +178,12 @@ class Consumer:
         """Send the one entry of ``view``, a batch of which only the indexes set in ``ack_set`` are still due."""
         position = Position(view.ledger_id, view.first)
         messages = min(count_bits(ack_set), view.messages)
+        entry = view.run.entry(view.start)
         self.outlet.send(
             commands.message(
                 self.consumer_id,
                 position,
-                view.run.entry(view.start),
+                bare(entry) if self.bare else entry,
                 partition=self.partition,
                 redelivery_count=redelivery_count,
                 ack_set=ack_set,
@@ -204,13 +218,18 @@ class Consumer:
         self.attached = True
         self._touched = touched
 
+    def limit(self, unacked_max: int) -> None:
+        """No more than about so many messages may be out here; 0: no limit."""
+        self._unacked_max = unacked_max
+        self.blocked = self.pending is not None and 0 < unacked_max <= self.pending.messages
+
     def detach(self) -> None:
         """It left, or was sent away."""
         self.attached = False
 
     def began(self, epoch: int) -> None:
-        """The client tells apart what it is sent from now on."""
-        if self.epoch is None or epoch > self.epoch:
+        """The client tells apart what it is sent from now on, where everything comes again in order."""
+        if self.kind.ordered and (self.epoch is None or epoch > self.epoch):
             self.epoch = epoch
 
     def tell_end(self) -> None:
@@ -240,6 +259,7 @@ class Consumer:
         """As of a Rate."""
         moves = self.out.tick(elapsed_s)
         moves = self.acked.tick(elapsed_s) or moves
+        moves = self.chunks.tick(elapsed_s) or moves
         return self.redelivered.tick(elapsed_s) or moves
 
 

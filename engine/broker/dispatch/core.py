@@ -3,8 +3,9 @@ chooser.
 """
 
 import asyncio
+from bisect import insort
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from engine.base.ids import Position
 from engine.base.slices import View
@@ -13,14 +14,20 @@ from engine.broker.dispatch.choose.chooser import Chooser
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.chunks import ChunkOwners
 from engine.broker.dispatch.consumer import UNLIMITED, Consumer, pending_of
-from engine.broker.dispatch.delayed import DelayQueue
+from engine.broker.dispatch.delays.delay_keeper import DelayKeeper
+from engine.broker.dispatch.delays.delayed import DelayIndex
 from engine.broker.dispatch.dispatcher import DispatchState, Held, deliver
 from engine.broker.dispatch.facts import Chunk, EntryFacts, facts_of
+from engine.broker.dispatch.ports import DelayCursor
 from engine.broker.dispatch.redelivery import RedeliveryCounts, Tally
 from engine.broker.dispatch.source import EntrySource
+from engine.broker.dispatch.throttle import Throttle
+from engine.broker.ports import TopicPolicies
 
 ALARM_MAX_S = 60.0
 """Longest wait for a delivery time before the clock is looked at again."""
+NEVER_MS = 1 << 62
+"""Epoch milliseconds: later than any message is to be delivered."""
 PARKED_MAX = 1000
 """Entries that wait for their consumer with their bytes: chunks for that of their message, others for that of their
 key. Beyond, chunks hold dispatch up, and of the others only the positions are kept."""
@@ -30,14 +37,24 @@ class SharingDispatcher:
     """Every entry to one of the consumers (D3, D4, D5, D6, D10)."""
 
     def __init__(
-        self, source: EntrySource, context: Context, counts: RedeliveryCounts, chooser: Chooser
+        self,
+        source: EntrySource,
+        context: Context,
+        cursor: DelayCursor,
+        throttle: Throttle,
+        counts: RedeliveryCounts,
+        chooser: Chooser,
+        policies: TopicPolicies,
+        start_over: Callable[[], None],
     ) -> None:
+        """``cursor``: what ``source`` reads. ``start_over`` sends all consumers away: they come back, and everything is
+        read again."""
         settings = context.settings
         self._source = source
+        self._cursor = cursor
+        self._throttle = throttle
         self._clock = context.clock
-        self._turn_max = settings.dispatcher_max_round_robin_batch_size
-        self._batch_max = settings.dispatcher_max_read_batch_size
-        self._unacked_max = settings.max_unacked_messages_per_subscription
+        self._context = context
         self.consumers: list[Consumer] = []
         self._chooser = chooser
         self._waiting = chooser.waiting
@@ -48,40 +65,97 @@ class SharingDispatcher:
         self._chunks: ChunkOwners[Consumer] = ChunkOwners()
         self._parked: dict[Consumer, deque[View]] = {}
         self._parked_entries = 0
-        self._delayed = DelayQueue()
-        self._looked_back = False
+        self._delayed = DelayIndex(
+            settings.delayed_delivery_min_index_count_per_bucket,
+            settings.delayed_delivery_max_indexes_per_bucket_snapshot_segment,
+        )
+        self._keeper = DelayKeeper(
+            self._delayed,
+            cursor,
+            source.scope,
+            context.entropy,
+            settings.delayed_delivery_max_num_buckets,
+            self.wake,
+            start_over,
+        )
+        self._strict = settings.is_delayed_delivery_deliver_at_time_strict
+        self._tick_ms = 0
+        self._early_ms = 0
+        """Messages may be delivered so long before their time."""
+        self._due_ms = 0
+        """What is due by then may leave the index. Goes on tick by tick."""
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_ms: int | None = None
         self._blocked = False
+        self._held = False
         self._waking = False
+        self._apply(policies)
+
+    def apply(self, policies: TopicPolicies) -> None:
+        self._apply(policies)
+        for consumer in self.consumers:
+            consumer.limit(self._unacked_each)
+        self._stopped = {one: None for one in self.consumers if one.blocked}
+        self.wake()
+
+    def _apply(self, policies: TopicPolicies) -> None:
+        settings = self._context.settings
+        self._turn_max = settings.dispatcher_max_round_robin_batch_size
+        self._batch_max = settings.dispatcher_max_read_batch_size
+        self._unacked_each = policies.unacked_per_consumer
+        self._unacked_max = policies.unacked_per_subscription
+        self._blocked = 0 < self._unacked_max <= self._out.messages
+        self._tick_ms = policies.delay_tick_ms
+        if not policies.delays:
+            self._early_ms = NEVER_MS
+            self._due_ms = NEVER_MS
+        else:
+            self._early_ms = 0 if self._strict else policies.delay_tick_ms
+
+    def hold(self, on: bool) -> None:
+        if on != self._held:
+            self._held = on
+            self.wake()
 
     @property
     def state(self) -> DispatchState:
         return DispatchState(
             self._paused_for(),
             replaying=len(self._waiting),
-            delayed=len(self._delayed),
-            blocked=self._blocked,
+            delayed=self._delayed_entries,
+            blocked=self._blocked or self._held,
+            delayed_bytes=self._delayed.size,
         )
+
+    @property
+    def _delayed_entries(self) -> int:
+        """What waits for its time; of what is stored nobody knows which entries were acknowledged meanwhile."""
+        count = len(self._delayed)
+        return min(count, self._cursor.backlog_entries()) if count else 0
 
     def _paused_for(self) -> str | None:
         if not self.consumers:
             return "consumer"
-        if self._blocked:
+        if self._blocked or self._held:
             return "acks"
         reasons = [consumer.paused_for for consumer in self.consumers]
         if all(reasons):
             return reasons[0]
+        if self._keeper.loading:  # a rate that would let it go on has no part in it now
+            return "read"
+        if self._throttle.stopped:
+            return "rate"
         reason = self._source.waiting_for
         if reason == "append" and self._chooser.binds and (self._waiting or self._parked):
             return "key"
-        return "time" if self._delayed and reason == "append" else reason
+        return "time" if reason == "append" and self._delayed_entries else reason
 
     def key_stats(self) -> Mapping[Consumer, KeyStats]:
         return self._chooser.stats()
 
     def held(self) -> Held | None:
-        if not self._chooser.binds:
+        slots_of = self._chooser.slots_of
+        if slots_of is None:
             return None
         waiting: dict[Consumer, int] = {}
         keys: dict[Consumer, set[int]] = {}
@@ -92,7 +166,7 @@ class SharingDispatcher:
 
         for owner, views in self._parked.items():
             for view in views:
-                slots = facts_of(view.run).slots(view.run)
+                slots = slots_of(view.run)
                 for i in view.indexes:
                     add(owner, slots[i], 1)
         for slot, heap in self._waiting.slots.items():
@@ -108,15 +182,19 @@ class SharingDispatcher:
         return self._chooser.conflict(consumer)
 
     def wake(self) -> None:
-        if self._waking:
+        if self._waking or self._keeper.loading:
             return
         self._waking = True
         try:
             now_ms = self._clock.wall_ms()
+            self._due_ms = min(self._due_ms, now_ms + self._early_ms)  # the clock may be set back
             if self._parked:
                 self._unpark(now_ms)
             while self._turn(now_ms):
                 pass
+            if self._delayed or self._keeper.keeps:
+                self._keeper.tend()
+                self._set_alarm(now_ms)
         finally:
             self._waking = False
 
@@ -161,13 +239,18 @@ class SharingDispatcher:
     def _send(self, consumer: Consumer, view: View, entries_max: int, now_ms: int) -> View | None:
         """Send to a consumer that can receive, within the limits; returns the rest."""
         room = self._room()
-        rest = deliver(consumer, self._source, view, entries_max, self._counts, now_ms, room)
+        rest = deliver(
+            consumer, self._source, view, entries_max, self._counts, now_ms, self._throttle, room
+        )
         if consumer.blocked:
             self._stopped[consumer] = None
         return rest
 
     def _room(self) -> int:
-        """Messages that may go out before the limit is reached; 0 from then on until ``_unblock``."""
+        """Messages that may go out before the limit is reached; 0 from then on until ``_unblock``, and while a rate
+        allows none."""
+        if self._held or (self._throttle.limits and not self._throttle.opens()):
+            return 0
         if not self._unacked_max:
             return UNLIMITED
         room = self._unacked_max - self._out.messages
@@ -176,13 +259,16 @@ class SharingDispatcher:
         return 0 if self._blocked else room
 
     def _unblock(self) -> bool:
-        """Less is out: whoever was stopped at a limit goes on from half of it. Whether anyone does."""
+        """Less is out: a consumer that was stopped goes on from half of its limit, all of them below half of theirs.
+        Whether anyone does."""
+        if not (self._stopped or self._blocked):
+            return False
         freed = False
         for consumer in list(self._stopped):
             if consumer.unblock():
                 del self._stopped[consumer]
                 freed = True
-        if self._blocked and self._out.messages <= self._unacked_max // 2:
+        if self._blocked and self._out.messages < max(self._unacked_max // 2, 1):
             self._blocked = False
             freed = True
         return freed
@@ -203,23 +289,28 @@ class SharingDispatcher:
                 return None  # what is new must not overtake what comes again
             if source.holds and (view := source.next(1, new=False)) is not None:
                 return view  # nor must what comes again overtake itself
-        new = not self._full
+        new = not (self._full or self._delayed.crowded)
         if not source.idle or (source.holds and not self._waiting):
             return source.next(1, new=new)
-        permits = sum(consumer.permits for consumer in self.consumers if consumer.can_receive)
+        permits = self._permits()
         if self._replay(permits):
             return None if self._chooser.binds else source.next(permits)
-        if self._delayed.look_back() and not source.holds:
-            # By turns with what is new, so that neither waits for the other.
-            self._looked_back = not self._looked_back and self._look_back()
-            view = source.next(permits, new=new)
-            if view is None and source.idle:
-                self._look_back()
-            return view
         return source.next(permits, new=new)
+
+    def _permits(self) -> int:
+        """Of all that can receive, counted until they are enough for one read: there may be thousands."""
+        permits = 0
+        for consumer in self.consumers:
+            if consumer.can_receive:
+                permits += consumer.permits
+                if permits >= self._batch_max:
+                    break
+        return permits
 
     def _replay(self, permits: int) -> bool:
         """Have what waits and can be sent now read again; whether there was any."""
+        if self._delayed:
+            self._take_due()
         if not self._waiting:
             return False
         lanes, left = self._chooser.lanes(), min(permits, self._batch_max)
@@ -231,33 +322,15 @@ class SharingDispatcher:
             found += took
         return bool(found) and self._source.replay(found)
 
-    def _look_back(self) -> bool:
-        """Have some of what was left out read again; False when there is nothing of it."""
-        source, delayed = self._source, self._delayed
-        while (span := delayed.look_back()) is not None:
-            positions = source.cursor.unacknowledged(*span, self._batch_max)
-            found = self._nowhere_else(positions)
-            more = len(positions) == self._batch_max
-            delayed.looked(positions[-1] if more else span[1], len(found))
-            if found:
-                return source.replay(found)
-        return False
-
-    def _nowhere_else(self, positions: list[Position]) -> list[Position]:
-        """Those that are neither out nor waiting here one by one."""
-        parked = {
-            view.run.position(i)
-            for views in self._parked.values()
-            for view in views
-            for i in view.indexes
-        }
-        pending = [pending_of(each) for each in self.consumers]
-        return [
-            p
-            for p in positions
-            if p not in self._delayed and p not in self._waiting and p not in parked
-            if not any(p in one for one in pending)
-        ]
+    def _take_due(self) -> None:
+        """Have what is due wait to be sent, no more than is soon read; what is acknowledged already is passed over."""
+        waiting, is_acknowledged = self._waiting, self._cursor.is_acknowledged
+        room = max(self._batch_max, self._chooser.look_ahead)
+        while len(waiting) < room:
+            due = self._delayed.take(self._due_ms, self._batch_max)
+            if not due:
+                return
+            waiting.add(one for one in due if not is_acknowledged(one))
 
     # --- delivery times -------------------------------------------------------------------------
 
@@ -273,7 +346,7 @@ class SharingDispatcher:
         after = min(start + 1, stop)
         first = special.get(indexes[start]) if start < stop else None
         if first is None or first.chunk is None:
-            while after < stop and _may_join(special.get(indexes[after]), now_ms):
+            while after < stop and _may_join(special.get(indexes[after]), now_ms + self._early_ms):
                 after += 1
         if after < view.count:
             self._source.give_back(view.part(after, view.count))
@@ -281,15 +354,17 @@ class SharingDispatcher:
 
     def _waits(self, view: View, i: int, special: dict[int, EntryFacts], now_ms: int) -> bool:
         facts = special.get(i)
-        if facts is None or facts.deliver_at_ms <= now_ms:
+        if facts is None or facts.deliver_at_ms <= now_ms + self._early_ms:
             return False
         self._delayed.add(view.run.position(i), facts.deliver_at_ms)
-        self._set_alarm(now_ms)
         return True
 
     def _set_alarm(self, now_ms: int) -> None:
-        """Wake up when the first entry set aside is due. The wall clock may be set meanwhile: look now and then."""
+        """Wake up when the first entry set aside is due, at most once a tick. The wall clock may be set meanwhile: look
+        now and then."""
         at_ms = self._delayed.next_ms
+        if at_ms is not None and at_ms <= self._due_ms:
+            at_ms = None  # it goes as soon as there is room
         if at_ms == self._alarm_ms:
             return
         if self._alarm is not None:
@@ -297,15 +372,15 @@ class SharingDispatcher:
             self._alarm = None
         self._alarm_ms = at_ms
         if at_ms is not None:
-            wait_s = min(max((at_ms - now_ms) / 1000, 0.001), ALARM_MAX_S)
+            due_ms = max(at_ms - self._early_ms, self._due_ms - self._early_ms + self._tick_ms)
+            wait_s = min(max((due_ms - now_ms) / 1000, 0.001), ALARM_MAX_S)
             self._alarm = asyncio.get_running_loop().call_later(wait_s, self._alarmed)
 
     def _alarmed(self) -> None:
-        now_ms = self._clock.wall_ms()
-        self._waiting.add(self._delayed.take(now_ms))
         self._alarm = self._alarm_ms = None
-        self._set_alarm(now_ms)
+        self._due_ms = self._clock.wall_ms() + self._early_ms
         self.wake()
+        self._set_alarm(self._clock.wall_ms())
 
     # --- chunks, and what waits for its consumer ------------------------------------------------
 
@@ -321,6 +396,7 @@ class SharingDispatcher:
         if not owner.can_receive or owner in self._parked:
             return self._park(owner, view)
         self._chunks.done(chunk)
+        owner.chunks.total += 1
         self._send(owner, view, 1, now_ms)
         return True
 
@@ -367,6 +443,8 @@ class SharingDispatcher:
                 self._chooser.wait(part)
             else:
                 rest = self._send(owner, part, part.count, now_ms)
+                if facts is not None and facts.chunk is not None and rest is None:
+                    owner.chunks.total += 1
         return rest
 
     def _unpark_all(self) -> None:
@@ -380,8 +458,12 @@ class SharingDispatcher:
     # --- consumers ------------------------------------------------------------------------------
 
     def add(self, consumer: Consumer) -> None:
-        pending_of(consumer).tally = self._out
-        self.consumers.append(consumer)
+        pending = pending_of(consumer)
+        pending.tally, pending.slots_of = self._out, self._chooser.slots_of
+        consumer.limit(self._unacked_each)
+        if not self.consumers:
+            self._keeper.open()
+        insort(self.consumers, consumer, key=lambda each: each.priority)
         self._chooser.add(consumer)
         if self._chooser.binds:
             self._unpark_all()
@@ -395,6 +477,7 @@ class SharingDispatcher:
         held = pending_of(consumer).take_all()
         if not self.consumers:
             self.reset()
+            self._counts.clear()
             self._source.rewind()
             return
         self._waiting.add_keyed(held)
@@ -422,15 +505,22 @@ class SharingDispatcher:
         self.wake()
 
     def acknowledged(self, consumer: Consumer, positions: list[Position]) -> int:
-        messages = 0
-        waiting = False
-        drains = self._chooser.drains
-        discard = pending_of(consumer).discard
-        for position in positions:
-            if self._counts:
+        if self._counts:
+            for position in positions:
                 self._counts.forget(position)
-            out = self._take_off(consumer, position) if drains else discard(*position)
-            out = out or self._discard_elsewhere(consumer, position)
+        drains = self._chooser.drains
+        if drains:
+            messages, missing = 0, []
+            for position in positions:
+                out = self._take_off(consumer, position)
+                messages += out
+                if not out:
+                    missing.append(position)
+        else:
+            messages, missing = pending_of(consumer).discard_all(positions)
+        waiting = False
+        for position in missing:
+            out = self._discard_elsewhere(consumer, position)
             if not out:
                 waiting, out = True, 1
             messages += out
@@ -494,7 +584,7 @@ class SharingDispatcher:
 
     def reset(self) -> None:
         self._waiting.clear()
-        self._delayed.clear()
+        self._keeper.close()
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = self._alarm_ms = None
@@ -505,6 +595,6 @@ class SharingDispatcher:
         self._blocked = False
 
 
-def _may_join(facts: EntryFacts | None, now_ms: int) -> bool:
+def _may_join(facts: EntryFacts | None, due_ms: int) -> bool:
     """Whether an entry may go out together with those before it."""
-    return facts is None or (facts.chunk is None and facts.deliver_at_ms <= now_ms)
+    return facts is None or (facts.chunk is None and facts.deliver_at_ms <= due_ms)

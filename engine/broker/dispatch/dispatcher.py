@@ -1,8 +1,8 @@
 """Dispatchers: read, choose, send. Level-triggered: ``wake`` looks at what is there and sends what may go out now.
 
 Whoever changes something that dispatch waits for calls ``wake``: an append, FLOW, an acknowledgement that unblocks, a
-socket that takes data again, a finished read. No timer stands between an append and its delivery. ``paused_for`` names
-the event that resumes a pause.
+socket that takes data again, a finished read, tokens of a dispatch rate. No timer stands between an append and its
+delivery but that of a rate. ``paused_for`` names the event that resumes a pause.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,8 @@ from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import UNLIMITED, Consumer
 from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.source import EntrySource
+from engine.broker.dispatch.throttle import Throttle
+from engine.broker.ports import TopicPolicies
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class DispatchState:
 
     ``paused_for``: None while everything is delivered or on its way; else the event waited for. ``active``: the one
     that receives, where there is only one. ``replaying``: entries queued to be sent again. ``delayed``: entries set
-    aside until the time they are to be delivered. ``blocked``: at the limit of unacknowledged messages.
+    aside until the time they are to be delivered; ``delayed_bytes``: what that takes in memory. ``blocked``: at the
+    limit of unacknowledged messages.
     """
 
     paused_for: str | None
@@ -31,6 +34,7 @@ class DispatchState:
     replaying: int = 0
     delayed: int = 0
     blocked: bool = False
+    delayed_bytes: int = 0
 
 
 class Held(NamedTuple):
@@ -45,6 +49,7 @@ class Dispatcher(Protocol):
     """Delivers a subscription's entries to its consumers."""
 
     consumers: list[Consumer]
+    """By priority level, where one counts; then in order of joining, of Failover by name."""
 
     @property
     def state(self) -> DispatchState: ...
@@ -59,6 +64,14 @@ class Dispatcher(Protocol):
 
     def conflict(self, consumer: Consumer) -> Consumer | None:
         """Who keeps ``consumer`` from joining, of the same type as itself."""
+        ...
+
+    def apply(self, policies: TopicPolicies) -> None:
+        """The topic's policies in force are others now."""
+        ...
+
+    def hold(self, on: bool) -> None:
+        """Whether nothing may be sent because too much is out at all consumers of the broker."""
         ...
 
     def wake(self) -> None: ...
@@ -95,19 +108,25 @@ def deliver(
     entries_max: int,
     counts: RedeliveryCounts | None,
     now_ms: int,
+    throttle: Throttle,
     messages_max: int = UNLIMITED,
 ) -> View | None:
     """Send the first entries of ``view``, as many as ``consumer`` may take (at least one); returns the rest.
 
-    No further one is sent once ``messages_max`` messages are.
+    No further one is sent once ``messages_max`` messages are, or ``throttle``, which is open, allows no more.
     """
     count = view.count
+    limited = throttle.limits
+    if limited:
+        entries_max = min(entries_max, throttle.fitting(view))
     partial = source.first_partial(view)
     if partial == 0:
         one = view.part(0, 1)
         ack_set = source.cursor.ack_set(view.run.position(view.start))
         redelivered = (counts.of(one) or [0])[0] if counts is not None else 0
         consumer.deliver_partly(one, list(ack_set or ()), redelivered, now_ms)
+        if limited:
+            throttle.sent(one)
         return view.part(1, count) if count > 1 else None
     if partial is not None:
         entries_max = min(entries_max, partial)
@@ -115,4 +134,6 @@ def deliver(
     assert taken, "a consumer without room was chosen"
     sent = view.part(0, taken) if taken < count else view
     consumer.deliver(sent, counts.of(sent) if counts is not None else None, now_ms)
+    if limited:
+        throttle.sent(sent)
     return view.part(taken, count) if taken < count else None

@@ -11,6 +11,7 @@ from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import UNLIMITED, Consumer
 from engine.broker.dispatch.dispatcher import DispatchState
 from engine.broker.dispatch.source import EntrySource
+from engine.broker.ports import TopicPolicies
 
 
 class DroppingDispatcher:
@@ -22,6 +23,7 @@ class DroppingDispatcher:
     ) -> None:
         self._source = source
         self._clock = context.clock
+        self._context = context
         self._turn_max = context.settings.dispatcher_max_round_robin_batch_size
         self._chooser = chooser
         self._dropped = dropped
@@ -42,6 +44,12 @@ class DroppingDispatcher:
 
     def conflict(self, consumer: Consumer) -> Consumer | None:
         return self._chooser.conflict(consumer)
+
+    def apply(self, policies: TopicPolicies) -> None:
+        self._turn_max = self._context.settings.dispatcher_max_round_robin_batch_size
+
+    def hold(self, on: bool) -> None:
+        pass
 
     def wake(self) -> None:
         now_ms = self._clock.wall_ms()

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from engine.base.slices import Slice
-from engine.broker.dispatch.choose.keys import slot_of
+from engine.base.slices import Slice, View
+from engine.broker.dispatch.choose.keys import SlotOf
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import read_metadata
 from engine.wire.kernels import metadata_span
@@ -23,6 +23,8 @@ UUID_TAG = b"\xd2\x01"
 _TAGS = (DELIVER_AT_TAG, UUID_TAG)
 _LARGE_ENTRY_BYTES = 2048
 _RARE = 50
+CHUNK_BYTES = 64 << 10
+"""Where no order depends on it, runs of smaller entries are not looked at for chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class SliceFacts:
     __slots__ = ("_slots", "special")
 
     def __init__(self, run: Slice) -> None:
-        self._slots: list[int] | None = None
+        self._slots: dict[SlotOf, list[int]] | None = None
         self.special: dict[int, EntryFacts] = {}
         if _may_be_special(run):
             for i in range(run.count):
@@ -55,11 +57,14 @@ class SliceFacts:
                 if facts is not None:
                     self.special[i] = facts
 
-    def slots(self, run: Slice) -> list[int]:
+    def slots(self, run: Slice, slot_of: SlotOf) -> list[int]:
         """Slots of the keys of all entries of ``run``, whose facts these are."""
         if self._slots is None:
-            self._slots = [_slot(run, i) for i in range(run.count)]
-        return self._slots
+            self._slots = {}
+        found = self._slots.get(slot_of)
+        if found is None:
+            found = self._slots[slot_of] = [slot_of(_key(run, i)) for i in range(run.count)]
+        return found
 
 
 def facts_of(run: Slice) -> SliceFacts:
@@ -70,29 +75,36 @@ def facts_of(run: Slice) -> SliceFacts:
     return facts
 
 
-def _slot(run: Slice, i: int) -> int:
-    """Of the ordering key, or else the key. What has none goes by its producer and number, so that it is spread; what
+def chunks_of(view: View) -> int:
+    """How many entries of ``view`` are chunks."""
+    special = facts_of(view.run).special
+    found = [special.get(i) for i in view.indexes] if special else ()
+    return sum(facts is not None and facts.chunk is not None for facts in found)
+
+
+def _key(run: Slice, i: int) -> bytes:
+    """The ordering key, or else the key. What has none goes by its producer and number, so that it is spread; what
     cannot be read goes together."""
     buf = run.buf
     span = metadata_span(buf, run.spans[2 * i], run.spans[2 * i + 1])
     if span is None:
-        return slot_of(b"")
+        return b""
     try:
         metadata = pb.MessageMetadata.FromString(buf[span[0] : span[1]])
     except DecodeError:
-        return slot_of(b"")
+        return b""
     if metadata.HasField("ordering_key"):
-        return slot_of(metadata.ordering_key)
+        return metadata.ordering_key
     text: str | bytes = metadata.partition_key
     if not text and not metadata.HasField("partition_key"):
-        return slot_of(f"{metadata.producer_name}-{metadata.sequence_id}".encode())
+        return f"{metadata.producer_name}-{metadata.sequence_id}".encode()
     key = text.encode() if isinstance(text, str) else text  # bytes when it is no UTF-8
     if not metadata.partition_key_b64_encoded:
-        return slot_of(key)
+        return key
     try:
-        return slot_of(b64decode(key))
+        return b64decode(key)
     except ValueError:
-        return slot_of(key)
+        return key
 
 
 def _may_be_special(run: Slice) -> bool:

@@ -1,10 +1,11 @@
 """What dispatch needs of those below it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from engine.base.ids import Position
 from engine.base.slices import View
+from engine.managed.cursors.index_ledgers import IndexLedgers
 
 
 class DispatchCursor(Protocol):
@@ -33,10 +34,6 @@ class DispatchCursor(Protocol):
 
     def is_acknowledged(self, position: Position) -> bool: ...
 
-    def unacknowledged(self, first: Position, last: Position, count: int) -> list[Position]:
-        """The first ``count`` unacknowledged entries from ``first`` to ``last``, both included."""
-        ...
-
     @property
     def has_partial_batches(self) -> bool:
         """Whether any batch is acknowledged in part: only then ``ack_set`` needs to be asked."""
@@ -44,4 +41,22 @@ class DispatchCursor(Protocol):
 
     def ack_set(self, position: Position) -> list[int] | None:
         """64-bit words of a batch acknowledged in part (bit set: not acknowledged); None for all else."""
+        ...
+
+
+class DelayCursor(DispatchCursor, Protocol):
+    """Of a subscription that keeps entries until their time."""
+
+    def backlog_entries(self) -> int:
+        """Unacknowledged entries."""
+        ...
+
+    @property
+    def index(self) -> IndexLedgers | None:
+        """Where an index of entries that wait can be kept; None: nowhere."""
+        ...
+
+    def set_aside(self, spans: Iterable[tuple[int, int, int]]) -> None:
+        """Leave these entries out of what is read, until all of them were passed: (ledger id, first, behind the last),
+        in any order. They replace those of before."""
         ...

@@ -11,8 +11,9 @@ from itertools import repeat
 from engine.base.ids import Position
 from engine.base.slices import Slice, View
 from engine.broker.dispatch.choose.keys import NO_SLOT
-from engine.broker.dispatch.facts import facts_of
 
+SlotsOf = Callable[[Slice], Sequence[int]]
+"""Slots of the keys of a slice's entries."""
 Lane = Hashable
 """Whose turn it is: a consumer, or None for anybody."""
 NOWHERE = "nowhere"
@@ -32,16 +33,19 @@ class Tally:
 
 class PendingAcks:
     """Entries that one consumer holds unacknowledged. ``messages`` counts the messages in them, and so does ``tally``
-    together with the other consumers'."""
+    together with the other consumers'. With ``slots_of`` the slots of their keys are kept with them, above the
+    messages of each."""
 
-    __slots__ = ("_keyed", "_ledgers", "messages", "tally")
+    __slots__ = ("_ledgers", "messages", "slots_of", "tally")
 
-    def __init__(self, *, keyed: bool = False) -> None:
-        """``keyed``: the slots of their keys are kept with them, above the messages of each."""
+    def __init__(self) -> None:
         self._ledgers: dict[int, dict[int, int]] = {}
-        self._keyed = keyed
         self.messages = 0
         self.tally = Tally()
+        self.slots_of: SlotsOf | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._ledgers)
 
     def __len__(self) -> int:
         return sum(map(len, self._ledgers.values()))
@@ -67,8 +71,8 @@ class PendingAcks:
         entries = self._ledgers.setdefault(run.ledger_id, {})
         before, first = len(entries), run.first
         ids = [first + i for i in indexes]
-        if self._keyed:
-            slots = facts_of(run).slots(run)
+        if self.slots_of is not None:
+            slots = self.slots_of(run)
             counts = [slots[i] << _SLOT_SHIFT | n for i, n in zip(indexes, counts, strict=False)]
         entries.update(zip(ids, counts, strict=False))
         assert len(entries) - before == len(ids), "an entry was sent twice to one consumer"
@@ -97,6 +101,32 @@ class PendingAcks:
         self.messages -= messages
         self.tally.messages -= messages
         return messages
+
+    def discard_all(self, positions: Sequence[Position]) -> tuple[int, list[Position]]:
+        """Forget entries; the messages they still counted for, and those of them that were not pending."""
+        if len(positions) == 1:
+            messages = self.discard(*positions[0])
+            return messages, [] if messages else [*positions]
+        messages, missing = 0, []
+        present = -1
+        entries: dict[int, int] = {}
+        for position in positions:
+            ledger_id, entry_id = position
+            if ledger_id != present:
+                self._drop_if_empty(present)
+                present, entries = ledger_id, self._ledgers.get(ledger_id, {})
+            held = entries.pop(entry_id, 0) & _MESSAGES
+            if held:
+                messages += held
+            else:
+                missing.append(position)
+        self._drop_if_empty(present)
+        self._count(-messages)
+        return messages, missing
+
+    def _drop_if_empty(self, ledger_id: int) -> None:
+        if ledger_id in self._ledgers and not self._ledgers[ledger_id]:
+            del self._ledgers[ledger_id]
 
     def left(self, ledger_id: int, entry_id: int, messages: int) -> int:
         """Only ``messages`` (>= 1) of a pending entry are still unacknowledged; how many that took off."""
@@ -231,7 +261,8 @@ def _push(heap: list[Position], positions: Sequence[Position]) -> None:
 
 
 class RedeliveryCounts:
-    """How often each entry was explicitly given back; one sent once counts 0. Never falls while unacknowledged."""
+    """How often each entry was explicitly given back since a consumer is there; one sent once counts 0. Never falls
+    while unacknowledged."""
 
     __slots__ = ("_counts",)
 
@@ -255,6 +286,9 @@ class RedeliveryCounts:
         """All up to and including ``position`` are acknowledged."""
         for old in [p for p in self._counts if p <= position]:
             del self._counts[old]
+
+    def clear(self) -> None:
+        self._counts.clear()
 
     def of(self, view: View) -> list[int] | None:
         """Counts of the entries in ``view``; None when all are 0."""

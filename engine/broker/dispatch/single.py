@@ -1,14 +1,20 @@
 """Exclusive and Failover: everything in storage order to the one active consumer (D8)."""
 
 import asyncio
+from bisect import insort
+from collections.abc import Callable
 
 from engine.base.ids import Position
 from engine.broker.context import Context
-from engine.broker.dispatch.choose.active import choose_active
+from engine.broker.dispatch.choose.active import choose_active, rank
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.dispatch.dispatcher import DispatchState, deliver
+from engine.broker.dispatch.facts import CHUNK_BYTES, chunks_of
+from engine.broker.dispatch.ports import DispatchCursor
 from engine.broker.dispatch.source import EntrySource
+from engine.broker.dispatch.throttle import Throttle
+from engine.broker.ports import TopicPolicies
 from engine.wire import commands
 
 ACTIVE_CHANGE_VERSION = 12
@@ -16,23 +22,29 @@ ACTIVE_CHANGE_VERSION = 12
 
 
 class SingleDispatcher:
-    """One consumer is active; with Failover the others stand by."""
+    """One consumer is active; with Failover the others stand by. ``consumers`` in order of their rank."""
 
     def __init__(
         self,
         kind: SubscriptionType,
         source: EntrySource,
         context: Context,
+        throttle: Throttle,
         *,
         topic: str,
         partition: int,
+        entries_for: Callable[[Consumer], DispatchCursor],
     ) -> None:
+        """``entries_for``: what the consumer that becomes active receives from."""
+        self._entries_for = entries_for
         self._kind = kind
         self._source = source
+        self._throttle = throttle
         self._clock = context.clock
         self._topic = topic
         self._partition = partition
         self._delay_s = context.settings.active_consumer_failover_delay_time_millis / 1000
+        self._by_ring = context.settings.active_consumer_failover_consistent_hashing
         self.consumers: list[Consumer] = []
         self._active: Consumer | None = None
         self._handover: asyncio.TimerHandle | None = None
@@ -47,6 +59,8 @@ class SingleDispatcher:
             return "consumer"
         if self._handover is not None:
             return "handover"
+        if self._active.can_receive and self._throttle.stopped:
+            return "rate"
         return self._active.paused_for or self._source.waiting_for
 
     def key_stats(self) -> dict[Consumer, KeyStats]:
@@ -59,6 +73,12 @@ class SingleDispatcher:
         exclusive = self._kind == SubscriptionType.EXCLUSIVE
         return self.consumers[0] if exclusive and self.consumers else None
 
+    def apply(self, policies: TopicPolicies) -> None:
+        pass
+
+    def hold(self, on: bool) -> None:
+        pass
+
     def wake(self) -> None:
         consumer = self._active
         if consumer is None or self._handover is not None or self._waking:
@@ -70,24 +90,27 @@ class SingleDispatcher:
             self._waking = False
 
     def _send(self, consumer: Consumer) -> None:
-        source, now_ms = self._source, self._clock.wall_ms()
-        while consumer.can_receive:
+        source, throttle, now_ms = self._source, self._throttle, self._clock.wall_ms()
+        while consumer.can_receive and (not throttle.limits or throttle.opens()):
             view = source.next(consumer.permits)
             if view is None:
                 return
-            rest = deliver(consumer, source, view, view.count, None, now_ms)
+            rest = deliver(consumer, source, view, view.count, None, now_ms, throttle)
+            run = view.run
+            if run.size >= CHUNK_BYTES * run.count:
+                sent = view if rest is None else view.part(0, view.count - rest.count)
+                consumer.chunks.total += chunks_of(sent)
             if rest is not None:
                 source.give_back(rest)
 
     def add(self, consumer: Consumer) -> None:
-        self.consumers.append(consumer)
+        insort(self.consumers, consumer, key=lambda each: rank(each.priority, each.name))
         self._choose(newcomer=consumer)
 
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
         if consumer is self._active:
             self._active = None
-            self._end_handover()  # it was to him; the source may be another dispatcher's by then
             self._source.rewind()
         self._choose(newcomer=None)
 
@@ -96,21 +119,20 @@ class SingleDispatcher:
             [(consumer.priority, consumer.name) for consumer in self.consumers],
             self._partition,
             self._topic,
+            by_ring=self._by_ring,
         )
         before = self._active
         after = None if chosen is None else self.consumers[chosen]
-        if after is before:
+        self._active = after
+        if after is None:
+            self._end_handover()  # the source may be another dispatcher's by its time
+        elif after is before:
             if newcomer is not None:
                 self._tell(newcomer)
-            return
-        self._active = after
-        alone = len(self.consumers) == 1 and newcomer is not None
-        self._end_handover()
-        if after is None:
-            return
-        if alone or self._kind == SubscriptionType.EXCLUSIVE or not self._delay_s:
+        elif not self._delay_s or (len(self.consumers) == 1 and newcomer is not None):
+            self._end_handover()
             self._take_over()
-        else:
+        elif self._handover is None:
             # Consumers come and go in flocks; the pause saves rereading the backlog for each of them.
             loop = asyncio.get_running_loop()
             self._handover = loop.call_later(self._delay_s, self._take_over)
@@ -122,7 +144,8 @@ class SingleDispatcher:
 
     def _take_over(self) -> None:
         self._handover = None
-        self._source.rewind()
+        assert self._active is not None
+        self._source.read_from(self._entries_for(self._active))
         for consumer in self.consumers:
             self._tell(consumer)
         self.wake()

@@ -7,7 +7,7 @@ At most one read is under way; a rewind waits for it, so that a late answer neit
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from itertools import groupby
 
@@ -26,6 +26,23 @@ log = logging.getLogger(__name__)
 class EntrySource:
     """What ``cursor`` still has to deliver. ``ready`` is called (never from inside ``next``) when a read has ended."""
 
+    __slots__ = (
+        "_acked_ahead",
+        "_again",
+        "_backoff",
+        "_closed",
+        "_context",
+        "_entropy",
+        "_failing",
+        "_held",
+        "_reading",
+        "_ready",
+        "_replaying",
+        "_rewind_due",
+        "cursor",
+        "scope",
+    )
+
     def __init__(
         self,
         cursor: DispatchCursor,
@@ -34,14 +51,15 @@ class EntrySource:
         ready: Callable[[], None],
     ) -> None:
         self.cursor = cursor
-        self._scope = scope
-        self._settings = context.settings
+        self.scope = scope
+        self._context = context
         self._entropy = context.entropy
         self._backoff = Backoff()
         self._ready = ready
-        self._again: deque[View] = deque()
+        # A deque is 620 bytes, and most subscriptions of many are idle: made with the first view.
+        self._again: deque[View] | tuple[()] = ()
         """What was replayed or given back: it comes first."""
-        self._held: deque[View] = deque()
+        self._held: deque[View] | tuple[()] = ()
         self._reading: asyncio.Task[None] | None = None
         self._replaying = False
         self._rewind_due = False
@@ -72,8 +90,8 @@ class EntrySource:
         Without ``new`` only what was replayed or given back.
         """
         while True:
-            while self._again or (new and self._held):
-                view = self._again.popleft() if self._again else self._held.popleft()
+            while queue := self._again or (self._held if new else ()):
+                view = queue.popleft()
                 if not self._acked_ahead:
                     return view
                 left = self.unacknowledged(view)
@@ -82,8 +100,9 @@ class EntrySource:
             if not self.idle or not new:
                 return None
             self._acked_ahead = False
-            entries = min(max(entries_max, 1), self._settings.dispatcher_max_read_batch_size)
-            size = self._settings.dispatcher_max_read_size_bytes
+            settings = self._context.settings
+            entries = min(max(entries_max, 1), settings.dispatcher_max_read_batch_size)
+            size = settings.dispatcher_max_read_size_bytes
             try:
                 views = self.cursor.read_nowait(entries, size)
             except (ManagedLedgerFencedError, ManagedLedgerClosedError):
@@ -93,11 +112,22 @@ class EntrySource:
                 return None
             if not views:
                 return None
-            self._held.extend(views)
+            self._hold(views)
+
+    def _hold(self, views: list[View]) -> None:
+        if isinstance(self._held, tuple):
+            self._held = deque()
+        self._held.extend(views)
+
+    def _hold_first(self, views: Iterable[View]) -> None:
+        """``views`` in reverse."""
+        if isinstance(self._again, tuple):
+            self._again = deque()
+        self._again.extendleft(views)
 
     def give_back(self, view: View) -> None:
         """``view`` could not be delivered now; it comes first again."""
-        self._again.appendleft(view)
+        self._hold_first((view,))
 
     def replay(self, positions: list[Position]) -> bool:
         """Read ``positions`` again, ahead of all else; False while a read is under way (ask again later)."""
@@ -136,6 +166,11 @@ class EntrySource:
         if self.holds or self._reading is not None:
             self._acked_ahead = True
 
+    def read_from(self, cursor: DispatchCursor) -> None:
+        """Go on with the first unacknowledged entry of ``cursor``, another view of the same subscription."""
+        self.cursor = cursor
+        self.rewind()
+
     def rewind(self) -> None:
         """Drop what is held and start over at the first unacknowledged entry."""
         self._drop()
@@ -158,12 +193,11 @@ class EntrySource:
         self._drop()
 
     def _drop(self) -> None:
-        self._again.clear()
-        self._held.clear()
+        self._again = self._held = ()
 
     def _start(self, what: str, call: Callable[[], Awaitable[list[View]]], front: bool) -> None:
         self._replaying = front
-        self._reading = self._scope.spawn(what, self._fetch(call, front))
+        self._reading = self.scope.spawn(what, self._fetch(call, front))
 
     async def _fetch(self, call: Callable[[], Awaitable[list[View]]], front: bool) -> None:
         views: list[View] = []
@@ -178,9 +212,9 @@ class EntrySource:
             self._rewind_due = False
             self.cursor.rewind()
         elif front:
-            self._again.extendleft(reversed(_together(views)))
+            self._hold_first(reversed(_together(views)))
         else:
-            self._held.extend(views)
+            self._hold(views)
         self._ready()
 
     async def _insist(self, call: Callable[[], Awaitable[list[View]]]) -> list[View]:

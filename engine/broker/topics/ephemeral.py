@@ -4,7 +4,15 @@
 up a producer.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 
 from engine.base.ids import EARLIEST, LATEST, Position
@@ -16,6 +24,8 @@ from engine.broker.dispatch.dropping import DroppingDispatcher
 from engine.broker.errors import NotAllowed
 from engine.broker.topics.ports import SubscriptionCursor
 from engine.broker.topics.subscription import Subscription
+from engine.ledger.reading.reader import LedgerReader
+from engine.ledger.writing.writer import LedgerWriter, WriterListener
 from engine.managed.ack_state import AckState
 from engine.managed.cursors.last_change import LastChange
 from engine.managed.cursors.moves import Effect
@@ -26,6 +36,7 @@ from engine.managed.stats import CursorStats, ManagedLedgerStats
 from engine.managed.writing.appends import AppendSink
 
 A_CHANGE = "A change of a subscription"
+COMPACTION = "Compaction"
 
 
 def _refused(what: str) -> NotAllowed:
@@ -36,6 +47,7 @@ class EphemeralCursor:
     """Where one subscription finds what was just appended. Nothing is kept, so there is nothing to acknowledge."""
 
     durable = False
+    index = None
     mark = 0
     mark_delete = EARLIEST
     read_position = LATEST
@@ -68,6 +80,9 @@ class EphemeralCursor:
     def unacknowledged(self, first: Position, last: Position, count: int) -> list[Position]:
         return []
 
+    def set_aside(self, spans: Iterable[tuple[int, int, int]]) -> None:
+        pass
+
     def ack_set(self, position: Position) -> list[int] | None:
         return None
 
@@ -86,6 +101,25 @@ class EphemeralCursor:
     async def update_cursor_properties(self, properties: dict[str, str]) -> None:
         self.cursor_properties = dict(properties)
 
+    @property
+    def properties(self) -> dict[str, int]:
+        return {}
+
+    def set_property(self, name: str, value: int | None) -> None:
+        raise _refused("Replication of subscriptions")
+
+    def take_snapshot(self, position: Position, properties: dict[str, int]) -> None:
+        raise _refused("A snapshot")
+
+    def pass_to(self, position: Position) -> None:
+        pass
+
+    async def replacing(self, old: int, new: int) -> None:
+        raise _refused(COMPACTION)
+
+    async def replaced(self, kept: int) -> None:
+        raise _refused(COMPACTION)
+
     def backlog_entries(self) -> int:
         return 0
 
@@ -102,6 +136,9 @@ class EphemeralCursor:
         raise _refused(A_CHANGE)
 
     def state_passed(self, entries: int | None) -> bytes:
+        raise _refused(A_CHANGE)
+
+    def state_passed_to(self, position: Position) -> bytes:
         raise _refused(A_CHANGE)
 
     def state_at(self, position: Position) -> bytes:
@@ -132,6 +169,8 @@ class EphemeralCursor:
 
 class EphemeralSubscription(Subscription):
     """A subscription to a non-persistent topic: it goes with its last consumer."""
+
+    __slots__ = ()
 
     def wake(self) -> None:
         super().wake()
@@ -234,14 +273,34 @@ class EphemeralLog:
     def bytes_behind(self, position: Position, /) -> int:
         return 0
 
+    @property
+    def fetched(self) -> tuple[int, int]:
+        return 0, 0
+
     def last_before(self, size: int, /) -> Position:
         return EARLIEST
+
+    async def new_ledger(
+        self, custom: dict[str, bytes], listener: WriterListener, /
+    ) -> LedgerWriter:
+        raise _refused(COMPACTION)
+
+    async def open_ledger(self, ledger_id: int, /) -> LedgerReader:
+        raise _refused(COMPACTION)
 
     async def find_by_time(self, publish_ms: int, after: Position = EARLIEST, /) -> Position:
         raise _refused("Get message ID by timestamp")
 
     async def read_entry(self, position: Position, /) -> Slice:
         raise _refused("Reading a message")
+
+    def entry_at_hand(self, position: Position, /) -> Slice | None:
+        return None
+
+    def newest_first(
+        self, before: Position | None = None, /
+    ) -> AsyncGenerator[tuple[Slice, int], None]:
+        raise _refused("Reading messages")
 
     async def update_properties(self, changes: dict[str, str | None], /) -> None:
         raise _refused("Properties")
@@ -268,6 +327,11 @@ class EphemeralLog:
 
     async def update_config(self, config: LedgerConfig, /) -> None:
         pass
+
+    def freed(
+        self, config: LedgerConfig, passed: Mapping[str, Position], gone: Collection[str], /
+    ) -> tuple[int, Position]:
+        return 0, EARLIEST
 
     def trim_soon(self) -> None:
         pass

@@ -1,11 +1,12 @@
 """What a topic needs of the log under it: the managed ledger is one, the memory of a non-persistent topic another."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from engine.base.ids import EARLIEST, Position
 from engine.base.slices import Slice
-from engine.broker.dispatch.ports import DispatchCursor
+from engine.broker.compaction.ports import CompactedLog, CompactionCursor
+from engine.broker.dispatch.ports import DelayCursor
 from engine.managed.ack_state import AckState
 from engine.managed.cursors.last_change import LastChange
 from engine.managed.cursors.moves import Effect
@@ -15,25 +16,13 @@ from engine.managed.stats import CursorStats, ManagedLedgerStats
 from engine.managed.writing.appends import AppendSink
 
 
-class SubscriptionCursor(DispatchCursor, Protocol):
+class SubscriptionCursor(CompactionCursor, DelayCursor, Protocol):
     """Where a subscription stands. The managed ledger's ``Cursor`` says how each behaves and what it raises."""
 
     on_unblocked: Callable[[], None] | None
 
     @property
-    def durable(self) -> bool: ...
-
-    @property
     def cursor_properties(self) -> dict[str, str]: ...
-
-    @property
-    def mark(self) -> int: ...
-
-    @property
-    def mark_delete(self) -> Position: ...
-
-    @property
-    def read_position(self) -> Position: ...
 
     @property
     def blocked(self) -> str | None: ...
@@ -41,6 +30,8 @@ class SubscriptionCursor(DispatchCursor, Protocol):
     def backlog_entries(self) -> int: ...
 
     def stats(self) -> CursorStats: ...
+
+    def unacknowledged(self, first: Position, last: Position, count: int, /) -> list[Position]: ...
 
     # Acknowledgements
 
@@ -52,9 +43,9 @@ class SubscriptionCursor(DispatchCursor, Protocol):
         self, position: Position, ack_set: Sequence[int] = (), /
     ) -> None: ...
 
-    async def persisted(self) -> None: ...
-
     async def update_cursor_properties(self, properties: dict[str, str], /) -> None: ...
+
+    def set_property(self, name: str, value: int | None, /) -> None: ...
 
     # Moves
 
@@ -69,6 +60,8 @@ class SubscriptionCursor(DispatchCursor, Protocol):
     def state(self) -> bytes: ...
 
     def state_passed(self, entries: int | None, /) -> bytes: ...
+
+    def state_passed_to(self, position: Position, /) -> bytes: ...
 
     def state_at(self, position: Position, /) -> bytes: ...
 
@@ -86,10 +79,8 @@ class SubscriptionCursor(DispatchCursor, Protocol):
     @property
     def last_change(self) -> LastChange | None: ...
 
-    def entries_of(self, start: int, stop: int, /) -> AsyncIterator[tuple[int, Slice]]: ...
 
-
-class Log(Protocol):
+class Log(CompactedLog, Protocol):
     """The entries of one topic: appended in order, kept, read through cursors. ``ManagedLedger`` says how each behaves
     and what it raises."""
 
@@ -100,10 +91,10 @@ class Log(Protocol):
     def on_appended(self, callback: Callable[[], None], /) -> Callable[[], None]: ...
 
     @property
-    def last_confirmed(self) -> Position: ...
+    def terminated(self) -> Position | None: ...
 
     @property
-    def terminated(self) -> Position | None: ...
+    def fetched(self) -> tuple[int, int]: ...
 
     async def terminate(self) -> Position: ...
 
@@ -111,9 +102,6 @@ class Log(Protocol):
 
     @property
     def cursors(self) -> Mapping[str, SubscriptionCursor]: ...
-
-    @property
-    def unread_cursors(self) -> Mapping[str, str]: ...
 
     def on_trimmed(self, callback: Callable[[], None], /) -> None: ...
 
@@ -132,17 +120,17 @@ class Log(Protocol):
 
     # Positions and entries
 
-    def next_position(self, position: Position, /) -> Position: ...
-
-    def entries_between(self, first: Position, stop: Position, /) -> int: ...
-
-    def bytes_behind(self, position: Position, /) -> int: ...
-
     def last_before(self, size: int, /) -> Position: ...
 
     async def find_by_time(self, publish_ms: int, after: Position = EARLIEST, /) -> Position: ...
 
     async def read_entry(self, position: Position, /) -> Slice: ...
+
+    def entry_at_hand(self, position: Position, /) -> Slice | None: ...
+
+    def newest_first(
+        self, before: Position | None = None, /
+    ) -> AsyncGenerator[tuple[Slice, int], None]: ...
 
     # Upkeep and the end
 
@@ -154,6 +142,10 @@ class Log(Protocol):
     def stats(self) -> ManagedLedgerStats: ...
 
     async def update_config(self, config: LedgerConfig, /) -> None: ...
+
+    def freed(
+        self, config: LedgerConfig, passed: Mapping[str, Position], gone: Collection[str], /
+    ) -> tuple[int, Position]: ...
 
     def trim_soon(self) -> None: ...
 

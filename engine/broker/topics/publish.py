@@ -10,11 +10,12 @@ from typing import Protocol
 
 from engine.base.names import TopicName
 from engine.base.slices import Slice
-from engine.broker.control.counters import Traffic
+from engine.broker.control.counters import Rate, Traffic
 from engine.broker.errors import BrokerError
 from engine.broker.outlet import Outlet
 from engine.managed.errors import AppendFailedError
 from engine.wire import commands
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.errors import ServerError
 from engine.wire.kernels import SendRun, build_receipts, head_sequences
 
@@ -33,6 +34,10 @@ class Stage(Protocol):
         """Entries ``start`` (inclusive) to ``stop`` of the run are durable; their receipts go out next."""
         ...
 
+    def failed(self, publish: "Publish", start: int) -> None:
+        """Entries from ``start`` on are not stored, or nobody knows; their producers are sent away."""
+        ...
+
 
 class PublishHost(Protocol):
     """The topic, as its producers and their runs know it."""
@@ -42,9 +47,17 @@ class PublishHost(Protocol):
 
     def publish(self, publish: "Publish") -> None: ...
 
+    def admitted(self, publish: "Publish", by: Stage) -> None: ...
+
     def stored(
         self, publish: "Publish", start: int, stop: int, messages: int, size: int
     ) -> None: ...
+
+    def failed(self, publish: "Publish", start: int) -> None: ...
+
+    def repeated(self, messages: int, size: int) -> None: ...
+
+    def last_sequence(self, name: str) -> int: ...
 
     def remove_producer(self, producer: "Producer") -> None: ...
 
@@ -65,7 +78,12 @@ class Producer:
         named_by_user: bool = True,
         metadata: dict[str, str] | None = None,
         schema_version: bytes = b"",
+        access_mode: pb.ProducerAccessMode = pb.Shared,
+        topic_epoch: int | None = None,
+        encrypted: bool = False,
     ) -> None:
+        """``topic_epoch``: under which it had the topic to itself when it went; None: it never had.
+        ``encrypted``: it says that it encrypts what it sends."""
         self.outlet = outlet
         self.producer_id = producer_id
         self.name = name
@@ -74,8 +92,12 @@ class Producer:
         self.named_by_user = named_by_user
         self.metadata = metadata or {}
         self.schema_version = schema_version
+        self.access_mode = access_mode
+        self.topic_epoch = topic_epoch
+        self.encrypted = encrypted
         self.connected_ms = now_ms
         self.published = Traffic()
+        self.chunks = Rate()
         self.closed = False
         self.pending = 0
         """Entries under way."""
@@ -97,6 +119,11 @@ class Producer:
         self.pending -= entries
         if self._drained is not None and not self.pending and not self._drained.done():
             self._drained.set_result(None)
+
+    def tick(self, elapsed_s: float) -> bool:
+        """As of a Rate."""
+        moves = self.published.tick(elapsed_s)
+        return self.chunks.tick(elapsed_s) or moves
 
     async def drained(self) -> None:
         """Return when nothing it sent is under way any more. Cancel-safe."""
@@ -122,9 +149,10 @@ class Publish:
 
     ``owners[i]`` sent entry ``i``; None: all are of ``producer``. ``chunk``: it is part of a chunked message. The heads
     for the receipts are taken out of the run, which stays cached for long: small entries weigh less than they do.
+    ``judged``: deduplication found it new. ``since_s``: when the topic was given it, by the monotonic clock.
     """
 
-    __slots__ = ("chunk", "heads", "owners", "producer", "run")
+    __slots__ = ("chunk", "heads", "judged", "owners", "producer", "run", "since_s")
 
     def __init__(
         self,
@@ -138,8 +166,24 @@ class Publish:
         self.producer = producer
         self.owners = owners
         self.chunk = chunk
+        self.judged = False
+        self.since_s = 0.0
         run.heads = []
         run.owners = None
+
+    def part(self, indexes: Sequence[int]) -> "Publish":
+        """The entries at ``indexes`` (rising), which from now on have an outcome of their own."""
+        self.run.heads = self.heads
+        part = self.run.pick(indexes)
+        self.run.heads = []
+        if self.owners is None:
+            made = Publish(part, self.producer, None, self.chunk)
+        else:
+            owners = [self.owners[i] for i in indexes]
+            alone = owners.count(owners[0]) == len(owners)
+            made = Publish(part, owners[0], None if alone else owners, self.chunk)
+        made.since_s = self.since_s
+        return made
 
     def start(self) -> None:
         """Count it as under way and hand it to the topic; its fate may be told within this call."""
@@ -157,6 +201,8 @@ class Publish:
         producer = self.producer
         outlet = producer.outlet
         producer.topic.stored(self, start, stop, messages, size)
+        if self.chunk:
+            producer.chunks.total += messages
         outlet.send(build_receipts(run.ledger_id, run.first + start, self.heads, start, stop))
         outlet.publish_budget.give(size, stop - start)
         if self.owners is None:
@@ -187,12 +233,31 @@ class Publish:
                     self._tell(owner, indexes, ServerError.PersistenceError, text)
                 owner.disconnect()
         self._end(start)
+        self.producer.topic.failed(self, start)
 
     def refuse(self, error: BrokerError) -> None:
         """From a stage: answer each SEND with ``error``. The producers stay."""
         for owner, indexes in self._by_owner(0).items():
             if not owner.closed:
                 self._tell(owner, indexes, error.code, str(error))
+        self._end(0)
+
+    def repeated(self) -> None:
+        """From a stage: all of it is stored already, which is told with a place that is none."""
+        run, published = self.run, self.producer.published
+        self.producer.topic.repeated(run.messages_of(0, run.count), run.size)
+        published.messages.total += run.messages_of(0, run.count)
+        published.bytes.total += run.size
+        for sequence_id, highest in head_sequences(self.heads):
+            self.producer.outlet.send(
+                commands.send_receipt(
+                    self.producer.producer_id, sequence_id, commands.NOWHERE, highest
+                )
+            )
+        self._end(0)
+
+    def drop(self) -> None:
+        """From a stage: its producer went meanwhile, and the client sends it again."""
         self._end(0)
 
     def _by_owner(self, start: int) -> Mapping[Producer, Sequence[int]]:

@@ -12,6 +12,7 @@ from engine.base.clock import Clock
 from engine.base.errors import MagnetarError
 from engine.base.ids import Position
 from engine.base.names import TopicName
+from engine.broker.compaction.topic_compaction import CURSOR as COMPACTION
 from engine.broker.errors import BacklogExceeded, BacklogHeld, BrokerError
 from engine.broker.ports import QuotaAction, TopicPolicies
 from engine.broker.topics.ports import Log
@@ -31,8 +32,10 @@ class QuotaHost(Protocol):
     name: TopicName
     log: Log
     policies: TopicPolicies
-    producers: dict[str, Producer]
     subscriptions: dict[str, Subscription]
+
+    @property
+    def producers(self) -> Mapping[str, Producer]: ...
 
     @property
     def unread(self) -> Mapping[str, str]: ...
@@ -51,12 +54,20 @@ class Oldest(NamedTuple):
 class BacklogQuotas:
     """Of one topic. ``oldest``: as last found; None while no durable subscription has a backlog."""
 
+    __slots__ = (
+        "_clock", "_host", "_too_much", "_too_old", "evicted_for_age", "evicted_for_size", "oldest",
+    )  # fmt: skip
+
     def __init__(self, host: QuotaHost, clock: Clock) -> None:
         self._host = host
         self._clock = clock
         self._too_much = False
         self._too_old = False
         self.oldest: Oldest | None = None
+        self.evicted_for_size = 0
+        """How often messages were given up because the backlog was too large."""
+        self.evicted_for_age = 0
+        """The same where it was too old."""
 
     async def admit(self) -> None:
         """Refuse a producer while the backlog is beyond a quota that says so. Cancel-safe.
@@ -79,57 +90,80 @@ class BacklogQuotas:
         quota = self._host.policies.size_quota
         if self._look_at_size():
             if quota.action is QuotaAction.EVICT:
-                self._evict(int(quota.limit * EVICTED_TO))
+                self.evicted_for_size += 1
+                self._evict(quota.limit)
             else:
                 self._send_away("large")
         await self._look_at_oldest()
         quota = self._host.policies.age_quota
         if self._too_old:
             if quota.action is QuotaAction.EVICT:
+                self.evicted_for_age += 1
                 await self._host.expire(self._clock.wall_ms() - quota.limit * 1000)
             else:
                 self._send_away("old")
 
-    def _look_at_size(self) -> bool:
-        """Whether the largest backlog has reached the quota."""
-        limit = self._host.policies.size_quota.limit
+    def is_large(self, limit: int) -> bool | None:
+        """Whether the largest backlog has reached ``limit`` bytes; None while a subscription cannot be read."""
         if limit < 0:
-            self._too_much = False
-        elif not self._host.unread:
-            slowest = self._slowest()
-            mark_delete = None if slowest is None else slowest.cursor.mark_delete
-            size = 0 if mark_delete is None else self._host.log.bytes_behind(mark_delete)
-            self._too_much = size >= limit
-        return self._too_much
-
-    async def _look_at_oldest(self) -> None:
-        """Find the oldest message and judge its age. Raises the log's errors; then nothing has changed."""
+            return False
         if self._host.unread:
-            return
+            return None
+        slowest = self._slowest()
+        mark_delete = None if slowest is None else slowest.cursor.mark_delete
+        size = 0 if mark_delete is None else self._host.log.bytes_behind(mark_delete)
+        return size >= limit
+
+    async def is_old(self, limit_s: int, now_ms: int) -> bool | None:
+        """Whether the oldest message, which it finds, is older than ``limit_s`` (0 and less: none is); None while a
+        subscription cannot be read. Raises the log's errors; then nothing has changed."""
+        if self._host.unread:
+            return None
         slowest = self._slowest()
         if slowest is None:
-            self.oldest, self._too_old = None, False
-            return
+            self.oldest = None
+            return False
         position = self._host.log.next_position(slowest.cursor.mark_delete)
         oldest = self.oldest
         if oldest is None or oldest.position != position:
             entry = await self._host.log.read_entry(position)
             oldest = Oldest(slowest.name, position, publish_time(entry.entry(0)))
         self.oldest = oldest._replace(subscription=slowest.name)
-        limit = self._host.policies.age_quota.limit
-        self._too_old = 0 < limit * 1000 < self._clock.wall_ms() - oldest.publish_ms
+        return 0 < limit_s * 1000 < now_ms - oldest.publish_ms
+
+    def _look_at_size(self) -> bool:
+        found = self.is_large(self._host.policies.size_quota.limit)
+        self._too_much = self._too_much if found is None else found
+        return self._too_much
+
+    async def _look_at_oldest(self) -> None:
+        """Raises as ``is_old``."""
+        limit_s = self._host.policies.age_quota.limit
+        found = await self.is_old(limit_s, self._clock.wall_ms())
+        self._too_old = self._too_old if found is None else found
 
     def _slowest(self) -> Subscription | None:
-        """The durable subscription with the largest backlog; None when there is no backlog."""
-        durable = [each for each in self._host.subscriptions.values() if each.durable]
-        slowest = min(durable, key=lambda each: each.cursor.mark, default=None)
+        """The one with the largest backlog; None when there is no backlog."""
+        slowest = min(self.counted(), key=lambda each: each.cursor.mark, default=None)
         return slowest if slowest is not None and slowest.cursor.backlog_entries() else None
 
-    def _evict(self, size: int) -> None:
-        """Leave at most ``size`` bytes to every durable subscription."""
-        last = self._host.log.last_before(size)
-        for subscription in list(self._host.subscriptions.values()):
-            evicted = subscription.pass_over(last) if subscription.durable else 0
+    def counted(self) -> list[Subscription]:
+        """Durable subscriptions but the compaction's: what it has not seen yet is nobody's backlog."""
+        return [
+            each
+            for each in self._host.subscriptions.values()
+            if each.durable and each.name != COMPACTION
+        ]
+
+    def evicted_to(self, limit: int) -> Position:
+        """The last entry that goes when the backlog has reached a quota of ``limit`` bytes that evicts."""
+        return self._host.log.last_before(int(limit * EVICTED_TO))
+
+    def _evict(self, limit: int) -> None:
+        """Leave what ``evicted_to`` says to every durable subscription."""
+        last = self.evicted_to(limit)
+        for subscription in self.counted():
+            evicted = subscription.pass_over(last)
             if evicted:
                 log.info(
                     "backlog evicted topic=%s subscription=%s entries=%d",

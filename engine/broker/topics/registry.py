@@ -3,25 +3,64 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from operator import add
+from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName, TopicName
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
-from engine.broker.errors import BrokerError, NotAllowed, PersistenceError, ServiceNotReady
+from engine.broker.control.durations import Durations
+from engine.broker.errors import (
+    BrokerError,
+    NotAllowed,
+    PersistenceError,
+    ServiceNotReady,
+    TopicNotFound,
+)
 from engine.broker.ports import Namespaces, Ownership, TopicPolicies
 from engine.broker.topics.ephemeral import EphemeralLog
+from engine.broker.topics.limits import is_system
 from engine.broker.topics.ports import Log
+from engine.broker.topics.rates import BrokerRates, Groups
 from engine.broker.topics.topic import Topic
 from engine.ledger.errors import NotEnoughBookiesError
+from engine.managed.errors import ManagedLedgerNotFoundError
 from engine.managed.factory import ManagedLedgerFactory
 from engine.managed.ledger import ManagedLedger
+from engine.managed.reading.entry_cache import EntryCache
 from engine.managed.settings import LedgerConfig
+from engine.tenancy.topics import SYSTEM_PREFIX
 
 log = logging.getLogger(__name__)
 
+Forget = Callable[[TopicName], Awaitable[None]]
+"""Deletes something that is stored of a topic elsewhere."""
+
 UNLOAD_PARALLEL = 32
 BOOKIES_RETRY_S = 0.25
+
+
+class Totals(NamedTuple):
+    """Bytes that came in and that went out, apart for topics of the system's own; how often a backlog quota evicted."""
+
+    bytes_in: int = 0
+    bytes_out: int = 0
+    system_in: int = 0
+    system_out: int = 0
+    evicted_for_size: int = 0
+    evicted_for_age: int = 0
+
+    def plus(self, topic: Topic) -> "Totals":
+        """With those of ``topic`` since it was loaded."""
+        came, went = topic.published.bytes.total, topic.total_out[1]
+        quotas = topic.quotas
+        more = (
+            *((0, 0, came, went) if is_system(topic.name) else (came, went, 0, 0)),
+            *(quotas.evicted_for_size, quotas.evicted_for_age),
+        )
+        return Totals(*map(add, self, more))
 
 
 class TopicRegistry:
@@ -39,7 +78,7 @@ class TopicRegistry:
         namespaces: Namespaces,
         context: Context,
         ledger_config: Callable[[TopicPolicies], LedgerConfig],
-        forget_schema: Callable[[TopicName], Awaitable[None]],
+        forget_schema: Forget,
     ) -> None:
         self._factory = factory
         self._ownership = ownership
@@ -52,10 +91,38 @@ class TopicRegistry:
         self._loading: dict[str, asyncio.Task[Topic]] = {}
         self._leaving: dict[str, asyncio.Task[None]] = {}
         self._deleting: dict[str, None] = {}
-        self._touched: dict[Topic, None] = {}
+        self._touched: dict[Topic, bool] = {}
+        """Topics to be counted next; False: nothing happened, but their rates are not zero yet."""
+        self.used: list[Topic] = []
+        """Topics that something happened to in the last second counted."""
+        self._rates = BrokerRates(context)
         self._producer_names = 0
-        self.load_failures = 0
-        self.loads = 0
+        self.load_times = Durations()
+        """Of topics loaded here. Refused ones are among those that failed."""
+        self._ending: dict[Topic, None] = {}
+        """Topics that are being unloaded."""
+        self._gone = Totals()
+        """Of topics that are served no more."""
+
+    @property
+    def loading(self) -> int:
+        """Topics that are being loaded."""
+        return len(self._loading)
+
+    @property
+    def cache(self) -> EntryCache:
+        """The newest entries of all topics."""
+        return self._factory.cache
+
+    def counted(self) -> tuple[list[Topic], Totals]:
+        """Topics that are served now, by name, with those that are being unloaded; and the sums of all that were
+        before: together they never fall."""
+        return [*self.topics(), *self._ending], self._gone
+
+    @property
+    def cache_bytes_max(self) -> int:
+        """So many there may be."""
+        return self._factory.cache.bytes_max
 
     async def close(self, deadline_s: float = 15.0) -> None:
         """Unload every topic, then stop; what is not done by the deadline is cut off."""
@@ -91,11 +158,27 @@ class TopicRegistry:
         """Once a second: rates from counters. Looks only at topics of which anything can have changed since; they are
         returned, with those that are not served any more."""
         touched = list(self._touched)
+        self.used = [topic for topic, happened in self._touched.items() if happened]
         self._touched.clear()
         for topic in touched:
             if topic.tick(elapsed_s) and self._loaded.get(topic.name.full) is topic:
-                self._touched[topic] = None
+                self._touched.setdefault(topic, False)
         return touched
+
+    @property
+    def groups(self) -> Groups:
+        """Resource groups of the topics served."""
+        return self._rates.groups
+
+    def settings_changed(self) -> None:
+        """Settings of the broker are others, which act at once on what is served."""
+        self._rates.apply()
+        for topic in self:
+            topic.settings_changed()
+
+    def is_touched(self, topic: Topic) -> bool:
+        """Whether anything may have happened to it since the last second's count."""
+        return self._touched.get(topic, False)
 
     def producer_name(self) -> str:
         """A name no other producer of the cluster has: cluster, this broker process, a counter."""
@@ -115,49 +198,87 @@ class TopicRegistry:
         await self._ownership.resume(name)
         self._ownership.check_owned(name)
         self._check_staying(name)
+        if asked and name.persistent:  # most are there: loading reads it anyway
+            try:
+                return await self._wait_loaded(name, make=False)
+            except TopicNotFound:
+                log.debug("topic is not there yet topic=%s", name)
         # Asked anew by each caller: whether a topic may be created depends on who asks.
         if asked and name.full not in self._loading:
             await self._namespaces.ensure_topic(name, create=create)
-        task = self._loading.get(name.full)
-        if task is None:
+        return await self._wait_loaded(name, make=True)
+
+    async def _wait_loaded(self, name: TopicName, *, make: bool) -> Topic:
+        """Load it, or wait for the load under way. Raises TopicNotFound when it is not there and not to be made."""
+        while True:
             topic = self._loaded.get(name.full)
             if topic is not None:
                 return topic
-            self._check_staying(name)
-            task = self._scope.spawn(f"load {name}", self._load(name))
-            self._loading[name.full] = task
-            task.add_done_callback(lambda _: self._loading.pop(name.full, None))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.cancelled():
-                raise ServiceNotReady(f"Topic {name} is being unloaded") from None
-            raise
+            task = self._loading.get(name.full)
+            if task is not None and task.done():
+                task = None  # the loop has not noted its end yet
+            own = task is None
+            if task is None:
+                self._check_staying(name)
+                task = self._scope.spawn(f"load {name}", self._load(name, make))
+                self._loading[name.full] = task
+                task.add_done_callback(partial(self._load_ended, name.full))
+            try:
+                return await asyncio.shield(task)
+            except TopicNotFound:
+                if own or not make:
+                    raise
+                # who began to load it was not to make it
+            except asyncio.CancelledError:
+                if task.cancelled():
+                    raise ServiceNotReady(f"Topic {name} is being unloaded") from None
+                raise
+
+    def _load_ended(self, name: str, task: asyncio.Task[Topic]) -> None:
+        if self._loading.get(name) is task:
+            del self._loading[name]
 
     def _check_staying(self, name: TopicName) -> None:
+        if self._scope.closed:
+            raise ServiceNotReady("The broker is shutting down")
         if name.full in self._leaving:
             raise ServiceNotReady(f"Topic {name} is being unloaded")
         if name.full in self._deleting:
             raise ServiceNotReady(f"Topic {name} is being deleted")
 
-    async def _load(self, name: TopicName) -> Topic:
+    def _check_kind(self, name: TopicName) -> None:
+        """Raises NotAllowed. What the system keeps for itself is of every broker."""
+        settings = self._context.settings
+        served = (
+            settings.enable_persistent_topics
+            if name.persistent
+            else settings.enable_non_persistent_topics
+        )
+        if not served and not name.local.startswith(SYSTEM_PREFIX):
+            raise NotAllowed(f"Broker is unable to load {name.domain} topic")
+
+    async def _load(self, name: TopicName, make: bool) -> Topic:
+        self._check_kind(name)
         self._ownership.check_owned(name)
+        began_s = self._context.clock.monotonic_s()
         try:
             async with asyncio.timeout(self._context.settings.topic_load_timeout_seconds):
-                topic = await self._open(name)
+                topic = await self._open(name, make)
+        except ManagedLedgerNotFoundError as error:
+            raise TopicNotFound(f"Topic {name} does not exist") from error
         except TimeoutError as error:
-            self.load_failures += 1
+            self.load_times.failed += 1
             raise ServiceNotReady(
                 f"Topic {name} was not loaded within {self._context.settings.topic_load_timeout_seconds} s"
             ) from error
         except BrokerError:
-            self.load_failures += 1
+            self.load_times.failed += 1
             raise
         except MagnetarError as error:
-            self.load_failures += 1
+            self.load_times.failed += 1
             log.warning("topic not loaded topic=%s: %s", name, error)
             raise PersistenceError(f"Topic {name} could not be loaded: {error}") from error
-        self.loads += 1
+        self.load_times.add(self._context.clock.monotonic_s() - began_s)
         self._loaded[name.full] = topic
         topic.touched()
         await self._look_again(topic)
@@ -172,12 +293,12 @@ class TopicRegistry:
         except MagnetarError as error:
             log.debug("policies not looked at again topic=%s: %s", topic.name, error)
 
-    async def _open(self, name: TopicName) -> Topic:
+    async def _open(self, name: TopicName, make: bool) -> Topic:
         policies = await self._namespaces.policies(name)
         if not name.persistent:
             self._ownership.check_owned(name)
             return self._topic(name, EphemeralLog(name.full), policies)
-        ledger = await self._open_ledger(name, self._ledger_config(policies))
+        ledger = await self._open_ledger(name, self._ledger_config(policies), make)
         try:
             self._ownership.check_owned(name)  # it may have gone while the ledger was being opened
         except BrokerError:
@@ -188,9 +309,11 @@ class TopicRegistry:
         return self._topic(name, ledger, policies)
 
     def _topic(self, name: TopicName, log: Log, policies: TopicPolicies) -> Topic:
-        return Topic(name, log, policies, self._context, self.reload, self._touched)
+        return Topic(name, log, policies, self._context, self._rates, self.reload, self._touched)
 
-    async def _open_ledger(self, name: TopicName, config: LedgerConfig) -> ManagedLedger:
+    async def _open_ledger(
+        self, name: TopicName, config: LedgerConfig, make: bool
+    ) -> ManagedLedger:
         """Open it, waiting for a bookie that is just starting again.
 
         Refusing at once would be worse: clients come again after longer and longer pauses.
@@ -199,7 +322,7 @@ class TopicRegistry:
         until = loop.time() + self._context.settings.topic_load_timeout_seconds / 2
         while True:
             try:
-                return await self._factory.open(name.managed_ledger_name, config)
+                return await self._factory.open(name.managed_ledger_name, config, make=make)
             except NotEnoughBookiesError:
                 if loop.time() >= until:
                     raise
@@ -232,10 +355,13 @@ class TopicRegistry:
     async def _unload(self, topic: Topic) -> None:
         full = topic.name.full
         self._loaded.pop(full, None)
+        self._ending[topic] = None
         topic.touched()
         try:
             await topic.close()
         finally:
+            del self._ending[topic]
+            self._gone = self._gone.plus(topic)
             self._leaving.pop(full, None)
 
     async def unload_where(self, chosen: Callable[[TopicName], bool]) -> int:
@@ -268,10 +394,40 @@ class TopicRegistry:
         if not force and topic.in_use:
             raise NotAllowed(f"Topic {name} has {topic.use}")
         self._check_staying(name)
+        await self._remove(name, self._forget_schema)
+
+    async def delete_checked(
+        self, topic: Topic, check: Callable[[], None], forget_policies: Forget
+    ) -> None:
+        """As ``delete`` with force, if ``check`` does not raise: from then on nobody publishes or subscribes."""
+        full = topic.name.full
+        if self._loaded.get(full) is not topic or full in self._leaving or full in self._deleting:
+            raise ServiceNotReady(f"Topic {full} is being unloaded")
+        self._check_staying(topic.name)
+        check()
+        topic.closing = True
+        await self._remove(topic.name, forget_policies, self._forget_schema)
+
+    async def delete_unused(
+        self, topic: Topic, *, caught_up: bool, forget_policies: Forget
+    ) -> bool:
+        """Delete a topic that ``Topic.is_unused`` at this moment; False when it is used, or not served any more. Of a
+        partition schema and policies stay: they are its partitioned topic's."""
+        full = topic.name.full
+        if self._loaded.get(full) is not topic or full in self._leaving or full in self._deleting:
+            return False
+        if not topic.close_unused(caught_up=caught_up):
+            return False
+        whole = topic.name.partition < 0
+        await self._remove(topic.name, *((forget_policies, self._forget_schema) if whole else ()))
+        return True
+
+    async def _remove(self, name: TopicName, *forget: Forget) -> None:
         self._deleting[name.full] = None  # nobody makes it anew before all of it is gone
         try:
             await self.unload(name)
-            await self._forget_schema(name)
+            for what in forget:
+                await what(name)
             if name.persistent:
                 await self._factory.delete(name.managed_ledger_name)
         finally:

@@ -1,7 +1,6 @@
 """Which schema a producer or consumer may bring to a topic, and what it becomes: a version, or a refusal."""
 
 from collections.abc import Awaitable, Iterable
-from struct import Struct
 from typing import Any, TypeVar
 
 from engine.base.names import TopicName
@@ -9,14 +8,20 @@ from engine.broker.errors import IncompatibleSchema, MetadataError, ServiceNotRe
 from engine.broker.topics.topic import Topic
 from engine.ledger.errors import LedgerError
 from engine.metadata.store import BadVersionError, SessionExpiredError, StoreUnavailableError
-from engine.schema.compatibility import refused
-from engine.schema.kinds import BY_WIRE, WIRE, InvalidSchemaError, Schema, SchemaKind, version_bytes
+from engine.schema.compatibility import same
+from engine.schema.kinds import (
+    BY_WIRE,
+    WIRE,
+    InvalidSchemaError,
+    Schema,
+    version_bytes,
+    version_of,
+)
 from engine.schema.schema_registry import (
     IncompatibleError,
     SchemaRegistry,
-    UnreadableError,
-    Version,
 )
+from engine.schema.stored_versions import LostVersionError, UnreadableError, Version
 from engine.tenancy.strategy import Strategy
 from engine.tenancy.topics import SYSTEM_PREFIX
 from engine.wire import pulsar_pb2 as pb
@@ -25,9 +30,13 @@ AUTO_CONSUME = 21
 """In the wire's numbers: whatever the topic has; never registered."""
 NO_VERSION = b""
 T = TypeVar("T")
-_VERSION = Struct(">q")
-_OLD_VERSION_BYTES = 64
-"""Clients of the first releases sent a version as 64 bytes; the number is the first eight."""
+AWAY = (
+    BadVersionError,
+    LedgerError,
+    SessionExpiredError,
+    StoreUnavailableError,
+    UnreadableError,
+)
 ENFORCED = (
     "Producers cannot connect or send message without a schema to topics with a schema"
     " when SchemaValidationEnforced is enabled"
@@ -38,19 +47,18 @@ def version_number(version: bytes) -> int:
     """Raises IncompatibleSchema for what is no version."""
     if not version:
         raise IncompatibleSchema("Empty schema version")
-    if len(version) not in (_VERSION.size, _OLD_VERSION_BYTES):
+    number = version_of(version)
+    if number is None:
         raise IncompatibleSchema(f"schema version: expected 8 bytes, got {len(version)}")
-    return int(_VERSION.unpack_from(version)[0])
+    return number
 
 
-def given_schema(body: pb.Schema) -> Schema | None:
-    """What a client sent; None for bytes without a schema. Raises IncompatibleSchema for an unknown kind."""
+def given_schema(body: pb.Schema) -> Schema:
+    """What a client sent. Raises IncompatibleSchema for an unknown kind."""
     pairs: Iterable[Any] = body.properties
     kind = BY_WIRE.get(body.type)
     if kind is None:
         raise IncompatibleSchema(f"schema type {body.type} is not known")
-    if kind is SchemaKind.NONE:
-        return None
     return Schema(kind, body.schema_data, {one.key: one.value for one in pairs})
 
 
@@ -73,32 +81,38 @@ class SchemaRules:
 
     async def for_producer(self, topic: Topic, body: pb.Schema | None) -> bytes:
         """The version of the producer's schema, empty without one."""
-        schema = given_schema(body) if body is not None else None
-        if schema is not None:
-            return version_bytes(await self.register(topic, schema))
-        if topic.policies.schema_enforced and await self.latest(topic) is not None:
+        if body is not None:
+            return version_bytes(await self._register(topic, given_schema(body)))
+        enforced = topic.policies.schema_enforced and not of_the_system(topic)
+        if enforced and await self.latest(topic) is not None:
             raise IncompatibleSchema(ENFORCED)
         return NO_VERSION
 
-    async def for_consumer(self, topic: Topic, body: pb.Schema | None) -> None:
-        """A consumer's schema must read what the topic has; the first to use a topic gives it its schema."""
+    async def for_version(self, topic: Topic, body: pb.Schema) -> bytes:
+        """As for a producer; whoever asks without one (NONE) gets no version."""
+        return await self.for_producer(topic, None if body.type == pb.Schema.None_ else body)
+
+    async def for_consumer(self, topic: Topic, body: pb.Schema | None) -> int | None:
+        """A consumer's schema must read what the topic has; the first to use a topic gives it its schema. The version
+        whose very bytes it is, None without one."""
         if body is None or body.type == AUTO_CONSUME:
-            return
+            return None
         schema = given_schema(body)
-        if schema is None:
-            return
-        latest = await self.latest(topic)
+        latest = await self._asked(self._registry.latest(topic.name, like=schema))
         if latest is None and topic.untouched:
-            await self.register(topic, schema)
-        elif latest is None:
+            return await self._register(topic, schema)
+        if latest is None:
             raise IncompatibleSchema(
                 "Failed to add schema to an active topic with empty(BYTES) schema:"
                 f" new schema type {schema.kind.value}"
             )
-        else:
-            why = await self._asked(self._unreadable_by(topic, schema, latest))
-            if why is not None:
-                raise IncompatibleSchema(why)
+        why = await self._asked(self._unreadable_by(topic, schema, latest))
+        if why is not None:
+            raise IncompatibleSchema(why)
+        newest = latest.found.schema
+        if newest.data == schema.data and same(newest, schema):
+            return latest.number
+        return await self._asked(self._registry.registered(topic.name, schema))
 
     async def _unreadable_by(self, topic: Topic, schema: Schema, latest: Version) -> str | None:
         """A consumer reads the newest data under the strategies that look at the newest, else all."""
@@ -112,15 +126,15 @@ class SchemaRules:
             Strategy.FORWARD_TRANSITIVE,
             Strategy.FULL,
         ):
-            return refused(schema, [newest], Strategy.BACKWARD)
+            return await self._registry.judged(schema, [newest], Strategy.BACKWARD)
         versions = await self._registry.versions(topic.name)
-        return refused(schema, [one.found.schema for one in versions], strategy)
+        before = [one.found.schema for one in versions]
+        return await self._registry.judged(schema, before, strategy)
 
-    async def register(self, topic: Topic, schema: Schema) -> int:
+    async def _register(self, topic: Topic, schema: Schema) -> int:
         """The version that ``schema`` is, a new one if the topic's policies let it be one."""
-        added = self._registry.register(
-            topic.name, schema, strategy_of(topic), may_add=topic.policies.schema_auto_update
-        )
+        may_add = topic.policies.schema_auto_update or of_the_system(topic)
+        added = self._registry.register(topic.name, schema, strategy_of(topic), may_add=may_add)
         return await self._asked(added)
 
     async def latest(self, topic: Topic) -> Version | None:
@@ -143,14 +157,16 @@ class SchemaRules:
             return await answer
         except (IncompatibleError, InvalidSchemaError) as error:
             raise IncompatibleSchema(str(error)) from error
-        except (StoreUnavailableError, SessionExpiredError, BadVersionError, LedgerError) as error:
-            raise ServiceNotReady(f"Schemas cannot be stored or read now: {error}") from error
-        except UnreadableError as error:
+        except LostVersionError as error:
             raise MetadataError(str(error)) from error
+        except AWAY as error:
+            raise ServiceNotReady(f"Schemas cannot be stored or read now: {error}") from error
+
+
+def of_the_system(topic: Topic) -> bool:
+    """Topics that begin with ``__`` take what the software that writes them says; topics' own policies are in them."""
+    return topic.name.local.startswith(SYSTEM_PREFIX)
 
 
 def strategy_of(topic: Topic) -> Strategy:
-    """Topics of ours that begin with ``__`` take what the software that writes them says."""
-    if topic.name.local.startswith(SYSTEM_PREFIX):
-        return Strategy.ALWAYS_COMPATIBLE
-    return topic.policies.schema_strategy
+    return Strategy.ALWAYS_COMPATIBLE if of_the_system(topic) else topic.policies.schema_strategy

@@ -1,6 +1,7 @@
 """One subscription: a cursor, the dispatcher over it, and the consumers attached."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -8,8 +9,11 @@ from typing import Protocol
 from engine.base.ids import Position
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
+from engine.broker.compaction.compacted_cursor import CompactedCursor, start_of
+from engine.broker.compaction.topic_compaction import TopicCompaction
 from engine.broker.context import Context
 from engine.broker.control.counters import Rate, Traffic
+from engine.broker.control.rate_limit import RateLevel, RateLimit
 from engine.broker.dispatch.choose.chooser import Chooser
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.choose.sticky import KeyStats, Sticky
@@ -17,13 +21,26 @@ from engine.broker.dispatch.choose.turns import Turns
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType, count_bits
 from engine.broker.dispatch.core import SharingDispatcher
 from engine.broker.dispatch.dispatcher import Dispatcher, DispatchState, Held
+from engine.broker.dispatch.ports import DispatchCursor
 from engine.broker.dispatch.redelivery import RedeliveryCounts
 from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.dispatch.source import EntrySource
-from engine.broker.errors import BrokerError, ConsumerAssignError, ConsumerBusy, ServiceNotReady
+from engine.broker.dispatch.throttle import Throttle
+from engine.broker.errors import (
+    BrokerError,
+    ConsumerAssignError,
+    ConsumerBusy,
+    NotAllowed,
+    ServiceNotReady,
+)
+from engine.broker.ports import TopicPolicies
 from engine.broker.topics.ports import Log, SubscriptionCursor
+from engine.broker.topics.rates import TopicRates
 from engine.managed.cursors.last_change import LastChange
 from engine.managed.cursors.moves import Effect
+
+REPLICATED = "pulsar.replicated.subscription"
+"""Property of a cursor, as Pulsar stores it: the subscription's state is to be copied to other clusters."""
 
 
 class SubscriptionHost(Protocol):
@@ -45,6 +62,15 @@ class SubscriptionHost(Protocol):
     @property
     def log(self) -> Log: ...
 
+    @property
+    def policies(self) -> TopicPolicies: ...
+
+    @property
+    def rates(self) -> TopicRates: ...
+
+    @property
+    def compaction(self) -> TopicCompaction: ...
+
     def touched(self) -> None:
         """What statistics show has changed, or may have: it will be looked at."""
         ...
@@ -65,6 +91,39 @@ class SubscriptionHost(Protocol):
 class Subscription:
     """Attach, acknowledge, redeliver, move. Methods raise BrokerError where they refuse."""
 
+    __slots__ = (
+        "_closed",
+        "_compacted",
+        "_context",
+        "_counts",
+        "_dispatcher",
+        "_host",
+        "_keys",
+        "_mark",
+        "_moving",
+        "_rate",
+        "_scope",
+        "_sought",
+        "_source",
+        "_throttle",
+        "acked_ms",
+        "advanced_ms",
+        "consumed_ms",
+        "cursor",
+        "dropped",
+        "durable",
+        "expired",
+        "expired_ms",
+        "flow_ms",
+        "given_back",
+        "joined",
+        "kind",
+        "left_ms",
+        "name",
+        "out",
+        "refused",
+    )
+
     def __init__(
         self, host: SubscriptionHost, cursor: SubscriptionCursor, context: Context
     ) -> None:
@@ -73,7 +132,7 @@ class Subscription:
         self.name = cursor.name
         self.durable = cursor.durable
         self._context = context
-        self._scope = TaskScope(f"subscription {host.name} {self.name}")
+        self._scope = TaskScope(host.name.full)
         self._counts = RedeliveryCounts()
         self.dropped = Rate()
         """Messages that nobody could take when they came, where none are kept for later."""
@@ -82,7 +141,14 @@ class Subscription:
         self.expired_ms = 0
         """When they were last looked for."""
         self._source = EntrySource(cursor, self._scope, context, self.wake)
+        self._rate = RateLimit(context.clock, host.rates.published, RateLevel.SUBSCRIPTION)
+        self._throttle = Throttle(
+            self.wake,
+            by_entry=context.settings.dispatch_throttling_on_batch_message_enabled,
+            holds=self._rates_hold,
+        )
         self._dispatcher: Dispatcher | None = None
+        self.apply()
         self.kind: SubscriptionType | None = None
         self._keys: KeyPolicy | None = None
         self._moving = asyncio.Lock()
@@ -103,6 +169,9 @@ class Subscription:
         self.given_back = 0
         """How often consumers gave back what they had received."""
         self._mark = cursor.mark
+        self._compacted: CompactedCursor | None = None
+        """What is delivered instead while a consumer that reads the compacted topic receives."""
+        self._sought: Position | None = None
 
     @property
     def closed(self) -> bool:
@@ -111,8 +180,16 @@ class Subscription:
 
     @property
     def consumers(self) -> list[Consumer]:
-        """Attached consumers in order of joining."""
+        """Attached consumers, as the dispatcher has them."""
         return [] if self._dispatcher is None else self._dispatcher.consumers
+
+    @property
+    def active_ms(self) -> int:
+        """When a consumer was last here, or anything changed, in milliseconds since the epoch."""
+        if self.consumers:
+            return self._context.clock.wall_ms()
+        stored = self.cursor.stats().last_active_ms
+        return max(stored, self.left_ms, self.acked_ms, self.consumed_ms)
 
     @property
     def state(self) -> DispatchState:
@@ -143,6 +220,60 @@ class Subscription:
     def key_stats(self) -> Mapping[Consumer, KeyStats]:
         """By consumer, of a Key_Shared subscription."""
         return {} if self._dispatcher is None else self._dispatcher.key_stats()
+
+    def apply(self) -> None:
+        """The topic's policies may be others: its dispatch rates and limits act at once."""
+        policies = self._host.policies
+        own = policies.subscription_rates.get(self.name, policies.subscription_rate)
+        self._rate.set(own)
+        self._throttle.by_entry = (
+            self._context.settings.dispatch_throttling_on_batch_message_enabled
+        )
+        self._throttle.set((*self._host.rates.dispatch, self._rate))
+        if self._dispatcher is not None:
+            self._dispatcher.apply(policies)
+
+    @property
+    def throttled(self) -> Counter[tuple[RateLevel, bool]]:
+        """How often a dispatch rate stopped it, by whose it is and whether for bytes."""
+        return self._throttle.stops
+
+    def _rates_hold(self) -> bool:
+        """Whether dispatch rates hold for it now: for those that are behind, at least."""
+        settings = self._context.settings
+        return (
+            settings.dispatch_throttling_on_non_backlog_consumer_enabled
+            or self.cursor.backlog_entries() >= settings.managed_ledger_cursor_backlogged_threshold
+        )
+
+    @property
+    def replicated(self) -> bool:
+        """Whether its state is to be copied to other clusters. Only the wish is kept: there is nobody who does it."""
+        return REPLICATED in self.cursor.properties
+
+    def replicate(self, wanted: bool) -> None:
+        """Keep the wish, durable with the next change of the cursor that is."""
+        self.cursor.set_property(REPLICATED, 1 if wanted else None)
+        self._host.touched()
+
+    @property
+    def total_out(self) -> tuple[int, int]:
+        """Messages and bytes that went out since the topic was loaded."""
+        messages, size = self.out.messages.total, self.out.bytes.total
+        for each in self.consumers:
+            messages += each.out.messages.total
+            size += each.out.bytes.total
+        return messages, size
+
+    @property
+    def unacked(self) -> int:
+        """Messages out at consumers that share it."""
+        return sum(consumer.unacked for consumer in self.consumers)
+
+    def hold(self, on: bool) -> None:
+        """Whether nothing may be sent because too much is out at all consumers of the broker."""
+        if self._dispatcher is not None:
+            self._dispatcher.hold(on)
 
     def wake(self) -> None:
         """Something that dispatch may wait for has happened."""
@@ -190,12 +321,16 @@ class Subscription:
         if not present:
             return None
         first = present[0]
-        agreed = consumer.keys is None or first.keys is None or consumer.keys.agrees(first.keys)
-        if first.kind != consumer.kind or not agreed:
-            raise ConsumerBusy(
-                "Subscription is of different type. Active subscription type of "
-                f"'{first.kind.title}' is different than the connecting consumer's type '{consumer.kind.title}'."
+        why = ""
+        if first.kind != consumer.kind:
+            why = (
+                f"Active subscription type of '{first.kind.title}' is different than the connecting "
+                f"consumer's type '{consumer.kind.title}'."
             )
+        elif consumer.keys is not None and first.keys is not None:
+            why = consumer.keys.disagreement(first.keys)
+        if why:
+            raise ConsumerBusy(f"Subscription is of different type. {why}")
         assert self._dispatcher is not None
         return self._dispatcher.conflict(consumer)
 
@@ -217,19 +352,47 @@ class Subscription:
         """Whether the first consumer that comes changes what the subscription is."""
         if consumer.keys is None or self._keys is None:
             return self.kind != consumer.kind
-        return not consumer.keys.agrees(self._keys)
+        return bool(consumer.keys.disagreement(self._keys))
 
     def _make_dispatcher(self, consumer: Consumer) -> Dispatcher:
         kind, context = consumer.kind, self._context
         if kind.ordered:
             name = self._host.name
             return SingleDispatcher(
-                kind, self._source, context, topic=name.full, partition=name.partition
+                kind,
+                self._source,
+                context,
+                self._throttle,
+                topic=name.full,
+                partition=name.partition,
+                entries_for=self._entries_for,
             )
+        self._source.read_from(self.cursor)
         return self._make_sharing(consumer.keys)
 
+    def _entries_for(self, consumer: Consumer) -> DispatchCursor:
+        """Where the entries for ``consumer``, which is to receive, come from."""
+        if not consumer.read_compacted:
+            self._compacted = None
+            return self.cursor
+        if self._compacted is None:
+            start = consumer.start if self._sought is None else self._sought
+            if self.durable and self._sought is None:
+                start = start_of(self.cursor, start)
+            self._compacted = self._host.compaction.cursor(self.cursor, start)
+        return self._compacted
+
     def _make_sharing(self, keys: KeyPolicy | None) -> Dispatcher:
-        return SharingDispatcher(self._source, self._context, self._counts, self._chooser(keys))
+        return SharingDispatcher(
+            self._source,
+            self._context,
+            self.cursor,
+            self._throttle,
+            self._counts,
+            self._chooser(keys),
+            self._host.policies,
+            self.disconnect,
+        )
 
     def _chooser(self, keys: KeyPolicy | None) -> Chooser:
         return Turns() if keys is None else Sticky(keys, self._context.settings)
@@ -293,6 +456,8 @@ class Subscription:
         assert self._dispatcher is not None
         before = self.cursor.backlog_entries()
         self.cursor.acknowledge_cumulative(position, ack_set)
+        if self._compacted is not None and not any(ack_set):
+            self._compacted.acknowledged(position)
         self._dispatcher.acknowledged_up_to(position)
         self._acked(consumer, before - self.cursor.backlog_entries())
 
@@ -342,6 +507,7 @@ class Subscription:
             self.disconnect(moving=True)
             await self._source.settle()
             self._forget()
+            self._sought = position
             try:
                 await self.cursor.reset(position)
                 if any(ack_set):
@@ -402,9 +568,13 @@ class Subscription:
         """
         if self._closed or not self.cursor.backlog_entries():
             return 0
-        self.expired_ms = self._context.clock.wall_ms()
         last = await self._host.log.find_by_time(before_ms, self.cursor.mark_delete)
-        count = self.pass_over(last)
+        return self.expire_to(last)
+
+    def expire_to(self, position: Position) -> int:
+        """As ``pass_over``, counted as expired."""
+        self.expired_ms = self._context.clock.wall_ms()
+        count = self.pass_over(position)
         self.expired.total += count
         return count
 
@@ -435,6 +605,7 @@ class Subscription:
     def _forget(self) -> None:
         self._counts = RedeliveryCounts()
         self._dispatcher = None
+        self._compacted = None
         self.kind = self._keys = None
 
     def end(self) -> None:
@@ -450,11 +621,13 @@ class Subscription:
             self._closed = True
             self.disconnect(moving=True)
             self._source.close()
+            self._throttle.close()
             await self._scope.close()
 
     def stop(self) -> None:
         """The topic closes: no more reads."""
         self._source.close()
+        self._throttle.close()
         self._scope.cancel()
 
     def tick(self, elapsed_s: float) -> bool:
@@ -464,3 +637,41 @@ class Subscription:
         for consumer in self.consumers:
             moves = consumer.tick(elapsed_s) or moves
         return moves
+
+
+class CompactionSubscription(Subscription):
+    """The compaction's own: anybody may read by it, but what lies before it is what was kept elsewhere, so that nobody
+    else moves it (M11)."""
+
+    __slots__ = ()
+
+    def acknowledge(self, consumer: Consumer, positions: list[Position]) -> None:
+        pass
+
+    def acknowledge_partly(
+        self, consumer: Consumer, position: Position, ack_set: Sequence[int]
+    ) -> None:
+        pass
+
+    def acknowledge_cumulative(
+        self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()
+    ) -> None:
+        pass
+
+    async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        raise self._refused()
+
+    async def move(self, plan: Callable[[], tuple[Effect, LastChange]]) -> Effect:
+        raise self._refused()
+
+    async def skip(self, entries: int) -> None:
+        raise self._refused()
+
+    async def clear(self) -> None:
+        raise self._refused()
+
+    def pass_over(self, position: Position) -> int:
+        return 0
+
+    def _refused(self) -> BrokerError:
+        return NotAllowed(f"Subscription {self.name} is moved by compaction alone")

@@ -2,41 +2,45 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from weakref import WeakValueDictionary
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from engine.base.errors import MagnetarError, WorldError
 from engine.base.ids import EARLIEST, Position
 from engine.base.names import TopicName
 from engine.base.tasks import TaskScope
+from engine.broker.compaction.ports import CompactionCursor
+from engine.broker.compaction.topic_compaction import CURSOR as COMPACTION
+from engine.broker.compaction.topic_compaction import TopicCompaction
 from engine.broker.context import Context
 from engine.broker.control.counters import Traffic
-from engine.broker.dispatch.consumer import Consumer
+from engine.broker.control.written import Written
+from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.errors import (
     BrokerError,
     ConsumerBusy,
     NotAllowed,
-    PersistenceError,
-    ProducerBusy,
     ServiceNotReady,
     SubscriptionNotFound,
     TopicTerminated,
 )
 from engine.broker.ports import TopicPolicies
+from engine.broker.topics.deduplication import Deduplication
+from engine.broker.topics.delay_limit import DelayLimit
 from engine.broker.topics.ephemeral import EphemeralSubscription
 from engine.broker.topics.limits import binding, reached
 from engine.broker.topics.ports import Log, SubscriptionCursor
 from engine.broker.topics.publish import Producer, Publish, Stage
+from engine.broker.topics.publishers import Publishers
 from engine.broker.topics.quotas import BacklogQuotas
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.rates import BrokerRates, TopicRates
+from engine.broker.topics.subscription import CompactionSubscription, Subscription
 from engine.ledger.errors import LedgerError
 from engine.managed.errors import (
-    AppendFailedError,
     CursorNotFoundError,
     InvalidPositionError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
-    ManagedLedgerTerminatedError,
 )
 from engine.managed.ledger import InitialPosition
 from engine.managed.settings import LedgerConfig
@@ -56,30 +60,71 @@ CONFIRM_GRACE_S = 3.0
 class Topic:
     """Made by the registry around an open log. Methods raise BrokerError where they refuse."""
 
+    __slots__ = (
+        "_coming",
+        "_delay_limit",
+        "_gone_out",
+        "_last_message",
+        "_leaving",
+        "_locks",
+        "_stop_listening",
+        "_touched",
+        "closing",
+        "compaction",
+        "context",
+        "deduplication",
+        "fetched",
+        "loaded_ms",
+        "log",
+        "name",
+        "policies",
+        "published",
+        "publishers",
+        "quotas",
+        "rates",
+        "scope",
+        "stages",
+        "subscriptions",
+        "written",
+    )
+
     def __init__(
         self,
         name: TopicName,
         log: Log,
         policies: TopicPolicies,
         context: Context,
+        rates: BrokerRates,
         reload: Callable[["Topic"], None],
-        touched: dict["Topic", None],
+        touched: dict["Topic", bool],
     ) -> None:
-        """``reload`` is called once when the log can no longer be written: it closes the topic. The topic puts itself
-        among ``touched`` when what statistics show of it has changed, or may have."""
+        """``rates``: of all topics together. ``reload`` is called once when the log can no longer be written: it closes
+        the topic. The topic puts itself among ``touched`` when what statistics show of it has changed, or may have."""
         self.name = name
         self.log = log
         self.policies = binding(name, policies)
         self.context = context
-        self.scope = TaskScope(f"topic {name}")
-        self.producers: dict[str, Producer] = {}
+        self.scope = TaskScope(name.full)
         self.subscriptions: dict[str, Subscription] = {}
         self.stages: tuple[Stage, ...] = ()
         self.closing = False
+        self.loaded_ms = context.clock.wall_ms()
         self.published = Traffic()
-        self.chunks_published = False
+        self.fetched = Traffic()
+        """Entries, not messages, that were read from storage because they were not in memory."""
+        self.written: Written | None = None
+        """Since the first entry was stored; nothing is stored of topics that are not persistent."""
+        self._gone_out = (0, 0)
+        """Messages and bytes that went out of subscriptions that are gone."""
+        self.publishers = Publishers(self)
+        self.deduplication = Deduplication(self)
+        self.compaction = TopicCompaction(self)
+        self._delay_limit = DelayLimit(self)
         self.quotas = BacklogQuotas(self, context.clock)
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.rates = TopicRates(self, rates)
+        self.rates.apply()
+        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+        """By name of a subscription, while it is being changed, and how many hold it or wait for it."""
         self._leaving: dict[str, asyncio.Task[None]] = {}
         """Cursors being deleted, by name: who subscribes under the name must not get the old one."""
         self._coming = 0
@@ -93,14 +138,40 @@ class Topic:
         log.on_trimmed(self.touched)
         self._stop_listening = log.on_appended(self._wake)
         log.on_fenced(lambda: reload(self))
+        self._delay_limit.apply()
+        self.deduplication.apply()
 
     def touched(self) -> None:
         """What statistics show has changed, or may have. Often called."""
-        self._touched[self] = None
+        self._touched[self] = True
+
+    @property
+    def producers(self) -> dict[str, Producer]:
+        """Those who may publish, by name."""
+        return self.publishers.attached
 
     @property
     def in_use(self) -> bool:
         return bool(self.producers or self.subscription_names)
+
+    def is_unused(self, *, caught_up: bool) -> bool:
+        """Nobody publishes, nothing is under way, nobody comes, and no subscription is there; with ``caught_up`` none
+        that has a consumer or a backlog, as far as is known."""
+        if self.closing or self.publishers.busy or self._coming:
+            return False
+        present = self.subscriptions.values()
+        if not caught_up and (present or self.unread):
+            return False
+        if self.unread or any(one.consumers or one.cursor.backlog_entries() for one in present):
+            return False
+        return not self._locks and not self.log.stats().pending_entries
+
+    def close_unused(self, *, caught_up: bool) -> bool:
+        """From this moment on nobody can come, if nobody is here; to be unloaded next."""
+        if self.is_unused(caught_up=caught_up):
+            self.closing = True
+            return True
+        return False
 
     @property
     def untouched(self) -> bool:
@@ -131,10 +202,26 @@ class Topic:
     def terminated(self) -> bool:
         return self.log.terminated is not None
 
+    @property
+    def total_out(self) -> tuple[int, int]:
+        """Messages and bytes that went out since it was loaded, also of subscriptions that are gone."""
+        messages, size = self._gone_out
+        for each in self.subscriptions.values():
+            more, larger = each.total_out
+            messages, size = messages + more, size + larger
+        return messages, size
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Of the largest backlog, or all that is stored where there is no durable subscription."""
+        durable = [each.mark_delete for each in self.log.cursors.values() if each.durable]
+        return max(map(self.log.bytes_behind, durable or (EARLIEST,)))
+
     # --- publishing -----------------------------------------------------------------------------
 
     def publish(self, publish: Publish) -> None:
         """Let it pass the stages, then append it; its fate goes to ``publish``, maybe within this call."""
+        publish.since_s = self.context.clock.monotonic_s()
         if not self.stages or all(stage.admit(publish) for stage in self.stages):
             self.log.append(publish.run, publish)
 
@@ -148,10 +235,24 @@ class Topic:
         """Count what became durable, ``messages`` and ``size`` bytes of it, and tell the stages."""
         self.published.messages.total += messages
         self.published.bytes.total += size
-        if publish.chunk:
-            self.chunks_published = True
+        if self.name.persistent:
+            now_s = self.context.clock.monotonic_s()
+            if self.written is None:
+                self.written = Written(now_s)
+            self.written.add(now_s, now_s - publish.since_s, publish.run, start, stop, size)
         for stage in self.stages:
             stage.stored(publish, start, stop)
+
+    def repeated(self, messages: int, size: int) -> None:
+        """Count what came again and was stored before: it was published, too."""
+        self.published.messages.total += messages
+        self.published.bytes.total += size
+        self.touched()
+
+    def failed(self, publish: Publish, start: int) -> None:
+        """Tell the stages what did not become durable."""
+        for stage in self.stages:
+            stage.failed(publish, start)
 
     def _wake(self) -> None:
         """Entries were appended (D2)."""
@@ -159,58 +260,13 @@ class Topic:
         for subscription in self.subscriptions.values():
             subscription.wake()
 
-    async def add_producer(self, producer: Producer) -> None:
-        """Let ``producer`` publish.
-
-        Raises ServiceNotReady, TopicTerminated, ProducerBusy (name taken, limit reached), PersistenceError (nothing can
-        be stored). The backlog's quotas are asked by ``quotas.admit``, before anything is made for the producer.
-
-        A holder of the name on another connection is asked for a sign of life; a newer epoch of the same connection and
-        id replaces the older one. Cancel-safe.
-        """
-        while True:
-            self._check_open()
-            if self.terminated:
-                raise TopicTerminated("Topic was already terminated")
-            await self._check_writable()
-            holder = self.producers.get(producer.name)
-            if holder is None:
-                if reached(self.policies.max_producers, len(self.producers)):
-                    raise ProducerBusy(f"Topic '{self.name}' reached max producers limit")
-                self.producers[producer.name] = producer
-                self.touched()
-                return
-            if holder.outlet is producer.outlet:
-                if holder.producer_id == producer.producer_id and producer.epoch > holder.epoch:
-                    holder.leave()
-                    continue
-            elif not await holder.outlet.is_alive():
-                if self.producers.get(producer.name) is holder:
-                    holder.leave()
-                continue
-            if self.producers.get(producer.name) is not holder:
-                continue
-            raise ProducerBusy(
-                f"Producer with name '{producer.name}' is already connected to topic '{self.name}'"
-            )
-
-    async def _check_writable(self) -> None:
-        """Refuse who would come, fail and come again for as long as there is no ledger to write to."""
-        try:
-            await self.log.writable()
-        except AppendFailedError as error:
-            raise PersistenceError(f"Topic {self.name} cannot be written: {error}") from error
-        except ManagedLedgerTerminatedError as error:
-            raise TopicTerminated("Topic was already terminated") from error
-        except ManagedLedgerError as error:
-            raise ServiceNotReady(f"Topic {self.name} is being unloaded") from error
-        self._check_open()
+    def last_sequence(self, name: str) -> int:
+        """The highest sequence id that is known to be stored of producer ``name``; -1: none."""
+        return self.deduplication.last_sequence(name)
 
     def remove_producer(self, producer: Producer) -> None:
         """It left. Safe to call twice."""
-        if self.producers.get(producer.name) is producer:
-            del self.producers[producer.name]
-            self.touched()
+        self.publishers.remove(producer)
 
     # --- subscriptions --------------------------------------------------------------------------
 
@@ -223,24 +279,39 @@ class Topic:
         initial: Position | InitialPosition,
         properties: dict[str, str],
         replicated: bool = False,
+        rolls_back: bool = False,
     ) -> Subscription:
-        """Attach ``consumer`` to the subscription ``name``, made if missing. ``initial`` counts only then.
+        """Attach ``consumer`` to the subscription ``name``, made if missing. ``initial`` counts only then, or
+        ``rolls_back`` to it, a position, one that is there. ``replicated``: from now on.
 
         Raises ConsumerBusy, NotAllowed (durable onto non-durable or reverse, too many), SubscriptionNotFound (may not
         be made), ServiceNotReady. Cancel-safe: the subscription may remain, without the consumer.
         """
         durable = durable and self.name.persistent
+        self.check_type(consumer.kind)
+        self.rates.check_subscribe(consumer)
         while True:
+            present = self.subscriptions.get(name)
             subscription = await self._ensure_subscription(name, durable, initial, properties)
             if subscription.durable != durable:
                 kind = "Durable" if subscription.durable else "NonDurable"
                 raise NotAllowed(f"{kind} subscription with the same name already exists.")
             try:
+                if rolls_back and subscription is present:
+                    assert isinstance(initial, Position)
+                    await subscription.reset(initial)
                 if await subscription.attach(consumer):
+                    if replicated and durable:
+                        subscription.replicate(True)
                     return subscription
             finally:
                 if not subscription.consumers:
                     self.abandoned(subscription)  # made for this consumer, which did not come
+
+    def check_type(self, kind: SubscriptionType) -> None:
+        """Whether subscriptions may be of this type. Raises NotAllowed."""
+        if kind.title not in self.policies.subscription_types:
+            raise NotAllowed(f"Topic[{{{self.name}}}] doesn't support {kind.title} sub type!")
 
     def check_room(self, subscription: Subscription | None = None) -> None:
         """Whether one more consumer may come, to ``subscription`` or a new one. Raises ConsumerBusy."""
@@ -251,12 +322,18 @@ class Topic:
         if reached(policies.max_consumers_per_subscription, own):
             raise ConsumerBusy("Subscription reached max consumers limit")
 
-    def _changing(self, name: str) -> asyncio.Lock:
+    @asynccontextmanager
+    async def _changing(self, name: str) -> AsyncIterator[None]:
         """Held while a subscription of this name is made or deleted: another's storage may be silent for long."""
-        lock = self._locks.get(name)
-        if lock is None:
-            lock = self._locks[name] = asyncio.Lock()
-        return lock
+        lock, users = self._locks.get(name) or (asyncio.Lock(), 0)
+        self._locks[name] = lock, users + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._locks.pop(name)
+            if users > 1:
+                self._locks[name] = lock, users - 1
 
     async def _ensure_subscription(
         self,
@@ -265,7 +342,7 @@ class Topic:
         initial: Position | InitialPosition,
         properties: dict[str, str],
     ) -> Subscription:
-        self._check_open()
+        self.check_open()
         subscription = self.subscriptions.get(name)
         if subscription is not None and not subscription.closed:
             return subscription
@@ -274,7 +351,7 @@ class Topic:
             if leaving is not None:
                 await asyncio.wait([leaving])
             async with self._changing(name):
-                self._check_open()
+                self.check_open()
                 subscription = self.subscriptions.get(name)
                 if subscription is not None:
                     return subscription
@@ -292,9 +369,9 @@ class Topic:
 
         Raises NotAllowed at the limit, ServiceNotReady when it is not known whether it exists now; try again.
         """
-        self._check_open()
+        self.check_open()
         async with self._changing(name):
-            self._check_open()
+            self.check_open()
             if name in self.subscriptions:
                 return None
             cursor = await self._open_cursor(name, True, initial, properties)
@@ -305,7 +382,7 @@ class Topic:
         ServiceNotReady when they may or may not be stored."""
         # A write to the node of a subscription that was deleted meanwhile would look like another owner.
         async with self._changing(name):
-            self._check_open()
+            self.check_open()
             subscription = self.subscriptions.get(name)
             if subscription is None:
                 raise SubscriptionNotFound("Subscription not found")
@@ -348,12 +425,20 @@ class Topic:
             self._coming -= 1
             self.touched()
 
+    def compaction_made(self, cursor: CompactionCursor) -> None:
+        """The first compaction begins: its cursor is a subscription from now on."""
+        if cursor.name not in self.subscriptions:
+            self._add_subscription(self.log.cursors[cursor.name])
+            self.touched()
+
     def _came_back(self, cursor: SubscriptionCursor) -> None:
         if not cursor.name.startswith(RESERVED_CURSORS) and not self.closing:
             self._add_subscription(cursor)
 
     def _add_subscription(self, cursor: SubscriptionCursor) -> Subscription:
         kind = Subscription if self.name.persistent else EphemeralSubscription
+        if self.name.persistent and cursor.name == COMPACTION:
+            kind = CompactionSubscription
         subscription = kind(self, cursor, self.context)
         self.subscriptions[cursor.name] = subscription
         return subscription
@@ -409,15 +494,20 @@ class Topic:
             logger.debug("cursor was gone topic=%s cursor=%s", self.name, subscription.name)
         finally:
             if self.subscriptions.get(subscription.name) is subscription:
-                del self.subscriptions[subscription.name]
+                self._forget(subscription)
             self.touched()
+
+    def _forget(self, subscription: Subscription) -> None:
+        del self.subscriptions[subscription.name]
+        messages, size = subscription.total_out
+        self._gone_out = self._gone_out[0] + messages, self._gone_out[1] + size
 
     def abandoned(self, subscription: Subscription) -> None:
         """The last consumer left: a non-durable subscription goes with it, at once for whoever subscribes next."""
         present = self.subscriptions.get(subscription.name) is subscription
         if subscription.durable or self.closing or not present:
             return
-        del self.subscriptions[subscription.name]
+        self._forget(subscription)
         subscription.end()
         self.touched()
         name = subscription.name
@@ -444,19 +534,39 @@ class Topic:
         """The first entry published at ``publish_ms`` or later. Raises LedgerError when it cannot be found out."""
         return self.log.next_position(await self.log.find_by_time(publish_ms))
 
-    async def last_message(self) -> tuple[Position, int]:
+    async def last_message(self, *, compacted: bool = False) -> tuple[Position, int]:
         """Position of the last entry and the index of its last message (-1: no batch); -1:-1 when none is kept.
+        ``compacted``: for who reads the compacted topic.
 
         Cancel-safe. Raises LedgerError when it cannot be read.
         """
+        found = self.last_message_at_hand(compacted=compacted)
+        if found is not None:
+            return found
+        if compacted and self.compaction.holds_all and (await self.compaction.ledger()) is not None:
+            return await self.last_message(compacted=True)
+        last = self.log.last_confirmed
+        try:
+            entry = await self.log.read_entry(last)
+        except InvalidPositionError:
+            return EARLIEST, -1  # trimmed
+        self._last_message = (last, last_batch_index(entry.entry(0)))
+        return self._last_message
+
+    def last_message_at_hand(self, *, compacted: bool = False) -> tuple[Position, int] | None:
+        """As ``last_message``; None when an entry has to be read for it, or there never is one."""
+        if not self.name.persistent:
+            return None
+        if compacted and self.compaction.holds_all:
+            ledger = self.compaction.at_hand
+            return None if ledger is None else ledger.last
         last = self.log.last_confirmed
         if last.entry_id < 0:
             return EARLIEST, -1
         if last != self._last_message[0]:
-            try:
-                entry = await self.log.read_entry(last)
-            except InvalidPositionError:
-                return EARLIEST, -1  # trimmed
+            entry = self.log.entry_at_hand(last)
+            if entry is None:
+                return None
             self._last_message = (last, last_batch_index(entry.entry(0)))
         return self._last_message
 
@@ -469,7 +579,17 @@ class Topic:
             self.log.trim_soon()
         else:
             self.policies = policies
+            self._delay_limit.apply()
+            self.deduplication.apply()
+            self.publishers.apply()
+            self.settings_changed()
             await self.log.update_config(config)
+
+    def settings_changed(self) -> None:
+        """Limits of the topic or of the broker may be others: they act at once."""
+        self.rates.apply()
+        for subscription in self.subscriptions.values():
+            subscription.apply()
 
     async def expire(self, before_ms: int) -> None:
         """What was published before ``before_ms`` counts as acknowledged by every durable subscription (D11).
@@ -479,7 +599,7 @@ class Topic:
         failed: MagnetarError | None = None
         for subscription in list(self.subscriptions.values()):
             try:
-                if subscription.durable:
+                if subscription.durable and subscription.name != COMPACTION:
                     await subscription.expire(before_ms)
             except MagnetarError as error:
                 failed = failed or error
@@ -488,7 +608,8 @@ class Topic:
 
     # --- life -----------------------------------------------------------------------------------
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raises ServiceNotReady."""
         if self.closing:
             raise ServiceNotReady(f"Topic {self.name} is being unloaded")
 
@@ -499,9 +620,13 @@ class Topic:
         """
         self.closing = True
         self._stop_listening()
+        self.publishers.refuse_waiting(ServiceNotReady(f"Topic {self.name} is being unloaded"))
         for subscription in list(self.subscriptions.values()):
             subscription.disconnect()
             subscription.stop()
+        self.compaction.stop()
+        self.deduplication.take_snapshot()
+        self.rates.end()
         closing = self.scope.spawn("close ledger", self.log.close())
         await asyncio.wait([closing], timeout=CONFIRM_GRACE_S)
         for producer in list(self.producers.values()):
@@ -518,6 +643,7 @@ class Topic:
     async def terminate(self) -> Position:
         """Seal the topic: producers are disconnected and cannot come back; the last entry's position."""
         position = await self.log.terminate()
+        self.publishers.refuse_waiting(TopicTerminated("Topic was already terminated"))
         for producer in list(self.producers.values()):
             producer.disconnect()
         for subscription in self.subscriptions.values():
@@ -538,8 +664,10 @@ class Topic:
         """Once a second, rates from counters. False when all are zero and nothing else changes by itself: then it is
         needed again only after the topic was touched."""
         moves = self.published.tick(elapsed_s)
+        self.fetched.messages.total, self.fetched.bytes.total = self.log.fetched
+        moves = self.fetched.tick(elapsed_s) or moves
         for producer in self.producers.values():
-            moves = producer.published.tick(elapsed_s) or moves
+            moves = producer.tick(elapsed_s) or moves
         for subscription in self.subscriptions.values():
             moves = subscription.tick(elapsed_s) or moves
         return moves or bool(self.log.unread_cursors)
@@ -550,4 +678,4 @@ def last_batch_index(entry: bytes) -> int:
     metadata = read_metadata(entry)
     if metadata is None or not metadata.HasField("num_messages_in_batch"):
         return -1
-    return metadata.num_messages_in_batch - 1
+    return max(metadata.num_messages_in_batch - 1, -1)  # a client may have claimed anything

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from engine.base.errors import MagnetarError, MisuseError
 from engine.base.ids import EARLIEST, LATEST, Position
@@ -21,6 +21,9 @@ from engine.wire.batches import BatchFormatError, split_entry
 from engine.wire.events import Delivered
 from engine.wire.states import CommandType
 from engine.wire.varints import varint
+
+if TYPE_CHECKING:
+    from engine.client.sealing import Opener
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +65,8 @@ class ConsumerSettings:
     redeliveries_max: int = 0
     dead_letters: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    opener: "Opener | None" = None
+    """Decrypts what it has the keys of; ``encrypted``: what becomes of the rest."""
 
 
 class Receiver(Protocol):
@@ -302,15 +307,19 @@ class Attachment:
             raise
         self._permits -= messages_due(metadata, due)
         messages: Sequence[Incoming]
+        opened: bytes | None = payload
         if metadata.encryption_keys:
+            opener = self._settings.opener
+            opened = None if opener is None else opener.opened(metadata, payload)
+        if opened is None:
             messages = self._encrypted(position, redelivery_count, metadata, payload)
         elif metadata.num_chunks_from_msg > 1:
-            messages = self._chunk(position, redelivery_count, metadata, payload)
+            messages = self._chunk(position, redelivery_count, metadata, opened)
         elif metadata.marker_type:
             self._acks.append(position)
             messages = ()
         else:
-            messages = open_entry(self, position, redelivery_count, metadata, payload, due)
+            messages = open_entry(self, position, redelivery_count, metadata, opened, due)
             if not messages:
                 self._acks.append(position)  # nothing of it is left
         return self._from_start(messages) if self._behind is not None else messages

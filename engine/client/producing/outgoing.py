@@ -7,13 +7,16 @@ message has are written by hand, rare ones by protobuf: protobuf's fields may st
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.base.crc32c import crc32c
 from engine.wire import pulsar_pb2 as pb
 from engine.wire.compression import NONE, compress
 from engine.wire.kernels import CHECKSUM_MAGIC
 from engine.wire.varints import varint
+
+if TYPE_CHECKING:
+    from engine.client.sealing import Sealer
 
 _MAGIC = Struct(">HI")
 _SIZE = Struct(">I")
@@ -23,7 +26,9 @@ CHUNK_BYTES_MIN = 1024
 
 @dataclass(slots=True)
 class OutgoingMessage:
-    """``token``: what its result is told with. Times are epoch milliseconds, 0 for none; ``replicate_to``: clusters."""
+    """``token``: what its result is told with. Times are epoch milliseconds, 0 for none; ``replicate_to``: clusters.
+    ``encryption``: serialized fields of MessageMetadata that say how whoever gave the payload packed and encrypted it;
+    its producer then packs nothing."""
 
     payload: bytes
     token: Any = None
@@ -33,11 +38,12 @@ class OutgoingMessage:
     event_ms: int = 0
     deliver_at_ms: int = 0
     replicate_to: Sequence[str] = ()
+    encryption: bytes = b""
 
     @property
     def is_alone(self) -> bool:
-        """Whether it cannot stand in a batch, which has one time of delivery and one list of clusters."""
-        return bool(self.deliver_at_ms or self.replicate_to)
+        """Whether it cannot stand in a batch, which has one time of delivery, list of clusters and encryption."""
+        return bool(self.deliver_at_ms or self.replicate_to or self.encryption)
 
     def metadata(self) -> bytes:
         """Fields of MessageMetadata that only this message has."""
@@ -48,7 +54,7 @@ class OutgoingMessage:
             or self.replicate_to
             or self.ordering_key
         ):
-            return b""
+            return self.encryption
         fields = pb.MessageMetadata(
             partition_key=self.key,
             ordering_key=self.ordering_key,
@@ -58,7 +64,7 @@ class OutgoingMessage:
         )
         for key, value in (self.properties or {}).items():
             fields.properties.add(key=key, value=value)
-        return fields.SerializePartialToString()
+        return fields.SerializePartialToString() + self.encryption
 
     def member(self, sequence_id: int) -> bytes:
         """It in a batch: ``u32 size SingleMessageMetadata payload``."""
@@ -77,13 +83,16 @@ class OutgoingMessage:
 
 
 class EntryBuilder:
-    """Entries of one producer. ``compression``: codec number of ``wire.compression``."""
+    """Entries of one producer. ``compression``: codec number of ``wire.compression``. ``sealer``: encrypts them."""
 
-    def __init__(self, producer_name: str, compression: int) -> None:
+    def __init__(
+        self, producer_name: str, compression: int, sealer: "Sealer | None" = None
+    ) -> None:
         name = producer_name.encode()
         self._name = producer_name
         self._head = b"\x0a" + varint(len(name)) + name + b"\x10"
         self._compression = compression
+        self._sealer = sealer
         self._published = -1, b""
 
     def _first_fields(self, sequence_id: int, publish_ms: int) -> bytes:
@@ -101,7 +110,7 @@ class EntryBuilder:
         if self._compression != NONE:
             metadata += self._compressed(len(payload))
             payload = compress(self._compression, payload)
-        return _entry(metadata, payload)
+        return self._entry(metadata, payload)
 
     def batch(
         self, messages: Sequence[OutgoingMessage], first_sequence: int, publish_ms: int
@@ -118,7 +127,7 @@ class EntryBuilder:
             metadata += self._compressed(len(payload))
             payload = compress(self._compression, payload)
         metadata += b"\x58" + varint(count) + b"\xc0\x01" + varint(first_sequence + count - 1)
-        return _entry(metadata, payload)
+        return self._entry(metadata, payload)
 
     def chunks(
         self, message: OutgoingMessage, sequence_id: int, publish_ms: int, entry_bytes_max: int
@@ -130,6 +139,8 @@ class EntryBuilder:
             metadata += self._compressed(len(message.payload))
         uuid = f"{self._name}-{sequence_id}"
         longest = len(metadata) + len(uuid) + 64
+        if self._sealer is not None:
+            longest += self._sealer.overhead
         step = max(entry_bytes_max - longest, CHUNK_BYTES_MIN)
         starts = range(0, len(whole), step)
         entries = []
@@ -140,8 +151,14 @@ class EntryBuilder:
                 total_chunk_msg_size=len(whole),
                 chunk_id=index,
             ).SerializePartialToString()
-            entries.append(_entry(metadata + about, whole[start : start + step]))
+            entries.append(self._entry(metadata + about, whole[start : start + step]))
         return entries
+
+    def _entry(self, metadata: bytes, payload: bytes) -> bytes:
+        if self._sealer is not None:
+            fields, payload = self._sealer.seal(payload)
+            metadata += fields
+        return _entry(metadata, payload)
 
     def _compressed(self, size: int) -> bytes:
         return b"\x40" + varint(self._compression) + b"\x48" + varint(size)

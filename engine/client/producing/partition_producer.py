@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base.budget import Budget
 from engine.base.errors import MagnetarError
@@ -22,6 +22,9 @@ from engine.client.producing.outgoing import EntryBuilder, OutgoingMessage
 from engine.client.producing.partition_choice import Hashing, Routing
 from engine.client.raw_producer import RawProducer
 from engine.wire.events import Receipt
+
+if TYPE_CHECKING:
+    from engine.client.sealing import Sealer
 
 MESSAGE_OVERHEAD_BYTES = 512
 """What a message costs in memory besides its payload, as the budget counts it."""
@@ -72,6 +75,8 @@ class ProducerSettings:
     batching: BatchSettings | None = None
     compression: int = 0
     chunking: bool = False
+    sealer: "Sealer | None" = None
+    """Encrypts the entries of all partitions."""
 
 
 class _Entry:
@@ -120,7 +125,7 @@ class PartitionProducer:
         self._on_results = on_results
         self._partition = partition
         self._loop = asyncio.get_running_loop()
-        self._builder = EntryBuilder(self.name, settings.compression)
+        self._builder = EntryBuilder(self.name, settings.compression, settings.sealer)
         self._next_sequence = -1
         self._epoch = -1
         self._raw: RawProducer | None = None
@@ -164,8 +169,8 @@ class PartitionProducer:
             first = self._settings.initial_sequence_id
             self._next_sequence = 1 + (raw.last_sequence_id if first is None else first)
         if raw.name != self.name or not self._epoch:
-            self.name = raw.name
-            self._builder = EntryBuilder(self.name, self._settings.compression)
+            self.name, settings = raw.name, self._settings
+            self._builder = EntryBuilder(self.name, settings.compression, settings.sealer)
         self._raw, self._sent = raw, 0
         self._waiting = deque(entry for entry in self._waiting if entry.messages is not None)
         self._pump()

@@ -16,6 +16,18 @@ class AddWatch:
     """Looks while adds are under way. ``adds`` tells the entry below which all are sent, and whether any is under way;
     ``late`` is told of a bookie that is not too slow for its connection but for this ledger."""
 
+    __slots__ = (
+        "_adds",
+        "_ensemble",
+        "_late",
+        "_loop",
+        "_progress",
+        "_timeout_s",
+        "_timer",
+        "_tracker",
+        "running",
+    )
+
     def __init__(
         self,
         settings: LedgerSettings,

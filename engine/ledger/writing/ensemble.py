@@ -18,6 +18,24 @@ class Ensemble:
     ``on_chance`` is called when there may be somebody for a failed bookie's place.
     """
 
+    __slots__ = (
+        "_ack_quorum",
+        "_choice",
+        "_ledger_id",
+        "_links",
+        "_loop",
+        "_on_chance",
+        "_registrations",
+        "_retry",
+        "_sink",
+        "_stop_listening",
+        "_suspect_s",
+        "_write_quorum",
+        "channels",
+        "failed",
+        "members",
+    )
+
     def __init__(
         self,
         access: LedgerAccess,

@@ -17,6 +17,8 @@ class LacTeller:
     (I8).
     """
 
+    __slots__ = ("_access", "_idle", "_loop", "_timer", "_told")
+
     def __init__(
         self, access: LedgerAccess, idle: Callable[[], tuple[int, LedgerMetadata]]
     ) -> None:

@@ -21,14 +21,17 @@ class PendingAdds:
     __slots__ = ("_runs", "bytes")
 
     def __init__(self) -> None:
-        self._runs: deque[PendingRun] = deque()
+        self._runs: deque[PendingRun] | tuple[()] = ()  # a deque is 620 bytes: made when it is used
         self.bytes = 0
 
     def __len__(self) -> int:
         return len(self._runs)
 
     def push(self, run: Slice, first: int, length_before: int) -> None:
-        self._runs.append(PendingRun(run, first, length_before))
+        runs = self._runs
+        if isinstance(runs, tuple):
+            runs = self._runs = deque()
+        runs.append(PendingRun(run, first, length_before))
         self.bytes += run.size
 
     def confirmed(self, below: int) -> None:

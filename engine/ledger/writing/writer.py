@@ -55,6 +55,33 @@ class WriterListener(Protocol):
 class LedgerWriter:
     """The one writer of a ledger; made by ``LedgerClient.create``. Set ``listener`` before the first append."""
 
+    __slots__ = (
+        "_access",
+        "_advance_due",
+        "_call_last",
+        "_changing",
+        "_channels",
+        "_closing",
+        "_confirmed",
+        "_drained",
+        "_ensemble",
+        "_error",
+        "_key",
+        "_next",
+        "_on_end",
+        "_pending",
+        "_striped",
+        "_tasks",
+        "_teller",
+        "_tracker",
+        "_watch",
+        "closed",
+        "ledger_id",
+        "length",
+        "listener",
+        "metadata",
+    )
+
     def __init__(
         self,
         access: LedgerAccess,
@@ -334,6 +361,7 @@ class LedgerWriter:
         self.metadata = await metadata_update.write_closed(
             self._access.store,
             self.ledger_id,
+            self.metadata,
             last,
             length,
             self._access.settings.metadata_timeout_s,

@@ -11,6 +11,7 @@ from engine.base.slices import Slice
 from engine.managed.ack_state import AckState, bits_of, words_of
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.cursors.cursor_reader import CursorReader
+from engine.managed.cursors.index_ledgers import IndexLedgers
 from engine.managed.cursors.last_change import STATES_BYTES_MAX, LastChange
 from engine.managed.cursors.moves import Effect, copied, effect_of, passed
 from engine.managed.cursors.persister import Persister
@@ -31,9 +32,19 @@ class Cursor(CursorReader):
 
     Acknowledging never waits: state is persisted lazily, at once when somebody waits in ``persisted``.
     ``mark_delete``: everything up to and with it is acknowledged. ``read_position``: next entry to be read.
-    ``properties`` (name -> int) are stored with the state; ``set_property`` changes them.
+    ``properties`` (name -> int) are stored with the state; ``take_snapshot`` and ``set_property`` change them.
     ``on_unblocked`` is called when reads that ``blocked`` held back may go on. Must not raise.
     """
+
+    __slots__ = (
+        "_properties",
+        "_store",
+        "_volatile",
+        "_volatile_change",
+        "change_in_doubt",
+        "durable",
+        "index",
+    )
 
     def __init__(
         self,
@@ -42,9 +53,12 @@ class Cursor(CursorReader):
         entries: LogEntries,
         properties: dict[str, int],
         persister: Persister | None,
+        index: IndexLedgers | None = None,
     ) -> None:
-        """``persister``, over the same ``acks`` and ``properties``: None for a cursor that is not durable."""
+        """``persister``, over the same ``acks`` and ``properties``, and ``index``: None for a cursor that is not
+        durable."""
         super().__init__(name, acks, entries, persister)
+        self.index = index
         self.durable = persister is not None
         self._store = None if persister is None else persister.store
         self._properties = properties
@@ -88,17 +102,24 @@ class Cursor(CursorReader):
     def acknowledge(self, positions: Sequence[Position]) -> None:
         """Acknowledge single entries; idempotent. Positions that do not exist (any more) are ignored."""
         line, acks = self._line, self._acks
+        if len(positions) == 1:
+            ordinal = line.exact(*positions[0])
+            if ordinal >= 0 and acks.acknowledge(ordinal, ordinal + 1):
+                self._changed()
+            return
         changed = False
         present = -1
         base = entries = start = stop = 0
+        ordinals: list[int] = []
         for ledger_id, entry_id in positions:
             if ledger_id != present:
                 present = ledger_id
                 base, entries = line.extent(ledger_id)
-            if not 0 <= entry_id < entries:
-                continue
-            ordinal = base + entry_id
-            if ordinal != stop:  # neighbours go together
+            if 0 <= entry_id < entries:
+                ordinals.append(base + entry_id)
+        ordinals.sort()  # neighbours go together, and what is near is found sooner
+        for ordinal in ordinals:
+            if ordinal != stop:
                 changed = acks.acknowledge(start, stop) or changed
                 start = ordinal
             stop = ordinal + 1
@@ -200,6 +221,14 @@ class Cursor(CursorReader):
         stop = end if entries is None else self._acks.nth_pending(entries, end)
         return self.encoded(passed(self._acks, stop))
 
+    def state_passed_to(self, position: Position) -> bytes:
+        """What they would be with everything up to ``position`` acknowledged too."""
+        return self.encoded(passed(self._acks, self._line.ordinal_after(position)))
+
+    def trim_limit_passed_to(self, position: Position) -> int:
+        """``trim_limit`` once that is stored."""
+        return passed(self._acks, self._line.ordinal_after(position)).mark
+
     def state_at(self, position: Position) -> bytes:
         """What they would be if ``position`` were next and nothing from it on were acknowledged."""
         return self.encoded(AckState(self._line.ordinal(position)))
@@ -258,10 +287,36 @@ class Cursor(CursorReader):
             yield base, run
             start = base + run.count
 
+    def take_snapshot(self, position: Position, properties: dict[str, int]) -> None:
+        """Acknowledge everything up to ``position`` and make ``properties`` the cursor's; persisted together, as an
+        acknowledgement is."""
+        self._acks.acknowledge(self._acks.mark, self._line.ordinal_after(position))
+        self._properties.clear()
+        self._properties.update(properties)
+        self._changed()
+
+    async def replacing(self, old: int, new: int) -> None:
+        """Name the compacted ledgers ``old`` (-1: none) and ``new`` where they are found when this owner is gone: the
+        next one deletes the one that ``properties`` do not name as COMPACTED_LEDGER.
+
+        Raises LedgerError and the store's errors when they may or may not be named.
+        """
+        self._check()
+        if self._persister is not None:
+            await self._persister.replacing(old, new)
+
+    async def replaced(self, kept: int) -> None:
+        """Delete those of them that are not ``kept`` (-1: none is). Raises as ``replacing``: they are deleted later."""
+        self._check()
+        if self._persister is not None:
+            await self._persister.replaced(kept)
+
     def set_property(self, name: str, value: int | None) -> None:
-        """Set (None: remove) a property; persisted like an acknowledgement."""
+        """One of ``properties``, None: without it; persisted as an acknowledgement is."""
+        if self._properties.get(name) == value:
+            return
         if value is None:
-            self._properties.pop(name, None)
+            del self._properties[name]
         else:
             self._properties[name] = value
         self._changed()
@@ -300,10 +355,9 @@ class Cursor(CursorReader):
             backlog_entries=self.backlog_entries(),
             acknowledged_range_count=len(holes),
             acknowledged_ranges=tuple(ranges),
-            acknowledged_entries=holes.total,
             cursor_ledger_id=store.ledger_id if store is not None else -1,
             cursor_ledger_last_entry=store.ledger_last_entry if store is not None else -1,
-            last_ledger_switch_ms=store.last_switch_ms if store is not None else 0,
+            last_ledger_switch_ms=store.last_switch_ms if store is not None else None,
             last_active_ms=store.last_active_ms if store is not None else 0,
             state=state,
             properties=self.properties,

@@ -5,6 +5,7 @@ import asyncio
 from engine.base.slices import Slice
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import LedgerError
+from engine.ledger.ledger_metadata import LedgerMetadata
 from engine.ledger.writing.writer import LedgerWriter
 from engine.managed.settings import LedgerConfig
 
@@ -38,6 +39,11 @@ class CursorLedger:
     @property
     def ledger_id(self) -> int:
         return self._writer.ledger_id
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        """As stored last."""
+        return self._writer.metadata
 
     async def append(self, payload: bytes) -> int:
         """Id of the entry when it is durable. Raises LedgerError; cancelled, it may become durable."""

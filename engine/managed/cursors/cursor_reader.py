@@ -5,9 +5,10 @@ near what can be persisted.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from engine.base.ids import Position
+from engine.base.ranges import RangeSet
 from engine.base.slices import View
 from engine.ledger.errors import NoSuchLedgerError
 from engine.managed.ack_state import AckState
@@ -27,6 +28,21 @@ log = logging.getLogger(__name__)
 class CursorReader:
     """Base of ``Cursor``. ``_next``: ordinal from which on nothing was read; entries before it may be read again."""
 
+    __slots__ = (
+        "_acks",
+        "_aside",
+        "_behind",
+        "_entries",
+        "_error",
+        "_held_back",
+        "_line",
+        "_next",
+        "_persister",
+        "_reading",
+        "name",
+        "on_unblocked",
+    )
+
     def __init__(
         self, name: str, acks: AckState, entries: LogEntries, persister: Persister | None
     ) -> None:
@@ -40,6 +56,7 @@ class CursorReader:
             persister.on_stored(self._unblock)
         self._error: ManagedLedgerError | None = None
         self._next = acks.mark
+        self._aside: RangeSet | None = None
         self._reading = False
         self._behind = False  # counted among the backlog's readers
         self._held_back = False
@@ -113,10 +130,36 @@ class CursorReader:
         """Read again from the first unacknowledged entry on."""
         self._next = self._acks.mark
 
+    def pass_to(self, position: Position) -> None:
+        """Read nothing up to ``position`` any more, until the next ``rewind``."""
+        self._next = max(self._next, self._line.ordinal_after(position))
+
+    def set_aside(self, spans: Iterable[tuple[int, int, int]]) -> None:
+        """From now on leave these entries out, until all of them were passed: (ledger id, first, behind the last), in
+        any order. They replace those of before."""
+        line = self._line
+        ranges: list[tuple[int, int]] = []
+        for ledger_id, first, stop in spans:
+            base, entries = line.extent(ledger_id)
+            stop = min(stop, entries)
+            if first < stop:
+                ranges.append((base + first, base + stop))
+        self._aside = RangeSet(sorted(ranges)) if ranges else None
+
     def has_more(self) -> bool:
         """Whether an entry waits at or behind ``read_position``."""
         start = max(self._next, self._acks.mark)
-        return next(self._acks.pending(start, self._line.end), None) is not None
+        return next(self._unread(start, self._line.end), None) is not None
+
+    def _unread(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Intervals of what is to be read in ``[start, stop)``."""
+        pending, aside = self._acks.pending(start, stop), self._aside
+        if aside is None:
+            return pending
+        if start >= aside.top:
+            self._aside = None
+            return pending
+        return (gap for low, high in pending for gap in aside.gaps(low, high))
 
     def _check(self) -> None:
         if self._error is not None:
@@ -135,7 +178,7 @@ class CursorReader:
             self._warn_blocked()
         if self._next >= end:
             return []
-        first = next(acks.pending(self._next, end), None)
+        first = next(self._unread(self._next, end), None)
         if first is None:
             self._next = end
             return []
@@ -143,14 +186,16 @@ class CursorReader:
         if entries.tail.covers(start):
             if self._behind:
                 self._leave_backlog()
-            views, self._next = collect(entries.tail, acks, start, end, entries_max, bytes_max)
+            views, self._next = collect(
+                entries.tail, self._unread(start, end), end, entries_max, bytes_max
+            )
             return views
         source: Source = entries.backlog
         if not source.covers(start):
             if extra is None or not extra.covers(start):
                 return None
             source = extra
-        views, self._next = collect(source, acks, start, end, entries_max, bytes_max)
+        views, self._next = collect(source, self._unread(start, end), end, entries_max, bytes_max)
         # Cursors that follow each other through old entries share one read of them: it is dropped behind the last.
         self._behind = True
         entries.backlog.passed(self.name, self._next)
@@ -167,7 +212,7 @@ class CursorReader:
 
     async def _fetch(self, bytes_max: int) -> Source | None:
         """What follows from the first unacknowledged entry on. A rewind or reset meanwhile only makes it useless."""
-        first = next(self._acks.pending(self._next, self._line.end), None)
+        first = next(self._unread(self._next, self._line.end), None)
         if first is None:
             return None
         ledger, _ = self._line.find(first[0])

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 
 from engine.base.backoff import Backoff
@@ -16,6 +16,7 @@ from engine.managed.ack_state import AckState
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.cursors.cursor_store import CursorStore
+from engine.managed.cursors.index_ledgers import IndexLedgers
 from engine.managed.cursors.persister import Persister
 from engine.managed.errors import (
     CursorNotFoundError,
@@ -34,7 +35,7 @@ from engine.managed.tenure import Tenure
 from engine.managed.trimming import Trimmer
 from engine.managed.writing.rolling import LedgerList
 from engine.metadata import paths
-from engine.metadata.store import NoNodeError
+from engine.metadata.store import NoNodeError, Stat
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,23 @@ class CursorSet:
     they can be read or are known to be gone; nothing is trimmed before. Reading one writes it, so a deletion that
     arrives late fails.
     """
+
+    __slots__ = (
+        "_discarding",
+        "_entries",
+        "_list",
+        "_lock",
+        "_reading",
+        "_reads_later",
+        "_shared",
+        "_state",
+        "_tasks",
+        "_tenure",
+        "_trimmer",
+        "_when_read",
+        "by_name",
+        "unread",
+    )
 
     def __init__(
         self,
@@ -85,12 +103,11 @@ class CursorSet:
         """See ``ManagedLedger.on_cursor_read``."""
         self._when_read.append(callback)
 
-    async def load(self) -> None:
-        """All stored ones, taken from their previous owner, some at a time."""
-        path = paths.managed_ledger(self._state.name)
-        children = await self._shared.store.children(path)
+    async def load(self, children: Sequence[str], found: Mapping[str, tuple[bytes, Stat]]) -> None:
+        """All stored ones, taken from their previous owner, some at a time. ``children``: names of their nodes, of
+        which ``found`` are as they were read."""
         names = [decode_name(child) for child in children]
-        left = names[::-1]
+        left = [(name, found.get(child)) for name, child in zip(names, children, strict=True)][::-1]
         scope = TaskScope(f"cursors of {self._state.name}", lambda name, error: None)
         count = min(len(names), self._shared.settings.cursor_loads_max)
         workers = [scope.spawn(str(i), self._load_some(left)) for i in range(count)]
@@ -105,11 +122,11 @@ class CursorSet:
         self.by_name = {name: self.by_name[name] for name in names if name in self.by_name}
         self._read_soon()
 
-    async def _load_some(self, left: list[str]) -> None:
+    async def _load_some(self, left: list[tuple[str, tuple[bytes, Stat] | None]]) -> None:
         while left:
-            name = left.pop()
+            name, found = left.pop()
             try:
-                await self._load(name)
+                await self._load(name, found)
             except NoNodeError:
                 log.debug("cursor was gone log=%s cursor=%s", self._state.name, name)
             except CursorUnreadableError as error:
@@ -232,12 +249,12 @@ class CursorSet:
             raise
         return cursor
 
-    async def _load(self, name: str) -> Cursor:
+    async def _load(self, name: str, found: tuple[bytes, Stat] | None = None) -> Cursor:
         store = self._cursor_store(name)
         limit_s = self._shared.settings.cursor_load_timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                state = await store.take()
+                state = await store.take(found)
         except TimeoutError:
             raise CursorUnreadableError(
                 f"cursor {name} was not read within {limit_s:g} s"
@@ -266,7 +283,8 @@ class CursorSet:
             self._tenure, self._tasks, self._shared.settings, self._shared.entropy,
         )  # fmt: skip
         persister.change = change
-        cursor = Cursor(name, acks, self._entries, properties, persister)
+        index = IndexLedgers(self._shared.ledgers, persister, self._state, name)
+        cursor = Cursor(name, acks, self._entries, properties, persister, index)
         persister.on_stored(lambda: self._trimmer.stored(cursor.trim_limit))
         return cursor
 
@@ -277,8 +295,8 @@ class CursorSet:
             shared.ledgers,
             shared.clock,
             shared.settings,
-            lambda: self._state.config,
-            self._list.custom(name),
+            self._state,
+            name,
         )
 
     def _node(self, name: str) -> StoredNode:
@@ -324,11 +342,19 @@ class CursorSet:
         for cursor in self.by_name.values():
             cursor.abandon(error)
 
-    def consumed(self) -> int | None:
-        """Ordinal below which every durable cursor's persisted state needs nothing; None without durable cursors."""
+    def consumed(
+        self, passed: Mapping[str, Position] | None = None, gone: Collection[str] = ()
+    ) -> int | None:
+        """Ordinal below which every durable cursor's persisted state needs nothing; None without durable cursors. With
+        ``passed`` and ``gone`` as if those had acknowledged all up to there, and these were deleted."""
         if self.unread:
             return self._state.line.base
-        limits = [one.trim_limit for one in self.by_name.values() if one.durable]
+        to = passed or {}
+        limits = [
+            one.trim_limit_passed_to(to[name]) if name in to else one.trim_limit
+            for name, one in self.by_name.items()
+            if one.durable and name not in gone
+        ]
         return min(limits) if limits else None
 
 

@@ -8,21 +8,30 @@ once: whatever the previous owner still writes there then fails.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import replace
 
 from engine.base.clock import Clock
 from engine.base.errors import WorldError
 from engine.ledger.client import LedgerClient
-from engine.ledger.errors import LedgerError, NoSuchLedgerError
+from engine.ledger.errors import LedgerError, MetadataFormatError, NoSuchLedgerError
+from engine.ledger.ledger_metadata import LedgerMetadata, decode, encode
 from engine.managed.cursors.ack_snapshot import AckSnapshot
 from engine.managed.cursors.cursor_ledger import CursorLedger
 from engine.managed.errors import ManagedLedgerFencedError
-from engine.managed.settings import LedgerConfig, ManagedSettings
+from engine.managed.settings import ManagedSettings
+from engine.managed.state import LogState
 from engine.managed.stored.cursor_entries import last_readable
 from engine.managed.stored.node import StoredNode
-from engine.managed.stored.records import INTERNAL_PREFIX, CursorRecord, CursorState
+from engine.managed.stored.records import (
+    COMPACTED_LEDGER,
+    INTERNAL_PREFIX,
+    CursorRecord,
+    CursorState,
+)
 from engine.managed.stored.removal import remove_cursor
-from engine.metadata.store import NoNodeError
+from engine.managed.writing.rolling import custom_metadata
+from engine.metadata.store import NoNodeError, Stat
 
 log = logging.getLogger(__name__)
 
@@ -34,32 +43,59 @@ INLINE_BYTES_MAX = 256 << 10
 class CursorStore:
     """Persists one durable cursor. Calls wait for each other."""
 
+    __slots__ = (
+        "_clock",
+        "_doomed",
+        "_extra",
+        "_ledger",
+        "_ledgers",
+        "_lock",
+        "_name",
+        "_next",
+        "_node",
+        "_opened_s",
+        "_settings",
+        "_spared",
+        "_state",
+        "_uncertain",
+        "cursor_properties",
+        "index",
+        "last_active_ms",
+        "last_switch_ms",
+        "ledger_id",
+        "ledger_last_entry",
+    )
+
     def __init__(
         self,
         node: StoredNode,
         ledgers: LedgerClient,
         clock: Clock,
         settings: ManagedSettings,
-        config: Callable[[], LedgerConfig],
-        custom: dict[str, bytes],
+        state: LogState,
+        name: str,
     ) -> None:
         self._node = node
         self._ledgers = ledgers
         self._clock = clock
         self._settings = settings
-        self._config = config
-        self._custom = custom
+        self._state = state
+        self._name = name
         self._lock = asyncio.Lock()
         self._ledger: CursorLedger | None = None
         self._next: CursorLedger | None = None  # becomes ``_ledger`` when the node points to it
         self._doomed: dict[int, None] = {}  # the node does not point there any more
         self._uncertain: dict[int, None] = {}  # the node may point there, until it is written again
+        self._spared: frozenset[int] = frozenset()  # doomed, but for as long as this owner lives
         self._opened_s = 0.0
         self.ledger_id = -1
         self.ledger_last_entry = -1
-        self.last_switch_ms = 0
+        self.last_switch_ms = clock.wall_ms()
+        """Since when its state is stored where it is; until it moves, since it was opened."""
         self.last_active_ms = 0
         self.cursor_properties: dict[str, str] = {}
+        self.index: dict[int, int] = {}
+        """Ledgers with an index of entries that wait for their time, and how many entries each has."""
         self._extra = b""
 
     async def create(self, state: CursorState, cursor_properties: dict[str, str]) -> bool:
@@ -67,14 +103,17 @@ class CursorStore:
         self.cursor_properties = dict(cursor_properties)
         return await self._node.create(self._record(-1, state).encode())
 
-    async def take(self) -> CursorState:
+    async def take(self, found: tuple[bytes, Stat] | None = None) -> CursorState:
         """Become the owner of an existing cursor: its last state, from now on safe from the previous owner's writes.
+        ``found``: its node as it was read before; it saves a read if that still holds.
 
         Raises NoNodeError (also for one whose deletion was cut off: it is finished), LedgerError when its ledger cannot
         be read now, StoredRecordError, the store's errors.
         """
         for _ in range(TAKE_ATTEMPTS):
-            record = CursorRecord.decode(await self._node.read())
+            value = self._node.taken(found) if found is not None else await self._node.read()
+            found = None
+            record = CursorRecord.decode(value)
             try:
                 if record.deleted:
                     await remove_cursor(self._node, self._ledgers, record)
@@ -83,7 +122,9 @@ class CursorStore:
                 self.cursor_properties = record.cursor_properties
                 self.last_active_ms = record.last_active_ms
                 self._extra = record.extra
+                self.index = record.index
                 self._doomed = dict.fromkeys(record.doomed)
+                self._doomed.pop(state.properties.get(COMPACTED_LEDGER, -1), None)
                 self.ledger_id = record.ledger_id
                 await self._sweep()
                 if not await self._move_here(state):
@@ -101,7 +142,9 @@ class CursorStore:
         if record.ledger_id < 0:
             return record.state
         try:
-            reader = await self._ledgers.open(record.ledger_id, recover=True)
+            reader = await self._ledgers.open(
+                record.ledger_id, recover=True, known=_as_created(record)
+            )
             state = await last_readable(reader, self._warn_lost)
         except NoSuchLedgerError as error:
             state = None
@@ -141,7 +184,9 @@ class CursorStore:
 
     async def _switch(self, state: AckSnapshot, payload: bytes) -> None:
         """Start a new cursor ledger with this state in it."""
-        fresh = await CursorLedger.create(self._ledgers, self._config(), self._custom)
+        fresh = await CursorLedger.create(
+            self._ledgers, self._state.config, custom_metadata(self._state.name, self._name)
+        )
         snapshot = CursorState(state.mark_delete, properties=state.properties)
         self._next = fresh
         try:
@@ -205,15 +250,72 @@ class CursorStore:
             before = self.cursor_properties
             internal = {key: before[key] for key in before if key.startswith(INTERNAL_PREFIX)}
             self.cursor_properties = {**properties, **internal}
-            snapshot = CursorState(state.mark_delete, properties=state.properties)
             try:
-                if self.ledger_id >= 0:
-                    await self._point(self.ledger_id, snapshot)
-                elif not self._few(state) or not await self._move_here(state.state()):
-                    await self._write(state, state.encode())  # the properties go with it
+                await self._refresh(state)
             except BaseException:
                 self.cursor_properties = before
                 raise
+
+    async def _refresh(self, state: AckSnapshot) -> None:
+        """Write the node anew."""
+        if self.ledger_id >= 0:
+            snapshot = CursorState(state.mark_delete, properties=state.properties)
+            await self._point(self.ledger_id, snapshot)
+        elif not self._few(state) or not await self._move_here(state.state()):
+            await self._write(state, state.encode())
+
+    async def replacing(self, state: AckSnapshot, old: int, new: int) -> None:
+        """Have the node name the compacted ledgers ``old`` (-1: none) and ``new``: of these, whoever loads the cursor
+        deletes those that its state does not name (M18)."""
+        async with self._lock:
+            for ledger_id in {old, new} - {-1}:
+                self._doomed[ledger_id] = None
+                self._spared |= {ledger_id}
+            await self._refresh(state)
+
+    async def replaced(self, state: AckSnapshot, kept: int) -> None:
+        """Of those only ``kept`` (-1: none) is needed any more."""
+        async with self._lock:
+            self._spared = frozenset()
+            self._doomed.pop(kept, None)
+            await self._refresh(state)
+            await self._sweep()
+
+    async def begin_index(self, state: AckSnapshot, ledger_id: int) -> None:
+        """Have the node name a ledger that is being written as one to be deleted, which whoever loads the cursor does
+        (M17); until ``write_index`` names it otherwise."""
+        async with self._lock:
+            self._doomed[ledger_id] = None
+            self._spared |= {ledger_id}
+            await self._refresh(state)
+
+    def end_index(self, ledger_id: int) -> None:
+        """A ledger that was begun is not wanted: it goes with the next change of the node."""
+        self._spared -= {ledger_id}
+
+    async def write_index(self, state: AckSnapshot, index: dict[int, int]) -> None:
+        """Replace ``index`` in the node; ledgers that are not part of it any more are deleted."""
+        async with self._lock:
+            before = self.index
+            self.index = dict(index)
+            fresh, gone = index.keys() - before.keys(), before.keys() - index.keys()
+            self._spared |= gone
+            self._exchange(gone, fresh)
+            try:
+                await self._refresh(state)
+            except BaseException:
+                self.index = before
+                self._exchange(fresh, gone)
+                raise
+            finally:
+                self._spared -= gone
+            self._spared -= fresh
+            await self._sweep()
+
+    def _exchange(self, doomed: Iterable[int], saved: Iterable[int]) -> None:
+        self._doomed.update(dict.fromkeys(doomed))
+        for ledger_id in saved:
+            self._doomed.pop(ledger_id, None)
 
     async def close(self, state: AckSnapshot, payload: bytes, changed: bool) -> None:
         """Leave ``state`` durable: in the node when it is small, else as the last entry of a closed cursor ledger."""
@@ -248,11 +350,13 @@ class CursorStore:
 
     async def _sweep(self) -> None:
         """Delete the ledgers of before. What is left is named by the node and tried again with its next change."""
-        for ledger_id in list(self._doomed):
+        for ledger_id in self._doomed.keys() - self._spared:
             try:
                 await self._ledgers.delete(ledger_id)
             except WorldError as error:
-                log.info("cursor ledger is not deleted yet ledger=%d error=%s", ledger_id, error)
+                log.info(
+                    "ledger of a cursor is not deleted yet ledger=%d error=%s", ledger_id, error
+                )
                 return
             self._doomed.pop(ledger_id, None)
 
@@ -268,4 +372,25 @@ class CursorStore:
     def _record(self, ledger_id: int, state: CursorState) -> CursorRecord:
         self.last_active_ms = self.last_active_ms or self._clock.wall_ms()
         known = ledger_id, state, self.last_active_ms, self.cursor_properties, self._extra
-        return CursorRecord(*known, doomed=self._left(ledger_id))
+        return CursorRecord(
+            *known,
+            doomed=self._left(ledger_id),
+            index=self.index,
+            created=self._created(ledger_id),
+        )
+
+    def _created(self, ledger_id: int) -> bytes:
+        """Metadata of a ledger of ours as it was created, for whoever recovers it: he need not read it first."""
+        for ledger in (self._next, self._ledger):
+            if ledger is not None and ledger.ledger_id == ledger_id and not ledger.metadata.version:
+                return encode(ledger.metadata)
+        return b""
+
+
+def _as_created(record: CursorRecord) -> LedgerMetadata | None:
+    """Of the cursor ledger. What cannot be read is no loss: it is asked for then."""
+    try:
+        return replace(decode(record.created), version=0) if record.created else None
+    except MetadataFormatError as error:
+        log.info("metadata in a cursor's node is not used ledger=%d: %s", record.ledger_id, error)
+        return None

@@ -37,6 +37,30 @@ COST_SHARE = 20
 class Persister:
     """Makes the state of a durable cursor survive. ``mark``: ordinal of the mark-delete that survives a crash now."""
 
+    __slots__ = (
+        "_acks",
+        "_due_s",
+        "_ended",
+        "_entropy",
+        "_flush",
+        "_line",
+        "_name",
+        "_on_stored",
+        "_properties",
+        "_settings",
+        "_stored_version",
+        "_tasks",
+        "_tenure",
+        "_timer",
+        "_version",
+        "_waiters",
+        "change",
+        "mark",
+        "near_limit",
+        "state_bytes",
+        "store",
+    )
+
     def __init__(
         self,
         name: str,
@@ -109,6 +133,26 @@ class Persister:
         when they may or may not be stored, ManagedLedgerFencedError when another owner took over."""
         with self._tenure.owned():
             await self.store.write_properties(self.snapshot(), properties)
+
+    async def replacing(self, old: int, new: int) -> None:
+        """See ``CursorStore``; raises as ``write_properties``."""
+        with self._tenure.owned():
+            await self.store.replacing(self.snapshot(), old, new)
+
+    async def replaced(self, kept: int) -> None:
+        """See ``CursorStore``; raises as ``write_properties``."""
+        with self._tenure.owned():
+            await self.store.replaced(self.snapshot(), kept)
+
+    async def begin_index(self, ledger_id: int) -> None:
+        """See ``CursorStore.begin_index``. Raises as ``write_properties``."""
+        with self._tenure.owned():
+            await self.store.begin_index(self.snapshot(), ledger_id)
+
+    async def write_index(self, index: dict[int, int]) -> None:
+        """See ``CursorStore.write_index``. Raises as ``write_properties``."""
+        with self._tenure.owned():
+            await self.store.write_index(self.snapshot(), index)
 
     async def close(self) -> None:
         """Write the last state where it stays. Raises what forbids it, stopped all the same."""

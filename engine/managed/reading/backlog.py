@@ -1,9 +1,11 @@
 """What catch-up cursors read from the bookies: one copy of a range for all of a topic's cursors, fetched ahead.
 
-A cursor that reads from a segment starts the fetch of the following one, so that storage works while the first is being
-sent. Cursors that want what is being fetched wait for it instead of asking again. A segment goes when every cursor that
-reads the backlog is behind it, or, least recently used first, when the broker's budget is passed. None of this enters
-the tail cache.
+A cursor that reads from a segment starts the fetch of the following one, so that storage works while the first is
+being sent, and of several at once when it comes to their end before storage does. Where they end is guessed by the
+size of what was read last; one that comes short of it leaves a gap, which is fetched when a cursor or the next look
+ahead comes to it. Cursors that want what is being fetched wait for it instead of asking again. A segment goes when
+every cursor that reads the backlog is behind it, or, least recently used first, when the broker's budget is passed.
+None of this enters the tail cache.
 """
 
 import asyncio
@@ -16,6 +18,9 @@ from engine.managed.errors import ManagedLedgerClosedError
 from engine.managed.positions import LedgerLine
 from engine.managed.reading.entry_cache import TailCache
 from engine.managed.reading.reads import LedgerReads
+
+SLACK = 2
+"""A range whose end is guessed may bring so many times the bytes that it should."""
 
 
 class BacklogSegment:
@@ -73,7 +78,7 @@ class BacklogCache:
 
 
 class _Fetch:
-    """Segment from ``start`` on being read; ``limit`` guesses its end."""
+    """Segment from ``start`` on being read, which ends before ``limit`` when its size was guessed."""
 
     __slots__ = ("error", "limit", "segment", "start", "task")
 
@@ -88,6 +93,22 @@ class _Fetch:
 class Backlog:
     """The segments of one topic: disjoint, by ordinal. A ``Source`` for ``collect``."""
 
+    __slots__ = (
+        "_ahead",
+        "_cache",
+        "_entry_bytes",
+        "_fetches",
+        "_line",
+        "_ranges",
+        "_read_bytes",
+        "_readers",
+        "_reads",
+        "_segments",
+        "_starts",
+        "_tail",
+        "_tasks",
+    )
+
     def __init__(
         self,
         line: LedgerLine,
@@ -96,19 +117,25 @@ class Backlog:
         cache: BacklogCache,
         tasks: TaskScope,
         read_bytes: int,
+        ranges: int,
     ) -> None:
-        """``read_bytes``: what one read asks the bookies for, at least."""
+        """``read_bytes``: what one read asks the bookies for, at least; ``ranges``: how many are read
+        ahead at most."""
         self._line = line
         self._tail = tail
         self._reads = reads
         self._cache = cache
         self._tasks = tasks
         self._read_bytes = read_bytes
+        self._ranges = ranges
+        self._ahead = 1
+        """Of ``ranges`` so many: twice as many each time that a cursor had to wait for what is read ahead."""
         self._starts: list[int] = []
         self._segments: list[BacklogSegment] = []
         self._fetches: list[_Fetch] = []
         self._readers: dict[str, int] = {}  # cursor → ordinal it reads next
-        self._count_guess = 1
+        self._entry_bytes = 0.0
+        """Of the segment read last, the mean; 0 before the first."""
 
     def covers(self, ordinal: int) -> bool:
         i = bisect_right(self._starts, ordinal) - 1
@@ -132,7 +159,11 @@ class Backlog:
         """
         self._readers[reader] = start
         while True:
-            fetch = self._fetching(start) or self._begin(start, bytes_wanted)
+            fetch = self._fetching(start)
+            if fetch is None:
+                fetch = self._begin(start, bytes_wanted)
+            else:
+                self._ahead = min(2 * self._ahead, self._ranges)
             assert fetch.task is not None
             await asyncio.wait([fetch.task])
             if fetch.error is not None:
@@ -148,16 +179,14 @@ class Backlog:
         slowest = min(self._readers.values())
         while self._segments and self._segments[0].stop <= slowest:
             self.drop(self._segments[0])
-        i = bisect_right(self._starts, ordinal) - 1
-        if i >= 0 and ordinal < self._segments[i].stop:
-            self._read_ahead(self._segments[i].stop)
-        elif i >= 0 and ordinal == self._segments[i].stop:
-            self._read_ahead(ordinal)
+        self._read_ahead(ordinal)
 
     def left(self, reader: str) -> None:
         """Cursor ``reader`` needs nothing of the backlog any more, or begins elsewhere."""
         if self._readers.pop(reader, None) is None:
             return
+        if not self._readers:
+            self._ahead = 1
         slowest = min(self._readers.values(), default=1 << 63)
         while self._segments and self._segments[0].stop <= slowest:
             self.drop(self._segments[0])
@@ -174,12 +203,26 @@ class Backlog:
             self.drop(self._segments[-1])
         self._readers.clear()
 
-    def _read_ahead(self, start: int) -> None:
-        if start >= self._line.end or self._tail.covers(start) or self._tasks.closed:
-            return
-        size = self._read_bytes
-        if self._fetching(start) is None and not self.covers(start) and self._cache.fits(size):
-            self._begin(start, size)
+    def _read_ahead(self, at: int) -> None:
+        """Begin what is missing of the ranges behind the segment with entry ``at``, or from ``at`` on."""
+        i = bisect_right(self._starts, at) - 1
+        if i >= 0 and at < self._segments[i].stop:
+            at = self._segments[i].stop
+        size = self._read_bytes * SLACK
+        for _ in range(self._ahead):
+            i += 1
+            if i < len(self._starts) and self._starts[i] == at:
+                at = self._segments[i].stop
+                continue
+            fetch = self._fetching(at)
+            if fetch is None:
+                if at >= min(self._line.end, self._tail.first) or self._tasks.closed:
+                    return
+                if not self._cache.fits(size):
+                    return
+                fetch = self._begin(at, self._read_bytes)
+            at = fetch.limit
+            i -= 1
 
     def _fetching(self, ordinal: int) -> _Fetch | None:
         for fetch in self._fetches:
@@ -188,7 +231,7 @@ class Backlog:
         return None
 
     def _begin(self, start: int, bytes_wanted: int) -> _Fetch:
-        """Start to read from ``start`` on, up to where other segments, fetches or the tail begin."""
+        """Start to read from ``start`` on, up to where other segments, fetches, another ledger or the tail begin."""
         size = self._read_bytes
         size = max(bytes_wanted, size) if self._cache.fits(size) else bytes_wanted
         stop = min(self._line.end, max(self._tail.first, start + 1))
@@ -198,7 +241,13 @@ class Backlog:
         for other in self._fetches:
             if other.start > start:
                 stop = min(stop, other.start)
-        fetch = _Fetch(start, min(stop, start + self._count_guess))
+        limit = start + 1
+        if self._entry_bytes:
+            ledger, base = self._line.find(start)
+            limit = start + max(1, int(size // self._entry_bytes))
+            limit = stop = max(min(stop, limit, base + ledger.entries), start + 1)
+            size *= SLACK
+        fetch = _Fetch(start, limit)
         self._fetches.append(fetch)
         fetch.task = self._tasks.spawn(f"read {start}", self._read(fetch, stop, size))
         return fetch
@@ -216,7 +265,7 @@ class Backlog:
             cache.fetching_bytes -= size
             self._fetches.remove(fetch)
         fetch.segment = segment
-        self._count_guess = segment.stop - segment.start
+        self._entry_bytes = max(segment.held / (segment.stop - segment.start), 1.0)
         i = bisect_right(self._starts, segment.start)
         if not self.covers(segment.start) and not self._tasks.closed:
             self._starts.insert(i, segment.start)

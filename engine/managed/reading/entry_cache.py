@@ -23,11 +23,25 @@ class EntryCache:
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.bytes = 0
+        self.inserted = 0
+        """Entries that came in, since the start."""
+        self.evicted = 0
+        """Entries that went because the budget was passed."""
+        self.evictions = 0
+        """How often it was."""
+        self.entries = 0
         self._low = int(bytes_max * LOW)
         self._buffers: dict[int, int] = {}  # id of a live buffer -> slices in it
         # One item per slice, oldest first; the nth item of a tail stands for its nth slice, after those that are stale.
         # No slices here: those of a cleared tail would live on until their turn came.
         self._ages: deque[TailCache] = deque()
+
+    def resize(self, bytes_max: int) -> None:
+        """So much from now on; what is too much goes at once."""
+        self.bytes_max = bytes_max
+        self._low = int(bytes_max * LOW)
+        if self.bytes > self.bytes_max:
+            self._evict()
 
     def tail(self) -> "TailCache":
         """The cache of one more topic."""
@@ -36,11 +50,14 @@ class EntryCache:
     def hold(self, tail: "TailCache", run: Slice) -> None:
         """``run`` is now the newest slice of ``tail``."""
         self._charge(run)
+        self.inserted += run.count
+        self.entries += run.count
         self._ages.append(tail)
         if self.bytes > self.bytes_max:
             self._evict()
 
     def release(self, run: Slice) -> None:
+        self.entries -= run.count
         key = id(run.buf)
         users = self._buffers[key] - 1
         if users:
@@ -59,6 +76,7 @@ class EntryCache:
     def _evict(self) -> None:
         ages = self._ages
         copied: list[TailCache] = []
+        self.evictions += 1
         while self.bytes > self._low and ages:
             tail = ages.popleft()
             if tail.stale:
@@ -69,10 +87,12 @@ class EntryCache:
                 copy = compacted(run)
                 self.release(run)
                 self._charge(copy)
+                self.entries += copy.count
                 tail.keep_oldest(copy)
                 copied.append(tail)
                 continue
             for gone in tail.pop_oldest():
+                self.evicted += gone.count
                 self.release(gone)
         for tail in reversed(copied):
             if tail.take_copy():

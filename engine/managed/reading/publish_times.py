@@ -1,4 +1,4 @@
-"""Publish time of a stored entry. Pure.
+"""When a stored entry came, by the broker's clock where it wrote it, else by its publisher's. Pure.
 
 Entry: optionally u16 0x0E02, u32 size and broker metadata; optionally u16 0x0E01 and a u32 checksum; then u32 size and
 MessageMetadata; then the payload.
@@ -10,16 +10,20 @@ from google.protobuf.message import DecodeError
 
 from engine.managed.errors import StoredRecordError
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.kernels import entry_stamp
 
 BROKER_METADATA = b"\x0e\x02"
 CHECKSUM = b"\x0e\x01"
 
 
 def publish_time(entry: bytes) -> int:
-    """Milliseconds since the epoch, by the clock of the publisher. Raises StoredRecordError."""
+    """Milliseconds since the epoch: the broker's time of the entry, or the publisher's. Raises StoredRecordError."""
     at = 0
     try:
         if entry[:2] == BROKER_METADATA:
+            brokers_ms, _ = entry_stamp(entry)
+            if brokers_ms is not None:
+                return brokers_ms
             at = 6 + int(struct.unpack_from(">I", entry, 2)[0])
         if entry[at : at + 2] == CHECKSUM:
             at += 6

@@ -1,12 +1,12 @@
 """Reads over the ledgers of a topic: what of a range is in memory and still due, and reads from the bookies."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from engine.base.slices import Slice, View
 from engine.ledger.client import LedgerClient
 from engine.ledger.reading.reader import LedgerReader
 from engine.ledger.writing.writer import LedgerWriter
-from engine.managed.ack_state import AckState
 from engine.managed.positions import LedgerLine
 from engine.managed.settings import ManagedSettings
 from engine.wire.kernels import batch_sizes
@@ -21,15 +21,20 @@ class Source(Protocol):
 
 
 def collect(
-    source: Source, acks: AckState, start: int, end: int, entries_max: int, bytes_max: int
+    source: Source,
+    wanted: Iterable[tuple[int, int]],
+    end: int,
+    entries_max: int,
+    bytes_max: int,
 ) -> tuple[list[View], int]:
-    """Unacknowledged entries of ``[start, end)`` that ``source`` holds, and the ordinal to go on from.
+    """Entries of the intervals ``wanted`` (at least one, in order, before ``end``) that ``source`` holds, and the
+    ordinal to go on from.
 
     At least one entry whatever its size, then as many as both bounds allow; ends where ``source`` does.
     """
     views: list[View] = []
-    at = start
-    for low, high in acks.pending(start, end):
+    at = end
+    for low, high in wanted:
         stop = min(high, low + entries_max)
         if not source.covers(low):
             return views, low
@@ -65,12 +70,18 @@ def _fitting(run: Slice, first: int, last: int, bytes_max: int, others: bool) ->
 class LedgerReads:
     """Handles of a topic's ledgers, and reads by ordinal."""
 
+    __slots__ = (
+        "_ledgers", "_line", "_readers", "_settings", "_writing", "fetched_bytes", "fetched_entries",
+    )  # fmt: skip
+
     def __init__(self, ledgers: LedgerClient, line: LedgerLine, settings: ManagedSettings) -> None:
         self._ledgers = ledgers
         self._line = line
         self._settings = settings
         self._readers: dict[int, LedgerReader] = {}  # least recently used first
         self._writing = -1
+        self.fetched_entries = 0
+        self.fetched_bytes = 0
 
     def wrote(self, writer: LedgerWriter) -> None:
         """``writer`` is the open ledger's: its entries are read through it."""
@@ -93,6 +104,8 @@ class LedgerReads:
         for run in runs:
             if run.counts is None:
                 run.counts = batch_sizes(run.buf, run.spans)
+            self.fetched_entries += run.count
+            self.fetched_bytes += run.size
         return runs
 
     async def _reader(self, ledger_id: int) -> LedgerReader:

@@ -17,18 +17,38 @@ from engine.metadata.store import (
     MetadataStore,
     NodeExistsError,
     NoNodeError,
+    Stat,
     StoreUnavailableError,
 )
 
 
 class StoredNode:
-    """One node with the version we know. One write at a time."""
+    """One node with the version we know. One write at a time.
+
+    ``children``: names of its children when it was read with them. ``children_hold``: those are all there were at the
+    last write of ours, too.
+    """
+
+    __slots__ = (
+        "_children_version",
+        "_entropy",
+        "_settings",
+        "_store",
+        "_unsure",
+        "children",
+        "children_hold",
+        "path",
+        "version",
+    )
 
     def __init__(
         self, store: MetadataStore, path: str, entropy: Entropy, settings: ManagedSettings
     ) -> None:
         self.path = path
         self.version = -1
+        self.children: list[str] = []
+        self.children_hold = False
+        self._children_version = -1
         self._store = store
         self._entropy = entropy
         self._settings = settings
@@ -36,7 +56,19 @@ class StoredNode:
 
     async def read(self) -> bytes:
         """Value now; its version becomes ours. Raises NoNodeError."""
-        value, stat = await self._store.get(self.path)
+        return self.taken(await self._store.get(self.path))
+
+    async def read_with_children(self) -> bytes:
+        """As ``read``, and ``children`` with it, in one request."""
+        (found,), names = await self._store.get_all([self.path], self.path)
+        if found is None:
+            raise NoNodeError(self.path)
+        self.children, self._children_version = names, found[1].children_version
+        return self.taken(found)
+
+    def taken(self, found: tuple[bytes, Stat]) -> bytes:
+        """As ``read``, of what was read just now together with something else."""
+        value, stat = found
         self.version = stat.version
         self._unsure = None
         return value
@@ -62,8 +94,7 @@ class StoredNode:
                 if self._unsure is not None:
                     await self._settle()
                 self._unsure = value
-                self.version = await self._store.put(self.path, value, self.version)
-                self._unsure = None
+                self._wrote(await self._store.put(self.path, value, self.version))
                 return
             except StoreUnavailableError:
                 if attempt + 1 == self._settings.metadata_attempts_max:
@@ -75,11 +106,16 @@ class StoredNode:
                     f"{self.path} was changed by another owner"
                 ) from error
 
+    def _wrote(self, stat: Stat) -> None:
+        self.version = stat.version
+        self._unsure = None
+        self.children_hold = stat.children_version == self._children_version
+
     async def _settle(self) -> None:
         """Find out whether the write without an answer happened."""
         value, stat = await self._store.get(self.path)
         if stat.version == self.version + 1 and value == self._unsure:
-            self.version = stat.version
+            self._wrote(stat)
         elif stat.version != self.version:
             raise BadVersionError(self.path)
         self._unsure = None
@@ -104,11 +140,19 @@ class StoredNode:
             raise ManagedLedgerFencedError(f"{self.path} was changed by another owner") from error
 
 
-async def read_or_create(node: StoredNode) -> LogRecord:
-    """The topic's record, made empty when there is none."""
+async def read_record(node: StoredNode) -> LogRecord:
+    """The topic's record. Raises NoNodeError."""
+    return LogRecord.decode(await node.read())
+
+
+async def read_to_open(node: StoredNode, *, make: bool) -> LogRecord:
+    """The topic's record and, in ``node``, the names of its cursors. Made empty when there is none, if ``make``, else
+    that raises NoNodeError."""
     while True:
         try:
-            return LogRecord.decode(await node.read())
+            return LogRecord.decode(await node.read_with_children())
         except NoNodeError:
+            if not make:
+                raise
             await node.create(b"")
             # Read it in any case: an attempt without an answer leaves the version unknown.

@@ -26,7 +26,11 @@ _LEDGER_ID = re.compile(r"[0-9]{1,18}\Z")
 OWN_PREFIX = "magnetar."
 """Properties with such names are ours: other brokers keep them and do not know what they mean."""
 INTERNAL_PREFIX = "#pulsar.internal."
+COMPACTED_LEDGER = "CompactedTopicLedger"
+"""The property of the compaction's cursor that names the ledger it wrote last."""
 """Properties of a subscription with such names are kept by Apache's brokers for themselves."""
+INDEX_ONE = INTERNAL_PREFIX + OWN_PREFIX + "delay-index."
+"""With the id of a ledger behind it: the property's value is how many entries the index there has."""
 DELETED = OWN_PREFIX + "deleted"
 DOOMED = OWN_PREFIX + "doomed-ledgers"
 DOOMED_ONE = OWN_PREFIX + "doomed-ledger."
@@ -143,6 +147,8 @@ class CursorRecord:
 
     ``doomed``: ledgers that it used before and that may not be deleted yet. ``deleted``: it is being deleted, and its
     ledger may be gone; only with a ledger, and no more once another broker has given the cursor another one.
+    ``index``: ledgers with an index of entries that wait for their time, and how many entries each has. ``created``:
+    metadata of the cursor ledger as it was created, encoded; empty where that is not known.
     """
 
     ledger_id: int
@@ -152,6 +158,14 @@ class CursorRecord:
     extra: bytes = b""
     doomed: list[int] = field(default_factory=list)
     deleted: bool = False
+    index: dict[int, int] = field(default_factory=dict)
+    created: bytes = b""
+
+    @property
+    def ledgers(self) -> list[int]:
+        """All that go when the cursor goes."""
+        compacted = self.state.properties.get(COMPACTED_LEDGER, -1)
+        return [one for one in (*self.doomed, *self.index, compacted, self.ledger_id) if one >= 0]
 
     def encode(self) -> bytes:
         at = self.state.mark_delete
@@ -165,12 +179,16 @@ class CursorRecord:
             put_common(info, self.state.properties, self.state.batches, self.state.change)
         else:
             put_common(info, self.state.properties, {})
+            if self.created:
+                info.magnetarLedger = self.created
         for ledger_id in self.doomed:
             info.properties.add(name=f"{DOOMED_ONE}{ledger_id}", value=ledger_id)
         if self.deleted:
             info.properties.add(name=DELETED, value=self.ledger_id)
         for key, text in self.cursor_properties.items():
             info.cursorProperties.add(name=key, value=text)
+        for ledger_id, entries in self.index.items():
+            info.cursorProperties.add(name=f"{INDEX_ONE}{ledger_id}", value=str(entries))
         return info.SerializeToString()
 
     @classmethod
@@ -185,6 +203,7 @@ class CursorRecord:
         ranges = _take_ranges(info.individualDeletedMessages)
         state = CursorState(at, ranges, batches, properties, info.magnetarChange)
         texts = {readable(one.name): readable(one.value) for one in info.cursorProperties}
+        index = _take_index(texts)
         ledger_id = info.cursorsLedgerId
         known = ledger_id, state, info.lastActive, texts
         doomed = [
@@ -193,7 +212,18 @@ class CursorRecord:
             if key == f"{DOOMED_ONE}{value}" and value not in (ledger_id, -1)
         ]
         deleted = ledger_id >= 0 and own.get(DELETED) == ledger_id
-        return cls(*known, _rest(info, *CURSOR_FIELDS), doomed, deleted)
+        created = info.magnetarLedger
+        return cls(*known, _rest(info, *CURSOR_FIELDS), doomed, deleted, index, created)
+
+
+def _take_index(texts: dict[str, str]) -> dict[int, int]:
+    """The ledgers of an index, taken out of a subscription's properties; what is none stays there."""
+    index: dict[int, int] = {}
+    for key in [key for key in texts if key.startswith(INDEX_ONE)]:
+        ledger_id = key.removeprefix(INDEX_ONE)
+        if _LEDGER_ID.match(ledger_id) and _LEDGER_ID.match(texts[key]):
+            index[int(ledger_id)] = int(texts.pop(key))
+    return index
 
 
 def offload_of(ledger: LedgerSpan) -> tuple[bool, uuid.UUID | None]:

@@ -25,10 +25,8 @@ async def remove_cursor(node: StoredNode, ledgers: LedgerClient, record: CursorR
     if record.ledger_id >= 0 and not record.deleted:
         record = replace(record, deleted=True)
         await node.write(record.encode())
-    for ledger_id in record.doomed:
+    for ledger_id in record.ledgers:
         await ledgers.delete(ledger_id)
-    if record.ledger_id >= 0:
-        await ledgers.delete(record.ledger_id)
     await node.delete()
 
 

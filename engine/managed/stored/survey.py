@@ -1,12 +1,15 @@
 """What the metadata store holds of a managed ledger, read without opening it: nobody is fenced, nothing is changed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.base.names import decode_name
+from engine.ledger.ledger_metadata import LedgerMetadata
+from engine.ledger.metadata_update import decoded
 from engine.managed.errors import ManagedLedgerNotFoundError
 from engine.managed.stored.records import CursorRecord, LogRecord
 from engine.metadata import paths
-from engine.metadata.store import MetadataStore, NoNodeError, Stat
+from engine.metadata.store import MetadataStore, Stat
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,25 +21,47 @@ class StoredLog:
     cursors: dict[str, tuple[CursorRecord, Stat]]
 
 
+CURSORS_AT_ONCE = 64
+"""Read in one request: each may have 256 KiB."""
+
+
+async def read_ahead(
+    store: MetadataStore, path: str, ledger_id: int | None, children: Sequence[str]
+) -> tuple[LedgerMetadata | None, dict[str, tuple[bytes, Stat]]]:
+    """What an opening needs besides the record at ``path``: metadata of a ledger, and the nodes of cursors by name, in
+    one request as long as those are few. What is gone is not among it.
+
+    Raises MetadataFormatError, the store's errors. Cancel-safe.
+    """
+    ledgers = [] if ledger_id is None else [paths.ledger(ledger_id)]
+    metadata: LedgerMetadata | None = None
+    cursors: dict[str, tuple[bytes, Stat]] = {}
+    for i in range(0, max(len(children), len(ledgers)), CURSORS_AT_ONCE):
+        names = children[i : i + CURSORS_AT_ONCE]
+        values, _ = await store.get_all([*ledgers, *(f"{path}/{name}" for name in names)])
+        if ledgers and values[0] is not None:
+            metadata = decoded(values[0])
+        each = zip(names, values[len(ledgers) :], strict=True)
+        cursors |= {name: found for name, found in each if found is not None}
+        ledgers = []
+    return metadata, cursors
+
+
 async def survey(store: MetadataStore, name: str) -> StoredLog:
     """Raises ManagedLedgerNotFoundError (also for one that is being deleted), StoredRecordError, the store's errors.
     Cancel-safe."""
     path = paths.managed_ledger(name)
-    try:
-        value, stat = await store.get(path)
-        children = await store.children(path)
-    except NoNodeError:
-        raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}") from None
+    (found,), children = await store.get_all([path], path)
+    if found is None:
+        raise ManagedLedgerNotFoundError(f"there is no managed ledger {name}")
+    value, stat = found
     record = LogRecord.decode(value)
     if record.deleted:
         raise ManagedLedgerNotFoundError(f"the managed ledger {name} is being deleted")
     cursors: dict[str, tuple[CursorRecord, Stat]] = {}
-    for child in sorted(children):
-        try:
-            value, its_stat = await store.get(f"{path}/{child}")
-        except NoNodeError:
-            continue  # deleted since
-        cursor = CursorRecord.decode(value)
+    _, found_cursors = await read_ahead(store, path, None, children)
+    for child, one in found_cursors.items():
+        cursor = CursorRecord.decode(one[0])
         if not cursor.deleted:
-            cursors[decode_name(child)] = cursor, its_stat
+            cursors[decode_name(child)] = cursor, one[1]
     return StoredLog(record, stat, cursors)

@@ -42,6 +42,31 @@ class Appender:
     It alone moves the limit of reading: ``line.end`` rises with what is confirmed here.
     """
 
+    __slots__ = (
+        "_age_timer",
+        "_base",
+        "_bytes",
+        "_clock",
+        "_last_failure",
+        "_line",
+        "_list",
+        "_readers",
+        "_reads",
+        "_retired",
+        "_retry_at_s",
+        "_retry_s",
+        "_rolled",
+        "_since_s",
+        "_state",
+        "_tail",
+        "_tasks",
+        "_tenure",
+        "_writer",
+        "appends",
+        "bytes_added",
+        "entries_added",
+    )
+
     def __init__(
         self,
         state: LogState,

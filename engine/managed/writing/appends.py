@@ -45,9 +45,10 @@ class Appends:
     def __init__(self, entries_max: int, bytes_max: int) -> None:
         self._entries_max = entries_max
         self._bytes_max = bytes_max
-        self._sent: deque[tuple[Slice, AppendSink]] = deque()
+        # A deque is 620 bytes, and most topics of many are idle: made with the first run.
+        self._sent: deque[tuple[Slice, AppendSink]] | tuple[()] = ()
         self._done = 0  # confirmed entries of the first sent run
-        self._waiting: deque[tuple[Slice, AppendSink]] = deque()
+        self._waiting: deque[tuple[Slice, AppendSink]] | tuple[()] = ()
         self.sent_entries = 0
         self.waiting_entries = 0
         self.waiting_bytes = 0
@@ -58,7 +59,10 @@ class Appends:
         return self.sent_entries + self.waiting_entries
 
     def sent(self, run: Slice, sink: AppendSink) -> None:
-        self._sent.append((run, sink))
+        sent = self._sent
+        if isinstance(sent, tuple):
+            sent = self._sent = deque()
+        sent.append((run, sink))
         self.sent_entries += run.count
 
     def wait(self, run: Slice, sink: AppendSink) -> bool:
@@ -67,6 +71,8 @@ class Appends:
         size = self.waiting_bytes + run.size
         if self._waiting and (entries > self._entries_max or size > self._bytes_max):
             return False
+        if isinstance(self._waiting, tuple):
+            self._waiting = deque()
         self._waiting.append((run, sink))
         self.waiting_entries = entries
         self.waiting_bytes = size
@@ -106,7 +112,6 @@ class Appends:
         if self._sent:
             run, sink, _ = gone[0]
             gone[0] = (run, sink, self._done)
-        self._sent.clear()
-        self._waiting.clear()
+        self._sent = self._waiting = ()
         self._done = self.sent_entries = self.waiting_entries = self.waiting_bytes = 0
         return gone

@@ -21,6 +21,7 @@ from engine.ledger.errors import (
     LedgerFencedError,
     NoSuchLedgerError,
 )
+from engine.ledger.ledger_metadata import LedgerMetadata
 from engine.ledger.writing.writer import LedgerWriter, WriterListener
 from engine.managed.errors import (
     InvalidPropertyError,
@@ -35,8 +36,23 @@ from engine.managed.writing.lifecycle import trimmable
 
 log = logging.getLogger(__name__)
 
+INDEX = "index"
+"""Property with the highest index given, as Pulsar stores it: what holds when the last entry was trimmed."""
+
 SWEEP_AT_ONCE = 16
 """Ledgers deleted at the same time: trimming a thousand waits for the metadata store in 60 turns."""
+
+
+def custom_metadata(log: str, cursor: str | None = None) -> dict[str, bytes]:
+    """What the metadata of a ledger tells of it: whose it is, by the names of the managed ledger and of the cursor."""
+    custom = {
+        "application": b"pulsar",
+        "component": b"managed-ledger",
+        "pulsar/managed-ledger": log.encode(),
+    }
+    if cursor is not None:
+        custom["pulsar/cursor"] = cursor.encode()
+    return custom
 
 
 class LedgerList:
@@ -45,6 +61,21 @@ class LedgerList:
     Raises ManagedLedgerFencedError when another owner changed the list; LedgerError and StoreUnavailableError leave
     it as it was, to be tried again.
     """
+
+    __slots__ = (
+        "_clock",
+        "_doomed",
+        "_dropped",
+        "_extra",
+        "_highest",
+        "_ledgers",
+        "_lock",
+        "_node",
+        "_state",
+        "_sweeping",
+        "created_ms",
+        "line",
+    )
 
     def __init__(
         self,
@@ -66,33 +97,31 @@ class LedgerList:
         self._dropped: list[int] = []  # out of the line; the stored list may name them still
         self._doomed = dict.fromkeys(record.doomed)  # out of the stored list: to be deleted
         self._sweeping = asyncio.Lock()
-        self._custom = {
-            "application": b"pulsar",
-            "component": b"managed-ledger",
-            "pulsar/managed-ledger": state.name.encode(),
-        }
-
-    def custom(self, cursor: str) -> dict[str, bytes]:
-        """Custom metadata of a cursor's ledger."""
-        return {**self._custom, "pulsar/cursor": cursor.encode()}
 
     @property
     def has_doomed(self) -> bool:
         """Whether ``sweep`` has something to do."""
         return bool(self._doomed)
 
-    async def recover(self) -> None:
+    @property
+    def unsettled(self) -> int | None:
+        """The last ledger of the list, if it has to be recovered."""
+        ledgers = self.line.ledgers
+        if not ledgers or (ledgers[-1].timestamp_ms and ledgers[-1].entries):
+            return None
+        return ledgers[-1].ledger_id
+
+    async def recover(self, known: LedgerMetadata | None) -> None:
         """Settle the last ledger of the list, fencing whoever writes it, and leave empty ones out of the line (M2).
+        ``known``: metadata of ``unsettled``, as just read.
 
         Whoever opened the topic before can write nothing behind what this finds, however often it tries (M15).
         """
         line = self.line
-        while line.ledgers:
+        while self.unsettled is not None:
             last = line.last
-            if last.timestamp_ms and last.entries:
-                return
             try:
-                reader = await self._ledgers.open(last.ledger_id, recover=True)
+                reader = await self._ledgers.open(last.ledger_id, recover=True, known=known)
                 entries, size = reader.last_confirmed + 1, reader.length
             except NoSuchLedgerError:
                 entries = size = 0
@@ -101,6 +130,7 @@ class LedgerList:
                 last.timestamp_ms = self._clock.wall_ms()
                 return
             self._drop_empty()
+            known = None
 
     async def follow(self, old: LedgerWriter | None, listener: WriterListener) -> LedgerWriter:
         """Close ``old`` and give the next ledger. When it fails after the close, call again with the same ``old``."""
@@ -112,7 +142,7 @@ class LedgerList:
                 config.ensemble,
                 config.write_quorum,
                 config.ack_quorum,
-                custom=self._custom,
+                custom=custom_metadata(self._state.name),
                 listener=listener,
             )
             await self._check_fresh(writer)
@@ -225,6 +255,8 @@ class LedgerList:
         properties: dict[str, str] | None = None,
     ) -> None:
         properties = self._state.properties if properties is None else properties
+        if self._state.last_index is not None:
+            properties = {**properties, INDEX: str(self._state.last_index)}
         dropped, self._dropped = self._dropped, []
         doomed = [*self._doomed, *dropped]
         sealed = terminated or self._state.terminated

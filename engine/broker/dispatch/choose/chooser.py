@@ -6,13 +6,18 @@ from typing import Protocol
 from engine.base.slices import View
 from engine.broker.dispatch.choose.sticky import KeyStats
 from engine.broker.dispatch.consumer import Consumer
-from engine.broker.dispatch.redelivery import Lane, ReplayQueue
+from engine.broker.dispatch.redelivery import Lane, ReplayQueue, SlotsOf
 
 
 class Chooser(Protocol):
     """Who gets which entries. ``waiting``: positions to be sent (again), of which some have to wait."""
 
     waiting: ReplayQueue
+
+    @property
+    def slots_of(self) -> SlotsOf | None:
+        """Where entries go by their key."""
+        ...
 
     @property
     def binds(self) -> bool:

@@ -4,9 +4,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from engine.base.ids import Position
-from engine.base.slices import Pick, View
-from engine.broker.dispatch.choose.keys import NO_SLOT, KeyMap, KeyPolicy, KeyRanges, KeyRing
-from engine.broker.dispatch.consumer import Consumer, pending_of
+from engine.base.slices import Pick, Slice, View
+from engine.broker.dispatch.choose.keys import (
+    NO_SLOT,
+    KeyHalves,
+    KeyMap,
+    KeyPolicy,
+    KeyRanges,
+    KeyRing,
+)
+from engine.broker.dispatch.consumer import Consumer
 from engine.broker.dispatch.facts import facts_of
 from engine.broker.dispatch.redelivery import NOWHERE, Lane, ReplayQueue
 from engine.broker.settings import DataPathSettings
@@ -30,6 +37,14 @@ class KeyStats:
     cleared: int = 0
 
 
+def _key_map(policy: KeyPolicy, settings: DataPathSettings) -> KeyMap[Consumer]:
+    if policy.sticky:
+        return KeyRanges()
+    if settings.subscription_key_shared_use_consistent_hashing:
+        return KeyRing(settings.subscription_key_shared_consistent_hashing_replica_points)
+    return KeyHalves()
+
+
 class Sticky:
     """Entries go by the slot of their key."""
 
@@ -38,13 +53,16 @@ class Sticky:
     def __init__(self, policy: KeyPolicy, settings: DataPathSettings) -> None:
         self._ordered = not policy.out_of_order
         self._members: list[Consumer] = []
-        points = settings.subscription_key_shared_consistent_hashing_replica_points
-        self._map: KeyMap[Consumer] = KeyRanges() if policy.sticky else KeyRing(points)
+        self._map = _key_map(policy, settings)
+        self._slot_of = self._map.slot_of
         self._ahead_each = settings.key_shared_look_ahead_msg_in_replay_threshold_per_consumer
         self._ahead_max = settings.key_shared_look_ahead_msg_in_replay_threshold_per_subscription
         self._draining: dict[int, Draining] = {}
         self._cleared: dict[Consumer, int] = {}
         self.waiting = ReplayQueue(self._lane)
+
+    def slots_of(self, run: Slice) -> list[int]:
+        return facts_of(run).slots(run, self._slot_of)
 
     # --- members --------------------------------------------------------------------------------
 
@@ -67,7 +85,8 @@ class Sticky:
         before, self._draining = self._draining, {}
         if self._ordered:
             for member in self._members:
-                for slot in pending_of(member).slots():
+                pending = member.pending
+                for slot in pending.slots() if pending else ():
                     if slot != NO_SLOT and self._map.owner(slot) is not member:
                         self._drain(slot, member, before)
         self.waiting.relane()
@@ -108,7 +127,7 @@ class Sticky:
 
     def share(self, view: View, turn: Consumer) -> Iterable[tuple[Consumer | None, View]]:
         run = view.run
-        slots, owner_of = facts_of(run).slots(run), self._map.owner
+        slots, owner_of = self.slots_of(run), self._map.owner
         blocked = [kept for kept in (self._draining, self.waiting.slots) if kept and self._ordered]
         shares: dict[Consumer | None, list[int]] = {}
         for i in view.indexes:
@@ -122,7 +141,7 @@ class Sticky:
 
     def must_wait(self, view: View, owner: Consumer) -> bool:
         run, i = view.run, view.start
-        slot = facts_of(run).slots(run)[i]
+        slot = self.slots_of(run)[i]
         return self._ordered and self._must_wait(slot, run.position(i), owner)
 
     def _must_wait(self, slot: int, position: Position, owner: Consumer) -> bool:
@@ -135,7 +154,7 @@ class Sticky:
 
     def wait(self, view: View) -> None:
         run = view.run
-        slots = facts_of(run).slots(run)
+        slots = self.slots_of(run)
         for i in view.indexes:
             self.waiting.add((run.position(i),), slots[i])
 

@@ -1,6 +1,8 @@
 """Shared: each in turn among those of the best priority that can receive."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from engine.base.slices import View
 from engine.broker.dispatch.choose.sticky import KeyStats
@@ -11,6 +13,7 @@ from engine.broker.dispatch.redelivery import Lane, ReplayQueue
 class Turns:
     """One after the other; whoever comes or goes begins a new round."""
 
+    slots_of = None
     binds = False
     drains = False
     look_ahead = 0
@@ -19,30 +22,29 @@ class Turns:
         self.waiting = ReplayQueue()
         self._members: list[Consumer] = []
         self._last = -1
-        self._equal = True
+        self._priorities: Counter[int] = Counter()
 
     def add(self, consumer: Consumer) -> None:
-        self._changed([*self._members, consumer])
+        self._members.append(consumer)
+        self._priorities[consumer.priority] += 1
+        self._last = -1
 
     def remove(self, consumer: Consumer) -> None:
-        self._changed([one for one in self._members if one is not consumer])
-
-    def _changed(self, members: list[Consumer]) -> None:
-        self._members = members
+        self._members.remove(consumer)
+        self._priorities -= Counter({consumer.priority: 1})
         self._last = -1
-        self._equal = len({member.priority for member in members}) < 2
 
     def conflict(self, consumer: Consumer) -> None:
         return None
 
     def next(self) -> Consumer | None:
         members, best = self._members, -1
-        count = len(members)
-        for i in (*range(self._last + 1, count), *range(self._last + 1)):
+        alike = len(self._priorities) < 2
+        for i in chain(range(self._last + 1, len(members)), range(self._last + 1)):
             member = members[i]
             if member.can_receive and (best < 0 or member.priority < members[best].priority):
                 best = i
-                if self._equal:
+                if alike:
                     break
         if best < 0:
             return None

@@ -98,6 +98,21 @@ async def preview(
     }
 
 
+async def passed(
+    subscription: Subscription, last: Position | None, now_ms: int, *, measured: bool = True
+) -> JsonObject:
+    """What it would lose if all up to ``last`` (None: all there is) counted as acknowledged: ``entries``, ``messages``
+    in them, null when storage does not tell or it is not ``measured``, estimated unless ``exact``."""
+    cursor = subscription.cursor
+    wanted = cursor.state_passed(None) if last is None else cursor.state_passed_to(last)
+    effect = cursor.effect(cursor.state(), wanted)
+    entries = effect.lost.total
+    if not measured and entries:
+        return {"entries": entries, "messages": None, "exact": False}
+    lost, _ = await _measure_both(cursor, effect, now_ms)
+    return {"entries": entries, "messages": lost.count, "exact": lost.exact}
+
+
 async def make(subscription: Subscription, args: api.MoveCursor, clock: Clock) -> JsonObject:
     """See ``MOVE_CURSOR``."""
     cursor = subscription.cursor

@@ -1,0 +1,127 @@
+"""Administrative operations on bundles: the handlers of those in ``engine.admin.api``.
+
+One bundle is its owner's business: any other broker answers MovedError with the owner's address.
+"""
+
+from collections.abc import Callable
+
+from engine.admin import api
+from engine.admin.operation import Handlers, bind
+from engine.base.errors import Conflict
+from engine.base.names import BundleName, TopicName
+from engine.broker.administration.admin_http import MovedError
+from engine.broker.administration.reports import rate_out
+from engine.broker.control.assignment import BundleAssignment
+from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.topic import Topic
+from engine.metadata.store import MetadataStore, NoNodeError
+from engine.ownership.division import TopicLoad, check_algorithm, cuts
+from engine.ownership.owner import BundleOwnership, NoNamespaceError
+from engine.tenancy import topics
+
+
+class BundleOperations:
+    """See ``engine.admin.api`` for what each does."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        ownership: BundleOwnership,
+        assignment: BundleAssignment,
+        registry: TopicRegistry,
+    ) -> None:
+        self._store = store
+        self._ownership = ownership
+        self._assignment = assignment
+        self._registry = registry
+
+    @property
+    def handlers(self) -> Handlers:
+        """Every operation with what does it."""
+        return dict(
+            [
+                bind(api.OWNED_BUNDLES, self.owned_bundles),
+                bind(api.UNLOAD_BUNDLE, self.unload_bundle),
+                bind(api.SPLIT_BUNDLE, self.split_bundle),
+                bind(api.BUNDLE_CUTS, self.bundle_cuts),
+            ]
+        )
+
+    async def owned_bundles(self, args: api.NoArguments) -> list[str]:
+        return [str(bundle) for bundle in self._ownership.owned()]
+
+    async def unload_bundle(self, args: api.OnBundle) -> None:
+        if args.bundle is None:
+            for bundle in self._ownership.owned():
+                if bundle.namespace == args.namespace:
+                    await self._ownership.release(bundle, self.unload_topics)
+            return
+        bundle = BundleName.parse(args.namespace, args.bundle)
+        await self._check_not_elsewhere(bundle)
+        await self._ownership.release(bundle, self.unload_topics)
+
+    async def _check_not_elsewhere(self, bundle: BundleName) -> None:
+        """Raises MovedError for the bundle of another broker; nobody's is anybody's business."""
+        owner = await self._ownership.owner(bundle)
+        if owner is not None and not self._ownership.owns(bundle):
+            raise MovedError(owner.http_url)
+
+    async def unload_topics(self, bundle: BundleName) -> None:
+        """Close every loaded topic of ``bundle``."""
+        await self._registry.unload_where(_within(bundle))
+
+    async def split_bundle(self, args: api.SplitBundle) -> list[str]:
+        algorithm = check_algorithm(args.algorithm, args.positions)
+        bundle = BundleName.parse(args.namespace, args.bundle or "")
+        try:
+            await self._ownership.bundles(
+                args.namespace
+            )  # stored from then on: what nobody used has none yet
+        except NoNamespaceError as error:
+            raise Conflict(f"Namespace {args.namespace} is being deleted") from error
+        place = await self._assignment.place_bundle(bundle)
+        if not place.here:
+            raise MovedError(place.owner.http_url)
+        loads = await self._loads(bundle)
+        edges = cuts(bundle, algorithm, loads, args.positions)
+        if not edges:
+            return [bundle.range]
+        try:
+            parts = await self._ownership.split(bundle, edges)
+        except NoNodeError as error:
+            raise Conflict(f"Namespace {args.namespace} is being deleted") from error
+        if args.unload:
+            for part in parts:
+                await self._ownership.release(part, self.unload_topics)
+        return [part.range for part in parts]
+
+    async def bundle_cuts(self, args: api.SplitBundle) -> list[int]:
+        algorithm = check_algorithm(args.algorithm, args.positions)
+        bundle = BundleName.parse(args.namespace, args.bundle or "")
+        await self._check_not_elsewhere(bundle)
+        return cuts(bundle, algorithm, await self._loads(bundle), args.positions)
+
+    async def _loads(self, bundle: BundleName) -> list[TopicLoad]:
+        """Of every topic of the bundle; nothing flows through one that is not loaded."""
+        names = await topics.list_topics(
+            self._store, bundle.namespace, bundle=bundle.range, include_system=True
+        )
+        found = {name: TopicLoad(TopicName.parse(name).bundle_hash) for name in names}
+        for topic in self._registry.topics(bundle.namespace):
+            if bundle.holds(topic.name.bundle_hash):
+                found[topic.name.full] = _load_of(topic)
+        return list(found.values())
+
+
+def _load_of(topic: Topic) -> TopicLoad:
+    out = [rate_out(subscription) for subscription in topic.subscriptions.values()]
+    published = topic.published
+    return TopicLoad(
+        topic.name.bundle_hash,
+        published.messages.per_second + sum(messages for messages, _ in out),
+        published.bytes.per_second + sum(size for _, size in out),
+    )
+
+
+def _within(bundle: BundleName) -> Callable[[TopicName], bool]:
+    return lambda name: name.namespace == bundle.namespace and bundle.holds(name.bundle_hash)

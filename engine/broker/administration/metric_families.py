@@ -1,0 +1,237 @@
+"""Families of the broker's ``/metrics`` page under Pulsar's names: type, help, and in which order rows give them. Pure.
+
+Numbers that only grow are counters here, also where Pulsar calls them gauges. Latencies are in microseconds.
+"""
+
+from typing import NamedTuple
+
+from engine.broker.control.written import LATENCIES_MS, SIZES
+
+
+class Family(NamedTuple):
+    """``kind``: gauge, counter or summary."""
+
+    name: str
+    kind: str
+    help: str
+
+
+def gauge(name: str, text: str) -> Family:
+    return Family(f"pulsar_{name}", "gauge", text)
+
+
+def counter(name: str, text: str) -> Family:
+    return Family(f"pulsar_{name}", "counter", text)
+
+
+TOPICS_COUNT = gauge("topics_count", "Topics of the namespace that this broker has loaded.")
+SUMMED = (
+    gauge("subscriptions_count", "Subscriptions, also those that cannot be read now."),
+    gauge("producers_count", "Producers attached."),
+    gauge("consumers_count", "Consumers attached."),
+    gauge("rate_in", "Messages published a second."),
+    gauge("rate_out", "Messages delivered a second."),
+    gauge("throughput_in", "Bytes published a second."),
+    gauge("throughput_out", "Bytes delivered a second."),
+    gauge("storage_size", "Bytes stored, all replicas together."),
+    gauge("storage_logical_size", "Bytes stored, counted once."),
+    gauge("msg_backlog", "Entries that subscriptions have not acknowledged."),
+)
+"""Of topics; the broker has ``pulsar_broker_…`` of each, the sum."""
+TOPIC = (
+    *SUMMED,
+    counter("in_messages_total", "Messages published since the topic was loaded."),
+    counter("in_bytes_total", "Bytes published since the topic was loaded."),
+    gauge("storage_backlog_size", "Stored bytes of the largest backlog."),
+    gauge("delayed_message_index_size_bytes", "Memory that knowing delayed messages takes."),
+    gauge("storage_read_cache_misses_rate", "Entries read from storage a second, not from memory."),
+)
+ONLY_TOPIC = (
+    gauge("average_msg_size", "Bytes of a message at the present rates."),
+    gauge("storage_backlog_quota_limit", "Bytes that a backlog may have; below 0: no limit."),
+    gauge(
+        "storage_backlog_quota_limit_time", "Seconds that a backlog may last; below 0: no limit."
+    ),
+    gauge(
+        "storage_backlog_age_seconds", "Age of the oldest unacknowledged message, as last found."
+    ),
+    gauge("publish_rate_limit_times", "How often a connection was stopped for the publish rate."),
+)
+"""What is no sum."""
+COMPACTED = (
+    gauge("compaction_compacted_entries_count", "Entries of what counts as compacted."),
+    gauge("compaction_compacted_entries_size", "Its bytes."),
+    gauge("compaction_duration_time_in_mills", "Milliseconds of the last compaction here."),
+)
+"""Of topics whose compacted ledger is open."""
+COMPACTIONS = (
+    gauge("compaction_succeed_count", "Compactions since the topic was loaded."),
+    gauge("compaction_failed_count", "Compactions that failed since then."),
+    gauge("compaction_removed_event_count", "Messages that were not kept by them."),
+)
+"""Of topics that were compacted here."""
+GROUP_USED = (
+    counter("resource_group_messages_used_total", "Messages that passed here under its rates."),
+    counter("resource_group_bytes_used_total", "Bytes that passed here under its rates."),
+)
+GROUP_QUOTAS = (
+    gauge("resource_group_calculated_messages_quota", "Its messages a second that may pass here."),
+    gauge("resource_group_calculated_bytes_quota", "Its bytes a second that may pass here."),
+)
+"""Both: of each resource group and direction that is limited on this broker."""
+EVICTIONS = counter(
+    "storage_backlog_quota_exceeded_evictions_total",
+    "How often messages were given up because a backlog was beyond its quota.",
+)
+BROKER_EVICTIONS = EVICTIONS._replace(
+    name="pulsar_broker_" + EVICTIONS.name.removeprefix("pulsar_")
+)
+
+
+LAST_MINUTE = "Entries stored in the last whole minute"
+_LATENCY_NAMES = ("0_5", "1", "5", "10", "20", "50", "100", "200", "1000")
+_SIZE_NAMES = ("128", "512", "1_kb", "2_kb", "4_kb", "16_kb", "100_kb", "1_mb")
+WRITTEN = (
+    gauge("storage_write_rate", "Entries stored a second, in the last whole minute."),
+    *(
+        gauge(
+            f"storage_write_latency_le_{name}",
+            f"{LAST_MINUTE} within {bound:g} ms, not in a smaller bucket.",
+        )
+        for name, bound in zip(_LATENCY_NAMES, LATENCIES_MS, strict=True)
+    ),
+    gauge("storage_write_latency_overflow", f"{LAST_MINUTE}, in more than a second."),
+    gauge("storage_write_latency_count", f"{LAST_MINUTE}."),
+    gauge("storage_write_latency_sum", "Microseconds that they took, together."),
+    *(
+        gauge(
+            f"entry_size_le_{name}",
+            f"{LAST_MINUTE}, of at most {size} bytes, not in a smaller bucket.",
+        )
+        for name, size in zip(_SIZE_NAMES, SIZES, strict=True)
+    ),
+    gauge("entry_size_le_overflow", f"{LAST_MINUTE}, larger than a MiB."),
+    gauge("entry_size_count", f"{LAST_MINUTE}."),
+    gauge("entry_size_sum", "Bytes of entries stored in the last whole minute."),
+)
+SUBSCRIPTION = (
+    gauge("subscription_back_log", "Entries not acknowledged."),
+    gauge("subscription_back_log_no_delayed", "Those that wait for no delivery time."),
+    gauge("subscription_delayed", "Entries that wait for their delivery time."),
+    gauge("subscription_delayed_message_index_size_bytes", "Memory that knowing them takes."),
+    gauge("subscription_in_replay", "Entries to be delivered again."),
+    gauge(
+        "subscription_blocked_on_unacked_messages", "1 while too much is unacknowledged, else 0."
+    ),
+    gauge("subscription_consumers_count", "Consumers attached."),
+    gauge("subscription_unacked_messages", "Messages delivered and not acknowledged."),
+    gauge("subscription_msg_rate_out", "Messages delivered a second."),
+    gauge("subscription_msg_throughput_out", "Bytes delivered a second."),
+    gauge("subscription_msg_rate_redeliver", "Messages delivered again a second."),
+    gauge("subscription_msg_ack_rate", "Messages acknowledged a second."),
+    gauge("subscription_msg_rate_expired", "Entries expired a second."),
+    gauge("subscription_total_msg_expired", "Entries expired since the topic was loaded."),
+    gauge("subscription_msg_drop_rate", "Messages that nobody could take, a second."),
+    gauge("subscription_last_expire_timestamp", "When expiry was last looked for; 0: not yet."),
+    gauge(
+        "subscription_last_consumed_flow_timestamp",
+        "When permits last came, ms since 1970; 0: not yet.",
+    ),
+    gauge(
+        "subscription_last_consumed_timestamp",
+        "When a message last went out, ms since 1970; 0: not yet.",
+    ),
+    gauge(
+        "subscription_last_acked_timestamp",
+        "When an acknowledgement last came, ms since 1970; 0: not yet.",
+    ),
+    gauge(
+        "subscription_last_mark_delete_advanced_timestamp",
+        "When the first unacknowledged entry last changed; 0: not yet.",
+    ),
+)
+THROTTLED = (
+    gauge(
+        "subscription_dispatch_throttled_msg_events",
+        "How often a dispatch rate in messages stopped it since the topic was loaded.",
+    ),
+    gauge(
+        "subscription_dispatch_throttled_bytes_events",
+        "How often a dispatch rate in bytes stopped it since the topic was loaded.",
+    ),
+)
+"""By whose rate it is; of subscriptions that were stopped."""
+OUT = (
+    counter("out_messages_total", "Messages delivered since the topic was loaded."),
+    counter("out_bytes_total", "Bytes delivered since the topic was loaded."),
+)
+"""Of subscriptions, and of consumers where these are shown."""
+CONSUMER = (
+    gauge("consumer_msg_rate_redeliver", "Messages delivered again a second."),
+    gauge("consumer_unacked_messages", "Messages delivered and not acknowledged."),
+    gauge("consumer_blocked_on_unacked_messages", "1 while too much is unacknowledged, else 0."),
+    gauge("consumer_msg_rate_out", "Messages delivered a second."),
+    gauge("consumer_msg_throughput_out", "Bytes delivered a second."),
+    gauge("consumer_msg_ack_rate", "Messages acknowledged a second."),
+    gauge("consumer_available_permits", "Messages that it may get."),
+)
+PRODUCER = (
+    gauge("producer_msg_rate_in", "Messages published a second."),
+    gauge("producer_msg_throughput_in", "Bytes published a second."),
+    gauge("producer_msg_average_Size", "Bytes of a message at the present rates."),
+)
+LEDGERS = (
+    gauge("ml_AddEntryMessagesRate", "Entries stored a second, in the last whole minute."),
+    gauge("ml_AddEntryBytesRate", "Bytes stored a second, in the last whole minute."),
+    gauge("ml_AddEntryWithReplicasBytesRate", "The same, all replicas together."),
+    gauge("ml_AddEntrySucceed", f"{LAST_MINUTE}."),
+)
+"""Of the managed ledgers of a namespace in which something was stored."""
+STORED = (
+    gauge("ml_StoredMessagesSize", "Bytes stored, all replicas together."),
+    gauge("ml_NumberOfMessagesInBacklog", "Entries that subscriptions have not acknowledged."),
+)
+"""Of all of its managed ledgers, as ``pulsar_storage_size`` and ``pulsar_msg_backlog`` of topics."""
+LATENCY_BUCKETS = gauge(
+    "ml_AddEntryLatencyBuckets", "Entries stored a second, by milliseconds that it took."
+)
+LATENCY_OVERFLOW = gauge(
+    "ml_AddEntryLatencyBuckets_OVERFLOW", "Those that took longer than a second."
+)
+LOOKUPS = Family("pulsar_broker_lookup", "summary", "Milliseconds of lookups that were answered.")
+TOPIC_LOADS = Family("pulsar_topic_load_times", "summary", "Milliseconds of loading topics.")
+LOAD_QUANTILES = {
+    0.5: "median",
+    0.75: "75percentile",
+    0.95: "95percentile",
+    0.99: "99_percentile",
+} | {
+    0.999: "99_9_percentile",
+    0.9999: "99_99_percentile",
+}
+CACHE = (
+    gauge(
+        "ml_cache_used_size", "Bytes of the newest entries in memory, in whole received buffers."
+    ),
+    gauge("ml_cache_entries", "Entries that are kept there."),
+    counter("ml_cache_inserted_entries_total", "Entries that came there, since the start."),
+    counter("ml_cache_evicted_entries_total", "Entries that went again because it was full."),
+    gauge("ml_cache_evictions", "How often it was full, since the start."),
+)
+NAMESPACE_MISSES = gauge(
+    "ml_ReadEntriesOpsCacheMissesRate", "Entries read from storage a second, not from memory."
+)
+MISSES = (
+    gauge("ml_cache_misses_rate", "Entries read from storage a second, of all topics."),
+    gauge("ml_cache_misses_throughput", "Their bytes a second."),
+    gauge("broker_storage_read_cache_misses_rate", "Entries read from storage a second."),
+)
+IN_TOTAL = counter("broker_in_bytes_total", "Bytes published since the start.")
+OUT_TOTAL = counter("broker_out_bytes_total", "Bytes delivered since the start.")
+SIZE_BUCKETS = gauge("ml_EntrySizeBuckets", "Entries stored a second, by their bytes.")
+SIZE_OVERFLOW = gauge("ml_EntrySizeBuckets_OVERFLOW", "Those that are larger than a MiB.")
+
+
+def ranges(bounds: tuple[float, ...]) -> list[str]:
+    """Of buckets, as the label ``quantile`` names them."""
+    return [f"{float(low)}_{float(high)}" for low, high in zip((0, *bounds), bounds, strict=False)]

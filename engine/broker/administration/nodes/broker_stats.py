@@ -1,0 +1,165 @@
+"""What a broker's topics do: a topic's line in ``broker-stats/topics``, sums by namespace, the load report."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from engine.admin.api import JsonObject, TopicStats
+from engine.broker.administration import reports
+from engine.broker.topics.topic import Topic
+from engine.ownership.registration import BrokerRecord
+
+_TOPIC = {
+    "publishers": "publishers",
+    "replication": "replication",
+    "averageMsgSize": "averageMsgSize",
+    "msgRateIn": "msgRateIn",
+    "msgRateOut": "msgRateOut",
+    "msgInCount": "msgInCounter",
+    "bytesInCount": "bytesInCounter",
+    "msgOutCount": "msgOutCounter",
+    "bytesOutCount": "bytesOutCounter",
+    "msgThroughputIn": "msgThroughputIn",
+    "msgThroughputOut": "msgThroughputOut",
+    "storageSize": "storageSize",
+    "backlogSize": "backlogSize",
+}
+"""Fields of a topic there, and what TopicStats calls them."""
+_PUBLISHER = (
+    *("msgRateIn", "msgThroughputIn", "averageMsgSize", "address", "producerId", "producerName"),
+    *("connectedSince", "clientVersion", "metadata"),
+)
+_SUBSCRIPTION = (
+    *("consumers", "msgBacklog", "msgRateExpired", "msgRateOut", "messageAckRate"),
+    *("msgThroughputOut", "msgRateRedeliver", "type"),
+    *(f"filter{what}MsgCount" for what in ("Processed", "Accepted", "Rejected", "Rescheduled")),
+)
+_CONSUMER = (
+    *("address", "consumerName", "availablePermits", "connectedSince", "msgRateOut"),
+    *("msgThroughputOut", "msgRateRedeliver", "avgMessagesPerEntry", "messageAckRate"),
+    *("clientVersion", "metadata"),
+)
+
+
+def topic_line(topic: Topic, owner: str) -> JsonObject:
+    """Pulsar's line of a topic, in its names."""
+    stats = reports.topic_stats(topic, TopicStats(topic.name), owner)
+    line = {name: stats[theirs] for name, theirs in _TOPIC.items()}
+    line["publishers"] = [_only(one, _PUBLISHER) for one in stats["publishers"]]
+    line["producerCount"] = len(line["publishers"])
+    line["subscriptions"] = {
+        name: {
+            **_only(one, _SUBSCRIPTION),
+            "consumers": [_only(each, _CONSUMER) for each in one["consumers"]],
+            "totalNonContiguousDeletedMessagesRange": one["nonContiguousDeletedMessagesRanges"],
+        }
+        for name, one in stats["subscriptions"].items()
+    }
+    return {
+        **line,
+        "pendingAddEntriesCount": topic.log.stats().pending_entries,
+        "filteredEntriesCount": 0,
+    }
+
+
+def _only(stats: JsonObject, names: Iterable[str]) -> JsonObject:
+    return {name: stats[name] for name in names if name in stats}
+
+
+class _Sums:
+    """Of several topics."""
+
+    def __init__(self) -> None:
+        self.topics = self.producers = self.consumers = self.subscriptions = 0
+        self.backlog = self.storage = 0
+        self.rate_in = self.bytes_in = self.rate_out = self.bytes_out = 0.0
+
+    def add(self, topic: Topic) -> None:
+        self.topics += 1
+        self.producers += len(topic.producers)
+        self.rate_in += topic.published.messages.per_second
+        self.bytes_in += topic.published.bytes.per_second
+        self.storage += topic.log.stats().size
+        for one in topic.subscriptions.values():
+            self.subscriptions += 1
+            self.consumers += len(one.consumers)
+            self.backlog += one.cursor.backlog_entries()
+            messages, size = reports.rate_out(one)
+            self.rate_out += messages
+            self.bytes_out += size
+
+    @property
+    def bundle(self) -> JsonObject:
+        """Pulsar's NamespaceBundleStats."""
+        return {
+            "msgRateIn": self.rate_in,
+            "msgThroughputIn": self.bytes_in,
+            "msgRateOut": self.rate_out,
+            "msgThroughputOut": self.bytes_out,
+            "consumerCount": self.consumers,
+            "producerCount": self.producers,
+            "topics": self.topics,
+            "cacheSize": 0,
+        }
+
+
+def namespace_metrics(topics: Iterable[Topic]) -> list[JsonObject]:
+    """Pulsar's Metrics of each namespace."""
+    found: dict[str, _Sums] = defaultdict(_Sums)
+    for topic in topics:
+        found[str(topic.name.namespace)].add(topic)
+    return [
+        {
+            "metrics": {
+                "brk_in_rate": sums.rate_in,
+                "brk_in_tp_rate": sums.bytes_in,
+                "brk_out_rate": sums.rate_out,
+                "brk_out_tp_rate": sums.bytes_out,
+                "brk_no_of_producers": sums.producers,
+                "brk_no_of_consumers": sums.consumers,
+                "brk_no_of_subscriptions": sums.subscriptions,
+                "brk_no_of_replicators": 0,
+                "brk_msg_backlog": sums.backlog,
+                "brk_storage_size": sums.storage,
+                "brk_replication_backlog": 0,
+            },
+            "dimensions": {"namespace": namespace},
+        }
+        for namespace, sums in sorted(found.items())
+    ]
+
+
+def load_report(
+    record: BrokerRecord, bundles: Iterable[str], topics: Iterable[tuple[str, Topic]], now_ms: int
+) -> JsonObject:
+    """Pulsar's LocalBrokerData, without what is not known here: the machine's CPU, memory and network. ``topics`` with
+    the bundle of each."""
+    whole, by_bundle = _Sums(), {bundle: _Sums() for bundle in bundles}
+    for bundle, topic in topics:
+        whole.add(topic)
+        by_bundle.setdefault(bundle, _Sums()).add(topic)
+    return {
+        "webServiceUrl": record.web_url,
+        "pulsarServiceUrl": record.service_url,
+        **({"pulsarServiceUrlTls": record.service_url_tls} if record.service_url_tls else {}),
+        "persistentTopicsEnabled": record.persistent,
+        "nonPersistentTopicsEnabled": record.non_persistent,
+        "msgThroughputIn": whole.bytes_in,
+        "msgThroughputOut": whole.bytes_out,
+        "msgRateIn": whole.rate_in,
+        "msgRateOut": whole.rate_out,
+        "lastUpdate": now_ms,
+        "lastStats": {bundle: sums.bundle for bundle, sums in by_bundle.items()},
+        "numTopics": whole.topics,
+        "numBundles": len(by_bundle),
+        "numConsumers": whole.consumers,
+        "numProducers": whole.producers,
+        "bundles": list(by_bundle),
+        "lastBundleGains": [],
+        "lastBundleLosses": [],
+        "brokerVersionString": record.version,
+        "protocols": {},
+        "advertisedListeners": {},
+        "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager",
+        "startTimestamp": record.started_ms,
+        "loadReportType": "LocalBrokerData",
+    }

@@ -1,0 +1,102 @@
+"""Operations about brokers as such: their settings, their load, what all their topics do."""
+
+import asyncio
+
+from engine.admin import api
+from engine.admin.api import JsonObject
+from engine.admin.operation import Handlers, bind
+from engine.base.clock import Clock
+from engine.base.errors import Failed
+from engine.broker.administration.nodes.broker_stats import (
+    load_report,
+    namespace_metrics,
+    topic_line,
+)
+from engine.broker.control.dynamic_settings import DynamicSettings
+from engine.broker.topics.registry import TopicRegistry
+from engine.broker.topics.topic import Topic
+from engine.ownership.owner import BundleOwnership
+from engine.ownership.registration import BrokerRecord
+
+PAGE_TOPICS = 1_000
+"""Topics told of in one answer."""
+TURN_TOPICS = 50
+"""Between which others have their turn."""
+
+
+class NodeOperations:
+    """See ``engine.admin.api`` for what each does."""
+
+    def __init__(
+        self,
+        registry: TopicRegistry,
+        ownership: BundleOwnership,
+        dynamic: DynamicSettings,
+        record: BrokerRecord,
+        clock: Clock,
+    ) -> None:
+        self._registry = registry
+        self._ownership = ownership
+        self._dynamic = dynamic
+        self._record = record
+        self._clock = clock
+
+    @property
+    def handlers(self) -> Handlers:
+        return dict(
+            [
+                bind(api.DYNAMIC_SETTINGS, self.dynamic_settings),
+                bind(api.CHANGE_SETTING, self.change_setting),
+                bind(api.RUNTIME_SETTINGS, self.runtime_settings),
+                bind(api.LOAD_REPORT, self.load_report),
+                bind(api.TOPICS_STATS, self.topics_stats),
+                bind(api.BROKER_METRICS, self.broker_metrics),
+            ]
+        )
+
+    async def dynamic_settings(self, args: api.NoArguments) -> JsonObject:
+        return {"names": self._dynamic.names, "values": dict(await self._stored())}
+
+    async def _stored(self) -> JsonObject:
+        try:
+            return dict(await self._dynamic.values())
+        except ValueError as error:
+            raise Failed(str(error)) from error
+
+    async def change_setting(self, args: api.ChangeSetting) -> JsonObject:
+        return {"before": await self._dynamic.change(args.name, args.value)}
+
+    async def runtime_settings(self, args: api.NoArguments) -> dict[str, str]:
+        return self._dynamic.runtime()
+
+    def _bundle(self, topic: Topic) -> str:
+        """Empty while its namespace's boundaries are not known."""
+        bundle = self._ownership.known_bundle(topic.name)
+        return bundle.range if bundle is not None else ""
+
+    async def load_report(self, args: api.NoArguments) -> JsonObject:
+        topics = [
+            (f"{topic.name.namespace}/{self._bundle(topic)}", topic)
+            for topic in self._registry
+            if not topic.closing
+        ]
+        bundles = [str(bundle) for bundle in self._ownership.owned()]
+        return load_report(self._record, bundles, topics, self._clock.wall_ms())
+
+    async def topics_stats(self, args: api.TopicsPage) -> JsonObject:
+        after = [topic for topic in self._registry.topics() if topic.name.full > args.after]
+        page = after[:PAGE_TOPICS]
+        found: JsonObject = {}
+        for at, topic in enumerate(page):
+            if not topic.closing:
+                domain = "persistent" if topic.name.persistent else "non-persistent"
+                bundles = found.setdefault(str(topic.name.namespace), {})
+                topics = bundles.setdefault(self._bundle(topic), {}).setdefault(domain, {})
+                topics[topic.name.full] = topic_line(topic, self._record.id)
+            if at % TURN_TOPICS == TURN_TOPICS - 1:
+                await asyncio.sleep(0)
+        more = len(after) > len(page)
+        return {"topics": found, "next": page[-1].name.full if more else None}
+
+    async def broker_metrics(self, args: api.NoArguments) -> list[JsonObject]:
+        return namespace_metrics(topic for topic in self._registry if not topic.closing)

@@ -1,0 +1,147 @@
+"""A subscription's entries as ``readCompacted`` has them: what a compaction kept, then the topic behind its horizon."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from engine.base.ids import EARLIEST, LATEST, Position
+from engine.base.slices import Pick, View
+from engine.broker.compaction.compacted_ledger import CompactedLedger, behind
+from engine.broker.compaction.ports import CompactionCursor
+from engine.ledger.errors import NoSuchLedgerError
+
+
+class Compacted(Protocol):
+    """The newest compaction of a topic."""
+
+    @property
+    def horizon(self) -> Position | None:
+        """Up to where the topic was compacted; None: it was not."""
+        ...
+
+    async def ledger(self) -> CompactedLedger | None:
+        """Raises LedgerError while it cannot be opened, the store's errors."""
+        ...
+
+
+class CompactedCursor:
+    """A DispatchCursor over ``cursor``, whose acknowledgements count; nothing that was kept is passed over (M11).
+
+    Each read looks at the newest compaction: where it stands between two of them, a reader goes on at its place in the
+    topic. Acknowledged is what ``acknowledged`` was told, besides what the cursor knows: places that have left the
+    topic mean nothing to that.
+    """
+
+    def __init__(self, cursor: CompactionCursor, compacted: Compacted, start: Position) -> None:
+        """``start``: the first place to be read; EARLIEST for all that was kept, LATEST for where the cursor stands."""
+        self.name = cursor.name
+        self._cursor = cursor
+        self._compacted = compacted
+        self._at = cursor.read_position if start == LATEST else start
+        self._first = self._at
+        self._mark = cursor.mark
+        self._known: CompactedLedger | None = None
+        """The ledger in which ``_at`` is the entry with the number ``_number``."""
+        self._number = 0
+
+    @property
+    def _covered(self) -> bool:
+        horizon = self._compacted.horizon
+        return horizon is not None and self._at <= horizon
+
+    @property
+    def _due(self) -> Position:
+        """The first place that is not acknowledged as part of all up to there."""
+        cursor = self._cursor
+        if (
+            cursor.durable and cursor.mark > self._mark
+        ):  # by acknowledgements: nothing it needs is trimmed
+            self._first = max(self._first, behind(cursor.mark_delete))
+        return self._first
+
+    def acknowledged(self, position: Position) -> None:
+        """All up to ``position`` is."""
+        self._first = max(self._first, behind(position))
+
+    def read_nowait(self, entries_max: int, bytes_max: int) -> list[View] | None:
+        if self._covered:
+            return None
+        views = self._cursor.read_nowait(entries_max, bytes_max)
+        self._pass(views)
+        return views
+
+    async def read(self, entries_max: int, bytes_max: int) -> list[View]:
+        """As of ``DispatchCursor``. Raises LedgerError, CompactedFormatError."""
+        while True:
+            if not self._covered:
+                views = await self._cursor.read(entries_max, bytes_max)
+                if (
+                    not self._covered
+                ):  # else some of what was to be read may have left the topic meanwhile
+                    self._pass(views)
+                    return views
+            views = await self._read_compacted(entries_max, bytes_max)
+            if views:
+                return views
+
+    def _pass(self, views: list[View] | None) -> None:
+        if views:
+            last = views[-1]
+            self._at = behind(last.run.position(last.stop - 1))
+
+    async def _read_compacted(self, entries_max: int, bytes_max: int) -> list[View]:
+        ledger = await self._compacted.ledger()
+        if ledger is None:
+            return []  # it went meanwhile
+        try:
+            at = self._at
+            number = self._number if ledger is self._known else await ledger.find(at)
+            views, number, ahead = await ledger.read(number, at, entries_max, bytes_max)
+        except NoSuchLedgerError:
+            if await self._compacted.ledger() is ledger:
+                raise
+            return []  # a newer one took its place
+        views = [due for view in views if (due := self._unacknowledged(view)) is not None]
+        self._known, self._number, self._at = ledger, number, ahead
+        if ahead > ledger.horizon:
+            self._cursor.rewind()
+            self._cursor.pass_to(ledger.horizon)
+        return views
+
+    def _unacknowledged(self, view: View) -> View | None:
+        run = view.run
+        due = [i for i in view.indexes if not self.is_acknowledged(run.position(i))]
+        return Pick(run, due) if due else None
+
+    async def replay(self, positions: Sequence[Position]) -> list[View]:
+        return await self._cursor.replay(positions)
+
+    def rewind(self) -> None:
+        """Go on from the first place that is not acknowledged."""
+        self._cursor.rewind()
+        self._known = None
+        self._at = self._due
+        if not self._covered:
+            self._at = max(self._at, self._cursor.read_position)
+            self._cursor.pass_to(Position(self._at.ledger_id, self._at.entry_id - 1))
+
+    def is_acknowledged(self, position: Position) -> bool:
+        cursor, horizon = self._cursor, self._compacted.horizon
+        if horizon is None or position > horizon:
+            return cursor.is_acknowledged(position)
+        if position <= cursor.mark_delete:
+            return position < self._due
+        return cursor.is_acknowledged(position)
+
+    @property
+    def has_partial_batches(self) -> bool:
+        return self._cursor.has_partial_batches
+
+    def ack_set(self, position: Position) -> list[int] | None:
+        return self._cursor.ack_set(position)
+
+
+def start_of(cursor: CompactionCursor, wanted: Position) -> Position:
+    """Where a consumer of a durable subscription begins: with all that was kept if it wants that, and nothing of the
+    topic was acknowledged."""
+    fresh = wanted == EARLIEST and cursor.mark_delete.entry_id < 0
+    return EARLIEST if fresh else LATEST

@@ -1,0 +1,173 @@
+"""One compaction of a topic, in two phases: find the last value of each key, then write them to a ledger of their own.
+
+Both read what the last compaction kept, then the entries behind its horizon: the same ones in the same order, since
+neither changes. What is held is a place for each key and the entries of a few reads. Others have their turn after every
+``STEP`` entries.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.base.slices import Slice
+from engine.broker.compaction.compacted_ledger import CompactedLedger
+from engine.broker.compaction.kept_entries import kept_entries, pack_kept
+from engine.broker.compaction.last_values import LastValues
+from engine.broker.compaction.ports import CompactedLog, CompactionCursor
+from engine.ledger.errors import LedgerError
+from engine.ledger.writing.writer import LedgerWriter
+from engine.wire import pulsar_pb2 as pb
+
+log = logging.getLogger(__name__)
+
+STEP = 500
+"""Entries between two pauses: a few milliseconds of work."""
+SCAN_BYTES = 1 << 20
+"""Of one read of a compacted ledger."""
+WRITE_BYTES = 1 << 18
+"""Of one append to the new ledger."""
+PENDING_BYTES_MAX = 4 << 20
+"""Written and not confirmed; then writing waits."""
+
+
+class Outcome(NamedTuple):
+    """``removed``: messages that fell away."""
+
+    writer: LedgerWriter
+    keys: int
+    removed: int
+
+
+class CompactionSource:
+    """What is to be compacted: ``before`` as kept the last time, and the log's entries up to ``last``."""
+
+    def __init__(
+        self,
+        log: CompactedLog,
+        cursor: CompactionCursor,
+        before: CompactedLedger | None,
+        last: Position,
+    ) -> None:
+        self.last = last
+        self._before = before
+        self._cursor = cursor
+        self._start = cursor.mark
+        first = log.next_position(cursor.mark_delete)
+        self._stop = self._start + log.entries_between(first, log.next_position(last))
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing came since the last time."""
+        return self._start == self._stop
+
+    async def entries(self) -> AsyncIterator[list[tuple[Position, bytes]]]:
+        """Each entry and where it was, some at a time. Raises LedgerError, CompactedFormatError."""
+        if self._before is not None and self._before.entries:
+            reader = self._before.reader
+            async with reader.scan(0, reader.last_confirmed, SCAN_BYTES) as scan:
+                async for slices in scan:
+                    for run in slices:
+                        buf = run.buf
+                        kept = kept_entries(run)
+                        for i in range(0, len(kept), STEP):
+                            yield [(at, buf[a:b]) for at, a, b in kept[i : i + STEP]]
+        async for base, run in self._cursor.entries_of(self._start, self._stop):
+            start, stop = max(self._start - base, 0), min(self._stop - base, run.count)
+            for i in range(start, stop, STEP):
+                yield _entries(run, i, min(i + STEP, stop))
+
+
+def _entries(run: Slice, start: int, stop: int) -> list[tuple[Position, bytes]]:
+    return [(run.position(i), run.entry(i)) for i in range(start, stop)]
+
+
+class Sink:
+    """Writes to a new ledger, waiting while too much is not confirmed."""
+
+    def __init__(self) -> None:
+        self.writer: LedgerWriter
+        self._moved = asyncio.Event()
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    async def add(self, entry: bytes) -> None:
+        """Raises LedgerError."""
+        self._parts.append(entry)
+        self._size += len(entry)
+        if self._size >= WRITE_BYTES:
+            await self._flush()
+
+    async def _flush(self) -> None:
+        spans: list[int] = []
+        at = 0
+        for part in self._parts:
+            spans += (at, at + len(part))
+            at += len(part)
+        self.writer.append(Slice(b"".join(self._parts), spans, at))
+        self._parts, self._size = [], 0
+        while self.writer.pending_bytes > PENDING_BYTES_MAX and self.writer.error is None:
+            self._moved.clear()
+            await self._moved.wait()
+
+    async def close(self) -> None:
+        """All of it is stored and the ledger closed. Raises LedgerError."""
+        if self._parts:
+            await self._flush()
+        await self.writer.close()
+        if self.writer.error is not None:
+            raise self.writer.error
+
+    def abandon(self) -> None:
+        """Nothing more is written; safe at any time."""
+        self.writer.abandon(LedgerError("its compaction ended"))
+
+    def confirmed(self, below: int) -> None:
+        """From the writer."""
+        self._moved.set()
+
+    def failed(self, error: LedgerError) -> None:
+        """From the writer."""
+        self._moved.set()
+
+
+async def find_last_values(source: CompactionSource, *, retain_null_key: bool) -> LastValues:
+    """The first phase. Raises LedgerError, CompactedFormatError."""
+    values = LastValues(retain_null_key=retain_null_key)
+    number = 0
+    async for entries in source.entries():
+        for _, entry in entries:
+            values.take(number, entry)
+            number += 1
+        await asyncio.sleep(0)
+    return values
+
+
+async def write_kept(
+    source: CompactionSource, values: LastValues, sink: Sink, partition: int
+) -> None:
+    """The second phase, up to the closing of the ledger. Raises LedgerError, CompactedFormatError."""
+    selection = values.selection()
+    number = 0
+    async for entries in source.entries():
+        for position, entry in entries:
+            kept = selection.kept(number, entry)
+            number += 1
+            if kept is not None:
+                await sink.add(pack_kept(position, partition, kept))
+        await asyncio.sleep(0)
+    await sink.close()
+
+
+def custom_metadata(topic: TopicName, last: Position) -> dict[str, bytes]:
+    """What the metadata of a compacted ledger says of it."""
+    place = pb.MessageIdData(
+        ledgerId=last.ledger_id, entryId=last.entry_id, partition=topic.partition
+    )
+    return {
+        "component": b"compacted-ledger",
+        "pulsar/compactedTopic": topic.full.encode(),
+        "pulsar/compactedTo": place.SerializeToString(),
+    }

@@ -1,0 +1,277 @@
+"""A topic's compaction: what the last one left, how the present one stands, and when the next is due.
+
+As Apache's broker does it the state is a cursor, ``__compaction``: what lies before its mark-delete position is kept in
+the ledger that its property names, and may leave the topic. Both change together, durably, when the new ledger is
+closed; only then is the old one deleted. Until then the cursor's node names both, so that whoever comes next deletes
+the one that does not count (M18).
+"""
+
+import asyncio
+import contextlib
+import logging
+from typing import Protocol
+
+from engine.base.errors import MagnetarError, WorldError
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.base.tasks import TaskScope
+from engine.broker.compaction.compacted_cursor import CompactedCursor
+from engine.broker.compaction.compacted_ledger import CompactedLedger
+from engine.broker.compaction.compactor import (
+    CompactionSource,
+    Sink,
+    custom_metadata,
+    find_last_values,
+    write_kept,
+)
+from engine.broker.compaction.kept_entries import CompactedFormatError
+from engine.broker.compaction.ports import CompactedLog, CompactionCursor
+from engine.broker.context import Context
+from engine.broker.errors import ServiceNotReady
+from engine.broker.ports import TopicPolicies
+from engine.ledger.errors import LedgerError, NoSuchLedgerError
+from engine.managed.ledger import InitialPosition
+from engine.managed.stored.records import COMPACTED_LEDGER
+
+log = logging.getLogger(__name__)
+
+CURSOR = "__compaction"
+
+
+class CompactionHost(Protocol):
+    """What it needs of its topic."""
+
+    name: TopicName
+    policies: TopicPolicies
+    scope: TaskScope
+    context: Context
+
+    @property
+    def log(self) -> CompactedLog: ...
+
+    @property
+    def closing(self) -> bool: ...
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Of the largest backlog, or all that is stored where there is no durable subscription."""
+        ...
+
+    def compaction_made(self, cursor: CompactionCursor) -> None:
+        """The first compaction begins: its cursor is a subscription from now on."""
+        ...
+
+
+class TopicCompaction:
+    """Of one topic. ``removed``, ``duration_ms``, ``succeeded_ms``, ``failed_ms``: of the last compaction here.
+    ``succeeded``, ``failed``, ``removed_total``: how many there were, and all that they removed."""
+
+    __slots__ = (
+        "_host",
+        "_ledger",
+        "_opening",
+        "_ran",
+        "_running",
+        "duration_ms",
+        "error",
+        "failed",
+        "failed_ms",
+        "removed",
+        "removed_total",
+        "succeeded",
+        "succeeded_ms",
+    )
+
+    def __init__(self, host: CompactionHost) -> None:
+        self._host = host
+        self._running: asyncio.Task[None] | None = None
+        self._opening = asyncio.Lock()
+        self._ledger: CompactedLedger | None = None
+        self._ran = False
+        self.error = ""
+        self.removed = self.removed_total = 0
+        self.succeeded = self.failed = 0
+        self.duration_ms = 0
+        self.succeeded_ms = 0
+        self.failed_ms = 0
+
+    # --- how it stands --------------------------------------------------------------------------
+
+    @property
+    def status(self) -> str:
+        """By Pulsar's names; of the last one since the topic was loaded."""
+        if self._running is not None:
+            return "RUNNING"
+        if not self._ran:
+            return "NOT_RUN"
+        return "ERROR" if self.error else "SUCCESS"
+
+    @property
+    def _cursor(self) -> CompactionCursor | None:
+        return self._host.log.cursors.get(CURSOR)
+
+    @property
+    def ledger_id(self) -> int:
+        """Of the ledger that counts; -1: none does."""
+        cursor = self._cursor
+        return -1 if cursor is None else cursor.properties.get(COMPACTED_LEDGER, -1)
+
+    @property
+    def horizon(self) -> Position | None:
+        """The last place in the topic that is compacted; None: none is."""
+        cursor = self._cursor
+        if cursor is None or COMPACTED_LEDGER not in cursor.properties:
+            return None
+        return cursor.mark_delete
+
+    async def ready(self) -> None:
+        """What was compacted can be read. Raises ServiceNotReady; cancel-safe."""
+        why = self._host.log.unread_cursors.get(CURSOR, "")
+        try:
+            if not why:
+                await self.ledger()
+        except (LedgerError, WorldError, CompactedFormatError) as error:
+            why = str(error)
+        if why:
+            raise ServiceNotReady(f"What was compacted of {self._host.name} cannot be read: {why}")
+
+    async def ledger(self) -> CompactedLedger | None:
+        """The one that counts, None when none does. Raises LedgerError while it cannot be opened, the store's errors.
+        Cancel-safe."""
+        horizon = self.horizon
+        if horizon is None:
+            return None
+        known = self._ledger
+        if known is not None and known.ledger_id == self.ledger_id:
+            known.horizon = horizon
+            return known
+        async with self._opening:
+            while (wanted := self.ledger_id) >= 0:
+                known = self._ledger
+                if known is not None and known.ledger_id == wanted:
+                    break
+                try:
+                    reader = await self._host.log.open_ledger(wanted)
+                    self._ledger = await CompactedLedger.opened(reader, horizon)
+                except NoSuchLedgerError:
+                    if wanted == self.ledger_id:
+                        raise
+                    # a newer one took its place meanwhile
+            horizon = self.horizon
+            if horizon is None or self._ledger is None:
+                return None
+            self._ledger.horizon = horizon
+            return self._ledger
+
+    def cursor(self, over: CompactionCursor, start: Position) -> CompactedCursor:
+        """What a subscription's readers of the compacted topic get, from ``start`` on."""
+        return CompactedCursor(over, self, start)
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether nothing lies behind the horizon."""
+        horizon = self.horizon
+        return horizon is not None and self._host.log.last_confirmed <= horizon
+
+    @property
+    def at_hand(self) -> CompactedLedger | None:
+        """The one that counts, if it is open."""
+        known = self._ledger
+        return known if known is not None and known.ledger_id == self.ledger_id else None
+
+    # --- compacting -----------------------------------------------------------------------------
+
+    def start(self) -> bool:
+        """Compact the topic in the background, when it is its turn; False when that is under way already."""
+        if self._running is not None:
+            return False
+        self._running = self._host.scope.spawn("compaction", self._run())
+        return True
+
+    async def start_if_due(self) -> None:
+        """By the clock: compact when more was published since the last time than the topic's policy says; returns at
+        its end, so that topics have their turn one after the other."""
+        managed = self._host.log
+        if self._running is not None or CURSOR in managed.unread_cursors:
+            return
+        cursor = self._cursor
+        size = (
+            self._host.backlog_bytes if cursor is None else managed.bytes_behind(cursor.mark_delete)
+        )
+        if size > self._host.policies.compaction_threshold and self.start():
+            assert self._running is not None
+            await asyncio.wait([self._running])
+
+    def stop(self) -> None:
+        """The topic closes: what is under way is given up."""
+        if self._running is not None:
+            self._running.cancel()
+
+    async def _run(self) -> None:
+        clock = self._host.context.clock
+        began_ms = clock.wall_ms()
+        try:
+            async with self._host.context.compactions:
+                await self._compact()
+        except MagnetarError as error:
+            self.error = str(error) or type(error).__name__
+            self.failed += 1
+            self.failed_ms = clock.wall_ms()
+            log.warning("topic not compacted topic=%s: %s", self._host.name, self.error)
+        else:
+            self.error = ""
+            self.succeeded += 1
+            self.succeeded_ms = clock.wall_ms()
+            self.duration_ms = self.succeeded_ms - began_ms
+        finally:
+            self._running = None
+            self._ran = True
+
+    async def _compact(self) -> None:
+        await self.ready()
+        cursor = await self._attached()
+        before = await self.ledger()
+        source = CompactionSource(self._host.log, cursor, before, self._host.log.last_confirmed)
+        if source.empty:
+            return
+        settings = self._host.context.settings
+        values = await find_last_values(
+            source, retain_null_key=settings.topic_compaction_retain_null_key
+        )
+        sink = Sink()
+        sink.writer = await self._host.log.new_ledger(
+            custom_metadata(self._host.name, source.last), sink
+        )
+        old, new = self.ledger_id, sink.writer.ledger_id
+        try:
+            await cursor.replacing(old, new)
+            await write_kept(source, values, sink, self._host.name.partition)
+            fresh = await CompactedLedger.opened(sink.writer.reader(), source.last)
+        except BaseException as error:
+            sink.abandon()
+            if isinstance(error, MagnetarError):
+                with contextlib.suppress(MagnetarError):  # found by the next one
+                    await cursor.replaced(old)
+            raise
+        self._ledger = fresh
+        cursor.take_snapshot(source.last, {**cursor.properties, COMPACTED_LEDGER: new})
+        await cursor.persisted()
+        self.removed = values.removed
+        self.removed_total += values.removed
+        try:
+            await cursor.replaced(new)
+        except (LedgerError, WorldError) as error:
+            log.info("compacted ledger not deleted yet topic=%s: %s", self._host.name, error)
+        log.info(
+            "topic compacted topic=%s ledger=%d keys=%d removed=%d",
+            *(self._host.name, new, values.keys, values.removed),
+        )
+
+    async def _attached(self) -> CompactionCursor:
+        cursor = self._cursor
+        if cursor is None:
+            cursor = await self._host.log.open_cursor(
+                CURSOR, InitialPosition.EARLIEST, durable=True, cursor_properties={}
+            )
+            self._host.compaction_made(cursor)
+        return cursor

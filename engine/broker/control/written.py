@@ -1,0 +1,83 @@
+"""What a topic stored in the last whole minute, by size and by how long it took: Pulsar's histograms. Pure.
+
+Pulsar's histograms are of one period, not from the beginning on, and each bucket counts only what is in it. A minute
+ends when somebody counts or looks: there is no timer.
+"""
+
+from bisect import bisect_left
+from operator import sub
+
+from engine.base.slices import Slice
+
+LATENCIES_MS = (0.5, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 1000.0)
+"""Upper bounds, inclusive, of the buckets; above the last one there is one more."""
+SIZES = (128, 512, 1024, 2048, 4096, 16_384, 102_400, 1_048_576)
+"""The same of entries, in bytes."""
+MINUTE_S = 60
+_LATENCIES_S = tuple(bound / 1000 for bound in LATENCIES_MS)
+
+
+class Minute:
+    """Entries stored in one minute. ``latency_s``: of all together."""
+
+    __slots__ = ("bytes", "entries", "latencies", "latency_s", "sizes")
+
+    def __init__(self) -> None:
+        self.entries = 0
+        self.bytes = 0
+        self.latency_s = 0.0
+        self.latencies = [0] * (len(LATENCIES_MS) + 1)
+        self.sizes = [0] * (len(SIZES) + 1)
+
+
+NOTHING = Minute()
+
+
+class Written:
+    """Of one topic, from its first stored entry on. Times are the clock's monotonic seconds."""
+
+    __slots__ = ("_ends", "_last", "_minute", "_now", "_since")
+
+    def __init__(self, now_s: float) -> None:
+        self._since = self._minute = int(now_s // MINUTE_S)
+        self._ends = (self._minute + 1) * MINUTE_S
+        self._now = Minute()
+        self._last = NOTHING
+
+    def add(
+        self, now_s: float, latency_s: float, run: Slice, start: int, stop: int, size: int
+    ) -> None:
+        """Entries ``start`` (inclusive) to ``stop`` of ``run``, ``size`` bytes together, are stored."""
+        if now_s >= self._ends:
+            self._turn(now_s)
+        minute, count = self._now, stop - start
+        minute.entries += count
+        minute.bytes += size
+        minute.latency_s += latency_s * count
+        minute.latencies[bisect_left(_LATENCIES_S, latency_s)] += count
+        buckets = minute.sizes
+        if count == 1:
+            buckets[bisect_left(SIZES, size)] += 1
+            return
+        spans = run.spans
+        ends, starts = spans[2 * start + 1 : 2 * stop : 2], spans[2 * start : 2 * stop : 2]
+        sizes = set(map(sub, ends, starts))  # mostly few
+        low = bisect_left(SIZES, min(sizes))
+        if low == bisect_left(SIZES, max(sizes)):
+            buckets[low] += count
+            return
+        for each in map(sub, ends, starts):
+            buckets[bisect_left(SIZES, each)] += 1
+
+    def last_minute(self, now_s: float) -> Minute | None:
+        """The last whole one; None in the minute of the first entry: it is not known yet."""
+        self._turn(now_s)
+        return self._last if self._minute > self._since else None
+
+    def _turn(self, now_s: float) -> None:
+        minute = int(now_s // MINUTE_S)
+        if minute != self._minute:
+            self._last = self._now if minute == self._minute + 1 else NOTHING
+            self._now = Minute()
+            self._minute = minute
+            self._ends = (minute + 1) * MINUTE_S

@@ -1,0 +1,242 @@
+"""Entries that wait for the time they are to be delivered, of one subscription (D5). Pure.
+
+The newest are in a heap. When there are many, they become a ``Run``: in order of time, to be stored in parts, of which
+one or two at a time are in memory. What is known of an entry never changes, so nothing here is ever written twice.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+from engine.base.ids import Position
+
+UNSAVED_MAX = 16
+"""Runs that may be in memory as a whole because they are not stored yet; beyond, nothing new is read."""
+_CHUNK = 256
+HEAP_ENTRY_BYTES = 320
+"""What one of the newest takes in memory: its numbers, its place in the heap and in the dictionary."""
+
+
+class Run:
+    """Entries in order of time, of which ``left`` were not taken. ``last``: the one farthest behind in the log.
+
+    ``ledger_id`` is -1 while it is in memory alone, as a whole.
+    """
+
+    __slots__ = (
+        "_at", "_entries", "_ledgers", "_next", "_over_ms", "_times",
+        "ends", "firsts", "last", "ledger_id", "left", "taken_ms",
+    )  # fmt: skip
+
+    def __init__(self, firsts: Sequence[int], ends: Sequence[int], last: Position) -> None:
+        """Of each part the time of its first entry, and how many entries there are up to its end. Nothing of it is in
+        memory yet."""
+        self.ledger_id = -1
+        self.firsts = firsts
+        self.ends = ends
+        self.left = ends[-1]
+        self.last = last
+        self.taken_ms = -1
+        """Time of the last entry that was taken."""
+        self._next = 0
+        self._over_ms = -1
+        self._times, self._ledgers, self._entries = array("q"), array("q"), array("q")
+        self._at = 0
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, Position]], part_max: int) -> "Run":
+        """Entries in order of time, all of them in memory; ``part_max`` to a part."""
+        count = len(rows)
+        times = array("q", [at_ms for at_ms, _ in rows])
+        ends = array("q", [min(i + part_max, count) for i in range(0, count, part_max)])
+        run = cls(times[::part_max], ends, max(position for _, position in rows))
+        run._times = times
+        run._ledgers = array("q", [position.ledger_id for _, position in rows])
+        run._entries = array("q", [position.entry_id for _, position in rows])
+        run._next = len(ends)
+        return run
+
+    @property
+    def entries(self) -> int:
+        """Taken or not."""
+        return self.ends[-1]
+
+    @property
+    def loaded_entries(self) -> int:
+        """In memory, taken or not."""
+        return len(self._times)
+
+    @property
+    def part(self) -> int:
+        """The first part that was not in memory yet."""
+        return self._next
+
+    @property
+    def next_ms(self) -> int | None:
+        """When the first of those left is due, in memory or not."""
+        if self._at < len(self._times):
+            return self._times[self._at]
+        return self.firsts[self._next] if self._next < len(self.firsts) else None
+
+    @property
+    def wants(self) -> bool:
+        """Whether it is time to read a part: no more than half a part is in memory."""
+        if self._next == len(self.ends):
+            return False
+        return 2 * (len(self._times) - self._at) <= self.ends[0]
+
+    def loaded(self, times: "array[int]", ledgers: "array[int]", entries: "array[int]") -> None:
+        """The next part was read."""
+        start = bisect_right(times, self._over_ms)
+        self.left -= start
+        self._forget_taken()
+        self._times += times[start:]
+        self._ledgers += ledgers[start:]
+        self._entries += entries[start:]
+        self._next += 1
+
+    def in_memory(self, start: int = -1) -> "tuple[array[int], array[int], array[int]]":
+        """Times, ledger ids and entry ids: of those that were not taken, or of all from ``start`` on."""
+        at = self._at if start < 0 else start
+        return self._times[at:], self._ledgers[at:], self._entries[at:]
+
+    def stored(self, ledger_id: int) -> None:
+        """It is in this ledger: of what was in memory as a whole only the present part stays."""
+        self.ledger_id = ledger_id
+        part = bisect_right(self.ends, self._at)
+        stop = self.ends[part]
+        del self._times[stop:], self._ledgers[stop:], self._entries[stop:]
+        self._next = part + 1
+        self._forget_taken()
+
+    def begin_behind(self, over_ms: int) -> None:
+        """Those due up to ``over_ms`` were taken where they were before."""
+        self._over_ms = self.taken_ms = over_ms
+        self._next = max(bisect_right(self.firsts, over_ms) - 1, 0)
+        self.left -= self.ends[self._next - 1] if self._next else 0
+
+    def take(self, now_ms: int, count: int) -> list[Position]:
+        """Remove and return those due, at most ``count``, as far as they are in memory."""
+        start = self._at
+        stop = bisect_right(self._times, now_ms, start, min(start + count, len(self._times)))
+        if stop == start:
+            return []
+        self._at = stop
+        self.left -= stop - start
+        self.taken_ms = self._times[stop - 1]
+        return list(map(Position, self._ledgers[start:stop], self._entries[start:stop]))
+
+    def _forget_taken(self) -> None:
+        at, self._at = self._at, 0
+        del self._times[:at], self._ledgers[:at], self._entries[:at]
+
+
+class DelayIndex:
+    """What waits, by the time it is due. Nothing is in it twice."""
+
+    __slots__ = ("_heap", "_heap_max", "_times", "part_max", "runs")
+
+    def __init__(self, heap_max: int, part_max: int) -> None:
+        """More than ``heap_max`` entries become a run, in parts of ``part_max``."""
+        self.part_max = part_max
+        self._heap_max = heap_max
+        self._heap: list[tuple[int, Position]] = []
+        """Also entries that are in ``_times`` no more."""
+        self._times: dict[Position, int] = {}
+        self.runs: list[Run] = []
+
+    def __len__(self) -> int:
+        """Entries that wait. Some that are not in memory may be acknowledged already."""
+        return len(self._times) + sum(run.left for run in self.runs)
+
+    def __bool__(self) -> bool:
+        return bool(self._times or self.runs)
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory, about."""
+        runs = sum(3 * 8 * run.loaded_entries for run in self.runs)
+        return HEAP_ENTRY_BYTES * len(self._times) + runs
+
+    @property
+    def crowded(self) -> bool:
+        """So much is in memory that cannot be stored that nothing may be added for now."""
+        runs = self.runs
+        return len(runs) >= UNSAVED_MAX and sum(r.ledger_id < 0 for r in runs) >= UNSAVED_MAX
+
+    @property
+    def next_ms(self) -> int | None:
+        """When the first is due."""
+        first = self._heap_ms
+        for run in self.runs:
+            at_ms = run.next_ms
+            if at_ms is not None and (first is None or at_ms < first):
+                first = at_ms
+        return first
+
+    def add(self, position: Position, at_ms: int) -> None:
+        """One that is nowhere else."""
+        assert position not in self._times, "an entry was set aside twice"
+        self._times[position] = at_ms
+        heappush(self._heap, (at_ms, position))
+        if len(self._times) > self._heap_max:
+            rows = [row for row in self._heap if self._times.get(row[1]) == row[0]]
+            rows.sort()
+            self.runs.append(Run.of(rows, self.part_max))
+            self._times.clear()
+            self._heap.clear()
+
+    def take(self, now_ms: int, count: int) -> list[Position]:
+        """Remove and return those due, at most ``count``, about the first due first, as far as they are in memory."""
+        due: list[Position] = []
+        while len(due) < count:
+            found = self._take_some(now_ms, min(count - len(due), _CHUNK))
+            if not found:
+                break
+            due += found
+        self._drop_finished()
+        return due
+
+    def _take_some(self, now_ms: int, count: int) -> list[Position]:
+        """From where the first due are."""
+        heap_ms = self._heap_ms
+        sources = [(at_ms, run) for run in self.runs if (at_ms := run.next_ms) is not None]
+        for at_ms, run in sorted(sources, key=lambda one: one[0]):
+            if heap_ms is not None and heap_ms < at_ms:
+                break
+            if taken := run.take(now_ms, count):
+                return taken
+        due: list[Position] = []
+        while self._heap_ms is not None and self._heap_ms <= now_ms and len(due) < count:
+            _, position = heappop(self._heap)
+            del self._times[position]
+            due.append(position)
+        return due
+
+    @property
+    def _heap_ms(self) -> int | None:
+        heap, times = self._heap, self._times
+        while heap and times.get(heap[0][1]) != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else None
+
+    def _drop_finished(self) -> None:
+        if any(run.next_ms is None for run in self.runs):
+            self.runs = [run for run in self.runs if run.next_ms is not None]
+
+    def discard(self, position: Position) -> None:
+        """It was acknowledged. What is in a run is left to whoever takes it."""
+        self._times.pop(position, None)
+
+    def discard_up_to(self, position: Position) -> None:
+        """All up to and including ``position`` are acknowledged."""
+        self._times = {one: at_ms for one, at_ms in self._times.items() if one > position}
+        self._heap = [(at_ms, one) for one, at_ms in self._times.items()]
+        heapify(self._heap)
+        self.runs = [run for run in self.runs if run.last > position]
+
+    def clear(self) -> None:
+        self._heap.clear()
+        self._times.clear()
+        self.runs = []

@@ -1,0 +1,398 @@
+"""Deduplication: what a producer sends again is stored once, told apart by producer name and sequence id.
+
+What is known of a name is the highest sequence id that is stored. Only that makes a duplicate (D14): while something of
+the name is under way, nothing that may be the same is judged, it waits for the outcome (Apache's broker refuses it, and
+the client comes again until it is known). The producers' receipts keep their order so, too.
+
+As Apache's broker does it the state is the properties of a cursor (``pulsar.dedup``), as of its mark-delete position;
+a topic that is loaded reads the entries behind it. So no entry is trimmed that is needed to know what was stored.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from itertools import islice
+from typing import Protocol
+
+from engine.base.backoff import Backoff
+from engine.base.errors import WorldError
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.base.tasks import TaskScope
+from engine.broker.context import Context
+from engine.broker.errors import NotAllowed, ServiceNotReady
+from engine.broker.ports import TopicPolicies
+from engine.broker.topics.ports import Log, SubscriptionCursor
+from engine.broker.topics.publish import Producer, Publish, Stage
+from engine.ledger.errors import LedgerError
+from engine.managed.errors import CursorNotFoundError, ManagedLedgerError
+from engine.managed.ledger import InitialPosition
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.batches import read_metadata
+from engine.wire.kernels import following, head_sequences
+
+log = logging.getLogger(__name__)
+
+CURSOR = "pulsar.dedup"
+NOTHING = -1
+"""The highest sequence id of a name that is not known."""
+READY_WAIT_S = 5.0
+"""How long a producer that comes waits for the state to be read, before it is told to come again."""
+RETRY_MAX_S = 30.0
+
+
+class DeduplicationHost(Protocol):
+    """What it needs of its topic."""
+
+    name: TopicName
+    log: Log
+    policies: TopicPolicies
+    scope: TaskScope
+    stages: tuple[Stage, ...]
+    context: Context
+
+    @property
+    def producers(self) -> dict[str, Producer]: ...
+
+    def admitted(self, publish: Publish, by: Stage) -> None: ...
+
+
+class Deduplication:
+    """Of one topic; a stage of it while it is on. ``status``: by Pulsar's names, for statistics."""
+
+    __slots__ = (
+        "_absent",
+        "_cursor",
+        "_flying",
+        "_host",
+        "_last",
+        "_since_snapshot",
+        "_snapshot_ms",
+        "_stored",
+        "_waiting",
+        "_wanted",
+        "_why",
+        "_work",
+        "status",
+    )
+
+    def __init__(self, host: DeduplicationHost) -> None:
+        self._host = host
+        self.status = "Disabled"
+        self._why = ""
+        self._wanted = False
+        self._cursor: SubscriptionCursor | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._stored: dict[str, int] = {}
+        """The highest stored sequence id by producer name."""
+        self._flying: dict[str, list[int]] = {}
+        """Of names with entries under way: how many, and the highest sequence id when they are stored."""
+        self._waiting: dict[str, deque[Publish]] = {}
+        self._absent: dict[str, int] = {}
+        """Names without a producer, since which epoch millisecond; longest first."""
+        self._last: Position | None = None
+        """The last entry that the state is of; None: none since the snapshot."""
+        self._since_snapshot = 0
+        self._snapshot_ms = 0
+
+    # --- on and off -----------------------------------------------------------------------------
+
+    def apply(self) -> None:
+        """The topic's policies may be others."""
+        self._wanted = self._host.policies.deduplication
+        if self._work is None and not self._settled:
+            self._work = self._host.scope.spawn("deduplication", self._follow())
+
+    @property
+    def _settled(self) -> bool:
+        """Whether it is on, or off without leaving a cursor behind, as wanted."""
+        if self._wanted:
+            return self.status == "Enabled"
+        managed = self._host.log
+        left = CURSOR in managed.cursors or CURSOR in managed.unread_cursors
+        return self.status == "Disabled" and not left
+
+    async def ready(self) -> None:
+        """Whether it is known what is stored of a producer that comes. Raises ServiceNotReady."""
+        if self._wanted and self.status != "Enabled":
+            if self._work is not None:
+                await asyncio.wait([self._work], timeout=READY_WAIT_S)
+            if self._wanted and self.status != "Enabled":
+                raise ServiceNotReady(
+                    f"What is stored of {self._host.name} for deduplication is not known yet. "
+                    f"{self._why}"
+                )
+
+    def last_sequence(self, name: str) -> int:
+        """The highest sequence id that is stored of producer ``name``; -1: none is known."""
+        return self._stored.get(name, NOTHING)
+
+    async def _follow(self) -> None:
+        """What fails is tried again for as long as the topic lives."""
+        backoff = Backoff(0.1, RETRY_MAX_S)
+        try:
+            while not self._settled:
+                try:
+                    await (self._begin() if self._wanted else self._end())
+                except (LedgerError, ManagedLedgerError, WorldError) as error:
+                    self.status, self._why = "Failed", str(error)
+                    log.warning("deduplication fails topic=%s: %s", self._host.name, error)
+                    await asyncio.sleep(backoff.next_s(self._host.context.entropy.random()))
+        finally:
+            self._work = None
+
+    async def _begin(self) -> None:
+        self.status = "Recovering"
+        managed = self._host.log
+        cursor = await managed.open_cursor(
+            CURSOR, InitialPosition.LATEST, durable=True, cursor_properties={}
+        )
+        self._cursor = cursor
+        if self not in self._host.stages:
+            # From now on what is stored is noted; what was stored before is read.
+            self._host.stages += (self,)
+        for name, sequence in cursor.properties.items():
+            self._remember(name, sequence)
+        start = cursor.mark
+        first = managed.next_position(cursor.mark_delete)
+        last = managed.last_confirmed
+        stop = start + managed.entries_between(first, managed.next_position(last))
+        async for base, run in cursor.entries_of(start, stop):
+            for i in range(max(start - base, 0), min(stop - base, run.count)):
+                self._recall(run.entry(i))
+        if start < stop:
+            self._since_snapshot += stop - start
+            self._last = max(self._last or last, last)
+        self._snapshot_ms = self._host.context.clock.wall_ms()
+        self.status, self._why = "Enabled", ""
+
+    async def _end(self) -> None:
+        self.status = "Removing"
+        for waiting in list(self._waiting.values()):
+            for publish in waiting:
+                self._host.admitted(publish, self)
+        self._host.stages = tuple(stage for stage in self._host.stages if stage is not self)
+        self._waiting.clear()
+        self._flying.clear()
+        self._stored.clear()
+        self._absent.clear()
+        self._cursor, self._last, self._since_snapshot = None, None, 0
+        try:
+            await self._host.log.delete_cursor(CURSOR)
+        except CursorNotFoundError:
+            log.debug("cursor was gone topic=%s cursor=%s", self._host.name, CURSOR)
+        self.status = "Disabled"
+
+    def _remember(self, name: str, sequence: int) -> None:
+        if sequence > self.last_sequence(name):
+            self._stored[name] = sequence
+
+    def _recall(self, entry: bytes) -> None:
+        """An entry stored since the snapshot."""
+        metadata = read_metadata(entry)
+        if metadata is None or metadata.HasField("marker_type") or not _is_last(metadata):
+            return
+        highest = max(metadata.sequence_id, metadata.highest_sequence_id)
+        self._remember(metadata.producer_name, highest)
+
+    # --- the stage ------------------------------------------------------------------------------
+
+    def admit(self, publish: Publish) -> bool:
+        owners = publish.owners
+        if owners is None:
+            return self._admit(publish, publish.producer.name)
+        if self._all_new(publish, owners):
+            return True
+        for owner in dict.fromkeys(owners):
+            part = publish.part([i for i, one in enumerate(owners) if one is owner])
+            if self._admit(part, owner.name):
+                self._host.admitted(part, self)
+        return False
+
+    def _all_new(self, publish: Publish, owners: list[Producer]) -> bool:
+        """Whether what several producers sent in one run goes on as it is, seen to be new of each of them."""
+        if publish.chunk:
+            return False
+        shares: dict[str, list[int]] = {}
+        for owner, (sequence, highest) in zip(owners, head_sequences(publish.heads), strict=True):
+            share = shares.get(owner.name)
+            if share is None:
+                if owner.name in self._waiting:
+                    return False
+                share = shares[owner.name] = [0, self._top(owner.name)]
+            if sequence <= share[1]:
+                return False
+            share[0] += 1
+            share[1] = max(sequence, highest)
+        for name, (entries, highest) in shares.items():
+            self._flying.setdefault(name, [0, NOTHING])[0] += entries
+            self._flying[name][1] = highest
+        publish.judged = True
+        return True
+
+    def _admit(self, publish: Publish, name: str) -> bool:
+        waiting = self._waiting.get(name)
+        if waiting is not None:
+            waiting.append(publish)
+            return False
+        ids = following(publish.heads)
+        if ids is not None and ids[0] > self._top(name) and not publish.chunk:
+            self._fly(publish, name, ids[1])
+            return True
+        return self._judge(publish, name)
+
+    def _top(self, name: str) -> int:
+        """The highest sequence id that is stored of ``name`` when all that is under way is."""
+        flying = self._flying.get(name)
+        return self.last_sequence(name) if flying is None else flying[1]
+
+    def _judge(self, publish: Publish, name: str) -> bool:
+        """Whether all of it goes on as it is. Else what is new has gone on, what is stored is answered, and from the
+        first on that may be either it waits."""
+        ids = head_sequences(publish.heads)
+        start = 0
+        while start < len(ids):
+            top = self._top(name)
+            stop = start
+            while stop < len(ids) and ids[stop][0] > top:
+                top = max(ids[stop])
+                stop += 1
+            if stop == len(ids) and start == 0:
+                self._fly(publish, name, top)
+                return True
+            if stop > start:
+                part = publish.part(range(start, stop))
+                self._fly(part, name, top)
+                self._host.admitted(part, self)
+            elif name in self._flying:
+                rest = publish if start == 0 else publish.part(range(start, len(ids)))
+                self._waiting[name] = deque([rest])
+                return False
+            elif max(ids[start]) > top:
+                stop = start + 1
+                publish.part(range(start, stop)).refuse(
+                    NotAllowed(
+                        f"A batch of the sequence ids {ids[start][0]} to {max(ids[start])} holds "
+                        f"messages that are stored, up to {top}, and others"
+                    )
+                )
+            else:
+                while stop < len(ids) and max(ids[stop]) <= top:
+                    stop += 1
+                publish.part(range(start, stop)).repeated()
+            start = stop
+        return False
+
+    def _fly(self, publish: Publish, name: str, highest: int) -> None:
+        publish.judged = True
+        flying = self._flying.get(name)
+        if flying is None:
+            flying = self._flying[name] = [0, self.last_sequence(name)]
+        flying[0] += publish.run.count
+        if not publish.chunk or _ends_message(publish, 0):
+            flying[1] = highest
+
+    def stored(self, publish: Publish, start: int, stop: int) -> None:
+        self._last = publish.run.position(stop - 1)
+        self._since_snapshot += stop - start
+        for name, (entries, last) in _shares(publish, start, stop).items():
+            self._note(publish, name, last)
+            self._landed(publish, name, entries)
+        if self._since_snapshot >= self._host.context.settings.deduplication_entries_interval:
+            self.take_snapshot()
+
+    def _note(self, publish: Publish, name: str, i: int) -> None:
+        """Entry ``i`` is stored, and with it all that ``name`` sent before."""
+        if not publish.chunk or _ends_message(publish, i):
+            highest = max(head_sequences(publish.heads[i : i + 1])[0])
+            self._remember(name, highest)
+
+    def failed(self, publish: Publish, start: int) -> None:
+        for name, (entries, _) in _shares(publish, start, publish.run.count).items():
+            self._landed(publish, name, entries)
+
+    def _landed(self, publish: Publish, name: str, entries: int) -> None:
+        """So many entries of ``name`` are under way no more. When none is, what waits is judged, behind the receipts of
+        these."""
+        flying = self._flying.get(name) if publish.judged else None
+        if flying is None:
+            return
+        flying[0] -= entries
+        if flying[0] == 0:
+            del self._flying[name]
+            if name in self._waiting:
+                asyncio.get_running_loop().call_soon(self._go_on, name)
+
+    def _go_on(self, name: str) -> None:
+        if name in self._flying:
+            return
+        waiting = self._waiting.pop(name, deque())
+        while waiting:
+            publish = waiting.popleft()
+            if publish.producer.closed:
+                publish.drop()
+            elif self._judge(publish, name):
+                self._host.admitted(publish, self)
+            rest = self._waiting.get(name)
+            if rest is not None:
+                rest.extend(waiting)
+                return
+
+    # --- the snapshot ---------------------------------------------------------------------------
+
+    def take_snapshot(self) -> None:
+        """The state now is what a load begins with; stored as acknowledgements are."""
+        if self._cursor is None or self._last is None or self.status != "Enabled":
+            return
+        names_max = self._host.context.settings.deduplication_max_number_of_producers
+        count = len(self._stored)
+        self._cursor.take_snapshot(
+            self._last, dict(islice(self._stored.items(), max(count - names_max, 0), count))
+        )
+        self._last, self._since_snapshot = None, 0
+        self._snapshot_ms = self._host.context.clock.wall_ms()
+
+    def check(self) -> None:
+        """By the clock: a snapshot when it is time, and names that nobody has used for long are forgotten."""
+        settings = self._host.context.settings
+        now_ms = self._host.context.clock.wall_ms()
+        interval_ms = 1000 * self._host.policies.snapshot_interval_s
+        if interval_ms and now_ms >= self._snapshot_ms + interval_ms:
+            self.take_snapshot()
+        producers = self._host.producers
+        for name in self._stored:
+            if name not in producers:
+                self._absent.setdefault(name, now_ms)
+        for name in [name for name in self._absent if name in producers]:
+            del self._absent[name]
+        longest_ms = settings.deduplication_producer_inactivity_timeout_minutes * 60_000
+        spare = len(self._stored) - settings.deduplication_max_number_of_producers
+        for name, since_ms in list(self._absent.items()):
+            if spare <= 0 and now_ms - since_ms < longest_ms:
+                break
+            if name not in self._flying:
+                del self._absent[name]
+                self._stored.pop(name, None)
+                spare -= 1
+
+
+def _ends_message(publish: Publish, i: int) -> bool:
+    """Whether entry ``i``, a chunk, is its message's last: all of them have its sequence id."""
+    metadata = read_metadata(publish.run.entry(i))
+    return metadata is None or _is_last(metadata)
+
+
+def _shares(publish: Publish, start: int, stop: int) -> dict[str, tuple[int, int]]:
+    """Of the entries from ``start`` to ``stop`` by producer name how many there are, and the index of the last."""
+    if publish.owners is None:
+        return {publish.producer.name: (stop - start, stop - 1)}
+    shares: dict[str, tuple[int, int]] = {}
+    for i in range(start, stop):
+        name = publish.owners[i].name
+        shares[name] = (shares[name][0] + 1 if name in shares else 1, i)
+    return shares
+
+
+def _is_last(metadata: pb.MessageMetadata) -> bool:
+    """Whether it is no chunk, or the last one of its message."""
+    return metadata.chunk_id + 1 >= metadata.num_chunks_from_msg

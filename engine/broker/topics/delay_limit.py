@@ -1,0 +1,63 @@
+"""Messages that are to be delivered too far ahead are refused when they are published."""
+
+from itertools import groupby
+from typing import Protocol
+
+from engine.broker.context import Context
+from engine.broker.dispatch.facts import facts_of
+from engine.broker.errors import NotAllowed
+from engine.broker.ports import TopicPolicies
+from engine.broker.topics.publish import Publish, Stage
+
+
+class DelayLimitHost(Protocol):
+    """What it needs of its topic."""
+
+    policies: TopicPolicies
+    stages: tuple[Stage, ...]
+    context: Context
+
+    def admitted(self, publish: Publish, by: Stage) -> None: ...
+
+
+class DelayLimit:
+    """Of one topic; a stage of it while there is a limit."""
+
+    __slots__ = ("_host", "_max_ms")
+
+    def __init__(self, host: DelayLimitHost) -> None:
+        self._host = host
+        self._max_ms = 0
+
+    def apply(self) -> None:
+        """The topic's policies may be others."""
+        host, policies = self._host, self._host.policies
+        self._max_ms = policies.delay_max_ms if policies.delays else 0
+        others = tuple(stage for stage in host.stages if stage is not self)
+        host.stages = (self, *others) if self._max_ms else others
+
+    def admit(self, publish: Publish) -> bool:
+        special = facts_of(publish.run).special
+        if not special:
+            return True
+        latest_ms = self._host.context.clock.wall_ms() + self._max_ms
+        late = {i for i, facts in special.items() if facts.deliver_at_ms > latest_ms}
+        if not late:
+            return True
+        owners = publish.owners or [publish.producer] * publish.run.count
+        for (_, refused), those in groupby(
+            range(publish.run.count), lambda i: (owners[i], i in late)
+        ):
+            part = publish.part(list(those))
+            if refused:
+                text = f"Exceeds max allowed delivery delay of {self._max_ms} milliseconds"
+                part.refuse(NotAllowed(text))
+            else:
+                self._host.admitted(part, self)
+        return False
+
+    def stored(self, publish: Publish, start: int, stop: int) -> None:
+        pass
+
+    def failed(self, publish: Publish, start: int) -> None:
+        pass

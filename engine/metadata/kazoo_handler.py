@@ -1,0 +1,249 @@
+"""How kazoo's connection thread waits, reads and writes: many requests and answers in one system call each.
+
+kazoo asks its handler for sockets, for ``select`` and for results. Its own handler costs three waits and two reads for
+an answer, a byte in a pipe for a request, and a second thread that calls back. Here the socket reads and writes ahead,
+a request wakes the thread only when it sleeps, and callbacks run at once on the thread that has the answer: they must
+not block.
+"""
+
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.handlers.utils import create_tcp_connection
+
+READ_BYTES = 1 << 16
+WRITE_BYTES = 1 << 16
+TURNS_MAX = 64
+"""Of requests to send and answers already here, before the socket itself is looked at again."""
+
+
+class LoopHandler:
+    """A kazoo IHandler for one client. ``event_object`` and others carry kazoo's names."""
+
+    name = "magnetar"
+    timeout_exception = KazooTimeoutError
+    sleep_func = staticmethod(time.sleep)
+
+    def __init__(self) -> None:
+        self.running = False
+        self._turns = 0
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        self.running = True
+
+    def stop(self) -> None:
+        self.running = False
+
+    def spawn(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> threading.Thread:
+        thread = threading.Thread(target=func, args=args, kwargs=kwargs, daemon=True)
+        thread.start()
+        return thread
+
+    def event_object(self) -> threading.Event:
+        return threading.Event()
+
+    def lock_object(self) -> Any:
+        return threading.Lock()
+
+    def rlock_object(self) -> Any:
+        return threading.RLock()
+
+    def async_result(self) -> "KazooAnswer":
+        return KazooAnswer(self._lock)
+
+    def dispatch_callback(self, callback: Any) -> None:
+        """A watch fired."""
+        callback.func(*callback.args)
+
+    def create_connection(self, *args: Any, **kwargs: Any) -> "AheadSocket":
+        return AheadSocket(create_tcp_connection(socket, *args, **kwargs))
+
+    def create_socket_pair(self) -> "tuple[Wake, Wake]":
+        wake = Wake()
+        return wake, wake
+
+    def select(
+        self, readers: list[Any], writers: list[Any], _: list[Any], timeout: float | None = None
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """Those that can be read without waiting, or after a wait of ``timeout`` s at most; all can be written."""
+        if writers:
+            return [], writers, []
+        ready = [one for one in readers if one.pending()]
+        if ready and self._turns < TURNS_MAX:
+            self._turns += 1
+            return ready, [], []
+        self._turns = 0
+        poll = select.poll()
+        for one in readers:
+            if isinstance(one, AheadSocket):
+                one.flush(timeout)
+            poll.register(one.fileno(), select.POLLIN)
+        asleep = [one for one in readers if isinstance(one, Wake) and one.sleep()]
+        limit_ms = None if timeout is None else max(timeout, 0.0) * 1000
+        waits = not ready and (len(asleep) > 0 or not any(isinstance(r, Wake) for r in readers))
+        found = dict(poll.poll(limit_ms if waits else 0))
+        for one in asleep:
+            one.awake()
+        return [one for one in readers if one.pending() or one.fileno() in found], [], []
+
+
+class KazooAnswer:
+    """A kazoo IAsyncResult. ``rawlink`` calls back on the thread that sets it, or at once when it is set."""
+
+    __slots__ = ("_callbacks", "_done", "_lock", "exception", "value")
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self.value: Any = None
+        self.exception: BaseException | None = None
+        self._done = False
+        self._lock = lock
+        self._callbacks: list[Callable[[Any], object]] = []
+
+    def ready(self) -> bool:
+        return self._done
+
+    def successful(self) -> bool:
+        return self._done and self.exception is None
+
+    def set(self, value: Any = None) -> None:
+        self.value = value
+        self._end()
+
+    def set_exception(self, exception: BaseException) -> None:
+        self.exception = exception
+        self._end()
+
+    def _end(self) -> None:
+        with self._lock:
+            self._done = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+    def rawlink(self, callback: Callable[[Any], object]) -> None:
+        with self._lock:
+            if not self._done:
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+    def unlink(self, callback: Callable[[Any], object]) -> None:
+        with self._lock:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether it is set within ``timeout`` s. Not on the thread that sets it."""
+        event = threading.Event()
+        self.rawlink(lambda _: event.set())
+        return event.wait(timeout)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        if not (self._done or (block and self.wait(timeout))):
+            raise KazooTimeoutError
+        if self.exception is not None:
+            raise self.exception
+        return self.value
+
+    def get_nowait(self) -> Any:
+        return self.get(block=False)
+
+
+class AheadSocket:
+    """A socket that reads all there is, and writes with the next wait."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._sock.setblocking(False)
+        self._data = b""
+        self._at = 0
+        self._out = bytearray()
+        self.fileno = sock.fileno
+        self.getpeername = sock.getpeername
+
+    def setblocking(self, flag: bool) -> None:
+        """It never blocks."""
+
+    def pending(self) -> int:
+        """Bytes that are here."""
+        return len(self._data) - self._at
+
+    def recv(self, size: int) -> bytes:
+        if not self.pending():
+            self._data, self._at = self._sock.recv(READ_BYTES), 0
+        found = self._data[self._at : self._at + size]
+        self._at += len(found)
+        return found
+
+    def send(self, data: bytes) -> int:
+        self._out += data
+        if len(self._out) > WRITE_BYTES:
+            self.flush(None)
+        return len(data)
+
+    def flush(self, timeout: float | None) -> None:
+        """Raises KazooTimeoutError when the server takes nothing for ``timeout`` s, OSError."""
+        while self._out:
+            try:
+                del self._out[: self._sock.send(self._out)]
+            except BlockingIOError:
+                if not select.select([], [self._sock], [], timeout)[1]:
+                    raise KazooTimeoutError("socket time-out during write") from None
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+class Wake:
+    """Both ends of what kazoo takes for a pipe: a byte for each request that is to be sent."""
+
+    def __init__(self) -> None:
+        self._inner, self._outer = socket.socketpair()
+        self._inner.setblocking(False)
+        self._outer.setblocking(False)
+        self._tokens: deque[None] = deque()
+        self._asleep = False
+        self.fileno = self._inner.fileno
+
+    def pending(self) -> int:
+        return len(self._tokens)
+
+    def send(self, data: bytes) -> int:
+        """From any thread."""
+        self._tokens.append(None)
+        if self._asleep:
+            self._asleep = False
+            self._outer.send(data)
+        return len(data)
+
+    def recv(self, size: int) -> bytes:
+        if self._tokens:
+            self._tokens.popleft()
+        return b"\0"
+
+    def sleep(self) -> bool:
+        """From now on a request wakes who polls this; False when there is one already."""
+        self._asleep = True
+        if self._tokens:
+            self.awake()
+            return False
+        return True
+
+    def awake(self) -> None:
+        self._asleep = False
+        try:
+            self._inner.recv(4096)
+        except BlockingIOError:
+            return  # nobody woke us
+
+    def close(self) -> None:
+        """kazoo closes both ends."""
+        self._inner.close()
+        self._outer.close()

@@ -1,0 +1,93 @@
+"""Requests of ZooKeeper's protocol that kazoo does not have."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kazoo import exceptions as zk
+from kazoo.client import KazooClient
+from kazoo.protocol.serialization import (
+    GetChildren,
+    GetData,
+    int_struct,
+    multiheader_struct,
+    read_buffer,
+    read_string,
+    stat_struct,
+    write_string,
+)
+from kazoo.protocol.states import ZnodeStat
+
+
+class NoWatcherError(zk.ZookeeperError):  # type: ignore[misc]  # kazoo has no types
+    """There was no watch to end: it fired meanwhile."""
+
+    code = -121
+
+
+zk.EXCEPTIONS[NoWatcherError.code] = (
+    NoWatcherError  # kazoo drops the connection for codes it does not know
+)
+
+
+class EndWatches:
+    """removeWatches: all that this session watches at ``path`` (C4)."""
+
+    type = 18
+    _ANY_KIND = 3
+
+    def __init__(self, client: KazooClient, path: str) -> None:
+        self._client = client
+        self._path = path
+
+    def serialize(self) -> bytes:
+        return bytes(write_string(self._path) + int_struct.pack(self._ANY_KIND))
+
+    def deserialize(self, buffer: bytes, offset: int) -> None:
+        """On kazoo's thread that reads answers, in their order: what a later read watches is not forgotten."""
+        self._client._data_watchers.pop(self._path, None)
+        self._client._child_watchers.pop(self._path, None)
+
+
+class MultiRead:
+    """multiRead, of ZooKeeper 3.6 and newer: the values of ``paths`` with their stats, then the names of children of
+    ``parent`` if one is given; None for each node that is missing. It fails as a whole for any other reason."""
+
+    type = 22
+
+    def __init__(self, paths: Sequence[str], parent: str | None) -> None:
+        self._reads: list[Any] = [GetData(path, None) for path in paths]
+        if parent is not None:
+            self._reads.append(GetChildren(parent, None))
+
+    def serialize(self) -> bytes:
+        out = bytearray()
+        for read in self._reads:
+            out += multiheader_struct.pack(read.type, False, -1) + read.serialize()
+        return bytes(out + multiheader_struct.pack(-1, True, -1))
+
+    def deserialize(self, buffer: bytes, offset: int) -> list[Any]:
+        found: list[Any] = []
+        for _ in self._reads:
+            kind, _, _ = multiheader_struct.unpack_from(buffer, offset)
+            answer, offset = _answer(kind, buffer, offset + multiheader_struct.size)
+            found.append(answer)
+        return found
+
+
+def _answer(kind: int, buffer: bytes, offset: int) -> tuple[Any, int]:
+    """One answer of several, and where the next begins."""
+    if kind == GetData.type:
+        value, offset = read_buffer(buffer, offset)
+        stat = ZnodeStat._make(stat_struct.unpack_from(buffer, offset))
+        return (value, stat), offset + stat_struct.size
+    (number,) = int_struct.unpack_from(buffer, offset)
+    offset += int_struct.size
+    if kind == GetChildren.type:
+        names = []
+        for _ in range(number):
+            name, offset = read_string(buffer, offset)
+            names.append(name)
+        return names, offset
+    if number != zk.NoNodeError.code:
+        raise zk.EXCEPTIONS.get(number, zk.ZookeeperError)()
+    return None, offset

@@ -1,0 +1,1 @@
+"""Protobuf as ZooKeeper nodes hold it, without schemas: text and binary."""

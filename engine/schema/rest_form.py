@@ -1,0 +1,73 @@
+"""Schemas as REST has them: kind by name, definition as text, of KEY_VALUE a JSON object of both parts. Pure."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from engine.base.errors import InvalidField, Unprocessable
+from engine.schema.compatibility import check
+from engine.schema.kinds import (
+    CLIENT_SIDE,
+    InvalidSchemaError,
+    Schema,
+    SchemaKind,
+    joined,
+    key_value,
+)
+
+
+def given(kind: str, definition: str, properties: Mapping[str, str]) -> Schema:
+    """The schema of a REST body. Raises InvalidField, Unprocessable."""
+    if kind in CLIENT_SIDE:
+        raise Unprocessable(f"Schema {kind} is a client-side schema type")
+    name = SchemaKind.NONE.value if kind == "BYTES" else kind
+    try:
+        found = SchemaKind(name)
+    except ValueError:
+        known = ", ".join(one.value for one in SchemaKind)
+        raise InvalidField("type", f"expected one of {known}") from None
+    try:
+        data = definition.encode()
+    except UnicodeEncodeError:
+        raise InvalidField("schema", "has half of a character (a lone surrogate)") from None
+    schema = Schema(found, _parts(data) if found is SchemaKind.KEY_VALUE else data, properties)
+    try:
+        check(schema)
+    except InvalidSchemaError as error:
+        raise Unprocessable(str(error)) from error
+    return schema
+
+
+def _parts(data: bytes) -> bytes:
+    """A KEY_VALUE definition of REST as clients send it."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise Unprocessable(f"schema: not valid JSON: {error}") from None
+    if not isinstance(document, dict) or not {"key", "value"} <= document.keys():
+        raise Unprocessable("schema: expected a JSON object with key and value")
+    return joined(*(_part(document[name]) for name in ("key", "value")))
+
+
+def _part(document: Any) -> bytes:
+    return b"" if document == "" else json.dumps(document, separators=(",", ":")).encode()
+
+
+def definition_text(schema: Schema) -> str:
+    """What ``given`` takes for it."""
+    if schema.kind is not SchemaKind.KEY_VALUE:
+        return schema.data.decode(errors="replace")
+    try:
+        parts = key_value(schema)
+    except InvalidSchemaError:
+        return schema.data.decode(errors="replace")
+    return json.dumps(
+        {"key": _document(parts.key), "value": _document(parts.value)}, separators=(",", ":")
+    )
+
+
+def _document(part: Schema) -> Any:
+    try:
+        return json.loads(part.data) if part.data else ""
+    except ValueError:
+        return part.data.decode(errors="replace")

@@ -1,0 +1,69 @@
+"""Failure domains of a cluster: which brokers fail together; no broker needed.
+
+``/admin/clusters/<cluster>/failureDomain/<name>`` holds ``{"brokers": [id]}``. Raises Refusal with Pulsar's text, and
+the store's own errors. Cancelled: a change may or may not have happened.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.base.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed
+from engine.metadata import paths
+from engine.metadata.cached import fresh
+from engine.metadata.records import Stored, encode_json
+from engine.metadata.store import MetadataStore, NoNodeError
+from engine.metadata.update import update
+from engine.tenancy.checks import check_document_size, node_name, texts
+from engine.tenancy.nodes import children, find_node, read_node
+
+
+async def list_failure_domains(store: MetadataStore, cluster: str) -> dict[str, Stored]:
+    """By name; none of a cluster that does not exist, as in Pulsar."""
+    found: dict[str, Stored] = {}
+    for name in await children(store, paths.failure_domains(node_name("Cluster", cluster))):
+        stored = await find_node(store, paths.failure_domain(cluster, name))
+        if stored is not None:
+            found[name] = stored
+    return found
+
+
+async def get_failure_domain(store: MetadataStore, cluster: str, name: str) -> Stored:
+    """NotFound when missing, PreconditionFailed without the cluster."""
+    await require_cluster(store, cluster)
+    path = paths.failure_domain(cluster, node_name("Domain", name))
+    return await read_node(store, path, f"Domain {name} for cluster {cluster} does not exist")
+
+
+async def set_failure_domain(
+    store: MetadataStore, cluster: str, name: str, given: Mapping[str, Any] | None
+) -> None:
+    """Creates or replaces it. Conflict when one of its brokers is in another domain, PreconditionFailed without the
+    cluster."""
+    if given is None:
+        raise InvalidRequest("body: a JSON object with brokers is needed")
+    brokers = texts("brokers", given.get("brokers") or [])
+    await require_cluster(store, cluster)
+    path = paths.failure_domain(cluster, node_name("Domain", name))
+    parent = paths.failure_domains(cluster)
+    for other in await children(fresh(store, parent), parent):
+        there = paths.failure_domain(cluster, other)
+        stored = await find_node(fresh(store, there), there) if other != name else None
+        if both := [broker for broker in (stored or {}).get("brokers", []) if broker in brokers]:
+            raise Conflict(f"[{', '.join(both)}] already exists in {other}")
+    value = check_document_size("failure domain", encode_json({"brokers": brokers}))
+    await update(store, path, lambda _: value, create=lambda: value)
+
+
+async def delete_failure_domain(store: MetadataStore, cluster: str, name: str) -> None:
+    """NotFound when missing, PreconditionFailed without the cluster."""
+    await require_cluster(store, cluster)
+    try:
+        await store.delete(paths.failure_domain(cluster, node_name("Domain", name)))
+    except NoNodeError as error:
+        raise NotFound(f"Domain-name {name} or cluster {cluster} does not exist") from error
+
+
+async def require_cluster(store: MetadataStore, cluster: str) -> None:
+    """PreconditionFailed when it does not exist."""
+    if await store.exists(paths.cluster(node_name("Cluster", cluster))) is None:
+        raise PreconditionFailed(f"Cluster {cluster} does not exist.")

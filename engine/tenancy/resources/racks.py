@@ -1,0 +1,111 @@
+"""Racks of bookies as operators tell them, and which bookies there are; no broker needed.
+
+``/bookies`` holds ``{group: {bookie: {rack, hostname}}}``; ledger clients watch it and place ledgers by it. Every
+change is a compare-and-set. Raises Refusal with Pulsar's text, and the store's own errors. Cancelled: a change may or
+may not have happened.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.base.errors import Failed, InvalidRequest, NotFound, PreconditionFailed
+from engine.metadata import paths
+from engine.metadata.records import BookieRacks, Document, RecordFormatError, Stored
+from engine.metadata.store import MetadataStore
+from engine.metadata.update import update
+from engine.tenancy.checks import check_document_size, node_name, typed
+from engine.tenancy.nodes import children, find_node
+
+BAD_RACK = (
+    "Bookie 'rack' parameter is invalid, When `RackawareEnsemblePlacementPolicy` is enabled, the rack name is not "
+    "allowed to contain slash (`/`) except for the beginning and end of the rack name string. When "
+    "`RegionawareEnsemblePlacementPolicy` is enabled, the rack name can only contain one slash (`/`) except for the "
+    "beginning and end of the rack name string."
+)
+FIELDS = ("rack", "hostname")
+
+
+async def all_bookies(store: MetadataStore) -> list[str]:
+    """Ids of all that ever registered and were not removed for good, sorted."""
+    return await children(store, paths.COOKIES)
+
+
+async def get_racks(store: MetadataStore) -> Stored:
+    """Facts by bookie by group."""
+    return await find_node(store, paths.BOOKIE_RACKS) or {}
+
+
+async def get_rack(store: MetadataStore, bookie: str) -> Stored:
+    """One bookie's facts; NotFound when nothing is known of it."""
+    for bookies in (await get_racks(store)).values():
+        if bookie in bookies:
+            return bookies[bookie]  # type: ignore[no-any-return]
+    raise _unknown(bookie)
+
+
+async def set_rack(
+    store: MetadataStore, bookie: str, group: str | None, given: Mapping[str, Any] | None
+) -> None:
+    """``bookie`` is in ``group`` and no other from now on. PreconditionFailed without a group, or for a rack that is a
+    path of several parts; InvalidRequest for what is no text."""
+    if group is None:
+        raise PreconditionFailed("Bookie 'group' parameters is missing")
+    facts = _facts(given)
+    node_name("Bookie", bookie)
+
+    def change(value: bytes) -> bytes:
+        groups = _without(_decoded(value), bookie)
+        groups.setdefault(group, {})[bookie] = facts
+        return _encoded(groups)
+
+    await update(store, paths.BOOKIE_RACKS, change, create=lambda: change(b"{}"))
+
+
+async def delete_rack(store: MetadataStore, bookie: str) -> None:
+    """NotFound when nothing is known of it."""
+
+    def change(value: bytes) -> bytes:
+        groups = _decoded(value)
+        if not any(bookie in bookies for bookies in groups.values()):
+            raise _unknown(bookie)
+        return _encoded(_without(groups, bookie))
+
+    await update(store, paths.BOOKIE_RACKS, change, create=lambda: change(b"{}"))
+
+
+def _facts(given: Mapping[str, Any] | None) -> Document:
+    if given is None:
+        raise InvalidRequest("body: a JSON object with rack and hostname is needed")
+    facts = {
+        field: typed(field, given[field], str, "a text")
+        for field in FIELDS
+        if given.get(field) is not None
+    }
+    if "/" in facts.get("rack", "").strip("/"):
+        raise PreconditionFailed(BAD_RACK)
+    return facts
+
+
+def _decoded(value: bytes) -> dict[str, Document]:
+    try:
+        return BookieRacks.decode(value).document
+    except RecordFormatError as error:
+        raise Failed(str(error)) from error
+
+
+def _without(groups: dict[str, Document], bookie: str) -> dict[str, Document]:
+    """Groups in which nobody is left go, too."""
+    kept = {
+        group: {one: facts for one, facts in bookies.items() if one != bookie}
+        for group, bookies in groups.items()
+    }
+    return {group: bookies for group, bookies in kept.items() if bookies}
+
+
+def _encoded(groups: dict[str, Document]) -> bytes:
+    ordered = {group: dict(sorted(groups[group].items())) for group in sorted(groups)}
+    return check_document_size("bookie racks", BookieRacks(ordered).encode())
+
+
+def _unknown(bookie: str) -> NotFound:
+    return NotFound(f"Bookie rack placement configuration not found: {bookie}")
