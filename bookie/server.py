@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 
 from bookie.identity import instance_id
@@ -62,13 +62,13 @@ class Bookie:
         self._listener = Listener(
             network, self._connection, connections_max=settings.max_connections
         )
-        registry = CollectorRegistry()
-        registry.register(self.metrics)
+        self._registry = CollectorRegistry()
+        self._registry.register(self.metrics)
         self._status = HttpServer(
             network,
             pages(
                 {
-                    "/metrics": metrics_page(lambda: generate_latest(registry)),
+                    "/metrics": metrics_page(self._metrics_page),
                     "/ready": ready_page(self.why_not_ready),
                     "/api/v1/bookie/info": self._space_page,
                 }
@@ -217,7 +217,13 @@ class Bookie:
             connection.abort()
         self.over.set()
 
-    def _space_page(self) -> Response:
-        """BookKeeper's page about the disk that ledgers are kept on, in bytes, as of the last look."""
+    async def _space_page(self) -> Response:
+        """BookKeeper's page about the disk that ledgers are kept on, in bytes, as of the last look; beside it how many
+        ledgers there are."""
         free, total = self.serving.disks.space
-        return Response(200, b'{"freeSpace":%d,"totalSpace":%d}' % (free, total))
+        ledgers = self.serving.storage.ledgers.live
+        told = b'{"freeSpace":%d,"totalSpace":%d,"ledgers":%d}' % (free, total, ledgers)
+        return Response(200, told)
+
+    async def _metrics_page(self) -> AsyncIterator[bytes]:
+        yield generate_latest(self._registry)

@@ -16,12 +16,12 @@ from bookie.storage.journal.journal import Journal
 from bookie.storage.journal.journal_format import Kind, fence_record
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.read_queue import QueuedRead, ReadQueue
-from bookie.storage.runs import MASTER_KEY_BYTES
+from bookie.storage.runs import MASTER_KEY_BYTES, VIEWED_BYTES, Stored
 
 LAST = -1
 """Instead of an entry id: the last entry held."""
 
-Found = Callable[[Code, list[bytes]], None]
+Found = Callable[[Code, list[Stored]], None]
 """Called once with the result and, if it is OK, the entries (one, or the batch)."""
 Fenced = Callable[[Code], None]
 
@@ -116,15 +116,17 @@ class EntryReads:
             return (Code.LIMBO, -1) if ledger.limbo else (Code.OK, ledger.last)
         return Code.OK, asked
 
-    def _cached(self, ledger_id: int, first: int, entries_max: int, budget: int) -> list[bytes]:
+    def _cached(self, ledger_id: int, first: int, entries_max: int, budget: int) -> list[Stored]:
         """Consecutive entries from the cache; what is not there ends the batch, clients ask again from it on."""
-        entries: list[bytes] = []
+        entries: list[Stored] = []
         while not entries_max or len(entries) < entries_max:
             found = self._cache.find(ledger_id, first + len(entries))
             if found is None:
                 break
             run, i = found
-            entry = run.buf[run.offsets[i] : run.end(i)]
+            start, stop = run.offsets[i], run.end(i)
+            large = stop - start >= VIEWED_BYTES
+            entry = (memoryview(run.buf) if large else run.buf)[start:stop]
             budget -= len(entry) + 4
             if entries and budget < 0:
                 break
@@ -153,7 +155,7 @@ class EntryReads:
         ledger_id: int,
         done: Found,
         code: Code,
-        entries: list[bytes],
+        entries: list[Stored],
     ) -> None:
         if code == Code.NO_ENTRY:
             code = self._ledgers.absent(ledger_id)

@@ -16,6 +16,7 @@ from bookie.storage.codes import Code
 from bookie.storage.journal.journal import Journal
 from bookie.storage.ledgers import Ledgers
 from bookie.storage.read_queue import ReadQueue
+from bookie.storage.runs import Stored
 from engine.base.clock import Clock
 from engine.base.errors import PeerError
 from engine.wire import bookie_commands as wire
@@ -156,9 +157,9 @@ class Requests:
         connection: BookieConnection,
         read: wire.ReadRequest,
         code: Code,
-        entries: list[bytes],
+        entries: list[Stored],
     ) -> None:
-        entry = entries[0] if code == Code.OK else b""
+        entry = bytes(entries[0]) if code == Code.OK else b""
         self._metrics.read(code, len(entry))
         rc = _v2_code(code)
         connection.send(wire.read_reply(rc, read.ledger_id, read.entry_id, entry, read.version))
@@ -198,7 +199,7 @@ class Requests:
         connection: BookieConnection,
         batch: wire.BatchReadRequest,
         code: Code,
-        entries: list[bytes],
+        entries: list[Stored],
     ) -> None:
         self._metrics.read(code, sum(map(len, entries)), max(len(entries), 1))
         connection.send_parts(

@@ -24,7 +24,7 @@ from bookie.settings import BookieSettings
 from bookie.storage.codes import Code
 from bookie.storage.journal.journal_format import LAC_BODY_MAX, LAC_BODY_MIN, lac_record
 from bookie.storage.ledgers import Ledgers
-from bookie.storage.runs import MASTER_KEY_BYTES
+from bookie.storage.runs import MASTER_KEY_BYTES, Stored
 from engine.base.clock import Clock
 from engine.wire import availability
 from engine.wire import bookie_commands as v2
@@ -188,7 +188,7 @@ class V3Requests:
         request: pb.Request,
         updated_ms: int | None,
         code: Code,
-        entries: list[bytes],
+        entries: list[Stored],
     ) -> None:
         if code != Code.OK:
             self._answer(connection, request, code)
@@ -212,13 +212,13 @@ class V3Requests:
         connection: BookieConnection,
         request: pb.Request,
         code: Code,
-        entries: Sequence[bytes] = (),
+        entries: Sequence[Stored] = (),
         *,
         entry_id: int | None = None,
         max_lac: int | None = None,
         lac_updated_ms: int | None = None,
     ) -> None:
-        entry = entries[0] if entries else None
+        entry = bytes(entries[0]) if entries else None
         self._metrics.read(code, len(entry or b""))
         connection.send(
             wire.read_reply(
@@ -255,7 +255,7 @@ class V3Requests:
         last: int,
         then: Confirmed,
         code: Code,
-        entries: list[bytes],
+        entries: list[Stored],
     ) -> None:
         if code != Code.OK:
             then(code, -1)
@@ -334,7 +334,7 @@ class V3Requests:
         lac: int,
         updated_ms: int | None,
         code: Code,
-        entries: list[bytes],
+        entries: list[Stored],
     ) -> None:
         answer = partial(self._answer, connection, request, max_lac=lac, lac_updated_ms=updated_ms)
         if code == Code.OK:
@@ -383,7 +383,7 @@ class V3Requests:
         connection: BookieConnection,
         request: pb.Request,
         code: Code,
-        entries: list[bytes],
+        entries: list[Stored],
     ) -> None:
         ledger = self._ledgers.get(request.readLacRequest.ledgerId)
         written = ledger.explicit_lac if ledger is not None else b""
@@ -392,7 +392,7 @@ class V3Requests:
         elif code == Code.NO_ENTRY and written:
             code = Code.OK
         self._metrics.read(code, 0)
-        entry = entries[0] if entries else None
+        entry = bytes(entries[0]) if entries else None
         found = code == Code.OK
         connection.send(
             wire.read_lac_reply(request, code, written if found else b"", entry if found else None)

@@ -32,6 +32,10 @@ class File(Protocol):
         """At most ``size`` bytes; shorter only at the end of the file."""
         ...
 
+    def peek(self, size: int, offset: int) -> bytes | memoryview:
+        """The same, perhaps as a view of a buffer that the next read of this file fills anew."""
+        ...
+
     def will_need(self, size: int, offset: int) -> None:
         """A hint: this range will be read soon. Returns at once, never fails."""
         ...
@@ -186,6 +190,9 @@ class SystemFile:
     def pread(self, size: int, offset: int) -> bytes:
         return os.pread(self._fd, size, offset)
 
+    def peek(self, size: int, offset: int) -> bytes | memoryview:
+        return os.pread(self._fd, size, offset)
+
     def will_need(self, size: int, offset: int) -> None:
         with suppress(OSError):  # not every file system takes hints
             os.posix_fadvise(self._fd, offset, size, os.POSIX_FADV_WILLNEED)
@@ -252,14 +259,25 @@ class DirectFile(SystemFile):
             done += os.pwrite(self._fd, self._view[done:size], offset + done)
         return done
 
+    def peek(self, size: int, offset: int) -> bytes | memoryview:
+        skip = offset % DIRECT_BLOCK
+        if skip + size > STAGING_BYTES:
+            return self.pread(size, offset)
+        return self._staged(skip, size, offset)
+
+    def _staged(self, skip: int, size: int, offset: int) -> memoryview:
+        """``size`` bytes of the file, which begin ``skip`` bytes behind a block, as they lie in the staging buffer;
+        fewer at its end."""
+        blocks = -(-(skip + size) // DIRECT_BLOCK) * DIRECT_BLOCK
+        got = os.preadv(self._fd, [self._view[:blocks]], offset - skip)
+        return self._view[skip : max(min(skip + size, got), skip)]
+
     def pread(self, size: int, offset: int) -> bytes:
         parts: list[bytes] = []
         while size:
             skip = offset % DIRECT_BLOCK
             want = min(size, STAGING_BYTES - skip)
-            blocks = -(-(skip + want) // DIRECT_BLOCK) * DIRECT_BLOCK
-            got = os.preadv(self._fd, [self._view[:blocks]], offset - skip)
-            part = bytes(self._view[skip : min(skip + want, got)])
+            part = bytes(self._staged(skip, want, offset))
             parts.append(part)
             if len(part) < want:
                 break  # the end of the file

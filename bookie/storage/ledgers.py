@@ -56,6 +56,7 @@ class Ledgers:
         """Ledgers unknown here may have existed: do not deny them."""
         self._ledgers: dict[int, Ledger] = {}
         self._changed: dict[int, Ledger] = {}
+        self._deleted = sum(1 for record in records if record.deleted_ms)
         for record in records:
             ledger = Ledger(record.ledger_id, record.master_key)
             ledger.last = record.last
@@ -67,6 +68,11 @@ class Ledgers:
 
     def __len__(self) -> int:
         return len(self._ledgers)
+
+    @property
+    def live(self) -> int:
+        """How many are not deleted."""
+        return len(self._ledgers) - self._deleted
 
     def get(self, ledger_id: int) -> Ledger | None:
         return self._ledgers.get(ledger_id)
@@ -177,6 +183,7 @@ class Ledgers:
         if ledger is None or ledger.deleted_ms:
             return None
         ledger.deleted_ms = now_ms
+        self._deleted += 1
         ledger.explicit_lac = b""
         self._changed.pop(ledger_id, None)
         self.cache.forget(ledger_id)
@@ -191,6 +198,7 @@ class Ledgers:
         )
         for ledger_id in old:
             del self._ledgers[ledger_id]
+        self._deleted -= len(old)
         return old
 
     @property

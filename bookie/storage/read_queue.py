@@ -14,9 +14,12 @@ from bookie.storage.files import Lane
 from bookie.storage.index.index import BookieIndex
 from bookie.storage.logs.entry_log import EntryLogReader, Location
 from bookie.storage.logs.entry_log_format import StoredBlock
+from bookie.storage.runs import Stored
 from engine.base.loop import last_call
 
 JOB_READS_MAX = 64
+JOB_BYTES_MAX = 512 << 10
+"""A job ends with the read that reaches this: what it found is answered, and travels, while the next one is read."""
 RANGE_RECORDS_MAX = 32
 """Index records looked at for one block that is not in memory: it, what is read with it, and what comes next."""
 FIRST_WINDOW_BYTES = 256 << 10
@@ -35,7 +38,7 @@ class QueuedRead(NamedTuple):
     first: int
     entries_max: int
     bytes_max: int
-    done: Callable[[Code, list[bytes]], None]
+    done: Callable[[Code, list[Stored]], None]
 
 
 class _Near(NamedTuple):
@@ -84,7 +87,7 @@ class StoredEntries:
         log does not give it back intact."""
         self._near = None
         code, entries = self._read_range(ledger_id, entry_id, 1, 0)
-        return code, entries[0] if entries else b""
+        return code, bytes(entries[0]) if entries else b""
 
     def _find(self, ledger_id: int, entry_id: int, below: int, wanted: int) -> _Near | None:
         """The block of an entry, None when the index has no such entry. All before entry ``below`` are asked for, but
@@ -131,14 +134,14 @@ class StoredEntries:
 
     def _read_range(
         self, ledger_id: int, first: int, entries_max: int, bytes_max: int
-    ) -> tuple[Code, list[bytes]]:
+    ) -> tuple[Code, list[Stored]]:
         """Consecutive entries up to the first that is missing, unreadable or over budget."""
         near = self._near
         if entries_max == 1 and near is not None and ledger_id == near.ledger_id:
             entry = near.block.entry(first) if near.first <= first < near.below else None
             if entry is not None:
                 return Code.OK, [entry]
-        entries: list[bytes] = []
+        entries: list[Stored] = []
         budget = bytes_max
         below = first + entries_max if entries_max > 0 else 1 << 63
         at = first
@@ -162,7 +165,7 @@ class StoredEntries:
                 return Code.IO, []
         return (Code.OK, entries) if entries else (Code.NO_ENTRY, [])
 
-    def answer(self, requests: list[QueuedRead]) -> list[tuple[Code, list[bytes]]]:
+    def answer(self, requests: list[QueuedRead]) -> list[tuple[Code, list[Stored]]]:
         """Answers in the order of the requests. What was near in an earlier job may have moved by now."""
         self._near = None
         return [
@@ -203,14 +206,20 @@ class ReadQueue:
             last_call(asyncio.get_running_loop())(self._start)
 
     def _start(self) -> None:
-        requests = self._requests[:JOB_READS_MAX]
-        del self._requests[:JOB_READS_MAX]
+        taken = size = 0
+        for request in self._requests[:JOB_READS_MAX]:
+            taken += 1
+            size += request.bytes_max
+            if size >= JOB_BYTES_MAX:
+                break
+        requests = self._requests[:taken]
+        del self._requests[:taken]
         self._lane.call(partial(self._entries.answer, requests), partial(self._answered, requests))
 
     def _answered(
         self,
         requests: list[QueuedRead],
-        answers: list[tuple[Code, list[bytes]]] | None,
+        answers: list[tuple[Code, list[Stored]]] | None,
         error: BaseException | None,
     ) -> None:
         self.pending -= len(requests)

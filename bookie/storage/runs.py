@@ -5,6 +5,10 @@ from struct import Struct
 
 from engine.base.slices import FRAME_PREFIX, AddRun
 
+Stored = bytes | memoryview
+"""An entry as it was received; a view is of bytes that never change."""
+VIEWED_BYTES = 16 << 10
+"""Entries of this mean size and above are answered with views: each byte copied costs more than the view."""
 MASTER_KEY_BYTES = 20
 ENTRY_IDS_BYTES = 16
 _FRAME = Struct(">II20sqq")  # length, header, master key, ledger id, entry id

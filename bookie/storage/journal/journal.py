@@ -141,12 +141,13 @@ class JournalWriter:
         """A zero-filled, synced file. On error nothing is left behind."""
         name = f"journal-{next(self._slots):04d}"
         path = f"{self._directory}/{name}"
-        file = self._disk.open(path, create=True)
+        # Past the page cache: groups would wait while all of it is written back at once.
+        file = self._disk.open(path, create=True, direct=self._direct)
         try:
-            zeros = bytes(ZERO_BYTES)
-            for offset in range(0, self._file_bytes, ZERO_BYTES):
-                size = min(ZERO_BYTES, self._file_bytes - offset)
-                file.pwritev([zeros if size == ZERO_BYTES else bytes(size)], offset)
+            zeros = memoryview(bytes(ZERO_BYTES))
+            whole = -(-self._file_bytes // BLOCK) * BLOCK
+            for offset in range(0, whole, ZERO_BYTES):
+                file.pwritev([zeros[: whole - offset]], offset)
             file.fdatasync()
         except OSError:
             file.close()

@@ -170,7 +170,7 @@ class EntryLogReader:
         run = neighbours(place, following)
         last = run[-1]
         size = last.offset + last.size - place.offset
-        buf = self._file(place.log_id, direct=size >= DIRECT_READ_BYTES).pread(size, place.offset)
+        buf = self._file(place.log_id, direct=size >= DIRECT_READ_BYTES).peek(size, place.offset)
         self.read_bytes += len(buf)
         block = decode_block(buf)
         if block is None:

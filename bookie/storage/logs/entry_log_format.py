@@ -6,6 +6,7 @@ from itertools import pairwise
 from struct import Struct, pack, unpack_from
 from typing import NamedTuple
 
+from bookie.storage.runs import VIEWED_BYTES, Stored
 from engine.base.crc32c import crc32c
 from engine.base.slices import FRAME_PREFIX, AddRun
 
@@ -83,7 +84,7 @@ class StoredBlock:
         i = entry_id - self.first
         return self.data[self.table[i] : self.end(i)] if 0 <= i < len(self.table) else None
 
-    def entries(self, first: int, below: int, bytes_max: int, overhead: int) -> list[bytes]:
+    def entries(self, first: int, below: int, bytes_max: int, overhead: int) -> list[Stored]:
         """Entries ``first`` to ``below`` - 1, which the block has, as long as they fit ``bytes_max`` with ``overhead``
         counted for each; none when the first does not fit."""
         table = self.table
@@ -98,8 +99,9 @@ class StoredBlock:
             if i == j:
                 return []
         data = self.data
-        cut = [data[a : b - FRAME_PREFIX] for a, b in pairwise(table[i:j])]
-        cut.append(data[table[j - 1] : self.end(j - 1)])
+        whole = memoryview(data) if self.end(j - 1) - start >= VIEWED_BYTES * (j - i) else data
+        cut = [whole[a : b - FRAME_PREFIX] for a, b in pairwise(table[i:j])]
+        cut.append(whole[table[j - 1] : self.end(j - 1)])
         return cut
 
     def part(self, first: int, below: int) -> AddRun:
@@ -139,7 +141,7 @@ class BlockHead(NamedTuple):
     size: int
 
 
-def decode_head(buf: bytes, pos: int = 0) -> BlockHead | None:
+def decode_head(buf: bytes | memoryview, pos: int = 0) -> BlockHead | None:
     """The head at ``pos``, None when it does not verify. ``buf`` must hold the head, see ``head_size``."""
     n = (head_size(buf, pos) - _BLOCK.size - _CRC.size) // 4
     if n <= 0 or len(buf) - pos < _BLOCK.size + 4 * n + _CRC.size:
@@ -151,7 +153,7 @@ def decode_head(buf: bytes, pos: int = 0) -> BlockHead | None:
     return BlockHead(ledger_id, first, n, head - pos + _CRC.size + length)
 
 
-def head_size(buf: bytes, pos: int = 0) -> int:
+def head_size(buf: bytes | memoryview, pos: int = 0) -> int:
     """Bytes that the head at ``pos`` claims to have, 0 without magic. Unverified."""
     if len(buf) - pos < _BLOCK.size or buf[pos : pos + 4] != BLOCK_MAGIC:
         return 0
@@ -159,7 +161,7 @@ def head_size(buf: bytes, pos: int = 0) -> int:
     return _BLOCK.size + 4 * n + _CRC.size
 
 
-def decode_block(buf: bytes, pos: int = 0) -> StoredBlock | None:
+def decode_block(buf: bytes | memoryview, pos: int = 0) -> StoredBlock | None:
     """The block at ``pos``; None when anything about it does not verify (B3).
 
     That its checksums hold vouches for every entry between the first and the last, whose ids are compared.
@@ -169,7 +171,7 @@ def decode_block(buf: bytes, pos: int = 0) -> StoredBlock | None:
         return None
     ledger_id, first, n, size = found
     _, _, _, _, length, crc = _BLOCK.unpack_from(buf, pos)
-    data = buf[pos + size - length : pos + size]
+    data = bytes(buf[pos + size - length : pos + size])
     if crc32c(data) != crc:
         return None
     block = StoredBlock(ledger_id, first, unpack_from(f">{n}I", buf, pos + _BLOCK.size), data)
