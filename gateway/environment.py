@@ -27,6 +27,15 @@ class Environment:
     internal_token: str = text(
         "", "by which the instance's processes know each other; empty: the file in data_dir"
     )
+    websocket_key_folder: str = text(
+        "",
+        "holds <name>.public.pem and <name>.private.pem, by which WebSocket producers are encrypted and consumers "
+        "decrypted; empty: none (cryptoKeyReaderFactoryClassName)",
+    )
+    status_file_path: str = text(
+        "",
+        "/status.html answers OK while this file is there, else 404; empty: always 404 (statusFilePath)",
+    )
     secret_key: str = text("", "signs sessions; empty: the file in data_dir")
     allowed_hosts: str = text("", "further Host headers it answers to, with commas between")
     control_socket: str = text("", "where the supervisor listens, by which Spark is started")

@@ -27,6 +27,7 @@ SECRET_KEY = cast(
 METADATA_URL = _LOADED.metadata.store_url
 ALLOWED_HOSTS = ENVIRONMENT.hosts
 AUTHENTICATION_ENABLED = ENVIRONMENT.authentication_enabled
+WEBSOCKET_KEY_FOLDER = ENVIRONMENT.websocket_key_folder
 
 INSTALLED_APPS = [
     "django.contrib.auth",

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from rest_framework import exceptions
@@ -16,8 +16,22 @@ ITEMS_PER_TURN = 2_000
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
+class Written(NamedTuple):
+    """An object that is JSON text already. ``at``: as of when it is; ``seen`` is equal for as long as nothing but times
+    is another."""
+
+    at: int
+    text: str
+    seen: object
+
+
+def text_of(value: Any) -> str:
+    """``value`` as JSON text."""
+    return _ENCODER.encode(value)
+
+
 def json_answer(value: Any, status: int = 200) -> HttpResponse:
-    """``value`` as JSON."""
+    """``value``, or what is ``Written``, as JSON."""
     return HttpResponse(_encoded(value), status=status, content_type="application/json")
 
 
@@ -33,7 +47,7 @@ async def json_list(items: Sequence[Any]) -> HttpResponse:
 
 
 def _encoded(value: Any) -> bytes:
-    text = _ENCODER.encode(value)
+    text = value.text if isinstance(value, Written) else text_of(value)
     if "\u2028" in text or "\u2029" in text:
         # JSON may hold these, but a script that holds JSON may not
         text = text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

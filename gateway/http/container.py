@@ -22,7 +22,10 @@ def accepts_json(request: HttpRequest) -> bool:
 
 
 def page(request: HttpRequest, status: int) -> HttpResponse:
-    """The container's page for ``status``; the requested path is shown as it was sent, escaped for its form."""
+    """The container's page for ``status``; the requested path is shown as it was sent, escaped for its form. Like Jetty
+    it has one for reading and posting alone."""
+    if request.method not in ("GET", "HEAD", "POST"):
+        return empty(status)
     target = getattr(request, "original_target", request.path)
     message = PHRASES[status]
     for media_type in accepted_types(request):

@@ -133,7 +133,7 @@ def answer_error(
     if hop := hop_of(error):
         body["hop"] = hop
     if status >= 500 and status != 501:
-        request_id = uuid.uuid4().hex[:16]
+        request_id = getattr(request, "audit_id", "") or uuid.uuid4().hex[:16]
         body["request_id"] = request_id
         log.log(
             logging.ERROR if status == 500 else logging.WARNING,

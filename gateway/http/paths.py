@@ -53,6 +53,18 @@ class TwiceEncoded(Segment):
         return decode_segment(decode_segment(value))
 
 
+class TwoSegments(Segment):
+    """``<two:name>``: two segments, each decoded by itself, with a slash between them."""
+
+    regex = "[^/]+/[^/]+"
+
+    def to_python(self, value: str) -> str:
+        return "/".join(map(decode_segment, value.split("/")))
+
+    def to_url(self, value: str) -> str:
+        return quote(value, safe="/")
+
+
 class Number:
     """``<number:name>``: a decimal integer; anything else is an unknown route, as in Pulsar."""
 
@@ -70,4 +82,5 @@ class Number:
 
 register_converter(Segment, "seg")
 register_converter(TwiceEncoded, "twice")
+register_converter(TwoSegments, "two")
 register_converter(Number, "number")

@@ -17,7 +17,7 @@ from gateway.http import container, errors
 from gateway.http.bodies import no_content
 from gateway.http.conditional import conditional
 from gateway.http.identity import identify
-from gateway.services.engine_link import Work, link
+from gateway.services.engine_link import CALL_TIMEOUT_S, Work, link
 
 T = TypeVar("T")
 Method = Callable[..., Awaitable[HttpResponseBase]]
@@ -33,6 +33,7 @@ class View(APIView):
     view_is_async = True
     quiet = False
     negotiates = True
+    work_timeout_s = CALL_TIMEOUT_S
     request: HttpRequest  # type: ignore[assignment]
     principal = ""
     """The signed-in user's name; empty for nobody."""
@@ -66,7 +67,7 @@ class View(APIView):
 
     async def work(self, work: Work[T]) -> T:
         """``work(engine)`` on behalf of whoever sent the request. Raises TimeoutError."""
-        return await link().arun(work, principal=self.principal)
+        return await link().arun(work, principal=self.principal, timeout_s=self.work_timeout_s)
 
     def refuse_method(self, request: HttpRequest) -> HttpResponseBase:
         """405 with the methods that there are."""

@@ -4,11 +4,11 @@ import base64
 import binascii
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 
 from engine.admin.api import EARLIEST_MESSAGE, LATEST_MESSAGE, LONG_MAX, MessagePosition
 from engine.base.errors import InvalidField
-from gateway.http.bodies import kind_of, whole_number
+from gateway.http.bodies import json_body, kind_of, whole_number
 
 WORDS = {"earliest": EARLIEST_MESSAGE, "latest": LATEST_MESSAGE}
 
@@ -38,6 +38,14 @@ def message_position(body: Any) -> MessagePosition | None:
         _within(body, "batchIndex", (1 << 31) - 1) if body.get("batchIndex") is not None else -1,
         excluded,
     )
+
+
+def required_position(request: HttpRequest) -> MessagePosition:
+    """Of the body. Raises InvalidField."""
+    position = message_position(json_body(request))
+    if position is None:
+        raise InvalidField("body", 'expected a message id, "earliest" or "latest"')
+    return position
 
 
 def _within(body: dict[str, Any], member: str, high: int) -> int:

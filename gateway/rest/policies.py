@@ -5,10 +5,18 @@ from typing import Any, ClassVar
 
 from django.http import Http404, HttpRequest, HttpResponse
 
-from engine.base.errors import NotBuilt
-from engine.tenancy.forms import Choice, Fields
+from engine.base.names import TopicName
+from engine.tenancy.forms import Choice, Fields, Names
 from engine.tenancy.namespaces import namespace_name
-from engine.tenancy.policies import AGE_QUOTA, POLICIES, SIZE_QUOTA, Policy
+from engine.tenancy.policies import (
+    AGE_QUOTA,
+    OFFLOADING,
+    POLICIES,
+    SIZE_QUOTA,
+    SUBSCRIPTION_RATE,
+    Level,
+    Policy,
+)
 from gateway.http.bodies import flag, json_answer, json_body, no_content
 from gateway.rest.base import AdminView
 from gateway.rest.routes import routes, shape
@@ -16,14 +24,37 @@ from gateway.rest.topics import TopicView
 from gateway.services import policies
 
 QUOTAS = {"destination_storage": SIZE_QUOTA, "message_age": AGE_QUOTA}
-ANSWERED_204 = {"maxSubscriptionsPerTopic", "maxConsumersPerSubscription"}
-"""Policies of topics of which Pulsar answers 204 instead of an empty 200 when they are not set."""
+ANSWERED_204 = {"schemaAutoUpdateCompatibilityStrategy"}
+TOPIC_ANSWERED_204 = {
+    "maxSubscriptionsPerTopic",
+    "maxConsumersPerSubscription",
+    "publishRate",
+    "maxMessageSize",
+}
+"""Policies of which Pulsar answers 204 instead of an empty 200 when they are not set."""
+
+STORED_200 = {"replication", "allowedClusters", "offloadThresholdInSeconds"}
+"""Policies of namespaces of which Pulsar answers 200 instead of 204 when they are set."""
+ONLY_HERE = {"schemaCompatibilityStrategy", "schemaValidationEnforced"}
+"""Policies of topics that Pulsar has in one cluster only: ``isGlobal`` is ignored."""
+NEVER_APPLIED = {
+    "publishRate",
+    "maxMessageSize",
+    "deduplicationSnapshotInterval",
+    "subscriptionTypesEnabled",
+}
+"""Policies of which Pulsar answers the topic's own also when what is in force is asked for."""
+REMOVED_BY_NULL = {"deduplicationSnapshotInterval"}
+"""Whole numbers that an empty body removes."""
 
 
 def value_of(policy: Policy, given: Any) -> Any:
     """What is to be stored of a body; none for an object or a word removes the policy, as in Pulsar."""
-    if given is None and isinstance(policy.form, Fields | Choice):
+    removes = isinstance(policy.form, Fields | Choice) or policy.name in REMOVED_BY_NULL
+    if given is None and removes:
         return None
+    if given is None and isinstance(policy.form, Names):
+        given = []
     return policy.read(given)
 
 
@@ -35,10 +66,14 @@ def quota(request: HttpRequest) -> Policy:
     return QUOTAS[name]
 
 
-def refuse_global(request: HttpRequest) -> None:
-    """501 for policies that replicated clusters share."""
-    if flag(request, "isGlobal"):
-        raise NotBuilt("isGlobal: policies shared by clusters are not built yet")
+def everywhere(request: HttpRequest, policy: Policy) -> bool:
+    """Whether the call is about what a topic has in all clusters that replicate it."""
+    return flag(request, "isGlobal") and policy.topic_name not in ONLY_HERE
+
+
+def own_part(request: HttpRequest, policy: Policy) -> str:
+    """Of what TOPIC_POLICIES says: the topic's own value that the call is about."""
+    return "everywhere" if everywhere(request, policy) else "own"
 
 
 class _OnNamespace(AdminView):
@@ -63,12 +98,14 @@ class NamespacePolicy(_OnNamespace):
     async def get(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         value = await self.value(tenant, namespace, self.policy)
         found = self.policy.unset if value is None else value
-        return no_content(200) if found is None else json_answer(found)
+        if found is None:
+            return no_content(204 if self.policy.name in ANSWERED_204 else 200)
+        return json_answer(found)
 
     async def store(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
-        return await self.set(
-            tenant, namespace, self.policy, value_of(self.policy, json_body(request))
-        )
+        value = value_of(self.policy, json_body(request))
+        answer = await self.set(tenant, namespace, self.policy, value)
+        return no_content(200) if self.policy.name in STORED_200 else answer
 
     async def remove(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         return await self.set(tenant, namespace, self.policy, None)
@@ -98,11 +135,15 @@ class _OnTopic(TopicView):
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> Callable[[Policy], Any]:
         """What the topic itself says of a policy, or with ``applied`` what is in force."""
-        refuse_global(request)
         name = self.name(tenant, namespace, topic)
         said = await self.work(lambda engine: policies.of_topic(engine, name))
-        part = "value" if flag(request, "applied") else "own"
-        return lambda policy: said[policy.name][part]
+        applied = flag(request, "applied")
+
+        def of(policy: Policy) -> Any:
+            is_applied = applied and policy.topic_name not in NEVER_APPLIED
+            return said[policy.name]["value" if is_applied else own_part(request, policy)]
+
+        return of
 
     async def set(
         self,
@@ -113,9 +154,10 @@ class _OnTopic(TopicView):
         policy: Policy,
         value: Any,
     ) -> HttpResponse:
-        refuse_global(request)
-        name = self.name(tenant, namespace, topic)
-        await self.work(lambda engine: policies.set_on_topic(engine, name, policy, value))
+        name, shared = self.name(tenant, namespace, topic), everywhere(request, policy)
+        await self.work(
+            lambda engine: policies.set_on_topic(engine, name, policy, value, everywhere=shared)
+        )
         return no_content()
 
 
@@ -130,7 +172,7 @@ class TopicPolicy(_OnTopic):
         value = (await self.found(request, tenant, namespace, topic))(self.policy)
         value = self.policy.topic_unset if value is None else value
         if value is None:
-            return no_content(204 if self.policy.topic_name in ANSWERED_204 else 200)
+            return no_content(204 if self.policy.topic_name in TOPIC_ANSWERED_204 else 200)
         return json_answer(value)
 
     async def store(
@@ -144,6 +186,50 @@ class TopicPolicy(_OnTopic):
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:
         return await self.set(request, tenant, namespace, topic, self.policy, None)
+
+
+class SubscriptionRate(_OnTopic):
+    """The dispatch rate of one subscription; with ``applied`` what is in force when it has none."""
+
+    async def get(
+        self, request: HttpRequest, tenant: str, namespace: str, topic: str, subName: str
+    ) -> HttpResponse:
+        name = self.name(tenant, namespace, topic)
+        every = await self.work(lambda engine: policies.of_topic(engine, name))
+        said = every[SUBSCRIPTION_RATE.name]
+        own = (
+            "subscriptions_everywhere"
+            if everywhere(request, SUBSCRIPTION_RATE)
+            else "subscriptions"
+        )
+        value = said[own].get(subName)
+        if value is None and flag(request, "applied"):
+            value = said["value"]
+        return no_content(200) if value is None else json_answer(value)
+
+    async def post(
+        self, request: HttpRequest, tenant: str, namespace: str, topic: str, subName: str
+    ) -> HttpResponse:
+        value = value_of(SUBSCRIPTION_RATE, json_body(request))
+        return await self.store_for(request, self.name(tenant, namespace, topic), subName, value)
+
+    async def delete(
+        self, request: HttpRequest, tenant: str, namespace: str, topic: str, subName: str
+    ) -> HttpResponse:
+        return await self.store_for(request, self.name(tenant, namespace, topic), subName, None)
+
+    async def store_for(
+        self, request: HttpRequest, name: TopicName, subscription: str, value: Any
+    ) -> HttpResponse:
+        shared = everywhere(request, SUBSCRIPTION_RATE)
+        await self.work(
+            lambda engine: policies.set_on_topic(
+                *(engine, name, SUBSCRIPTION_RATE, value),
+                subscription=subscription,
+                everywhere=shared,
+            )
+        )
+        return no_content()
 
 
 class TopicQuota(_OnTopic):
@@ -163,14 +249,31 @@ class TopicQuota(_OnTopic):
 
 
 class TopicQuotas(_OnTopic):
-    """Both quotas by type: those that are set, or with ``applied`` those in force."""
+    """Both quotas by type: those that are set, or with ``applied`` those of the nearest level that sets any: Apache's
+    answers so, and Terraform takes a quota beside the topic's own for drift."""
 
     async def get(
         self, request: HttpRequest, tenant: str, namespace: str, topic: str
     ) -> HttpResponse:
-        found = await self.found(request, tenant, namespace, topic)
-        values = {kind: found(row) for kind, row in QUOTAS.items()}
-        return json_answer({kind: value for kind, value in values.items() if value is not None})
+        name = self.name(tenant, namespace, topic)
+        said = await self.work(lambda engine: policies.of_topic(engine, name))
+        rows = {kind: said[row.name] for kind, row in QUOTAS.items()}
+        if not flag(request, "applied"):
+            part = own_part(request, SIZE_QUOTA)
+            own = {kind: row[part] for kind, row in rows.items()}
+            return json_answer({kind: value for kind, value in own.items() if value is not None})
+        levels = [row["level"] for row in rows.values()]
+        nearest = next(level for level in reversed(Level) if level in levels)
+        return json_answer(
+            {kind: row["value"] for kind, row in rows.items() if row["level"] == nearest}
+        )
+
+
+class RemoveOffloading(_OnNamespace):
+    """Removes a namespace's offload policies, by a path of its own."""
+
+    async def delete(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
+        return await self.set(tenant, namespace, OFFLOADING, None)
 
 
 def _of(
@@ -191,7 +294,12 @@ _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 _TOPIC = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
 _PLAIN = [policy for policy in POLICIES if policy not in QUOTAS.values()]
 ROUTES: list[tuple[str, type[AdminView]]] = [
-    *(_of(NamespacePolicy, f"{_NAMESPACE}/{policy.name}", policy) for policy in _PLAIN),
+    *(
+        _of(NamespacePolicy, f"{_NAMESPACE}/{policy.name}", policy)
+        for policy in _PLAIN
+        if policy.key
+    ),
+    (f"{_NAMESPACE}/removeOffloadPolicies", RemoveOffloading),
     (f"{_NAMESPACE}/backlogQuota", NamespaceQuota),
     (f"{_NAMESPACE}/backlogQuotaMap", NamespaceQuotas),
     *(
@@ -199,6 +307,7 @@ ROUTES: list[tuple[str, type[AdminView]]] = [
         for policy in _PLAIN
         if policy.topic_name
     ),
+    (f"{_TOPIC}/{{subName}}/dispatchRate", SubscriptionRate),
     (f"{_TOPIC}/backlogQuota", TopicQuota),
     (f"{_TOPIC}/backlogQuotaMap", TopicQuotas),
 ]

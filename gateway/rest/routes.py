@@ -1,7 +1,8 @@
 """Every path of Pulsar's REST interface (``routes.csv``), and which of them we serve.
 
 One table drives routing, the 501 answers of what is not built, the 405 answers, and the tests that walk it. Paths of
-equal shape (``{topic}`` here, ``{bundle}`` there) share one entry. The non-persistent tree inherits the persistent one.
+equal shape (``{topic}`` here, ``{bundle}`` there) share one entry. The non-persistent tree inherits the persistent one,
+the trees for names in four parts those for three.
 """
 
 import csv
@@ -20,6 +21,14 @@ _NUMBERS = {
 _TWICE = {"subName", "subscription"}
 PERSISTENT = "/admin/v2/persistent/"
 NON_PERSISTENT = "/admin/v2/non-persistent/"
+LEGACY_NAMESPACE = "{cluster}/{namespace}"
+_LEGACY = {
+    PERSISTENT: "/admin/persistent/",
+    NON_PERSISTENT: "/admin/non-persistent/",
+    "/admin/v2/namespaces/": "/admin/namespaces/",
+    "/admin/v2/schemas/": "/admin/schemas/",
+}
+"""Trees of which there is another for names in four parts."""
 
 
 @dataclass(slots=True)
@@ -32,7 +41,8 @@ class Route:
     @property
     def django_route(self) -> str:
         """The template in Django's syntax, each variable with its converter."""
-        return _VARIABLE.sub(lambda found: f"<{converter(found[1])}:{found[1]}>", self.template[1:])
+        template = self.template[1:].replace(LEGACY_NAMESPACE, "<two:namespace>")
+        return _VARIABLE.sub(lambda found: f"<{converter(found[1])}:{found[1]}>", template)
 
     @property
     def order(self) -> list[tuple[bool, str]]:
@@ -52,12 +62,29 @@ def shape(template: str) -> str:
     return _VARIABLE.sub(lambda found: "{number}" if found[1] in _NUMBERS else "{}", template)
 
 
+def legacy(template: str) -> str | None:
+    """The path of a call for names in four parts (``tenant/cluster/namespace/topic``), from that for names in three;
+    None when there is no such call."""
+    for tree, old in _LEGACY.items():
+        if template.startswith(f"{tree}{{tenant}}/{{namespace}}"):
+            found = template.replace(tree, old, 1).replace("{namespace}", LEGACY_NAMESPACE, 1)
+            if found == f"/admin/namespaces/{{tenant}}/{LEGACY_NAMESPACE}/topics":
+                return found.replace("/topics", "/destinations")
+            return found
+    return None
+
+
 def _documented() -> Iterator[tuple[str, str]]:
     with TABLE.open(newline="") as file:
         for row in csv.DictReader(file):
-            yield row["method"], row["path"]
+            paths = [row["path"]]
             if row["path"].startswith(PERSISTENT):
-                yield row["method"], NON_PERSISTENT + row["path"].removeprefix(PERSISTENT)
+                paths.append(NON_PERSISTENT + row["path"].removeprefix(PERSISTENT))
+            for path in paths:
+                yield row["method"], path
+                old = legacy(path)
+                if old is not None:
+                    yield row["method"], old
 
 
 @cache

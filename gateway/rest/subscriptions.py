@@ -6,7 +6,7 @@ from engine.admin import api
 from engine.base.errors import InvalidField
 from gateway.http.bodies import flag, json_answer, json_body, no_content, object_body, string_map
 from gateway.rest.base import AdminView
-from gateway.rest.messages import message_answer, message_position
+from gateway.rest.messages import message_answer, message_position, required_position
 from gateway.rest.topics import TopicView
 from gateway.services import topics
 
@@ -50,7 +50,9 @@ class Subscription(TopicView):
         force = flag(request, "force")
         args = api.DeleteSubscription(name, title, force)
         await self.work(
-            lambda engine: topics.on_subscription(engine, api.DELETE_SUBSCRIPTION, args)
+            lambda engine: topics.on_subscription(
+                engine, api.DELETE_SUBSCRIPTION, args, "Subscription not found"
+            )
         )
         return no_content()
 
@@ -114,9 +116,7 @@ class ResetToPosition(TopicView):
 
     async def post(self, request: HttpRequest, subName: str, **where: str) -> HttpResponse:
         name, title = self.name(**where), topics.subscription_name(subName)
-        position = message_position(json_body(request))
-        if position is None:
-            raise InvalidField("body", 'expected a message id, "earliest" or "latest"')
+        position = required_position(request)
         await self.work(lambda engine: topics.reset_to_position(engine, name, title, position))
         return no_content()
 
@@ -131,6 +131,55 @@ class Expire(TopicView):
         seconds = counted(expireTimeInSeconds, "expireTimeInSeconds")
         args = api.ExpireMessages(name, title, seconds)
         await self.work(lambda engine: topics.on_subscription(engine, api.EXPIRE_MESSAGES, args))
+        return no_content()
+
+
+class ExpireToPosition(TopicView):
+    """Acknowledge everything up to a message."""
+
+    async def post(self, request: HttpRequest, subName: str, **where: str) -> HttpResponse:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        position = required_position(request)
+        await self.work(lambda engine: topics.expire_to_position(engine, name, title, position))
+        return no_content()
+
+
+class ExpireAll(TopicView):
+    """Acknowledge messages older than an age, for every subscription."""
+
+    async def post(
+        self, request: HttpRequest, expireTimeInSeconds: int, **where: str
+    ) -> HttpResponse:
+        name = self.name(**where)
+        seconds = counted(expireTimeInSeconds, "expireTimeInSeconds")
+        await self.work(lambda engine: topics.expire_all(engine, name, seconds))
+        return no_content()
+
+
+class AnalyzeBacklog(TopicView):
+    """How much is still to be acknowledged, by looking at it."""
+
+    async def post(self, request: HttpRequest, subName: str, **where: str) -> HttpResponse:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        position = message_position(json_body(request))
+        return json_answer(
+            await self.work(lambda engine: topics.analyze_backlog(engine, name, title, position))
+        )
+
+
+class Replicated(TopicView):
+    """Whether the subscription's state is to be copied to other clusters."""
+
+    async def get(self, request: HttpRequest, subName: str, **where: str) -> HttpResponse:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        return json_answer(await self.work(lambda engine: topics.replicated(engine, name, title)))
+
+    async def post(self, request: HttpRequest, subName: str, **where: str) -> HttpResponse:
+        name, title = self.name(**where), topics.subscription_name(subName)
+        wanted = json_body(request)
+        if not isinstance(wanted, bool):
+            raise InvalidField("body", "expected true or false")
+        await self.work(lambda engine: topics.replicate(engine, name, title, replicated=wanted))
         return no_content()
 
 
@@ -156,5 +205,9 @@ ROUTES: list[tuple[str, type[AdminView]]] = [
     (f"{_ONE}/resetcursor/{{timestamp}}", ResetToTime),
     (f"{_ONE}/resetcursor", ResetToPosition),
     (f"{_ONE}/expireMessages/{{expireTimeInSeconds}}", Expire),
+    (f"{_ONE}/expireMessages", ExpireToPosition),
+    (f"{_TOPIC}/all_subscription/expireMessages/{{expireTimeInSeconds}}", ExpireAll),
+    (f"{_ONE}/analyzeBacklog", AnalyzeBacklog),
+    (f"{_ONE}/replicatedSubscriptionStatus", Replicated),
     (f"{_ONE}/position/{{messagePosition}}", Peek),
 ]

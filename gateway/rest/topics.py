@@ -4,7 +4,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 
-from engine.base.errors import InvalidField
+from engine.base.errors import InvalidField, InvalidRequest
 from engine.base.names import TopicName
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import namespace_name
@@ -19,7 +19,7 @@ from gateway.http.bodies import (
     whole_number,
 )
 from gateway.rest.base import AdminView
-from gateway.rest.messages import message_answer
+from gateway.rest.messages import message_answer, required_position
 from gateway.services import topics
 
 STATS_FLAGS = {
@@ -253,6 +253,18 @@ class Terminate(TopicView):
         return json_answer(await self.work(lambda engine: topics.terminate(engine, name)))
 
 
+class TerminatePartitions(TopicView):
+    """Seal every partition."""
+
+    write_permission = "namespace"
+
+    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = self.name(**where)
+        return json_answer(
+            await self.work(lambda engine: topics.terminate_partitions(engine, name))
+        )
+
+
 class Unload(TopicView):
     """Close the topic on its broker; clients reconnect."""
 
@@ -273,6 +285,21 @@ class Trim(TopicView):
         name = self.name(**where)
         await self.work(lambda engine: topics.trim(engine, name))
         return no_content(200)
+
+
+class Compaction(TopicView):
+    """Keep the last message of each key, in the background."""
+
+    permission = write_permission = "namespace"
+
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = self.name(**where)
+        return json_answer(await self.work(lambda engine: topics.compaction_status(engine, name)))
+
+    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = self.name(**where)
+        await self.work(lambda engine: topics.compact(engine, name))
+        return no_content()
 
 
 class Examine(TopicView):
@@ -307,6 +334,35 @@ class MessageById(TopicView):
 
 _TREE = "/admin/v2/persistent/{tenant}/{namespace}"
 _ONE = f"{_TREE}/{{topic}}"
+
+
+class BacklogSize(TopicView):
+    """Bytes stored behind a message."""
+
+    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name, position = self.name(**where), required_position(request)
+        return json_answer(
+            await self.work(lambda engine: topics.backlog_size(engine, name, position))
+        )
+
+
+class Offload(TopicView):
+    """Moving ledgers to other storage, which nothing does: it never ran."""
+
+    write_permission = "namespace"
+
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = self.name(**where)
+        return json_answer(await self.work(lambda engine: topics.offload_status(engine, name)))
+
+    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name, given = self.name(**where), object_body(request)
+        if given is None:
+            raise InvalidRequest("messageId is null")
+        await self.work(lambda engine: topics.offload(engine, name))
+        return no_content()
+
+
 ROUTES: list[tuple[str, type[AdminView]]] = [
     (_TREE, TopicsOfNamespace),
     (f"{_TREE}/partitioned", PartitionedTopics),
@@ -319,11 +375,15 @@ ROUTES: list[tuple[str, type[AdminView]]] = [
     (f"{_ONE}/internalStats", InternalStats),
     (f"{_ONE}/partitioned-internalStats", PartitionedInternalStats),
     (f"{_ONE}/internal-info", InternalInfo),
+    (f"{_ONE}/backlogSize", BacklogSize),
+    (f"{_ONE}/offload", Offload),
     (f"{_ONE}/lastMessageId", LastMessageId),
     (f"{_ONE}/messageid/{{timestamp}}", MessageIdByTime),
     (f"{_ONE}/terminate", Terminate),
+    (f"{_ONE}/terminate/partitions", TerminatePartitions),
     (f"{_ONE}/unload", Unload),
     (f"{_ONE}/trim", Trim),
+    (f"{_ONE}/compaction", Compaction),
     (f"{_ONE}/examinemessage", Examine),
     (f"{_ONE}/ledger/{{ledgerId}}/entry/{{entryId}}", MessageById),
 ]

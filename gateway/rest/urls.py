@@ -9,15 +9,18 @@ from gateway.http import paths as _converters  # noqa: F401 - registers the path
 from gateway.rest import (
     brokers,
     clusters,
+    grants,
     namespaces,
     policies,
     schemas,
     subscriptions,
+    switched_off,
     tenants,
     topics,
 )
 from gateway.rest.base import AdminView, UnbuiltView
-from gateway.rest.routes import NON_PERSISTENT, PERSISTENT, Route, routes, shape
+from gateway.rest.cluster import bookies, broker_stats, isolation, shares
+from gateway.rest.routes import NON_PERSISTENT, PERSISTENT, Route, legacy, routes, shape
 
 PREFIX_SEGMENTS = 3
 """Routes are grouped by ``admin/v2/<resource>/``, so that a request tries its own group only."""
@@ -28,19 +31,30 @@ def built() -> dict[str, tuple[str, type[AdminView], dict[str, Any]]]:
     found: dict[str, tuple[str, type[AdminView], dict[str, Any]]] = {}
     for module in (
         clusters,
+        isolation,
         tenants,
         namespaces,
+        grants,
         policies,
+        shares,
         schemas,
         topics,
         subscriptions,
         brokers,
+        broker_stats,
+        bookies,
+        switched_off,
     ):
         for template, view in module.ROUTES:
-            found[shape(template)] = (template, view, {})
+            made: list[tuple[str, dict[str, Any]]] = [(template, {})]
             if template.startswith(PERSISTENT):
                 other = NON_PERSISTENT + template.removeprefix(PERSISTENT)
-                found[shape(other)] = (other, view, {"domain": "non-persistent"})
+                made.append((other, {"domain": "non-persistent"}))
+            for one, arguments in made:
+                found[shape(one)] = (one, view, arguments)
+                old = legacy(one)
+                if old is not None:
+                    found[shape(old)] = (old, view, arguments)
     return found
 
 

@@ -60,7 +60,13 @@ class _Transport(asyncio.Transport):
         """Twisted's, when the connection is lost."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._transport.write(data)
+        """At once when nothing waits: Twisted would ask the kernel first, twice, and write a turn of the loop later."""
+        if not _waiting(self._transport) and not self.is_closing():
+            sent = self._transport.writeSomeData(data)
+            if isinstance(sent, int):  # else the connection is lost, as the next write finds out
+                data = memoryview(data)[sent:]
+        if data:
+            self._transport.write(bytes(data))
 
     def get_write_buffer_size(self) -> int:
         return _waiting(self._transport)

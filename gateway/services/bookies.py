@@ -1,8 +1,9 @@
-"""Bookies for the overview: who ever registered, who is there now, whether it answers, and how much room it reports."""
+"""Bookies for the console: who ever registered, who is there now, whether it answers, and what it reports of itself."""
 
 import json
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.metadata import paths
 from engine.metadata.records import BookieRegistration, RecordFormatError
@@ -16,21 +17,45 @@ from gateway.services.health.hops import HopState, Kind
 ANSWER_BYTES_MAX = 4096
 INFO_PAGE = "/api/v1/bookie/info"
 
-Space = tuple[int, int]
+SPACE_SHARE = 1_000
+"""Room that changed by less than one in so many parts of the disk is no news."""
+
+
+class Place(NamedTuple):
+    """Where a bookie is by its registration: ``host:port``, empty where that does not say; its page, if it has one."""
+
+    address: str
+    page: str | None
+
+
+NOWHERE = Place("", None)
+
+
+class Told(NamedTuple):
+    """What a bookie's page says. ``ledgers``: None from one that does not tell, such as Apache's."""
+
+    free: int
+    total: int
+    ledgers: int | None
 
 
 class Bookies:
-    """Has each bookie's page asked on and on, and keeps what the store and the pages last said. For one event loop."""
+    """Has each bookie's page asked on and on, and keeps what the store and the pages last said. For one event loop.
+    ``version`` grows when that is something else, beside what the hops say. ``now``: ms since the epoch."""
 
-    def __init__(self, asker: Asker) -> None:
+    def __init__(self, asker: Asker, now: Callable[[], int]) -> None:
+        self.version = 0
         self._asker = asker
+        self._now = now
         self._client = HttpClient(
             LoopNetwork(), timeout_s=2 * ANSWER_S, answer_bytes_max=ANSWER_BYTES_MAX
         )
         self._states: dict[str, str] = {}
-        self._pages: dict[str, str | None] = {}
-        """By bookie, where its page is; None: its registration names none. Kept when the registration goes."""
-        self._space: dict[str, Space] = {}
+        self._places: dict[str, Place] = {}
+        """By bookie. Kept when the registration goes."""
+        self._told: dict[str, Told] = {}
+        self._at: dict[str, int] = {}
+        """When each told something last, ms."""
 
     async def refresh(self, store: MetadataStore) -> None:
         """Who is registered. Store errors pass through, and what was known stays. Cancel-safe."""
@@ -38,24 +63,28 @@ class Bookies:
         read_only = set(await children(store, paths.READ_ONLY)) - writable
         cookies = set(await children(store, paths.COOKIES))
         for bookie in writable:
-            self._pages[bookie] = await _page(store, paths.available_bookie(bookie))
+            self._places[bookie] = await _place(store, bookie, paths.available_bookie(bookie))
         for bookie in read_only:
-            self._pages[bookie] = await _page(store, paths.read_only_bookie(bookie))
-        self._states = {
+            self._places[bookie] = await _place(store, bookie, paths.read_only_bookie(bookie))
+        states = {
             **dict.fromkeys(cookies, "down"),
             **dict.fromkeys(read_only, "read-only"),
             **dict.fromkeys(writable, "writable"),
         }
+        if states != self._states:
+            self._states = states
+            self.version += 1
         for bookie in self._states:
             self._asker.ask(Kind.BOOKIE, bookie, partial(self._ask, bookie))
         for bookie in set(self._asker.asked(Kind.BOOKIE)) - self._states.keys():
             self._asker.stop(Kind.BOOKIE, bookie)
-            self._space.pop(bookie, None)
-            self._pages.pop(bookie, None)
+            self._told.pop(bookie, None)
+            self._at.pop(bookie, None)
+            self._places.pop(bookie, None)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """``{id, state, free_bytes, total_bytes}`` by id; the bytes are None where no page ever told them."""
+        """As of the contract, by id; what no page ever told is None, and what it does not tell now is ``last``."""
         return [self._row(bookie) for bookie in sorted(self._states)]
 
     def _row(self, bookie: str) -> dict[str, Any]:
@@ -63,11 +92,22 @@ class Bookies:
         hop = self._asker.hops.expect(Kind.BOOKIE, bookie)
         if hop.state in (HopState.SLOW, HopState.DOWN):
             state = hop.state.value
-        free, total = self._space.get(bookie) or (None, None)
-        return {"id": bookie, "state": state, "free_bytes": free, "total_bytes": total}
+        free, total, ledgers = self._told.get(bookie) or (None, None, None)
+        told = "live" if hop.state is HopState.OK else "last"
+        return {
+            "id": bookie,
+            "address": self._places.get(bookie, NOWHERE).address,
+            "state": state,
+            "since": hop.since,
+            "known": "no" if free is None else told,
+            "at": self._at.get(bookie, 0),
+            "free_bytes": free,
+            "total_bytes": total,
+            "ledgers": ledgers,
+        }
 
     async def _ask(self, bookie: str) -> None:
-        page = self._pages.get(bookie)
+        page = self._places.get(bookie, NOWHERE).page
         if self._states[bookie] == "down":
             raise UnwellError("is not there: it was registered before and is not now")
         if page is None:
@@ -79,19 +119,34 @@ class Bookies:
         if answer.status == 200:
             try:
                 said = json.loads(answer.body)
-                self._space[bookie] = int(said["freeSpace"]), int(said["totalSpace"])
-            except (ValueError, KeyError, TypeError):
+                ledgers = said.get("ledgers")
+                free, total = int(said["freeSpace"]), int(said["totalSpace"])
+                self._has(bookie, Told(free, total, None if ledgers is None else int(ledgers)))
+            except (ValueError, KeyError, TypeError, AttributeError):
                 raise UnwellError(f"gives no usable answer at {page}", slow=True) from None
+
+    def _has(self, bookie: str, told: Told) -> None:
+        self._at[bookie] = self._now()
+        known = self._told.get(bookie)
+        is_near = known is not None and abs(known.free - told.free) <= told.total // SPACE_SHARE
+        if not is_near or known is None or known._replace(free=told.free) != told:
+            self._told[bookie] = told
+            self.version += 1
 
     def close(self) -> None:
         self._client.close()
 
 
-async def _page(store: MetadataStore, node: str) -> str | None:
-    """None when it is gone or has no page."""
+async def _place(store: MetadataStore, bookie: str, node: str) -> Place:
     try:
         value, _ = await store.get(node)
-        url = BookieRegistration.decode(value).http_url()
+        registered = BookieRegistration.decode(value)
     except (NoNodeError, RecordFormatError):
-        return None
-    return None if url is None else url + INFO_PAGE
+        return NOWHERE
+    url = registered.http_url()
+    page = None if url is None else url + INFO_PAGE
+    try:
+        host, port = registered.address(bookie)
+    except RecordFormatError:
+        return Place("", page)
+    return Place(f"{host}:{port}", page)

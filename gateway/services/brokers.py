@@ -5,6 +5,7 @@ from typing import Any
 
 from engine.admin import api
 from engine.admin.client import BrokerAddress
+from engine.admin.operation import A, Operation, R
 from engine.base.errors import MagnetarError, NotFound, NotReady
 from engine.metadata import paths
 from engine.tenancy.nodes import find_node
@@ -58,6 +59,69 @@ async def health(engine: Engine, broker_id: str | None) -> None:
     failures = await asyncio.gather(*(ask(broker) for broker in brokers))
     if all(failures):
         raise NotReady(f"No broker is well: {failures[0]}")
+
+
+async def on_any(engine: Engine, operation: Operation[A, R], args: A) -> R:
+    """Run what any broker can on the first that answers. NotReady without one."""
+    failed = NotReady("No broker is available")
+    for broker in await engine.admin.brokers():
+        try:
+            return await engine.call_on(broker, operation, args)
+        except NotReady as error:
+            failed = error
+    raise failed
+
+
+async def dynamic_settings(engine: Engine) -> tuple[list[str], dict[str, str]]:
+    """Names of settings that may change while brokers run, and those that were changed, by name."""
+    found = await on_any(engine, api.DYNAMIC_SETTINGS, api.NoArguments())
+    return found["names"], found["values"]
+
+
+async def change_setting(engine: Engine, name: str, value: str | None) -> None:
+    """For all brokers; None has their own settings hold again. PreconditionFailed for what must not change."""
+    await on_any(engine, api.CHANGE_SETTING, api.ChangeSetting(name, value))
+
+
+async def runtime_settings(engine: Engine) -> dict[str, str]:
+    """What is in force on a broker, by Pulsar's names."""
+    return await on_any(engine, api.RUNTIME_SETTINGS, api.NoArguments())
+
+
+async def load_report(engine: Engine) -> dict[str, Any]:
+    """Of the first broker that answers."""
+    return await on_any(engine, api.LOAD_REPORT, api.NoArguments())
+
+
+async def metrics(engine: Engine) -> list[dict[str, Any]]:
+    """Of all brokers, which each metric names."""
+    found = []
+    for broker in await engine.admin.brokers():
+        own = await engine.call_on(broker, api.BROKER_METRICS, api.NoArguments())
+        found += [
+            {
+                **one,
+                "dimensions": {"broker": broker.id, "cluster": engine.cluster} | one["dimensions"],
+            }
+            for one in own
+        ]
+    return found
+
+
+async def topics_stats(engine: Engine) -> dict[str, Any]:
+    """Of all topics that are loaded, by namespace, bundle and domain."""
+    found: dict[str, Any] = {}
+    for broker in await engine.admin.brokers():
+        after: str | None = ""
+        while after is not None:
+            page = await engine.call_on(broker, api.TOPICS_STATS, api.TopicsPage(after))
+            for namespace, bundles in page["topics"].items():
+                for bundle, domains in bundles.items():
+                    for domain, topics in domains.items():
+                        place = found.setdefault(namespace, {}).setdefault(bundle, {})
+                        place.setdefault(domain, {}).update(topics)
+            after = page["next"]
+    return found
 
 
 async def leader(engine: Engine) -> dict[str, Any]:

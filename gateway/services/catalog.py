@@ -136,6 +136,12 @@ class Catalog:
         self._stale: dict[str, None] = {}
         self._changed = Changed({}, set())
 
+    @property
+    def is_current(self) -> bool:
+        """Whether ``refresh`` would do nothing and give nothing."""
+        self._take_changes()
+        return not (self._everything or self._stale or self._changed.known or self._changed.gone)
+
     async def refresh(self) -> Changed:
         """Bring ``known`` up to the store; what changed since the last call that returned. With a cached store the work
         is in proportion to the namespaces that changed. Store errors pass through: the next call does what is left.

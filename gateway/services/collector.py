@@ -6,11 +6,13 @@ store does not tell stays as it was last known, and ``health`` says which of the
 """
 
 import asyncio
+import gc
 import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 from engine.admin import api
@@ -26,9 +28,10 @@ from gateway.services.catalog import Catalog, Changed
 from gateway.services.engine_link import Engine, EngineLink, Work, link
 from gateway.services.health.hops import HopError, HopState, Kind
 from gateway.services.health.watch import Health
-from gateway.services.rows import Row
-from gateway.services.selection import Chosen, Selection
-from gateway.services.topic_index import TopicIndex, Values
+from gateway.services.index.figures import Values
+from gateway.services.index.rows import RATES, Row
+from gateway.services.index.selection import Chosen, Selection
+from gateway.services.index.topic_index import STEP, TopicIndex
 
 log = logging.getLogger(__name__)
 
@@ -42,12 +45,16 @@ STORE_TIMEOUT_S = 1.0
 BROKER_TIMEOUT_S = 4.0
 """For an answer of a broker, which waits up to 1.5 s for something to tell."""
 PAUSE_S = 0.1
-"""Between an answer and the next question: a broker that always has something new is asked so often at most."""
+"""From question to question: a broker that always has something new is asked so often at most."""
 RETRY_S = 0.5
 """Between a failure and the next question."""
+ATTEND_SHARE = 20
+"""Of the time at most one in so many parts goes into looking what needs attention, beside once a round."""
 JUDGE_S = 0.25
 LATE_MS = 2_000
-"""A broker, which tells something every second, is late after this time, and its numbers are not those of now."""
+"""Numbers that are older than this are not those of now."""
+SILENT_MS = 1_500
+"""A broker, which tells something every second, is late after this time."""
 DOWN_MS = 5_000
 """And down after this one."""
 READ_TIMEOUT_S = 15.0
@@ -55,6 +62,7 @@ GONE_MS = 2_000
 """A broker that is not registered any more may only have lost its session for a moment."""
 GONE_KEPT_MS = 3_600_000
 """One that is gone is shown for so long, as long as there are topics that it had and nobody has now."""
+SETTLE_TOPICS = 10_000
 UNUSED_ROUNDS = 60
 """An order of the list that nobody looked at for so many rounds is not kept any more."""
 FAILURES = (MagnetarError, TimeoutError, OSError)
@@ -69,16 +77,27 @@ def now_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is known now: ``brokers`` and ``bookies`` as of the last round, ``topics`` as they are at any moment. Read
-    it only on the link's loop, without an await in between."""
+    """What is known at any moment; ``taken``: when the last round was. Read it only on the link's loop, without an
+    await in between."""
 
     taken: int
-    brokers: list[dict[str, Any]]
-    bookies: list[dict[str, Any]]
+    lines: Callable[[], list[dict[str, Any]]]
+    """See ``brokers``."""
+    room: Bookies
     topics: TopicIndex
     heard: Callable[[], int | None]
     """See ``Collector.heard``."""
     attention: Board
+
+    @property
+    def brokers(self) -> list[dict[str, Any]]:
+        """Lines of the overview, by id."""
+        return self.lines()
+
+    @property
+    def bookies(self) -> list[dict[str, Any]]:
+        """Lines of the overview, by id."""
+        return self.room.rows
 
     @property
     def at(self) -> int:
@@ -121,20 +140,28 @@ class Followed:
         self.missing_since = 0
         """When it was first found not to be registered, ms; 0: it is."""
         self.work: asyncio.Task[None] | None = None
+        self.alarm: asyncio.TimerHandle | None = None
+        """When it is looked at although it told nothing."""
+
+    def end(self) -> None:
+        """Follow it no more."""
+        for each in (self.work, self.alarm):
+            if each is not None:
+                each.cancel()
 
 
 class Collector:
     """Owns the numbers. All methods but ``latest``, ``start`` and ``version`` run on the link's loop."""
 
     def __init__(self, link: EngineLink) -> None:
-        self.health = Health(link, now_ms)
+        self.health = Health(link, now_ms, self._tell)
         self._link = link
         self._started = False
         self._snapshot: Snapshot | None = None
         self._error: Exception | None = None
         self._ready = asyncio.Event()
         self._topics = TopicIndex()
-        self._topics.complete = False
+        self._topics.begin()
         self.recall: Callable[[], Awaitable[dict[str, tuple[int, Values]]]] | None = None
         """Asked once, before anything is heard, for figures of topics from an earlier life, with their times."""
         self._registered: list[BrokerAddress] = []
@@ -144,7 +171,8 @@ class Collector:
         self.findings = Findings()
         """What is behind, by subscription."""
         self.attention = Board(self.findings)
-        self._lags = Following(self._tasks, self.findings)
+        self._lags = Following(self._tasks, self.findings, self._attend)
+        self._attend_after = 0.0
         self._bookies: Bookies | None = None
         self._catalog: Catalog | None = None
         self._cataloguing: asyncio.Task[Changed | Exception] | None = None
@@ -153,7 +181,11 @@ class Collector:
         self._reading: asyncio.Task[None] | None = None
         self._turn = 0
         self._rounds = 0
+        self._settled = 0
+        """Topics when the garbage collector was last told to leave alone what there is."""
         self._watchers: set[Callable[[], None]] = set()
+        self._told: object = None
+        """The version that watchers know of."""
 
     @property
     def latest(self) -> Snapshot | None:
@@ -163,11 +195,18 @@ class Collector:
     @property
     def version(self) -> object:
         """Changes whenever a snapshot would show something else, times left out; from any thread."""
-        latest = self._snapshot
-        if latest is None:
+        if self._snapshot is None or self._bookies is None:
             return None
-        found = (self.findings.version, self.attention.version)
-        return (self._topics.version, found, latest.brokers, latest.bookies)
+        return (
+            self._topics.version,
+            self.findings.version,
+            self.attention.version,
+            self.attention.looked,
+            self.health.hops.version,
+            self._bookies.version,
+            self._registered,
+            [gone.line for gone in self._gone.values()],
+        )
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Have ``changed`` called on the link's loop whenever ``version`` may be another, until what is returned is
@@ -176,8 +215,25 @@ class Collector:
         return lambda: self._watchers.discard(changed)
 
     def _tell(self) -> None:
-        for changed in tuple(self._watchers):
-            changed()
+        version = self.version
+        if version != self._told:
+            self._told = version
+            for changed in tuple(self._watchers):
+                changed()
+
+    def _look_through(self, at: int) -> None:
+        """For what needs attention."""
+        told = all(self._lags.is_whole(broker.id) for broker in self._registered)
+        whole = told and self._topics.complete and not self._topics.totals["unknown"]
+        self.attention.round(self._topics, at, whole=whole)
+
+    def _attend(self) -> None:
+        """Brokers find something else behind."""
+        began = time.monotonic()
+        if self._snapshot is not None and began >= self._attend_after:
+            self._look_through(now_ms())
+            self._attend_after = began + ATTEND_SHARE * (time.monotonic() - began)
+        self._tell()
 
     def heard(self) -> int | None:
         """When every registered broker and the metadata store were last heard, ms: what is shown is as of then. None
@@ -250,7 +306,6 @@ class Collector:
                 self._topics.recall(await self.recall())
             except FAILURES as error:
                 log.warning("figures of before are not known error=%r", error)
-        self._tasks.spawn("judge", self._keep_judging())
         failing = False
         try:
             while True:
@@ -270,6 +325,8 @@ class Collector:
                 self._ready.set()
                 await asyncio.sleep(max(0.05, INTERVAL_S - (time.monotonic() - started)))
         finally:
+            for followed in self._followed.values():
+                followed.end()
             await self._tasks.close()
             await self.health.close()
             if self._bookies is not None:
@@ -282,21 +339,18 @@ class Collector:
         if failed is not None and not self._complete:
             raise failed
         at = now_ms()
-        if not self._topics.complete:
-            self._topics.complete = all(one.told_all for one in self._followed.values())
-        self._let_go(at, {broker.id for broker in self._registered})
+        if not self._topics.complete and all(one.told_all for one in self._followed.values()):
+            await in_turns(self._topics.become_complete())
+        await self._let_go(at, {broker.id for broker in self._registered})
         self._read_resting(engine, at)
-        brokers = sorted(
-            (*map(self._line, self._registered), *(gone.line for gone in self._gone.values())),
-            key=lambda line: str(line["id"]),
-        )
-        self.attention.round(self._topics, at)
+        self._look_through(at)
         self._rounds += 1
         if self._rounds % UNUSED_ROUNDS == 0:
             self._topics.drop_unused()
+        self._settle()
         assert self._bookies is not None
         self._snapshot = Snapshot(
-            at, brokers, self._bookies.rows, self._topics, self.heard, self.attention
+            at, self._lines, self._bookies, self._topics, self.heard, self.attention
         )
         self._tell()
         if failed is not None:
@@ -305,7 +359,7 @@ class Collector:
     async def _read_metadata(self, engine: Engine) -> Exception | None:
         """Brokers, bookies, topics; the error by which that ended."""
         if self._bookies is None:
-            self._bookies = Bookies(self.health.asker)
+            self._bookies = Bookies(self.health.asker, now_ms)
         try:
             async with asyncio.timeout(STORE_TIMEOUT_S):
                 registered = await engine.admin.brokers()
@@ -323,6 +377,8 @@ class Collector:
         if self._catalog is None:
             self._catalog = Catalog(engine.store)
         if self._cataloguing is None:
+            if self._complete and self._catalog.is_current:
+                return
             self._cataloguing = self._tasks.spawn("catalog", _caught(self._catalog.refresh()))
         done, _ = await asyncio.wait([self._cataloguing], timeout=STORE_TIMEOUT_S)
         if not done:
@@ -331,8 +387,20 @@ class Collector:
         self._cataloguing = None
         if isinstance(topics, Exception):
             raise topics
-        self._topics.catalog(topics.known, topics.gone)
+        self._topics.catalog({}, topics.gone)
+        for known in _some_at_a_time(topics.known.items()):
+            self._topics.catalog(dict(known), ())
+            await asyncio.sleep(0)
         self._complete = True
+
+    def _settle(self) -> None:
+        """Topics are many objects that live long and are in no circles: looking through all of them for garbage, again
+        and again, would hold up everybody for a tenth of a second and more."""
+        self._settled = min(self._settled, len(self._topics))
+        if len(self._topics) > self._settled + SETTLE_TOPICS:
+            self._settled = len(self._topics)
+            gc.collect(1)
+            gc.freeze()
 
     # Brokers
 
@@ -342,6 +410,7 @@ class Collector:
             if followed is None:
                 followed = self._followed[broker.id] = Followed(broker)
                 followed.work = self._tasks.spawn(broker.id, self._follow(engine, followed))
+                self._look_at(followed, SILENT_MS / 1000)
                 self._gone.pop(broker.id, None)
                 self.health.hops.expect(Kind.BROKER, broker.id)
             followed.address = broker
@@ -359,14 +428,14 @@ class Collector:
         """Ask on and on. Each answer counts as soon as it is there, whatever other brokers do."""
         broker_id = followed.address.id
         while True:
-            pause_s = RETRY_S
+            pause_s, began = RETRY_S, time.monotonic()
             try:
                 async with asyncio.timeout(BROKER_TIMEOUT_S):
                     answer = await engine.call_on(followed.address, api.TOPIC_ROWS, followed.asked)
-                self._hear(followed, answer)
+                await self._hear(followed, answer)
                 if answer["more"]:
                     continue
-                pause_s = PAUSE_S
+                pause_s = PAUSE_S - (time.monotonic() - began)
             except FAILURES as error:
                 if not followed.failures:
                     log.info("broker does not tell its topics broker=%s error=%r", broker_id, error)
@@ -380,13 +449,15 @@ class Collector:
                 followed.error = "answers in another form: is it of another version?"
                 followed.failures += 1
             self._judge(followed, now_ms())
-            await asyncio.sleep(pause_s)
+            if pause_s > 0:
+                await asyncio.sleep(pause_s)
 
-    def _hear(self, followed: Followed, answer: dict[str, Any]) -> None:
-        before = self._topics.version
-        self._topics.hear(followed.address.id, answer)
-        if self._topics.version != before:
+    async def _hear(self, followed: Followed, answer: dict[str, Any]) -> None:
+        for part in _in_parts(answer):
+            self._topics.hear(followed.address.id, part)
             self._tell()
+            if part["more"]:
+                await asyncio.sleep(0)
         followed.asked = api.TopicRows.after(answer)
         followed.failures = 0
         counted = int(answer["at"])
@@ -394,20 +465,23 @@ class Collector:
         if counted != followed.counted or answer["more"]:
             followed.counted = counted
             followed.heard = now_ms()
+            self._look_at(followed, SILENT_MS / 1000)
 
-    async def _keep_judging(self) -> None:
-        """Silence is noticed without an answer."""
-        before = time.monotonic()
-        while True:
-            await asyncio.sleep(JUDGE_S)
-            now = time.monotonic()
+    def _look_at(self, followed: Followed, after_s: float) -> None:
+        """When it has told nothing for so long, and then again and again: silence is noticed without an answer."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + after_s
+
+        def alarm() -> None:
             if (
-                now - before < 2 * JUDGE_S
-            ):  # else we were late ourselves, and answers may wait for us
-                at = now_ms()
-                for followed in self._followed.values():
-                    self._judge(followed, at)
-            before = now
+                loop.time() - due < JUDGE_S
+            ):  # else we were late ourselves, and its answer may wait for us
+                self._judge(followed, now_ms())
+            self._look_at(followed, JUDGE_S)
+
+        if followed.alarm is not None:
+            followed.alarm.cancel()
+        followed.alarm = loop.call_at(due, alarm)
 
     def _judge(self, followed: Followed, at: int) -> None:
         broker_id, hops = followed.address.id, self.health.hops
@@ -417,15 +491,18 @@ class Collector:
             hops.failed(Kind.BROKER, broker_id, why, slow=False)
         elif followed.failures > 1:
             hops.failed(Kind.BROKER, broker_id, followed.error, slow=False)
-        elif silent_ms > LATE_MS:
+        elif silent_ms >= SILENT_MS:
             why = f"has told nothing for {silent_ms // 1000} s"
             hops.failed(Kind.BROKER, broker_id, why, slow=silent_ms < DOWN_MS)
         elif followed.heard and not followed.failures:
             hops.answered(Kind.BROKER, broker_id)
         state = hops.expect(Kind.BROKER, broker_id).state
-        self._topics.silence(broker_id, state is not HopState.OK)
+        silent = state is not HopState.OK
+        source = self._topics.sources.get(broker_id)
+        if source is not None and source.silent != silent:
+            self._tasks.spawn("silence", in_turns(self._topics.silence(broker_id, silent)))
 
-    def _let_go(self, at: int, registered: set[str]) -> None:
+    async def _let_go(self, at: int, registered: set[str]) -> None:
         """Of brokers that are not registered any more."""
         for broker_id, followed in list(self._followed.items()):
             if broker_id in registered:
@@ -433,28 +510,33 @@ class Collector:
             elif not followed.missing_since:
                 followed.missing_since = at
             elif at - followed.missing_since > GONE_MS:
-                assert followed.work is not None
-                followed.work.cancel()
+                followed.end()
                 self._lags.forget(broker_id)
                 line = self._line(followed.address)
                 del self._followed[broker_id]
-                had = self._topics.forget(broker_id)
+                source = self._topics.sources.get(broker_id)
+                had = set(source.parts) if source is not None else set()
+                await in_turns(self._topics.forget(broker_id))
                 hop = self.health.hops.expect(Kind.BROKER, broker_id)
                 why = "is not registered any more: it ended, or lost its session"
                 self.health.hops.failed(Kind.BROKER, broker_id, why, slow=False)
                 line |= {
                     "state": "down",
                     "since": hop.since,
-                    "msg_rate_in": 0.0,
-                    "msg_rate_out": 0.0,
+                    "known": "last",
+                    **dict.fromkeys(RATES),
                 }
-                self._gone[broker_id] = _Gone(line, set(had), at)
+                self._gone[broker_id] = _Gone(line, had, at)
         for broker_id, gone in list(self._gone.items()):
             gone.had = {name for name in gone.had if self._topics.has_nobody(name)}
             gone.line = {**gone.line, "topics": len(gone.had)}
             if not gone.had or at - gone.at > GONE_KEPT_MS:
                 del self._gone[broker_id]
                 self.health.hops.forget(Kind.BROKER, broker_id)
+
+    def _lines(self) -> list[dict[str, Any]]:
+        lines = [*map(self._line, self._registered), *(gone.line for gone in self._gone.values())]
+        return sorted(lines, key=lambda line: str(line["id"]))
 
     def _line(self, broker: BrokerAddress) -> dict[str, Any]:
         """The broker's line of the overview."""
@@ -466,9 +548,14 @@ class Collector:
             "url": broker.service_url,
             "state": states.get(hop.state, "up"),
             "since": hop.since,
+            "started": broker.started_ms or None,
+            "known": "no" if source is None else "last" if source.silent else "live",
+            "at": source.at if source else 0,
             "topics": len(source.parts) if source else None,
             "msg_rate_in": source.rate_in / 1000 if source else None,
             "msg_rate_out": source.rate_out / 1000 if source else None,
+            "bytes_rate_in": source.bytes_in / 1000 if source else None,
+            "bytes_rate_out": source.bytes_out / 1000 if source else None,
         }
 
     # Topics that nobody has loaded
@@ -509,6 +596,32 @@ class _Gone:
     line: dict[str, Any]
     had: set[str]
     at: int
+
+
+async def in_turns(steps: Iterator[None]) -> None:
+    """Others have their turn between steps."""
+    for _ in steps:
+        await asyncio.sleep(0)
+
+
+def _in_parts(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """An answer to ``TOPIC_ROWS`` as several with few rows each."""
+    rows, gone = answer["rows"], answer["gone"]
+    whole = answer["whole"]
+    while len(rows) + len(gone) > STEP:
+        some = rows[:STEP]
+        rows = rows[len(some) :]
+        left = gone[: STEP - len(some)]
+        gone = gone[len(left) :]
+        yield {**answer, "whole": whole, "rows": some, "gone": left, "more": True}
+        whole = False
+    yield {**answer, "whole": whole, "rows": rows, "gone": gone}
+
+
+def _some_at_a_time(items: Iterable[T]) -> Iterator[list[T]]:
+    ahead = iter(items)
+    while some := list(islice(ahead, STEP)):
+        yield some
 
 
 async def _caught(work: Awaitable[T]) -> T | Exception:

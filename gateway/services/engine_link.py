@@ -15,10 +15,11 @@ from typing import NamedTuple, TypeVar
 from django.conf import settings
 
 from engine.admin.client import AdminClient, BrokerAddress
-from engine.admin.operation import A, Operation, R
+from engine.admin.operation import A, Operation, R, to_json
 from engine.auth.internal import load_token
 from engine.base.entropy import RandomEntropy
 from engine.base.tasks import TaskScope
+from engine.metadata import account
 from engine.metadata.cached import CachedStore
 from engine.metadata.connect import connect
 from engine.metadata.store import MetadataStore, StoreUnavailableError
@@ -38,16 +39,31 @@ class Engine(NamedTuple):
 
     store: MetadataStore
     admin: AdminClient
+    cluster: str = "standalone"
+    """The cluster that is administered."""
     principal: str = ""
     """On whose behalf the work is done."""
 
     async def call(self, operation: Operation[A, R], args: A) -> R:
         """Run ``operation`` on the broker that owns the topic or bundle of ``args``."""
-        return await self.admin.call(operation, args, principal=self.principal)
+        answer = await self.admin.call(operation, args, principal=self.principal)
+        _account(operation, args, answer)
+        return answer
 
     async def call_on(self, broker: BrokerAddress, operation: Operation[A, R], args: A) -> R:
         """Run ``operation`` on this very broker."""
-        return await self.admin.call_on(broker, operation, args, principal=self.principal)
+        answer = await self.admin.call_on(broker, operation, args, principal=self.principal)
+        _account(operation, args, answer)
+        return answer
+
+
+def _account(operation: Operation[A, R], args: A, answer: R) -> None:
+    """What a broker was told to change, and what it says was there before and is now."""
+    accounted = None if operation.reads else account.current()
+    if accounted is not None:
+        told = answer if isinstance(answer, dict) else {}
+        after = {"now": told["after"]} if "after" in told else {}
+        accounted.add(operation.name, told.get("before"), to_json(args) | after)
 
 
 Work = Callable[[Engine], Awaitable[T]]
@@ -178,7 +194,8 @@ async def connect_as_configured() -> Engine:
         connect_timeout_s=CONNECT_TIMEOUT_S,
     )
     cached = CachedStore(store)
-    return Engine(cached, AdminClient(cached, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S))
+    admin = AdminClient(cached, LoopNetwork(), token, timeout_s=CALL_TIMEOUT_S)
+    return Engine(cached, admin, environment.cluster_name)
 
 
 _lock = threading.Lock()

@@ -1,7 +1,7 @@
 """Prometheus text of the gateway and of every broker as one document, each family described once."""
 
 import asyncio
-import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from prometheus_client import (
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from engine.admin.client import BrokerAddress
 
 BROKER_TIMEOUT_S = 5.0
-SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?( .*)$")
-SUFFIXES = ("_total", "_bucket", "_sum", "_count", "_created", "_info")
+BROKER_BYTES_MAX = 1 << 30
+LINES_A_TURN = 2_000
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 registry = CollectorRegistry()
@@ -41,8 +41,9 @@ requests = Counter(
 )
 
 
-async def document(engine: Engine) -> str:
-    """The families of the gateway and of every broker that answers; which do not, ``magnetar_gateway_broker_up`` says.
+async def document(engine: Engine) -> list[bytes]:
+    """The families of the gateway and of every broker that answers, in pieces of one text; which do not answer,
+    ``magnetar_gateway_broker_up`` says.
 
     Raises what the metadata store raises: without the list of brokers nothing would be told of their silence.
     """
@@ -50,21 +51,25 @@ async def document(engine: Engine) -> str:
     brokers_up.clear()
     for broker, text in texts.items():
         brokers_up.labels(broker).set(text is not None)
-    own = generate_latest(registry).decode()
-    return merge({"gateway": own, **{b: text for b, text in texts.items() if text is not None}})
+    own = generate_latest(registry)
+    return await merge(
+        {"gateway": own, **{b: text for b, text in texts.items() if text is not None}}
+    )
 
 
-async def _of_brokers(engine: Engine) -> dict[str, str | None]:
+async def _of_brokers(engine: Engine) -> dict[str, bytes | None]:
     """Each broker's metrics text by broker id; None of one that does not answer."""
     brokers = await engine.admin.brokers()
-    client = HttpClient(LoopNetwork(), timeout_s=BROKER_TIMEOUT_S)
+    client = HttpClient(
+        LoopNetwork(), timeout_s=BROKER_TIMEOUT_S, answer_bytes_max=BROKER_BYTES_MAX
+    )
 
-    async def ask(broker: "BrokerAddress") -> str | None:
+    async def ask(broker: "BrokerAddress") -> bytes | None:
         try:
             answer = await client.request("GET", f"{broker.rpc_url}/metrics")
         except (HttpError, ValueError):  # ValueError: its record has no address
             return None
-        return answer.body.decode(errors="replace") if answer.status == 200 else None
+        return answer.body if answer.status == 200 else None
 
     try:
         texts = await asyncio.gather(*(ask(broker) for broker in brokers))
@@ -73,44 +78,59 @@ async def _of_brokers(engine: Engine) -> dict[str, str | None]:
     return {broker.id: text for broker, text in zip(brokers, texts, strict=True)}
 
 
-def merge(texts: dict[str, str]) -> str:
-    """One exposition out of several by source. Samples of a family that more than one source has get ``node="source"``,
-    so that no two series are the same. A family without samples (no topic is loaded) is described all the same."""
-    heads: dict[str, list[str]] = {}
-    samples: dict[str, list[tuple[str, str]]] = {}
+async def merge(texts: Mapping[str, bytes]) -> list[bytes]:
+    """One exposition, in pieces, out of several by source. Samples of a family that more than one source has get
+    ``node="source"``, so that no two series are the same. A family without samples (no topic is loaded) is described
+    all the same. Every family of a source must have its HELP or TYPE. Others have their turn in between; cancel-safe.
+    """
+    heads: dict[bytes, bytes] = {}
+    samples: dict[bytes, list[tuple[str, bytes]]] = {}
     for source, text in texts.items():
-        family = ""
-        fresh: set[str] = set()
-        for line in text.splitlines():
-            if line.startswith(("# HELP ", "# TYPE ")):
-                family = line.split(" ", 3)[2]
-                if family not in heads:
-                    heads[family] = []
-                    fresh.add(family)
-                if family in fresh:
-                    heads[family].append(line)
-            elif line and not line.startswith("#"):
-                found = SAMPLE.match(line)
-                if found is not None:
-                    samples.setdefault(_family(found[1], family, heads), []).append((source, line))
-    lines: list[str] = []
-    for family in {**heads, **samples}:
-        found_samples = samples.get(family, [])
-        lines.extend(heads.get(family, []))
-        shared = len({source for source, _ in found_samples}) > 1
-        lines.extend(_labelled(line, source) if shared else line for source, line in found_samples)
-    return "\n".join(lines) + "\n"
+        for family, head, body in _families(text):
+            heads.setdefault(family, head)
+            if body:
+                samples.setdefault(family, []).append((source, body))
+        await asyncio.sleep(0)
+    pieces: list[bytes] = []
+    for family, head in heads.items():
+        pieces.append(head)
+        found = samples.get(family, [])
+        for source, body in found:
+            if len(found) == 1:
+                pieces.append(body)
+                continue
+            lines = body.splitlines()
+            label = b'node="%b"' % source.encode()
+            for start in range(0, len(lines), LINES_A_TURN):
+                run = lines[start : start + LINES_A_TURN]
+                pieces.append(b"".join([_labelled(line, label) for line in run]))
+                await asyncio.sleep(0)
+    return pieces
 
 
-def _family(name: str, present: str, heads: dict[str, list[str]]) -> str:
-    if name in heads or not present:
-        return name
-    is_of_present = name.startswith(present) and name[len(present) :] in (*SUFFIXES, "")
-    return present if is_of_present else name
+def _families(text: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Name, description and samples of each, as whole lines."""
+    at = 0
+    while at < len(text):
+        name, begin = b"", at
+        while text.startswith(b"# ", at):
+            end = text.find(b"\n", at) + 1 or len(text)
+            words = text[at:end].split(None, 3)
+            if len(words) > 2 and words[1] in (b"HELP", b"TYPE"):
+                if name and words[2] != name:
+                    break
+                name = words[2]
+            at = end
+        stop = text.find(b"\n# ", max(at - 1, 0)) + 1 or len(text)
+        yield name, text[begin:at], text[at:stop]
+        at = stop
 
 
-def _labelled(line: str, source: str) -> str:
-    found = SAMPLE.match(line)
-    assert found is not None
-    labels = f'{found[2]},node="{source}"' if found[2] else f'node="{source}"'
-    return f"{found[1]}{{{labels}}}{found[3]}"
+def _labelled(line: bytes, label: bytes) -> bytes:
+    """A sample's line with one more label; nothing of an empty line."""
+    brace = line.rfind(b"}")
+    if brace >= 0:
+        comma = b"" if line[brace - 1 : brace] == b"{" else b","
+        return b"%b%b%b%b\n" % (line[:brace], comma, label, line[brace:])
+    name, _, value = line.partition(b" ")
+    return b"%b{%b} %b\n" % (name, label, value) if name else b""

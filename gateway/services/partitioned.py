@@ -1,5 +1,6 @@
 """Sums of partitions' statistics, as Pulsar's partitioned-stats route forms them. Pure."""
 
+from collections import Counter
 from typing import Any
 
 Json = dict[str, Any]
@@ -14,21 +15,46 @@ _LARGEST = frozenset(
     }
 )  # fmt: skip
 _AGE, _OLDEST = "oldestBacklogMessageAgeSeconds", "oldestBacklogMessageSubscriptionName"
+_PUBLISHED = ("msgRateIn", "msgThroughputIn", "chunkedMessageRate")
+_OF_ONE = frozenset(
+    {"address", "connectedSince", "clientVersion", "metadata", "keyHashRangeArrays", "drainingHashes"}
+)  # fmt: skip
+"""What a consumer has in each partition for itself."""
 _EARLIEST = frozenset({"earliestMsgPublishTimeInBacklogs", "earliestMsgPublishTimeInBacklog"})
+
+_RATES = ("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut", "averageMsgSize")
+_COUNTS = (
+    "bytesInCounter", "msgInCounter", "systemTopicBytesInCounter", "bytesOutCounter", "msgOutCounter",
+    "bytesOutInternalCounter", "storageSize", "backlogSize", "backlogQuotaLimitSize", "backlogQuotaLimitTime",
+    "oldestBacklogMessageAgeSeconds", "publishRateLimitedTimes", "earliestMsgPublishTimeInBacklogs",
+    "offloadedStorageSize", "lastOffloadLedgerId", "lastOffloadSuccessTimeStamp", "lastOffloadFailureTimeStamp",
+    "ongoingTxnCount", "abortedTxnCount", "committedTxnCount", "waitingPublishers",
+    "nonContiguousDeletedMessagesRanges", "nonContiguousDeletedMessagesRangesSerializedSize",
+    "delayedMessageIndexSizeInBytes",
+)  # fmt: skip
+_COMPACTED = (
+    "lastCompactionRemovedEventCount", "lastCompactionSucceedTimestamp", "lastCompactionFailedTimestamp",
+    "lastCompactionDurationTimeInMills",
+)  # fmt: skip
+_NOTHING = {
+    **dict.fromkeys(_RATES, 0.0),
+    **dict.fromkeys(_COUNTS, 0),
+    "msgChunkPublished": False,
+    "compaction": dict.fromkeys(_COMPACTED, 0),
+}
+"""Of a topic none of whose partitions is served."""
 
 
 def sum_stats(parts: list[Json]) -> Json:
-    """One TopicStats out of those of the partitions; ``publishers`` and consumers are listed one after the other."""
+    """One TopicStats out of those of the partitions; ``publishers`` and consumers that have the same name, or
+    place, in several partitions are one."""
     if not parts:
-        return {
-            "msgRateIn": 0.0, "msgThroughputIn": 0.0, "msgRateOut": 0.0, "msgThroughputOut": 0.0, "bytesInCounter": 0,
-            "msgInCounter": 0, "bytesOutCounter": 0, "msgOutCounter": 0, "averageMsgSize": 0.0, "storageSize": 0,
-            "backlogSize": 0, "publishers": [], "subscriptions": {}, "replication": {},
-        }  # fmt: skip
+        return _NOTHING | {"publishers": [], "subscriptions": {}, "replication": {}}
     total = _sum(parts)
     rates = total.get("msgRateIn") or 0.0
     total["averageMsgSize"] = total.get("msgThroughputIn", 0.0) / rates if rates else 0.0
-    total.pop("ownerBroker", None)
+    for name in ("ownerBroker", "deduplicationStatus"):
+        total.pop(name, None)
     return total
 
 
@@ -37,7 +63,45 @@ def _sum(parts: list[Json]) -> Json:
     found = {key: _merged(key, [part[key] for part in parts if key in part]) for key in keys}
     if _OLDEST in found:
         found[_OLDEST] = max(parts, key=lambda part: int(part.get(_AGE, -1))).get(_OLDEST)
+    if _AGE in found:
+        found[_AGE] = max(found[_AGE], 0)
     return found
+
+
+def _publishers(parts: list[list[Json]]) -> list[Json]:
+    """Those of one producer as one: by name where the client says that some partitions may have none of it, else those
+    at the same place."""
+    groups: dict[str | int, list[Json]] = {}
+    for part in parts:
+        for place, one in enumerate(part):
+            partial = one.get("supportsPartialProducer")
+            groups.setdefault(one["producerName"] if partial else place, []).append(one)
+    found = []
+    for key, group in groups.items():
+        merged: Json = {name: sum(one[name] for one in group) for name in _PUBLISHED}
+        rate = merged["msgRateIn"]
+        merged["averageMsgSize"] = merged["msgThroughputIn"] / rate if rate else 0.0
+        merged |= {"producerId": 0, "supportsPartialProducer": isinstance(key, str)}
+        found.append(merged | ({"producerName": key} if isinstance(key, str) else {}))
+    return found
+
+
+def _consumers(parts: list[list[Json]]) -> list[Json]:
+    """Those of the same name as one, the n-th of a name with the n-th in other partitions."""
+    groups: dict[tuple[str, int], list[Json]] = {}
+    for part in parts:
+        seen: Counter[str] = Counter()
+        for one in part:
+            name = one["consumerName"]
+            groups.setdefault((name, seen[name]), []).append(one)
+            seen[name] += 1
+    return [_sum([_without(one, _OF_ONE) for one in group]) for group in groups.values()]
+
+
+def _without(one: Json, names: frozenset[str]) -> Json:
+    return {name: value for name, value in one.items() if name not in names} | {
+        "avgMessagesPerEntry": 0
+    }
 
 
 def _merged(key: str, values: list[Any]) -> Any:
@@ -50,6 +114,10 @@ def _merged(key: str, values: list[Any]) -> Any:
         if key in _EARLIEST:
             return min((value for value in values if value > 0), default=0)
         return sum(values)
+    if key == "publishers":
+        return _publishers(values)
+    if key == "consumers":
+        return _consumers(values)
     if isinstance(first, list):
         return [item for value in values for item in value]
     if key in ("subscriptions", "replication"):

@@ -5,22 +5,22 @@ from typing import Any
 from engine.admin import api
 from engine.base.errors import PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
-from engine.tenancy.namespaces import ANYTHING, get_policies, set_policy
-from engine.tenancy.policies import Policy, find
+from engine.tenancy.namespaces import ANYTHING, check_clusters, get_policies, set_policy
+from engine.tenancy.policies import Level, Policy, find, of_cluster
 from gateway.services import topics
 from gateway.services.engine_link import Engine
 
 
 async def of_namespace(engine: Engine, name: NamespaceName, policy: Policy) -> Any:
     """What the namespace says, None for nothing; NotFound without it."""
-    return find(await get_policies(engine.store, name), policy.key)
+    return find(of_cluster(await get_policies(engine.store, name), engine.cluster), policy.key)
 
 
 async def set_on_namespace(
     engine: Engine, name: NamespaceName, policy: Policy, value: Any, *, expected: Any = ANYTHING
 ) -> None:
     """``value`` as ``policy.read`` gave it; None removes it. See ``engine.tenancy.namespaces.set_policy``."""
-    await set_policy(engine.store, name, policy, value, expected=expected)
+    await set_policy(engine.store, name, policy, value, cluster=engine.cluster, expected=expected)
 
 
 async def in_force_on_namespace(engine: Engine, name: NamespaceName) -> dict[str, Any]:
@@ -29,21 +29,38 @@ async def in_force_on_namespace(engine: Engine, name: NamespaceName) -> dict[str
 
 
 async def of_topic(engine: Engine, name: TopicName) -> dict[str, Any]:
-    """By name of each policy ``{value, level, own}``: see TOPIC_POLICIES. NotFound without the topic,
+    """By name of each policy what TOPIC_POLICIES says. NotFound without the topic,
     PreconditionFailed for a partition."""
     await _require(engine, name)
     return await engine.call(api.TOPIC_POLICIES, api.OnTopic(name))
 
 
 async def set_on_topic(
-    engine: Engine, name: TopicName, policy: Policy, value: Any, *, expected: Any = ANYTHING
+    engine: Engine,
+    name: TopicName,
+    policy: Policy,
+    value: Any,
+    *,
+    expected: Any = ANYTHING,
+    subscription: str = "",
+    everywhere: bool = False,
 ) -> None:
-    """As ``set_on_namespace``; NotFound without the topic, PreconditionFailed for a partition."""
+    """As ``set_on_namespace``, of one of its subscriptions where one is named; ``everywhere``: in all clusters.
+    NotFound without the topic, PreconditionFailed for a partition."""
     await _require(engine, name)
+    if value is not None:
+        await check_clusters(
+            *(engine.store, name.namespace, policy, value),
+            cluster=engine.cluster,
+            level=Level.GLOBAL if everywhere else Level.TOPIC,
+        )
     checked = expected is not ANYTHING
     await engine.call(
         api.SET_TOPIC_POLICY,
-        api.SetTopicPolicy(name, policy.name, value, checked, expected if checked else None),
+        api.SetTopicPolicy(
+            *(name, policy.name, value, checked, expected if checked else None),
+            *(subscription, everywhere),
+        ),
     )
 
 

@@ -1,7 +1,7 @@
 """Verbs on topics and subscriptions as Pulsar's REST interface offers them: existence checks with its texts, and
 the fan-out of a partitioned topic over its partitions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -11,9 +11,11 @@ from engine.admin.fan_out import on_each
 from engine.admin.operation import Operation
 from engine.base.errors import (
     AlreadyExists,
+    Conflict,
     InvalidNameError,
     InvalidRequest,
     NotAcceptable,
+    NotBuilt,
     NotFound,
     PreconditionFailed,
     Unprocessable,
@@ -23,6 +25,7 @@ from engine.base.names import PERSISTENT, NamespaceName, TopicName, check_subscr
 from engine.metadata import paths
 from engine.metadata.cached import fresh
 from engine.metadata.records import Stored
+from engine.tenancy import grants
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import bundles_beside, get_bundles, get_policies, namespace_name
 from engine.tenancy.nodes import find_node
@@ -70,6 +73,20 @@ async def require(engine: Engine, name: TopicName) -> None:
     if name.partition >= 0 and await partitions_of(engine, name.partitioned):
         raise NotFound("Topic partitions were not yet created")
     raise NotFound(f"Topic {name} not found")
+
+
+async def require_any(engine: Engine, name: TopicName) -> None:
+    """NotFound unless there is a topic of that name, plain or partitioned; a non-persistent one is there while it is
+    loaded."""
+    missing = NotFound(f"Topic {name} not found")
+    try:
+        if await partitions_of(engine, name):
+            return
+        await require(engine, name)
+    except NotFound as error:
+        raise missing from error
+    if not name.persistent and str(name) not in await loaded_nonpersistent(engine, name.namespace):
+        raise missing
 
 
 async def partitions_of(engine: Engine, name: TopicName) -> int:
@@ -148,10 +165,10 @@ async def create(engine: Engine, name: TopicName, properties: dict[str, str]) ->
     await engine.call(api.CREATE_TOPIC, api.CreateTopic(name, properties))
 
 
-async def delete(engine: Engine, name: TopicName, *, force: bool) -> None:
-    """A plain topic or one partition. Whether it may be is for its broker to say."""
+async def delete(engine: Engine, name: TopicName, *, force: bool, seen: Any = None) -> None:
+    """A plain topic or one partition. Whether it may be is for its broker to say; ``seen``: as of ``DeleteTopic``."""
     try:
-        await engine.call(api.DELETE_TOPIC, api.DeleteTopic(name, force))
+        await engine.call(api.DELETE_TOPIC, api.DeleteTopic(name, force, seen))
     except NotFound as error:
         if name.persistent:  # of a non-persistent topic it means that there is nothing to delete
             raise NotFound(f"Topic {name} not found") from error
@@ -180,17 +197,19 @@ async def create_missed(engine: Engine, name: TopicName) -> None:
     await partitioned_topics.create_missed(engine.store, engine, name)
 
 
-async def delete_partitioned(engine: Engine, name: TopicName, *, force: bool) -> None:
-    """The partitions through their brokers, then the record."""
+async def delete_partitioned(
+    engine: Engine, name: TopicName, *, force: bool, seen: Mapping[str, Any] | None = None
+) -> None:
+    """The partitions through their brokers, then the record. ``seen``: by partition, as of ``DeleteTopic``."""
     try:
         await metadata.require_partitioned(engine.store, name)
     except NotFound as error:
         raise NotFound(f"Topic {name} not found.") from error
-    await partitioned_topics.delete(engine.store, engine, name, force=force)
+    await partitioned_topics.delete(engine.store, engine, name, force=force, seen=seen)
 
 
 async def partitions(engine: Engine, name: TopicName, *, allow_missing: bool) -> Stored:
-    """PartitionedTopicMetadata; ``allow_missing``: the topic would be made at its first use."""
+    """PartitionedTopicMetadata; ``allow_missing``: somebody is about to use the topic, and it may be made by that."""
     await require_namespace(engine, name.namespace)
     try:
         return await metadata.get_partitions(engine.store, name)
@@ -198,9 +217,19 @@ async def partitions(engine: Engine, name: TopicName, *, allow_missing: bool) ->
         loaded = not name.persistent and str(name) in await loaded_nonpersistent(
             engine, name.namespace
         )
-        if allow_missing or loaded:
+        if loaded:
             return dict(metadata.NO_PARTITIONS)
-        raise
+        if not allow_missing:
+            raise
+        return {**metadata.NO_PARTITIONS, "partitions": await _to_use(engine, name)}
+
+
+async def _to_use(engine: Engine, name: TopicName) -> int:
+    """Partitions of a topic that is missing, made by its use. Raises NotFound where none is."""
+    try:
+        return await engine.call(api.PARTITIONS_TO_USE, api.OnTopic(name))
+    except NotFound as error:
+        raise NotFound(f"Topic {name} not found") from error
 
 
 def _require_persistent(name: TopicName) -> None:
@@ -220,18 +249,21 @@ async def properties(engine: Engine, name: TopicName) -> dict[str, str]:
 
 async def set_properties(engine: Engine, name: TopicName, properties: dict[str, str]) -> None:
     """Set these beside those that there are."""
-    await _change_properties(engine, api.ChangeProperties(name, properties))
+    await change_properties(engine, api.ChangeProperties(name, properties))
 
 
 async def remove_property(engine: Engine, name: TopicName, key: str) -> None:
     """Remove one; that there is none is fine."""
-    await _change_properties(engine, api.ChangeProperties(name, remove=key))
+    await change_properties(engine, api.ChangeProperties(name, removed=[key]))
 
 
-async def _change_properties(engine: Engine, args: api.ChangeProperties) -> None:
+async def change_properties(engine: Engine, args: api.ChangeProperties) -> None:
+    """Of a plain topic, a partition, or a partitioned topic. Raises Conflict for others than expected."""
     _require_persistent(args.topic)
     if await partitions_of(engine, args.topic):
-        await metadata.change_properties(engine.store, args.topic, args.changes)
+        await metadata.change_properties(
+            engine.store, args.topic, args.changes, expected=args.expected
+        )
         return
     await require(engine, args.topic)
     await engine.call(api.CHANGE_PROPERTIES, args)
@@ -265,6 +297,8 @@ async def partitioned_stats(
     record = await _parent(engine, name)
     found = await _of_each(engine, api.TOPIC_STATS, api.TopicStats(name, **flags))
     answer = sum_stats(list(found.values()))
+    if not name.persistent:
+        answer.setdefault("msgDropRate", 0.0)
     answer["metadata"] = record
     answer["partitions"] = found if per_partition else {}
     return answer
@@ -309,11 +343,57 @@ async def message_id_by_time(engine: Engine, name: TopicName, timestamp_ms: int)
     return message_id(await engine.call(api.MESSAGE_ID_BY_TIME, args))
 
 
+async def backlog_size(engine: Engine, name: TopicName, position: api.MessagePosition) -> int:
+    """Bytes stored behind a place of a plain topic or one partition."""
+    await require_any(engine, name)
+    await refuse_parent(engine, name, "calculate backlog size is not allowed for partitioned-topic")
+    return await engine.call(api.BACKLOG_SIZE, api.BacklogSize(name, position))
+
+
+async def offload_status(engine: Engine, name: TopicName) -> Json:
+    """OffloadProcessStatus of a plain topic or one partition: nothing offloads, so it never ran."""
+    await _require_plain(engine, name)
+    return {
+        "status": "NOT_RUN",
+        "lastError": "",
+        "firstUnoffloadedMessage": message_id({"ledgerId": -1, "entryId": -1}),
+    }
+
+
+async def offload(engine: Engine, name: TopicName) -> None:
+    """Raises NotBuilt, for a topic that is there."""
+    await _require_plain(engine, name)
+    raise NotBuilt("offload: nothing moves ledgers to other storage in this version")
+
+
+async def _require_plain(engine: Engine, name: TopicName) -> None:
+    if await partitions_of(engine, name):
+        raise NotFound(f"Topic {name} not found")
+    await require_any(engine, name)
+
+
 async def terminate(engine: Engine, name: TopicName) -> Json:
     """Seal the topic; its last MessageId."""
     _require_persistent(name)
     await refuse_parent(engine, name, "Termination of a partitioned topic is not allowed")
     return message_id(await engine.call(api.TERMINATE, api.OnTopic(name)))
+
+
+async def terminate_partitions(engine: Engine, name: TopicName) -> Json:
+    """Seal every partition of a partitioned topic; the last MessageId of each by its number."""
+    _require_persistent(name)
+    await require_namespace(engine, name.namespace)
+    count = await partitions_of(engine, name)
+    if not count:
+        raise Unsupported(
+            "Termination of a non-partitioned topic is not allowed using partitioned-terminate,"
+            " please use terminate commands"
+        )
+    parts = [name.partition_at(index) for index in range(count)]
+    found = await on_each(parts, lambda part: engine.call(api.TERMINATE, api.OnTopic(part)))
+    return {
+        str(index): {**message_id(one), "partitionIndex": -1} for index, one in enumerate(found)
+    }
 
 
 async def unload(engine: Engine, name: TopicName) -> None:
@@ -324,6 +404,16 @@ async def unload(engine: Engine, name: TopicName) -> None:
 async def trim(engine: Engine, name: TopicName) -> None:
     """Delete ledgers nobody needs any more, of every partition."""
     await _of_each(engine, api.TRIM, api.OnTopic(name))
+
+
+async def compact(engine: Engine, name: TopicName) -> None:
+    """Begin to compact the topic, or every partition."""
+    await _of_each(engine, api.COMPACT, api.OnTopic(name))
+
+
+async def compaction_status(engine: Engine, name: TopicName) -> Json:
+    """How the last compaction of the topic, or of its partitions together, stands."""
+    return await engine.call(api.COMPACTION_STATUS, api.OnTopic(name))
 
 
 async def examine(engine: Engine, name: TopicName, initial: str, nth: int) -> Json:
@@ -346,9 +436,19 @@ async def message_by_id(engine: Engine, name: TopicName, ledger_id: int, entry_i
 
 
 async def lookup(engine: Engine, name: TopicName) -> Json:
-    """LookupData of the topic's owner as metadata has it; a bundle without one is taken by the broker that is asked."""
+    """LookupData of the topic's owner as metadata has it; a bundle without one is taken by the broker that is asked.
+    Raises NotFound for a topic that is missing and not made by its use."""
     namespace = name.namespace
     policies = await require_namespace(engine, namespace)
+    if (
+        name.persistent
+        and name.partition < 0
+        and not await metadata.topic_exists(engine.store, name)
+    ):
+        try:
+            await _to_use(engine, name)
+        except NotFound as error:
+            raise NotFound(f"Topic not found {name}") from error
     bundle = (await bundles_beside(engine.store, namespace, policies)).of_topic(name)
     owner = await find_node(engine.store, paths.bundle_owner(str(namespace), bundle.range))
     if owner is None:
@@ -369,6 +469,39 @@ async def bundle_of(engine: Engine, name: TopicName) -> str:
     except NotFound:
         return "0x00000000_0xffffffff"
     return bundles.of_topic(name).range
+
+
+# What roles may do with a topic
+
+
+async def grants_on(engine: Engine, name: TopicName) -> grants.Granted:
+    """Actions by role, those of its namespace included. NotFound without the topic."""
+    await require_any(engine, name)
+    return await grants.of_topic(engine.store, name)
+
+
+async def grant(engine: Engine, name: TopicName, role: str, actions: list[str]) -> None:
+    """See ``grants.grant``. NotFound without the topic."""
+    await require_any(engine, name)
+    await grants.grant(engine.store, name.namespace, role, actions, topic=name)
+
+
+async def revoke(engine: Engine, name: TopicName, role: str) -> None:
+    """See ``grants.revoke``. NotFound without the topic."""
+    await require_any(engine, name)
+    await grants.revoke(engine.store, name.namespace, role, topic=name)
+
+
+async def grant_each(engine: Engine, asked: Sequence[tuple[TopicName, str, list[str]]]) -> None:
+    """Topic, role and actions of each, one after the other."""
+    for name, role, actions in asked:
+        await grant(engine, name, role, actions)
+
+
+async def revoke_each(engine: Engine, asked: Sequence[tuple[TopicName, str]]) -> None:
+    """Topic and role of each, one after the other."""
+    for name, role in asked:
+        await revoke(engine, name, role)
 
 
 # Subscriptions
@@ -415,9 +548,11 @@ async def create_subscription(
         raise first
 
 
-async def on_subscription(engine: Engine, operation: Operation[S, None], args: S) -> None:
+async def on_subscription(
+    engine: Engine, operation: Operation[S, Any], args: S, missing: str = ""
+) -> None:
     """Run ``operation`` on the topic or on each partition; a partition without the subscription is passed over,
-    NotFound when none has it."""
+    NotFound, with the text ``missing`` if given, when none has it."""
     parts = await members(engine, args.topic)
     if parts == [args.topic]:
         await engine.call(operation, args)
@@ -431,7 +566,8 @@ async def on_subscription(engine: Engine, operation: Operation[S, None], args: S
         return True
 
     if not any(await on_each(parts, one)):
-        raise NotFound("Subscription not found")
+        text = f"Subscription {args.subscription} not found for topic {args.topic}"
+        raise NotFound(missing or text)
 
 
 async def subscription_properties(
@@ -480,6 +616,62 @@ async def reset_to_position(
     )
     args = api.ResetCursor(name, subscription, position=position)
     await engine.call(api.RESET_CURSOR, args)
+
+
+async def expire_to_position(
+    engine: Engine, name: TopicName, subscription: str, position: api.MessagePosition
+) -> None:
+    """Acknowledge everything up to a message of a plain topic or one partition."""
+    await refuse_parent(
+        engine, name, "Expire message at position is not supported for partitioned-topic"
+    )
+    args = api.ExpireToPosition(name, subscription, position)
+    await engine.call(api.EXPIRE_TO_POSITION, args)
+
+
+async def expire_all(engine: Engine, name: TopicName, seconds: int) -> None:
+    """Of every subscription what is older; the first refusal when all of them were asked."""
+
+    async def one(part: TopicName) -> list[Conflict]:
+        refusals = []
+        for title in await engine.call(api.SUBSCRIPTIONS, api.OnTopic(part)):
+            try:
+                await engine.call(api.EXPIRE_MESSAGES, api.ExpireMessages(part, title, seconds))
+            except Conflict as error:
+                refusals.append(error)
+        return refusals
+
+    for refusals in await on_each(await members(engine, name), one):
+        if refusals:
+            raise refusals[0]
+
+
+async def analyze_backlog(
+    engine: Engine, name: TopicName, subscription: str, position: api.MessagePosition | None
+) -> Json:
+    """What a subscription has still to acknowledge."""
+    await refuse_parent(
+        engine,
+        name,
+        "Analyze backlog on a partitioned topic is not allowed, please try do it on specific topic partition",
+    )
+    args = api.AnalyzeBacklog(name, subscription, position)
+    return await engine.call(api.ANALYZE_BACKLOG, args)
+
+
+async def replicated(engine: Engine, name: TopicName, subscription: str) -> dict[str, bool]:
+    """Whether a subscription is to be replicated, by topic or partition."""
+    parts = await members(engine, name)
+    args = api.OnSubscription(name, subscription)
+    found = await _on_every(engine, api.REPLICATED, args)
+    return {str(part): answer for part, answer in zip(parts, found, strict=True)}
+
+
+async def replicate(
+    engine: Engine, name: TopicName, subscription: str, *, replicated: bool
+) -> None:
+    """Keep whether a subscription is to be replicated, on every partition."""
+    await _on_every(engine, api.REPLICATE, api.Replicate(name, subscription, replicated))
 
 
 async def peek(engine: Engine, name: TopicName, subscription: str, nth: int) -> Json:

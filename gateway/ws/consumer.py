@@ -7,7 +7,7 @@ acknowledged together; a client that does not read is given no more.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast
 
 from engine.base.errors import MagnetarError
@@ -23,6 +23,7 @@ from gateway.ws import sockets
 from gateway.ws.clients import client
 from gateway.ws.deliveries import DeliveryFrames, end_of_topic
 from gateway.ws.frames import QUEUE_MAX, SUBSCRIPTION_TYPES, Query, RefusedError
+from gateway.ws.keys import opener
 from gateway.ws.paths import Target, topic_name
 from gateway.ws.replies import (
     Acknowledgement,
@@ -35,6 +36,7 @@ from gateway.ws.replies import (
     parse_reply,
     simple_answer,
 )
+from gateway.ws.values import Schemas, Turns, ValueFrames
 from gateway.ws.window import Window
 
 POSITIONS = ("Latest", "Earliest")
@@ -71,7 +73,7 @@ async def _subscribe(scope: sockets.Scope, target: Target) -> "Consuming":
     if 0 < ack_timeout < ACK_TIMEOUT_MS_MIN:
         text = f"Ack timeout should be greater than {ACK_TIMEOUT_MS_MIN} ms"
         raise RefusedError(400, f"Invalid query params: {text}")
-    if query.values.get("consumerName") == "":
+    if not query.values.get("consumerName", "x").strip():
         raise RefusedError(400, "Invalid query params: consumerName cannot be blank")
     has_letters = "maxRedeliverCount" in query.values or "deadLetterTopic" in query.values
     redeliveries = query.number("maxRedeliverCount", 0, 0, 1_000_000)
@@ -89,12 +91,18 @@ async def _subscribe(scope: sockets.Scope, target: Target) -> "Consuming":
         ack_timeout_s=ack_timeout / 1000,
         nack_delay_s=query.number("negativeAckRedeliveryDelay", 60_000, 0, 86_400_000) / 1000,
         encrypted=_encrypted(query),
+        opener=opener(),
         redeliveries_max=redeliveries,
         dead_letters=topic_name(letters) if letters else "",
     )
     made = Consuming(queue, pull=query.flag("pullMode"))
     made.consumer = await TopicConsumer.open(
-        client(), topics, settings, on_messages=made.deliver, on_end=made.end, pattern=pattern
+        client(),
+        topics,
+        settings,
+        on_messages=made.taker(decode=query.flag("decode")),
+        on_end=made.end,
+        pattern=pattern,
     )
     return made
 
@@ -114,6 +122,8 @@ def _topics(query: Query, target: Target) -> tuple[list[str], bool]:
     if target.topic:
         return [target.topic], False
     pattern, names = query.text("topicsPattern"), query.text("topics")
+    if "topicsPattern" in query.values and "topics" in query.values:
+        raise RefusedError(500, "Topics must be null when use topicsPattern")
     if pattern:
         whole = pattern if "://" in pattern else f"persistent://public/default/{pattern}"
         try:
@@ -123,8 +133,11 @@ def _topics(query: Query, target: Target) -> tuple[list[str], bool]:
         return [whole], True
     if not names:
         raise RefusedError(500, "Should set topics or topicsPattern")
+    parts = [name.strip() for name in names.split(",", TOPICS_MAX)]
+    if not all(parts):
+        raise RefusedError(400, "Invalid query params: topicNames cannot have blank topic")
     try:
-        found = [topic_name(name.strip()) for name in names.split(",", TOPICS_MAX)]
+        found = [topic_name(name) for name in parts]
     except RefusedError as error:
         raise RefusedError(500, error.text) from error
     if len(found) > TOPICS_MAX:
@@ -144,12 +157,12 @@ async def _open_reader(scope: sockets.Scope, target: Target) -> "Reading":
         made.consumer = await TopicReader.open_at(
             client(),
             target.topic,
-            _start(query.text("messageId") or "latest"),
-            on_messages=made.deliver,
+            _start((query.text("messageId") or "").strip() or "latest"),
+            on_messages=made.taker(decode=query.flag("decode")),
             on_end=made.end,
             name=query.text("readerName") or "",
             queue_size=min(queue, PREFETCH_MAX),
-            settings=ConsumerSettings("", encrypted=_encrypted(query)),
+            settings=ConsumerSettings("", encrypted=_encrypted(query), opener=opener()),
         )
     except MagnetarError as error:
         raise RefusedError(500, f"Failed to create reader: {error}") from error
@@ -167,7 +180,7 @@ def _start(text: str) -> MessageId:
 
 
 class Consuming:
-    """One socket and its consumer."""
+    """One socket and its consumer, which is allowed what was answered (W1)."""
 
     consumer: TopicConsumer
 
@@ -176,7 +189,7 @@ class Consuming:
         self._size = size
         self._pull = pull
         self._window = Window()
-        self._frames = DeliveryFrames()
+        self._frames: DeliveryFrames = DeliveryFrames()
         self._port: SocketPort | None = None
         self._unsubscribed = False
         self._tasks: TaskScope | None = None
@@ -201,6 +214,28 @@ class Consuming:
             self._port.close(FAILED, str(error))
 
     # --- out --------------------------------------------------------------------------------------
+
+    def taker(self, *, decode: bool) -> Callable[[Sequence[Incoming]], None]:
+        """What takes messages that were allowed. ``decode``: with their values, which may have to wait."""
+        if not decode:
+            return self.deliver
+        schemas = Schemas(client())
+        self._frames = ValueFrames(schemas)
+        turns = Turns(schemas, self.deliver)
+
+        def take(run: Sequence[Incoming]) -> None:
+            if not turns.take(run):
+                self.consumer.hold()
+                if not turns.resting:
+                    turns.resting = True
+                    self._spawn("decode", self._deliver_rest(turns))
+
+        return take
+
+    async def _deliver_rest(self, turns: Turns) -> None:
+        assert self._port is not None
+        await turns.rest(self._port)
+        self.consumer.go_on()
 
     def deliver(self, run: Sequence[Incoming]) -> None:
         """Send messages, which were allowed."""

@@ -10,12 +10,12 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from engine.client.producing.outgoing import OutgoingMessage
+from gateway.ws import encryption
 
 QUEUE_MAX = 1000
-COMPRESSIONS = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
+SIZE_MAX = (1 << 31) - 1
 SUBSCRIPTION_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 ROUTINGS = ("SinglePartition", "RoundRobinPartition", "CustomPartition")
-NOT_BUILT = ("encryptionKeys",)
 
 # send-error:N
 JSON_ERROR = 3
@@ -55,11 +55,7 @@ class Query:
             )
         except (UnicodeDecodeError, ValueError) as error:
             raise RefusedError(400, f"Invalid query params: {error}") from error
-        query = cls(dict(pairs))
-        for name in NOT_BUILT:
-            if name in query.values:
-                raise RefusedError(501, f"{name} is not built yet")
-        return query
+        return cls(dict(pairs))
 
     def text(self, name: str) -> str | None:
         return self.values.get(name) or None
@@ -100,9 +96,9 @@ def parse_object(text: str) -> dict[str, Any]:
 _SIMPLE = {"payload", "context"}
 
 
-def parse_message(text: str, now_ms: int) -> OutgoingMessage:
+def parse_message(text: str, now_ms: int, keys: bytes | None = None) -> OutgoingMessage:
     """A producer's frame; the message's token is its context. Unknown keys are ignored and numbers stand for text, as
-    Pulsar takes them. Raises FrameError."""
+    Pulsar takes them. ``keys``: of a client that encrypts (``encryption.key_fields``). Raises FrameError."""
     body = _read(text)
     context = _text(body.get("context"), "context")
     message = OutgoingMessage(b"", context)
@@ -112,11 +108,32 @@ def parse_message(text: str, now_ms: int) -> OutgoingMessage:
     if not isinstance(payload, str):
         raise FrameError(ENCODING_ERROR, "payload: a base64 string is required", context)
     try:
-        message.payload = _decoded(payload)
+        message.payload = encryption.from_base64(payload)
     except ValueError as error:
         text = f"Invalid Base64 message-payload error={error}"
         raise FrameError(ENCODING_ERROR, text, context) from error
+    if keys is not None:
+        message.encryption = keys + _encryption(body, len(message.payload), context)
     return message
+
+
+def _encryption(body: dict[str, Any], payload_bytes: int, context: str | None) -> bytes:
+    try:
+        return encryption.message_fields(body, _size(body), payload_bytes)
+    except encryption.NotEncryptedError as error:
+        raise FrameError(ENCODING_ERROR, str(error), context) from error
+
+
+def _size(body: dict[str, Any]) -> int | None:
+    """Of a payload before it was packed."""
+    size = body.get("uncompressedMessageSize")
+    try:
+        found = None if size is None else int(size)
+    except (TypeError, ValueError, OverflowError):
+        found = -1
+    if isinstance(size, bool) or (found is not None and not 0 <= found <= SIZE_MAX):
+        raise FrameError(JSON_ERROR, f"uncompressedMessageSize: expected 0 to {SIZE_MAX}")
+    return found
 
 
 _decoder = json.JSONDecoder()
@@ -138,14 +155,6 @@ def _read(text: str) -> dict[str, Any]:
     return body
 
 
-def _decoded(text: str) -> bytes:
-    """Base64, whose padding may be left out, as Java takes it. Raises ValueError."""
-    missing = -len(text) % 4
-    if missing and "=" not in text:
-        text += "=" * missing
-    return binascii.a2b_base64(text, strict_mode=True)
-
-
 def _take_rest(body: dict[str, Any], message: OutgoingMessage, now_ms: int) -> None:
     """What few messages have."""
     key = _text(body.get("key"), "key")
@@ -160,6 +169,7 @@ def _take_rest(body: dict[str, Any], message: OutgoingMessage, now_ms: int) -> N
     deliver_after_ms = _milliseconds(body.get("deliverAfterMs"), "deliverAfterMs")
     message.deliver_at_ms = now_ms + deliver_after_ms if deliver_after_ms else deliver_at_ms
     message.event_ms = _event_ms(body.get("eventTime"), message.token)
+    _size(body)
 
 
 def _text(value: Any, name: str) -> str | None:

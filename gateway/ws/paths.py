@@ -82,6 +82,9 @@ def _subscription(part: str) -> str:
 
 def _text(part: str) -> str:
     try:
-        return unquote(part, errors="strict")
+        found = unquote(part, errors="strict")
     except UnicodeDecodeError as error:
         raise RefusedError(400, f"Invalid query params: {part[:80]} is not UTF-8") from error
+    if "\0" in found:
+        raise RefusedError(400, f"Invalid query params: {part[:80]} holds a NUL")
+    return found

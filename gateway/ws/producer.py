@@ -15,7 +15,9 @@ from engine.client.producing.topic_producer import TopicProducer
 from gateway.http.socket_port import SocketPort
 from gateway.ws import frames, sockets
 from gateway.ws.clients import client
+from gateway.ws.encryption import COMPRESSIONS, key_fields
 from gateway.ws.frames import Query, RefusedError
+from gateway.ws.keys import sealer
 from gateway.ws.paths import Target
 
 IN_FLIGHT_MAX = 1000
@@ -42,7 +44,8 @@ async def _open(scope: sockets.Scope, target: Target) -> "Publishing":
     query = Query.parse(scope["query_string"])
     in_flight_max = IN_FLIGHT_MAX
     batching = None
-    if query.flag("batchingEnabled"):
+    keys = _keys(query)
+    if keys is None and query.flag("batchingEnabled"):
         messages_max = query.number("batchingMaxMessages", 1000, -(1 << 31), 1 << 31)
         batching = BatchSettings(
             messages_max=messages_max if messages_max > 0 else in_flight_max,
@@ -56,7 +59,9 @@ async def _open(scope: sockets.Scope, target: Target) -> "Publishing":
     sequence = query.number("initialSequenceId", -1, -(1 << 62), (1 << 62) - 1)
     routing = query.choice("messageRoutingMode", frames.ROUTINGS, "SinglePartition")
     hashing = query.choice("hashingScheme", tuple(one.value for one in Hashing), "JavaStringHash")
-    compression = query.choice("compressionType", frames.COMPRESSIONS, "NONE")
+    compression = "NONE"
+    if keys is None:  # else the client packs
+        compression = query.choice("compressionType", COMPRESSIONS, "NONE")
     settings = ProducerSettings(
         name=name,
         initial_sequence_id=sequence if sequence >= 0 else None,
@@ -64,17 +69,34 @@ async def _open(scope: sockets.Scope, target: Target) -> "Publishing":
         routing=ROUTING[routing],
         hashing=Hashing(hashing),
         batching=batching,
-        compression=frames.COMPRESSIONS.index(compression),
+        compression=COMPRESSIONS.index(compression),
+        sealer=sealer(query.values["encryptionKeys"])
+        if keys is None and "encryptionKeys" in query.values
+        else None,
     )
-    made = Publishing(in_flight_max)
+    made = Publishing(in_flight_max, keys)
     await made.open(target.topic, settings)
     return made
+
+
+def _keys(query: Query) -> bytes | None:
+    """Of a client that encrypts. Raises RefusedError."""
+    given = query.values.get("encryptionKeys")
+    if given is None:
+        return None
+    try:
+        keys = key_fields(given)
+    except ValueError as error:
+        raise RefusedError(400, f"Invalid query params: {error}") from error
+    return keys
 
 
 class Publishing:
     """One socket and its producer."""
 
-    def __init__(self, in_flight_max: int) -> None:
+    def __init__(self, in_flight_max: int, keys: bytes | None = None) -> None:
+        """``keys``: of a client that encrypts."""
+        self._keys = keys
         self._client = client()
         self._budget = Budget(
             IN_FLIGHT_BYTES_MAX,
@@ -112,7 +134,7 @@ class Publishing:
         now_ms = self._client.clock.wall_ms()
         for text in texts:
             try:
-                messages.append(frames.parse_message(text, now_ms))
+                messages.append(frames.parse_message(text, now_ms, self._keys))
             except frames.FrameError as error:
                 self._port.send_text(frames.not_sent(error.code, str(error), error.context))
         if messages:

@@ -1,5 +1,5 @@
 """What needs attention, kept as brokers and hops tell it: lines for the overview, and which topics have which cause for
-the list of topics. Looked through once a round of the collector, when something changed or time made it older. Pure."""
+the list of topics. Looked through when something changed or time made it older. Pure."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, TypedDict
@@ -10,15 +10,13 @@ from gateway.services.attention.findings import Finding, Findings
 from gateway.services.attention.ranking import Line, Problem, Ranking, harm, merged
 from gateway.services.attention.wording import CAUSES, detail
 from gateway.services.health.hops import Hop, HopState, Kind
-from gateway.services.rows import parts_of
-from gateway.services.selection import Chosen
-from gateway.services.topic_index import TopicIndex
+from gateway.services.index.rows import parts_of
+from gateway.services.index.selection import Chosen
+from gateway.services.index.topic_index import TopicIndex
 
 ITEMS_MAX = 5
 ANY = "any"
 """In place of a cause: all that are no mere information."""
-ROUND_MS = 900
-"""Not looked through more often."""
 AGES_MS = 10_000
 """Looked through again after this time though nothing changed: problems grow older."""
 HOLD_MS = 10_000
@@ -28,6 +26,8 @@ FEW_HOLD_MS = 300_000
 """And for this long when so few messages wait, as brokers have it: clients take a while to come again."""
 RESTING_MAX = 1_000
 """Of those with the largest backlogs."""
+SETTLED_MS = HOLD_MS + 2_000
+"""After this time a cause that held when the looking began was told: brokers take as long as ``HOLD_MS`` themselves."""
 HOP_SCORE = 1e9
 """What messages need comes before any subscription; what only the console needs does not."""
 ASIDE_SCORE = 100.0
@@ -55,15 +55,18 @@ class Item(TypedDict):
 
 
 class Found(TypedDict):
-    """``known``: every registered broker and the store answered, so that nothing found means that all is well."""
+    """``known``: every registered broker and the store answer. ``since``: since when all subscriptions are looked at;
+    None: not all are. ``settled``: for long enough, so that nothing found means that nothing is."""
 
     known: bool
+    since: int | None
+    settled: bool
     items: list[Item]
     more: int
 
 
 class Lag(TypedDict):
-    """Why a subscription does not drain, as of the contract. ``title`` does not name it."""
+    """Why a subscription does not drain, as of the contract. ``title`` goes on after its name."""
 
     cause: str
     severity: str
@@ -84,6 +87,11 @@ class Board:
         self._lines: list[Line] = []
         self._seen = (-1, -1)
         self._at = 0
+        self._since: int | None = None
+        self._whole = False
+        self.looked: tuple[int | None, bool] = (None, False)
+        """Since when all is looked at, and whether that is long enough, as of the last round."""
+        self._moves = 0
         self._resting: dict[str, int] = {}
         """Since when topics with a backlog have been without a broker."""
         self._topics: dict[str, dict[str, None]] = {}
@@ -128,17 +136,30 @@ class Board:
         of_subscriptions = sum(item["count"] for item in shown if item["topic"])
         left = sum(1 for item in items[ITEMS_MAX:] if not item["topic"])
         more = left + len(self._problems) - of_subscriptions
-        return {"known": known, "items": shown, "more": more}
+        since = self._since if self._whole else None
+        return {
+            "known": known,
+            "since": since,
+            "settled": since is not None and now_ms - since >= SETTLED_MS,
+            "items": shown,
+            "more": more,
+        }
 
     # --- what is kept ---------------------------------------------------------------------------
 
-    def round(self, topics: TopicIndex, now_ms: int) -> None:
-        """Once a round of the collector."""
+    def round(self, topics: TopicIndex, now_ms: int, *, whole: bool) -> None:
+        """When brokers told what is behind, and once a round of the collector. ``whole``: every topic was read or is
+        loaded by a broker that told all."""
+        self._whole = whole
+        if self._moves != self._findings.moves:
+            self._moves, self._since = self._findings.moves, None
+        if whole and self._since is None:
+            self._since = now_ms
+        since = self._since if whole else None
+        self.looked = since, since is not None and now_ms - since >= SETTLED_MS
         seen = (self._findings.version, topics.version)
         waits = any(now_ms - since < HOLD_MS + 2_000 for since in self._resting.values())
         if seen == self._seen and not waits and now_ms - self._at < AGES_MS:
-            return
-        if now_ms - self._at < ROUND_MS:
             return
         self._seen, self._at = seen, now_ms
         listed = {one.topic: topics.listed_as(one.topic) for one in self._findings}
@@ -163,6 +184,10 @@ class Board:
                 found.append(
                     Problem(name, "", cause, "warning", row["backlog"], 0.0, since, 1, worst)
                 )
+        if any(
+            now_ms - since >= HOLD_MS for name, since in before.items() if name not in self._resting
+        ):
+            self._since = None  # a broker has it now, and has to see first what is wrong
         return found
 
     def _sort_topics(self, now_ms: int) -> None:
@@ -193,11 +218,10 @@ def topic_path(cluster: str, topic: str, subscription: str) -> str:
 
 def _lag(problem: Problem, now_ms: int) -> Lag:
     words = CAUSES[problem.cause]
-    title = words.title(problem)
     return {
         "cause": problem.cause,
         "severity": problem.severity,
-        "title": f"It {title}",
+        "title": words.title(problem),
         "detail": detail(problem, now_ms),
         "advice": words.advice,
         "since": problem.since_ms,

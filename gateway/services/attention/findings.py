@@ -40,6 +40,9 @@ class Findings:
 
     def __init__(self) -> None:
         self.version = 0
+        self.moves = 0
+        """How often a topic of which something was found came to another broker, or to none: that one has to see first
+        what this one saw."""
         self.heed: Heed | None = None
         self._told: dict[str, _Told] = {}
         self._owner: dict[str, str] = {}
@@ -63,6 +66,8 @@ class Findings:
             told.unseen = dict.fromkeys(told.rows)
         for topic, *subscriptions in answer["rows"]:
             told.unseen.pop(topic, None)
+            if self._owner.get(topic, broker) != broker:
+                self.moves += bool(self.of(topic))
             before = self._row(topic)
             told.rows[topic] = subscriptions
             self._owner[topic] = broker
@@ -98,6 +103,7 @@ class Findings:
     def _leave(self, broker: str, told: _Told, topic: str) -> None:
         row = told.rows.pop(topic, None)
         if row is not None and self._owner.get(topic) == broker:
+            self.moves += any((topic, one[0]) in self._found for one in row)
             del self._owner[topic]
             self._changed(topic, row, [])
 

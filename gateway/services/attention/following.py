@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import time
+from collections.abc import Callable
 
 from engine.admin import api
 from engine.admin.client import BrokerAddress
@@ -15,17 +17,24 @@ log = logging.getLogger(__name__)
 ANSWER_TIMEOUT_S = 4.0
 """A broker waits up to 1.5 s for something to tell."""
 PAUSE_S = 0.2
+"""From question to question."""
 RETRY_S = 1.0
 
 
 class Following:
-    """Feeds ``findings``; what a broker told last stays until ``forget``."""
+    """Feeds ``findings``; what a broker told last stays until ``forget``. ``told`` is called when there is news."""
 
-    def __init__(self, tasks: TaskScope, findings: Findings) -> None:
+    def __init__(self, tasks: TaskScope, findings: Findings, told: Callable[[], None]) -> None:
+        self._told = told
         self._tasks = tasks
         self._findings = findings
         self._addresses: dict[str, BrokerAddress] = {}
         self._work: dict[str, asyncio.Task[None]] = {}
+        self._whole: set[str] = set()
+
+    def is_whole(self, broker_id: str) -> bool:
+        """Whether the broker told all that is behind there."""
+        return broker_id in self._whole
 
     def follow(self, engine: Engine, broker: BrokerAddress) -> None:
         """Begin, or go on at another address."""
@@ -40,20 +49,28 @@ class Following:
         if work is not None:
             work.cancel()
         self._addresses.pop(broker_id, None)
+        self._whole.discard(broker_id)
         self._findings.forget(broker_id)
 
     async def _ask(self, engine: Engine, broker_id: str) -> None:
         asked, failing = api.TopicRows(), False
         while True:
-            address = self._addresses[broker_id]
+            address, began = self._addresses[broker_id], time.monotonic()
             try:
                 async with asyncio.timeout(ANSWER_TIMEOUT_S):
                     answer = await engine.call_on(address, api.SUBSCRIPTION_ROWS, asked)
+                before = self._findings.version
                 self._findings.hear(broker_id, answer)
                 asked, failing = api.TopicRows.after(answer), False
+                if answer["whole"]:
+                    self._whole.discard(broker_id)
+                if not answer["more"]:
+                    self._whole.add(broker_id)
+                if self._findings.version != before:
+                    self._told()
                 if answer["more"]:
                     continue
-                pause_s = PAUSE_S
+                pause_s = PAUSE_S - (time.monotonic() - began)
             except (MagnetarError, TimeoutError, OSError) as error:
                 if not failing:
                     log.info("broker does not tell what is behind broker=%s: %r", broker_id, error)
@@ -62,4 +79,5 @@ class Following:
                 if not failing:
                     log.exception("broker tells lags in another form broker=%s", broker_id)
                 asked, failing, pause_s = api.TopicRows(), True, RETRY_S
-            await asyncio.sleep(pause_s)
+            if pause_s > 0:
+                await asyncio.sleep(pause_s)

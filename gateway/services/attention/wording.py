@@ -65,6 +65,10 @@ CAUSES: dict[str, Words] = {
         _says("waits for the one consumer of a key"),
         "Look at that consumer; more of them do not help while few keys have most.",
     ),
+    LagCause.RATE_LIMIT: Words(
+        _says("falls behind for its dispatch rate"),
+        "Raise the dispatch rate of the subscription, topic, namespace or broker, if consumers can take more.",
+    ),
     LagCause.SLOW: Words(
         _slower,
         "Add consumers (Shared, Key_Shared) or partitions, or make them faster.",
@@ -81,7 +85,7 @@ def detail(problem: Problem, now_ms: int) -> str:
     """The evidence in figures."""
     seen = problem.worst.evidence
     parts = [_backlog(problem)]
-    if problem.growth >= 0.1 and problem.cause != LagCause.SLOW:
+    if problem.growth >= 0.1 and problem.cause not in (LagCause.SLOW, LagCause.RATE_LIMIT):
         parts[0] += f", {_rate(problem.growth)} more"
     parts += [text for text in (_about(problem, seen, now_ms),) if text]
     if problem.parts > 1:
@@ -126,7 +130,7 @@ def _about(problem: Problem, seen: dict[str, Any], now_ms: int) -> str:
                 return _rates(seen)
             keys = "one key" if seen.get("keys") == 1 else f"{number('keys')} keys"
             return f"{number('waiting')} of {keys} are for {who}, which holds {number('unacked')}"
-        case LagCause.SLOW:
+        case LagCause.SLOW | LagCause.RATE_LIMIT:
             return _rates(seen)
         case LagCause.DELAYED:
             return f"{number('delayed')} until their time comes"

@@ -10,7 +10,8 @@ from engine.base.tasks import TaskScope
 from gateway.services.health.hops import Hops, HopState, Kind
 
 PERIOD_S = 0.5
-"""Between an answer and the next question while somebody looks."""
+"""From question to question while somebody looks. All are asked at multiples of their periods: parts that are asked at
+the same moment wake the process once."""
 IDLE_PERIOD_S = 5.0
 """While nobody does."""
 LOOKED_S = 5.0
@@ -44,6 +45,8 @@ class Asker:
         self._asked: dict[tuple[Kind, str], asyncio.Task[None]] = {}
         self._first: dict[tuple[Kind, str], asyncio.Event] = {}
         """Set once the part was asked."""
+        self.late_s = 0.0
+        """How late our own timer was that led to the present question."""
         self._looked_at = -LOOKED_S
         self._look = asyncio.Event()
 
@@ -120,15 +123,24 @@ class Asker:
             except (MagnetarError, OSError) as error:
                 hops.failed(kind, id, f"does not answer: {error}", slow=False)
             first.set()
-            await self._pause(period_s, idle_s)
+            self.late_s = await self._pause(period_s, idle_s)
 
-    async def _pause(self, period_s: float, idle_s: float) -> None:
-        if time.monotonic() - self._looked_at < LOOKED_S:
-            await asyncio.sleep(period_s)
-            return
-        look = self._look
-        try:
-            async with asyncio.timeout(idle_s):
-                await look.wait()
-        except TimeoutError:
-            pass
+    async def _pause(self, period_s: float, idle_s: float) -> float:
+        """How many seconds too late it ended."""
+        now = time.monotonic()
+        if now - self._looked_at < LOOKED_S:
+            pause_s = until_next(period_s)
+            await asyncio.sleep(pause_s)
+        else:
+            look, pause_s = self._look, until_next(idle_s)
+            try:
+                async with asyncio.timeout(pause_s):
+                    await look.wait()
+            except TimeoutError:
+                pass
+        return max(time.monotonic() - now - pause_s, 0.0)
+
+
+def until_next(period_s: float) -> float:
+    """Seconds until the next multiple of the period, by the clock that timers go by."""
+    return period_s - time.monotonic() % period_s

@@ -21,6 +21,9 @@ class Kind(StrEnum):
     DATABASE = "database"
 
 
+KINDS = tuple(Kind)
+
+
 class HopState(StrEnum):
     """SLOW: it answered a moment ago and is late now. UNKNOWN: it was not asked yet."""
 
@@ -28,6 +31,9 @@ class HopState(StrEnum):
     SLOW = "slow"
     DOWN = "down"
     UNKNOWN = "unknown"
+
+
+BAD = frozenset((HopState.SLOW, HopState.DOWN))
 
 
 NAMES = {
@@ -93,6 +99,8 @@ class Hops:
     """``now``: ms since the epoch; ``changed`` is called when a hop ceases or begins to answer."""
 
     def __init__(self, now: Callable[[], int], changed: Callable[[], None] = lambda: None) -> None:
+        self.version = 0
+        """Grows when ``bad`` are others, or one of them is in another state."""
         self._now = now
         self._changed = changed
         self._hops: dict[tuple[Kind, str], Hop] = {}
@@ -109,6 +117,7 @@ class Hops:
         """It is well."""
         hop = self.expect(kind, id)
         if hop.state is not HopState.OK:
+            self.version += hop.state in BAD
             hop.state, hop.since = HopState.OK, self._now()
             hop.reason = hop.advice = ""
             self._changed()
@@ -116,30 +125,40 @@ class Hops:
     def failed(self, kind: Kind, id: str = "", why: str = "does not answer", *, slow: bool) -> None:
         """It is late, or there is no hope that it answers; ``why`` goes on after its name."""
         hop = self.expect(kind, id)
-        if hop.state in (HopState.OK, HopState.UNKNOWN):
-            hop.since = self._now()
-            self._changed()
+        before = hop.state
         hop.state = HopState.SLOW if slow else HopState.DOWN
         hop.reason = f"{_name(kind, id)} {why}"
         hop.advice = ADVICE[kind]
+        self.version += before is not hop.state
+        if before not in BAD:
+            hop.since = self._now()
+            self._changed()
 
     def forget(self, kind: Kind, id: str) -> None:
         """It does not belong to the instance any more."""
-        self._hops.pop((kind, id), None)
+        hop = self._hops.pop((kind, id), None)
+        if hop is not None and hop.state in BAD:
+            self.version += 1
+            self._changed()
 
     def of(self, kind: Kind) -> list[Hop]:
         """All of this kind, by id."""
-        return sorted((hop for hop in self._hops.values() if hop.kind is kind), key=lambda h: h.id)
+        return [hop for hop in self.all if hop.kind is kind]
 
     @property
     def all(self) -> list[Hop]:
         """In the order of ``Kind``, then by id."""
-        return [hop for kind in Kind for hop in self.of(kind)]
+        return sorted(self._hops.values(), key=_place)
 
     @property
     def bad(self) -> list[Hop]:
         """Those that do not answer, as ``all``; one that was not asked yet is not among them."""
-        return [hop for hop in self.all if hop.state in (HopState.SLOW, HopState.DOWN)]
+        found = [hop for hop in self._hops.values() if hop.state in BAD]
+        return sorted(found, key=_place) if len(found) > 1 else found
+
+
+def _place(hop: Hop) -> tuple[int, str]:
+    return KINDS.index(hop.kind), hop.id
 
 
 def _name(kind: Kind, id: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from django.conf import settings
@@ -14,9 +15,12 @@ from gateway.services.health.parts import Database, Redis, Store, ask_gateway
 
 class Health:
     """On the link's loop. Brokers and bookies are added by whoever knows which there are. ``now``: milliseconds since
-    the epoch."""
+    the epoch; ``told`` is called when another hop does not answer, or answers."""
 
-    def __init__(self, link: EngineLink, now: Callable[[], int]) -> None:
+    def __init__(
+        self, link: EngineLink, now: Callable[[], int], told: Callable[[], None] = lambda: None
+    ) -> None:
+        self._told = told
         self.hops = Hops(now, self._tell)
         self._changed = asyncio.Event()
         self.store = Store(link)
@@ -29,7 +33,7 @@ class Health:
         if self._asker is None:
             asker = self._asker = Asker(self.hops)
             asker.ask(Kind.STORE, "", self.store.ask, idle_s=1.0)
-            asker.ask(Kind.GATEWAY, "", ask_gateway)
+            asker.ask(Kind.GATEWAY, "", partial(ask_gateway, asker))
             if settings.ENVIRONMENT.redis_url:
                 self._redis = Redis(settings.ENVIRONMENT.redis_url)
                 asker.ask(Kind.REDIS, "", self._redis.ask, period_s=1.0)
@@ -41,6 +45,7 @@ class Health:
     def _tell(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+        self._told()
 
     async def change(self, timeout_s: float) -> None:
         """Returns when another hop does not answer, or answers, and after this time. Cancel-safe."""

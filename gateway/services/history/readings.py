@@ -3,9 +3,10 @@ it."""
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -27,7 +28,8 @@ from gateway.services.history.slots import (
 HOUR_MINUTES = 60
 DAY_MINUTES = 1_440
 TREND_MINUTES = 15
-TRENDS_MAX = 4_096
+TRENDS_MAX = 16_384
+"""About 10 MB."""
 LATE_MS = 3_000
 """A slot that ended so short ago may not be written yet."""
 T = TypeVar("T")
@@ -53,6 +55,9 @@ class _Reader:
         self._thread = ThreadPoolExecutor(1, "history-reads")
         self._file: HistoryFile | None = None
         self._trends: dict[str, tuple[int, Trend]] = {}
+        self._lock = threading.Lock()
+        self._wanted: dict[str, None] = {}
+        """Topics whose trends are to be read, for all who ask at the same time."""
 
     async def ask(self, work: Callable[[HistoryFile], T]) -> T | None:
         """None while there is no file. Raises NotReady when it cannot be read."""
@@ -76,16 +81,29 @@ class _Reader:
         minute = (now - LATE_MS) // 60_000
         wanted = [name for name in names if self._trends.get(name, (0,))[0] != minute]
         if wanted:
-            last = minute * MINUTE_SLOTS - 1
-            first = last - TREND_MINUTES * MINUTE_SLOTS + 1
-            subjects = [Subject(name) for name in wanted]
-            read = await self.ask(lambda file: file.points(subjects, first, last)) or []
-            if len(self._trends) + len(read) > TRENDS_MAX:
-                self._trends = {name: self._trends[name] for name in names if name in self._trends}
-            for name, points in zip(wanted, read, strict=False):
-                ends = points[MINUTE_SLOTS - 1 :: MINUTE_SLOTS]
-                self._trends[name] = (minute, tuple(point[_BACKLOG] for point in ends))
+            with self._lock:
+                self._wanted |= dict.fromkeys(wanted)
+            read = await self.ask(partial(self._read_wanted, minute)) or {}
+            for name, trend in read.items():
+                self._trends.pop(name, None)
+                self._trends[name] = (minute, trend)
+            while len(self._trends) > TRENDS_MAX:
+                del self._trends[next(iter(self._trends))]
         return {name: self._trends[name][1] for name in names if name in self._trends}
+
+    def _read_wanted(self, minute: int, file: HistoryFile) -> dict[str, Trend]:
+        """Nothing when somebody who asked before took ours along."""
+        with self._lock:
+            wanted, self._wanted = list(self._wanted), {}
+        if not wanted:
+            return {}
+        last = minute * MINUTE_SLOTS - 1
+        first = last - TREND_MINUTES * MINUTE_SLOTS + 1
+        points = file.points([Subject(name) for name in wanted], first, last)
+        return {
+            name: tuple(point[_BACKLOG] for point in those[MINUTE_SLOTS - 1 :: MINUTE_SLOTS])
+            for name, those in zip(wanted, points, strict=True)
+        }
 
 
 @cache

@@ -40,6 +40,8 @@ LOCK = "history.lock"
 TICK_S = 1.0
 PAUSE_S = 5.0
 """After a failure."""
+TURN = 500
+"""Of the points of a slot so many are worked out before others have their turn."""
 LIVE_ROUND_MS = 5_000
 """A collector that looked at everything within this time is at work."""
 T = TypeVar("T")
@@ -127,19 +129,16 @@ class Recorder:
         if latest is None or now - latest.taken > LIVE_ROUND_MS or now // SLOT_MS != slot + 1:
             self._slots.skip(now)  # nobody looked, or this process was held up
             return
-        recorded = self._slots.finish(now)
-        figures = self._figures_of(recorded)
-        await self._in_thread(lambda: file.write(slot, recorded, figures))
-
-    def _figures_of(self, recorded: list[Recorded]) -> dict[str, Values]:
-        latest = self._collector.latest
-        assert latest is not None
-        found = {}
-        for one in recorded:
+        recorded: list[Recorded] = []
+        figures: dict[str, Values] = {}
+        for one in self._slots.finish(now):
+            recorded.append(one)
             topic = one.subject.topic
             if topic and not one.subject.subscription and topic in latest.topics:
-                found[topic] = latest.topics.certain(topic)
-        return found
+                figures[topic] = latest.topics.certain(topic)
+            if len(recorded) % TURN == 0:
+                await asyncio.sleep(0)
+        await self._in_thread(lambda: file.write(slot, recorded, figures))
 
     # What is told
 

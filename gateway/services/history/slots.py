@@ -121,24 +121,29 @@ class Slots:
                 gathering.since_ms = now_ms
         gathering.change(after, now_ms)
 
-    def finish(self, now_ms: int) -> list[Recorded]:
-        """The slot is over, the next begins: what is to be recorded of it."""
-        found = [
-            Recorded(subject, IDLE if subject.subscription else NOT_KNOWN, True)
-            for subject in self._kept
-        ]
-        self._kept = {}
-        unsettled: dict[Subject, _Gathering] = {}
-        for subject, gathering in self._open.items():
+    def finish(self, now_ms: int) -> Iterator[Recorded]:
+        """The slot is over, the next begins: what is to be recorded of it, worked out as it is taken. All of it must be
+        taken before the next slot ends; what changes meanwhile counts in that."""
+        kept, self._kept = self._kept, {}
+        ended, self._open = self._open, {}
+        self.begun_ms = now_ms
+        return self._recorded(kept, ended, now_ms)
+
+    def _recorded(
+        self, kept: dict[Subject, Point], ended: dict[Subject, _Gathering], now_ms: int
+    ) -> Iterator[Recorded]:
+        for subject in kept:
+            yield Recorded(subject, IDLE if subject.subscription else NOT_KNOWN, True)
+        for subject, gathering in ended.items():
             gathering.count(now_ms)
             point, held = gathering.point, gathering.held
+            changed = self._open.get(subject)
+            if changed is not None:
+                changed.kept = point
+            elif held is not None and point != held:
+                self._open[subject] = _Gathering(held, point, now_ms)
             if point != gathering.kept or held is None:
-                found.append(Recorded(subject, point, held is None or held == IDLE))
-            if held is not None and point != held:
-                unsettled[subject] = _Gathering(held, point, now_ms)
-        self._open = unsettled
-        self.begun_ms = now_ms
-        return found
+                yield Recorded(subject, point, held is None or held == IDLE)
 
     def skip(self, now_ms: int) -> None:
         """The slot is over and nothing is known of it; what changed in it counts in the next."""

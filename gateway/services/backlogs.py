@@ -1,7 +1,6 @@
-"""How fast a backlog moves and when it will be empty, from samples of it. Pure but for the samples it keeps."""
+"""How fast a backlog moves, from samples of it. Pure but for the samples it keeps."""
 
 from collections import OrderedDict, deque
-from typing import Any
 
 WINDOW_MS = 20_000
 SPAN_MS_MIN = 2_000
@@ -37,12 +36,3 @@ class Backlogs:
         if span_ms < SPAN_MS_MIN:
             return rates
         return (backlog - samples[0][1]) * 1000.0 / span_ms
-
-
-def forecast(backlog: int, net_rate: float) -> dict[str, Any]:
-    """``{"state", "eta_s"}``: seconds until empty at this pace, None unless it drains."""
-    if backlog == 0:
-        return {"state": "empty", "eta_s": None}
-    if net_rate < -STILL:
-        return {"state": "draining", "eta_s": round(backlog / -net_rate, 1)}
-    return {"state": "growing" if net_rate > STILL else "stalled", "eta_s": None}

@@ -1,0 +1,51 @@
+"""``/admin/v2/bookies``."""
+
+from django.http import HttpRequest, HttpResponse
+
+from engine.tenancy.resources.racks import (
+    all_bookies,
+    delete_rack,
+    get_rack,
+    get_racks,
+    set_rack,
+)
+from gateway.http.bodies import json_answer, no_content, object_body
+from gateway.rest.base import AdminView
+
+
+class Bookies(AdminView):
+    """Ids of all that ever registered."""
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        found = await self.work(lambda engine: all_bookies(engine.store))
+        return json_answer({"bookies": [{"bookieId": bookie} for bookie in found]})
+
+
+class Racks(AdminView):
+    """What operators told of all bookies, by group."""
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        return json_answer(await self.work(lambda engine: get_racks(engine.store)))
+
+
+class Rack(AdminView):
+    """What operators told of one bookie; the query names its group."""
+
+    async def get(self, request: HttpRequest, bookie: str) -> HttpResponse:
+        return json_answer(await self.work(lambda engine: get_rack(engine.store, bookie)))
+
+    async def post(self, request: HttpRequest, bookie: str) -> HttpResponse:
+        given, group = object_body(request), request.GET.get("group")
+        await self.work(lambda engine: set_rack(engine.store, bookie, group, given))
+        return no_content()
+
+    async def delete(self, request: HttpRequest, bookie: str) -> HttpResponse:
+        await self.work(lambda engine: delete_rack(engine.store, bookie))
+        return no_content()
+
+
+ROUTES: list[tuple[str, type[AdminView]]] = [
+    ("/admin/v2/bookies/all", Bookies),
+    ("/admin/v2/bookies/racks-info", Racks),
+    ("/admin/v2/bookies/racks-info/{bookie}", Rack),
+]

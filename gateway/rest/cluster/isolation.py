@@ -1,0 +1,107 @@
+"""Below ``/admin/v2/clusters/{cluster}``: failure domains and namespace isolation policies."""
+
+from django.http import HttpRequest, HttpResponse
+
+from engine.tenancy.resources.failure_domains import (
+    delete_failure_domain,
+    get_failure_domain,
+    list_failure_domains,
+    set_failure_domain,
+)
+from engine.tenancy.resources.isolation import (
+    delete_isolation_policy,
+    get_isolation_policy,
+    isolation_of_brokers,
+    list_isolation_policies,
+    set_isolation_policy,
+)
+from gateway.http.bodies import json_answer, no_content, object_body
+from gateway.rest.base import AdminView
+from gateway.services import brokers
+
+
+class FailureDomains(AdminView):
+    """All of a cluster by name."""
+
+    async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        return json_answer(
+            await self.work(lambda engine: list_failure_domains(engine.store, cluster))
+        )
+
+
+class FailureDomain(AdminView):
+    """One by name. Removing answers 200, not 204: as Pulsar."""
+
+    async def get(self, request: HttpRequest, cluster: str, domainName: str) -> HttpResponse:
+        return json_answer(
+            await self.work(lambda engine: get_failure_domain(engine.store, cluster, domainName))
+        )
+
+    async def post(self, request: HttpRequest, cluster: str, domainName: str) -> HttpResponse:
+        given = object_body(request)
+        await self.work(lambda engine: set_failure_domain(engine.store, cluster, domainName, given))
+        return no_content()
+
+    async def delete(self, request: HttpRequest, cluster: str, domainName: str) -> HttpResponse:
+        await self.work(lambda engine: delete_failure_domain(engine.store, cluster, domainName))
+        return no_content(200)
+
+
+class Policies(AdminView):
+    """All isolation policies of a cluster by name."""
+
+    async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        return json_answer(
+            await self.work(lambda engine: list_isolation_policies(engine.store, cluster))
+        )
+
+
+class Policy(AdminView):
+    """One isolation policy."""
+
+    async def get(self, request: HttpRequest, cluster: str, policyName: str) -> HttpResponse:
+        return json_answer(
+            await self.work(lambda engine: get_isolation_policy(engine.store, cluster, policyName))
+        )
+
+    async def post(self, request: HttpRequest, cluster: str, policyName: str) -> HttpResponse:
+        given = object_body(request)
+        await self.work(
+            lambda engine: set_isolation_policy(engine.store, cluster, policyName, given)
+        )
+        return no_content()
+
+    async def delete(self, request: HttpRequest, cluster: str, policyName: str) -> HttpResponse:
+        await self.work(lambda engine: delete_isolation_policy(engine.store, cluster, policyName))
+        return no_content()
+
+
+class Brokers(AdminView):
+    """Which policies name which live broker."""
+
+    async def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        ids = await self.work(brokers.ids)
+        return json_answer(
+            await self.work(lambda engine: isolation_of_brokers(engine.store, cluster, ids))
+        )
+
+
+class Broker(AdminView):
+    """Which policies name a broker, live or not."""
+
+    async def get(self, request: HttpRequest, cluster: str, broker: str) -> HttpResponse:
+        found = await self.work(
+            lambda engine: isolation_of_brokers(engine.store, cluster, [broker])
+        )
+        return json_answer(found[0])
+
+
+_CLUSTER = "/admin/v2/clusters/{cluster}"
+ROUTES: list[tuple[str, type[AdminView]]] = [
+    (f"{_CLUSTER}/failureDomains", FailureDomains),
+    (f"{_CLUSTER}/failureDomains/{{domainName}}", FailureDomain),
+    (f"{_CLUSTER}/namespaceIsolationPolicies", Policies),
+    (f"{_CLUSTER}/namespaceIsolationPolicies/brokers", Brokers),
+    (f"{_CLUSTER}/namespaceIsolationPolicies/brokers/{{broker}}", Broker),
+    (f"{_CLUSTER}/namespaceIsolationPolicies/{{policyName}}", Policy),
+]
