@@ -12,10 +12,10 @@ from rest_framework import serializers
 from admin_ui.params import Params, require_served
 from engine.base.errors import InvalidField
 from engine.base.names import DOMAINS
-from gateway.http.bodies import json_answer, object_body
+from gateway.http.bodies import Written, json_answer, object_body
 from gateway.http.view import View
 from gateway.services.collector import collector
-from gateway.services.engine_link import Work, link
+from gateway.services.engine_link import Engine, Work, link
 
 Body = dict[str, Any]
 P = ParamSpec("P")
@@ -38,8 +38,8 @@ class Parameter:
 @dataclass(frozen=True, slots=True)
 class Call:
     """One method of a view, for the OpenAPI document: its id, the shapes of body and answer, and which errors it has
-    beside 503. ``file`` is the media type of an answer that is a file. ``refusals``: the shape of 409 and 503, where it
-    says more than a reason."""
+    beside 503. ``file`` is the media type of an answer that is a file, or may be one where there is an ``answer``, too.
+    ``refusals``: the shape of 409 and 503, where it says more than a reason."""
 
     operation: str
     answer: Shape | serializers.BaseSerializer[Any] | tuple[Shape, ...] | None = None
@@ -97,11 +97,20 @@ class ClusterView(ConsoleView):
         await super().admit(request)
         require_served(self.cluster)
 
+    async def previewed(
+        self, asked: Body, preview: Work[Body], apply: Callable[[Engine, str], Awaitable[Body]]
+    ) -> HttpResponse:
+        """What a change would do (``asked["preview"]``), or exactly that done (``asked["token"]``)."""
+        if asked["preview"]:
+            return json_answer(await self.work(preview))
+        token = asked["token"]
+        return json_answer(await self.work(lambda engine: apply(engine, token)))
+
 
 class SnapshotView(ClusterView):
     """A reading view over the collector's last snapshot."""
 
-    selector: ClassVar[Callable[[Params], Awaitable[Body]]]
+    selector: ClassVar[Callable[[Params], Awaitable[Body | Written]]]
 
     async def get(self, request: HttpRequest) -> HttpResponse:
         params = query(request)

@@ -19,12 +19,15 @@ from channels.layers import get_channel_layer
 from admin_ui.params import Params, require_served
 from engine.base.errors import InvalidField
 from engine.base.tasks import TaskScope
+from gateway.http.bodies import Written
 from gateway.http.errors import describe, hop_of
 from gateway.services.collector import collector, now_ms
 from gateway.services.engine_link import link
 
 log = logging.getLogger(__name__)
 
+GATHER_S = 0.02
+"""From a change to the body of a channel with a basis: what a broker counted at once comes in several answers."""
 GAP_S = 0.2
 """Between news of a channel with a basis and the next body: several brokers count at different moments."""
 TIMES = re.compile(r'"(?:at|now)":\d+')
@@ -46,14 +49,14 @@ class Basis(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """``body(params)`` makes what the GET of the same parameters answers, and raises what that raises.
+    """``body(params)`` makes what the GET of the same parameters answers, written or not, and raises what that raises.
 
     A new body is made every ``interval_s``; with a ``basis`` when that has changed, and only then. ``group`` names the
     channel-layer group in which a message means that the body of these parameters changed; it refuses wrong ones.
     """
 
     name: str
-    body: Callable[[Params], Awaitable[Body]]
+    body: Callable[[Params], Awaitable[Body | Written]]
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     interval_s: float = 1.0
@@ -94,7 +97,7 @@ class Feed:
         self._params = params
         self._changed = asyncio.Event()
         self._text = ""
-        self._seen = ""
+        self._seen: object = ""
         self._basis: object = None
         self._tasks = TaskScope(f"feed-{channel.name}")
         self._unwatch = channel.basis.watch(self._wake()) if channel.basis is not None else None
@@ -136,13 +139,17 @@ class Feed:
                     await self._changed.wait()
             except TimeoutError:
                 continue
+            if self.channel.basis is not None:
+                await asyncio.sleep(GATHER_S)
 
     def _wake(self) -> Callable[[], None]:
-        """For another thread to say that the body may have changed."""
+        """For any thread to say that the body may have changed."""
         loop = asyncio.get_running_loop()
 
         def wake() -> None:
-            if not loop.is_closed():
+            if asyncio._get_running_loop() is loop:
+                self._changed.set()
+            elif not loop.is_closed():
                 loop.call_soon_threadsafe(self._changed.set)
 
         return wake
@@ -154,13 +161,14 @@ class Feed:
             return False
         body = await self.channel.body(self._params)
         self._basis = basis
-        at = body.get("at") or now_ms()
-        text = _written(body)
-        seen = TIMES.sub("", text)
-        is_news = seen != self._seen
-        self._seen = seen
+        if not isinstance(body, Written):
+            text = _written(body)
+            body = Written(body.get("at") or now_ms(), text, TIMES.sub("", text))
+        is_news = body.seen != self._seen
+        self._seen = body.seen
         # also without news: who comes next gets the newest times
-        self._put(f'"channel":"{self.channel.name}","at":{at},"data":{text}', tell=is_news)
+        told = f'"channel":"{self.channel.name}","at":{body.at},"data":{body.text}'
+        self._put(told, tell=is_news)
         return is_news
 
     def _fail(self, error: Exception) -> None:
@@ -241,11 +249,11 @@ def watch(channel: Channel, params: Params, wake: asyncio.Event) -> Watch:
 
 
 def of_snapshot(
-    selector: Callable[[Params], Awaitable[Body]],
-) -> Callable[[Params], Awaitable[Body]]:
+    selector: Callable[[Params], Awaitable[Body | Written]],
+) -> Callable[[Params], Awaitable[Body | Written]]:
     """The body of a channel whose ``selector`` reads the collector's snapshot, on the engine link's loop."""
 
-    async def body(params: Params) -> Body:
+    async def body(params: Params) -> Body | Written:
         return await link().on_loop(lambda: selector(params))
 
     return body

@@ -3,7 +3,7 @@
 A client subscribes to channels under ids of its own; the server sends each channel's body at once and then whenever it
 changed, at most five times a second. The bodies are those of the GETs, so a lost socket loses nothing. Sockets that
 watch the same share its feed (``admin_ui.feeds``); a reader that does not keep up is closed when 1 MiB waits for it.
-Once a second every socket is told how things stand, whatever it watches.
+Once a second every socket is told how things stand, whatever it watches: a text that is made once for all of them.
 """
 
 import asyncio
@@ -11,7 +11,8 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
@@ -34,15 +35,64 @@ MESSAGE_CHARS_MAX = 16_384
 ID_CHARS_MAX = 64
 CLOSE_SLOW = 4008
 
+PAUSE_S = 1.0
+"""After a beat that could not be made."""
+
 Body = dict[str, Any]
+
+
+class Beat:
+    """What the sockets of one event loop are told without asking; ``make`` as of ``Resource.beat``."""
+
+    def __init__(self, make: Callable[[bool], Awaitable[Body]]) -> None:
+        self._make = make
+        self._sockets: dict[LiveFeed, None] = {}
+        self._tasks: TaskScope | None = None
+
+    async def join(self, socket: "LiveFeed") -> None:
+        """Tell this socket, too: at once, and until it leaves. Cancel-safe."""
+        socket.tell(await self._members(False))
+        self._sockets[socket] = None
+        if self._tasks is None:
+            self._tasks = TaskScope("beat")
+            self._tasks.spawn("keep", self._keep())
+
+    async def leave(self, socket: "LiveFeed") -> None:
+        """Not any more. Safe to call twice."""
+        self._sockets.pop(socket, None)
+        if not self._sockets and self._tasks is not None:
+            tasks, self._tasks = self._tasks, None
+            await tasks.close()
+
+    async def _keep(self) -> None:
+        while True:
+            try:
+                members = await self._members(True)
+            except Exception:
+                log.exception("a beat could not be made")  # the next may be
+                await asyncio.sleep(PAUSE_S)
+                continue
+            for socket in tuple(self._sockets):
+                socket.tell(members)
+
+    async def _members(self, waiting: bool) -> str:
+        body = await link().on_loop(partial(self._make, waiting))
+        return json.dumps(body, separators=(",", ":"))[1:-1]
+
+
+_beats: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Beat]] = WeakKeyDictionary()
 
 
 class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
     """One socket. Commands: subscribe, unsubscribe, ping."""
 
+    channel_layer_alias: ClassVar[str] = ""
+    """None: nobody sends to a socket by name, and listening on Redis for that would cost more than all else here."""
+
     async def connect(self) -> None:
         """Accept; with authentication on only a signed-in user."""
         self.watches: dict[str, feeds.Watch] = {}
+        self.beats: list[Beat] = []
         self.tasks = TaskScope("live")
         self.wake = asyncio.Event()
         self.cut_off = False
@@ -52,14 +102,17 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         await self.accept()
         self.tasks.spawn("push", self._push())
-        for beat in BEATS:
-            self.tasks.spawn("beat", self._beat(beat))
+        self.beats = _beats.setdefault(asyncio.get_running_loop(), [Beat(make) for make in BEATS])
+        for beat in self.beats:
+            self.tasks.spawn("beat", beat.join(self))
         for opened in OPENED:
             self.tasks.spawn("opened", asyncio.to_thread(opened))
 
     async def disconnect(self, code: int) -> None:
         """The socket is gone: it watches nothing any more."""
         await self.tasks.close()
+        for beat in self.beats:
+            await beat.leave(self)
         for key in list(self.watches):
             await self.watches.pop(key).end()
 
@@ -80,12 +133,12 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._obey(request)
         except Refusal as error:
             given = request.get("id") if isinstance(request, dict) else None
-            await self._refuse(given if isinstance(given, str) else None, error)
+            self._refuse(given if isinstance(given, str) else None, error)
 
     async def _obey(self, request: Body) -> None:
         match request.get("op"):
             case "ping":
-                await self._send('"op":"pong"')
+                self.tell('"op":"pong"')
             case "subscribe":
                 await self._subscribe(request)
             case "unsubscribe":
@@ -117,26 +170,18 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
             for key, watch in list(self.watches.items()):
                 told = watch.take()
                 if told is not None and self.watches.get(key) is watch:
-                    await self._send(f'"id":{json.dumps(key)},{told}')
+                    self.tell(f'"id":{json.dumps(key)},{told}')
 
-    async def _beat(self, beat: Callable[[bool], Awaitable[Body]]) -> None:
-        """Say how things stand: at once, then when a hop ceases or begins to answer, and every second."""
-        waiting = False
-        while True:
-            body = await link().on_loop(partial(beat, waiting))
-            await self._send(json.dumps(body, separators=(",", ":"))[1:-1])
-            waiting = True
-
-    async def _refuse(self, key: str | None, error: Refusal) -> None:
+    def _refuse(self, key: str | None, error: Refusal) -> None:
         body = {"reason": error.reason}
         if isinstance(error, InvalidField):
             body["field"] = error.field
         under = "" if key is None else f'"id":{json.dumps(key)},'
-        await self._send(f'{under}"error":{json.dumps(body)}')
+        self.tell(f'{under}"error":{json.dumps(body)}')
 
-    async def _send(self, members: str) -> None:
-        """A message of these JSON members. The server's buffer takes it at once; a reader that lets the buffer grow
-        is cut off, and nobody waits for it."""
+    def tell(self, members: str) -> None:
+        """Send a message of these JSON members. The server's buffer takes it at once; a reader that lets the buffer
+        grow is cut off, and nobody waits for it."""
         if self.cut_off:
             return
         port = port_of(self.scope)
@@ -145,7 +190,7 @@ class LiveFeed(AsyncWebsocketConsumer):  # type: ignore[misc]
         else:
             log.warning("live feed closed: the reader is too slow")
             self.cut_off = True
-            await self.close(code=CLOSE_SLOW)
+            self.tasks.spawn("close", self.close(code=CLOSE_SLOW))
 
 
 def _id(request: Body) -> str:

@@ -11,8 +11,15 @@ class AuditEntry(models.Model):
     actor = models.CharField(max_length=255, help_text="user name, or 'anonymous'")
     address = models.CharField(max_length=64, help_text="where the call came from")
     method = models.CharField(max_length=8)
-    target = models.CharField(max_length=4096, help_text="the path as it was sent")
+    target = models.CharField(max_length=4096, help_text="path and query as they were sent")
     status = models.PositiveSmallIntegerField(null=True, help_text="HTTP status of the answer")
+    request_id = models.CharField(
+        max_length=64, default="", help_text="the caller's X-Request-Id or one of ours; answered"
+    )
+    given = models.TextField(default="", help_text="the JSON body, without secrets; long ones cut")
+    changes = models.TextField(
+        default="", help_text="JSON list of what was changed, each with before and after"
+    )
 
     class Meta:
         ordering = ["-id"]

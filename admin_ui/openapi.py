@@ -15,8 +15,12 @@ from drf_spectacular.utils import (
 )
 
 from admin_ui.calls import CLUSTER, Call, ClusterView, Parameter
+from admin_ui.policies.shapes import LEVELS
 from admin_ui.resources import RESOURCES
-from admin_ui.shapes import Reason
+from admin_ui.shapes import BROKER_STATES, Reason
+from admin_ui.subscriptions.shapes import ACTIONS
+from admin_ui.topics.shapes import CHANGES
+from engine.schema.kinds import SchemaKind
 
 
 def _parameter(parameter: Parameter) -> OpenApiParameter:
@@ -35,7 +39,11 @@ def _described(call: Call, *, of_cluster: bool) -> Any:
     if isinstance(answer, tuple):
         name = f"{call.operation[0].upper()}{call.operation[1:]}Answer"
         answer = PolymorphicProxySerializer(name, list(answer), None)
-    found: Any = (call.success, call.file) if call.file else call.success
+    found: dict[Any, Any] = {call.success: answer}
+    if call.file:
+        found = {(call.success, call.file): bytes}
+        if answer is not None:
+            found[call.success, "application/json"] = answer
     errors = {*call.errors, 503, *((404,) if of_cluster else ())}
     parameters = (CLUSTER, *call.parameters) if of_cluster else call.parameters
     return extend_schema(
@@ -43,7 +51,7 @@ def _described(call: Call, *, of_cluster: bool) -> Any:
         parameters=[_parameter(parameter) for parameter in parameters],
         request=call.body,
         responses={
-            found: bytes if call.file else answer,
+            **found,
             **dict.fromkeys(sorted(errors), Reason),
             **(dict.fromkeys((409, 503), call.refusals) if call.refusals else {}),
         },
@@ -78,6 +86,13 @@ SPECTACULAR = {
     "VERSION": settings.VERSION,
     "COMPONENT_SPLIT_REQUEST": True,
     "SCHEMA_PATH_PREFIX": r"/api/v1(/clusters/\{cluster\})?",
+    "ENUM_NAME_OVERRIDES": {
+        "SchemaKindEnum": [kind.value for kind in SchemaKind],
+        "CursorActionEnum": ACTIONS,
+        "TopicChangeEnum": CHANGES,
+        "BrokerStateEnum": BROKER_STATES,
+        "PolicyLevelEnum": LEVELS,
+    },
     "PREPROCESSING_HOOKS": ["admin_ui.openapi.console_endpoints_only"],
 }
 

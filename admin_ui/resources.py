@@ -2,11 +2,14 @@
 
 from admin_ui.analyses import ANALYSES
 from admin_ui.audit import AUDIT
+from admin_ui.cluster import CLUSTER
 from admin_ui.environment import ENVIRONMENT
 from admin_ui.health import HEALTH
 from admin_ui.history import HISTORY
 from admin_ui.overview import OVERVIEW
+from admin_ui.policies import POLICIES
 from admin_ui.saved_views import SAVED_VIEWS
+from admin_ui.schemas import SCHEMAS
 from admin_ui.subscriptions import SUBSCRIPTIONS
 from admin_ui.tenants import TENANTS
 from admin_ui.topics import TOPICS
@@ -18,7 +21,10 @@ RESOURCES = (
     OVERVIEW,
     TOPICS,
     SUBSCRIPTIONS,
+    SCHEMAS,
+    CLUSTER,
     TENANTS,
+    POLICIES,
     AUDIT,
     SAVED_VIEWS,
     ANALYSES,

@@ -5,10 +5,14 @@ resources share.
 64-bit ids are strings, times integer milliseconds since the epoch, rates numbers per second.
 """
 
+from typing import Any
+
 from rest_framework import serializers as s
 
 from engine.base.names import DOMAINS
-from gateway.services.rows import KNOWN
+from gateway.services.index.rows import KNOWN
+
+BROKER_STATES = ("up", "slow", "down")
 
 
 class Reason(s.Serializer[object]):
@@ -16,6 +20,28 @@ class Reason(s.Serializer[object]):
     field = s.CharField(required=False)
     hop = s.CharField(required=False, help_text="what does not answer, as of getHealth")
     request_id = s.CharField(required=False)
+
+
+class Asked(s.Serializer[object]):
+    """Either ``preview`` with what the change is about, or the ``token`` that its preview answered."""
+
+    preview = s.BooleanField(default=False)
+    token = s.CharField(required=False, trim_whitespace=False)
+
+    amount = ""
+    """Of a preview."""
+    at_once = False
+    """Whether the amount is enough to have the change made, without a token."""
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        given = self.amount in attrs
+        if attrs["preview"]:
+            if self.amount and not given:
+                raise s.ValidationError({self.amount: "This field is required for a preview."})
+        elif "token" not in attrs and not (self.at_once and given):
+            needed = self.amount if self.amount and not given else "token"
+            raise s.ValidationError({needed: "Preview the change first: its token confirms it."})
+        return attrs
 
 
 class TopicRow(s.Serializer[object]):
@@ -44,3 +70,45 @@ class TopicRow(s.Serializer[object]):
         "at 'at', for whoever knows does not answer; no: not known",
     )
     at = s.IntegerField(help_text="when these numbers were true")
+
+
+class BrokerRow(s.Serializer[object]):
+    id = s.CharField()
+    url = s.CharField()
+    state = s.ChoiceField(choices=BROKER_STATES)
+    since = s.IntegerField(help_text="when it began to answer, or ceased to")
+    started = s.IntegerField(allow_null=True, help_text="null: it does not say")
+    known = s.ChoiceField(choices=KNOWN, help_text="as of TopicRow, of the numbers here")
+    at = s.IntegerField(help_text="when it counted them; 0: never")
+    topics = s.IntegerField(
+        allow_null=True,
+        help_text="null, as of its rates: it was not heard yet, or is not registered any more",
+    )
+    msg_rate_in = s.FloatField(allow_null=True)
+    msg_rate_out = s.FloatField(allow_null=True)
+    bytes_rate_in = s.FloatField(allow_null=True)
+    bytes_rate_out = s.FloatField(allow_null=True)
+
+
+class BookieRow(s.Serializer[object]):
+    id = s.CharField()
+    address = s.CharField(help_text="host:port; empty: it was never seen registered")
+    state = s.CharField(help_text="writable, read-only, slow or down")
+    since = s.IntegerField(help_text="when it began to answer, or ceased to")
+    known = s.ChoiceField(choices=KNOWN, help_text="as of TopicRow, of the numbers here")
+    at = s.IntegerField(help_text="when it told them; 0: never")
+    free_bytes = s.IntegerField(allow_null=True, help_text="null: no page of it told it")
+    total_bytes = s.IntegerField(allow_null=True)
+    ledgers = s.IntegerField(allow_null=True)
+
+
+class PropertiesAnswer(s.Serializer[object]):
+    properties = s.DictField(child=s.CharField(allow_blank=True))
+
+
+class PropertiesBody(s.Serializer[object]):
+    value = s.DictField(child=s.CharField(allow_blank=True, trim_whitespace=False))
+    expected = s.DictField(
+        child=s.CharField(allow_blank=True, trim_whitespace=False),
+        help_text="as they were shown; 409 when they are not",
+    )

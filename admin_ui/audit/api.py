@@ -1,5 +1,7 @@
 """REST of the audit log."""
 
+import json
+
 from django.http import HttpRequest, HttpResponse
 
 from admin_ui.audit import shapes
@@ -38,6 +40,9 @@ class AuditView(ConsoleView):
                 "method": entry.method,
                 "target": entry.target,
                 "status": entry.status,
+                "request_id": entry.request_id,
+                "given": entry.given,
+                "changes": json.loads(entry.changes or "[]"),
             }
             async for entry in entries[offset : offset + limit]
         ]

@@ -25,8 +25,8 @@ WAITING_MAX = 10_000
 LATE_MAX = 10_000
 LATE_RETRY_S = 1.0
 TABLE = AuditEntry._meta.db_table
-COLUMNS = "(at_ms, actor, address, method, target)"
-ROW = "(%s, %s, %s, %s, %s)"
+COLUMNS = "(at_ms, actor, address, method, target, request_id, given, changes)"
+ROW = "(%s, %s, %s, %s, %s, %s, %s, %s)"
 
 
 class NotRecordedError(Exception):
@@ -36,6 +36,7 @@ class NotRecordedError(Exception):
 class _Outcome(NamedTuple):
     key: int
     status: int
+    changes: str
 
 
 class _Job(NamedTuple):
@@ -64,13 +65,13 @@ class AuditWriter:
         if error is not None:
             raise NotRecordedError(str(error)) from error
 
-    async def end(self, entry: AuditEntry, status: int) -> None:
-        """Commit how the call of ``entry`` was answered.
+    async def end(self, entry: AuditEntry, status: int, changes: str = "") -> None:
+        """Commit how the call of ``entry`` was answered, and what it changed.
 
         Never raises: the change was made or refused, and its caller must hear which. An outcome that cannot be written
         is tried again every second; until then, and when the process ends before, the log says that it was not seen.
         """
-        await self._do(_Outcome(entry.pk, status))
+        await self._do(_Outcome(entry.pk, status, changes))
 
     def close(self) -> None:
         """End the thread once all that waits is written. For tests."""
@@ -134,9 +135,9 @@ class AuditWriter:
 
     def _commit(self, entries: list[AuditEntry], outcomes: list[_Outcome]) -> None:
         # Plain SQL on Django's connection: building it by the ORM would cost twice as much as running it.
-        by_status: defaultdict[int, list[int]] = defaultdict(list)
-        for key, status in outcomes:
-            by_status[status].append(key)
+        by_outcome: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+        for key, status, changes in outcomes:
+            by_outcome[status, changes].append(key)
         with transaction.atomic(), connection.cursor() as cursor:
             if entries:
                 rows = ",".join([ROW] * len(entries))
@@ -144,10 +145,11 @@ class AuditWriter:
                 cursor.execute(f"INSERT INTO {TABLE} {COLUMNS} VALUES {rows} RETURNING id", values)
                 for entry, (key,) in zip(entries, cursor.fetchall(), strict=True):
                     entry.pk = key  # SQLite and PostgreSQL return the rows in the order given
-            for status, keys in by_status.items():
+            for (status, changes), keys in by_outcome.items():
                 marks = ",".join(["%s"] * len(keys))
                 cursor.execute(
-                    f"UPDATE {TABLE} SET status = %s WHERE id IN ({marks})", [status, *keys]
+                    f"UPDATE {TABLE} SET status = %s, changes = %s WHERE id IN ({marks})",
+                    [status, changes, *keys],
                 )
 
     def _tell_failure(self, error: Exception, refused: int) -> None:
@@ -166,7 +168,8 @@ class AuditWriter:
 
 def _values(entry: AuditEntry) -> tuple[int | str, ...]:
     """In the order of ``COLUMNS``."""
-    return entry.at_ms, entry.actor, entry.address, entry.method, entry.target
+    names = ("at_ms", "actor", "address", "method", "target", "request_id", "given", "changes")
+    return tuple(getattr(entry, name) for name in names)
 
 
 def _finish(jobs: Sequence[_Job], error: Exception | None) -> None:

@@ -1,12 +1,15 @@
 """Who changed what, when, and how it ended: one durable entry per changing call.
 
-The entry is committed before the call is handled and completed before its answer leaves (``audit_writer``). When it
-cannot be written, the change does not happen; when its outcome cannot be, the answer is told all the same.
+The entry is committed before the call is handled and completed before its answer leaves (``audit_writer``): how it
+ended, and the before and after of all that it changed (``changed``). A call that is refused is recorded like any, with
+its status and no changes. When the entry cannot be written, the change does not happen; when its outcome cannot be, the
+answer is told all the same.
 """
 
 import json
 import re
 import time
+import uuid
 from collections.abc import Awaitable, Callable
 
 from asgiref.sync import markcoroutinefunction
@@ -14,17 +17,30 @@ from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
 from admin_ui.audit.audit_writer import NotRecordedError, writer
+from admin_ui.audit.changed import changes_text, given_text
 from admin_ui.models import AuditEntry
+from engine.metadata import account
 
 CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 AUDITED = ("/admin/", "/api/", "/topics/")
-_QUESTION = re.compile(r"/admin/v2/schemas/.+/(compatibility|version)")
-_PREVIEWABLE = re.compile(r"/api/v1/clusters/[^/]+/topics/.+/(skip-all|skip|reset|undo)")
+KEPT = ("/admin/", "/api/v1/clusters/")
+"""Whose bodies are kept: those of ``/topics/`` are messages, others are of sessions and views."""
+_REQUEST_ID = re.compile(r"[\w.:/+=-]{1,64}", re.ASCII)
+_QUESTION = re.compile(
+    r"/admin/(v2/)?schemas/.+/(compatibility|version)"
+    r"|/admin/(v2/)?(non-)?persistent(/[^/]+){3}/(backlogSize|subscription/[^/]+/analyzeBacklog)"
+    r"|/api/v1/clusters/[^/]+/topics/.+/schemas/(verdict|rehearsal)"
+)
+_PREVIEWABLE = re.compile(
+    r"/api/v1/clusters/[^/]+/((topics|bundles)/.+/"
+    r"(skip-all|skip|reset|undo|delete|terminate|unload|partitions|split)"
+    r"|(topics|tenants)/.+/policies/[^/]+)"
+)
 _REFUSAL = "The audit log cannot be written, so the change was not made; see the gateway's log"
 
 
 def is_change(request: HttpRequest) -> bool:
-    """Whether the call may change something. A preview of a cursor change is a question, not a change, and so is one
+    """Whether the call may change something. A preview of a change is a question, not a change, and so is one
     about a candidate for a schema."""
     if request.method not in CHANGING or not request.path_info.startswith(AUDITED):
         return False
@@ -41,13 +57,23 @@ def is_change(request: HttpRequest) -> bool:
 
 def entry_for(request: HttpRequest, actor: str) -> AuditEntry:
     """The entry of a call that is about to be handled, not saved yet."""
+    path = str(getattr(request, "original_target", request.path))
+    query = request.META.get("QUERY_STRING") or ""
     return AuditEntry(
         at_ms=time.time_ns() // 1_000_000,
         actor=actor[:255],
         address=(request.META.get("REMOTE_ADDR") or "")[:64],
         method=request.method or "",
-        target=str(getattr(request, "original_target", request.path))[:4096],
+        target=f"{path}?{query}"[:4096] if query else path[:4096],
+        request_id=request_id_of(request),
+        given=given_text(request.body) if request.path_info.startswith(KEPT) else "",
     )
+
+
+def request_id_of(request: HttpRequest) -> str:
+    """The caller's own where it is one that can be kept and searched for, else one of ours."""
+    given = request.headers.get("X-Request-Id", "")
+    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex[:16]
 
 
 class Recorder:
@@ -69,6 +95,9 @@ class Recorder:
             await writer().begin(entry)
         except NotRecordedError:
             return JsonResponse({"reason": _REFUSAL}, status=503)
-        answer = await self._get_response(request)
-        await writer().end(entry, answer.status_code)
+        request.audit_id = entry.request_id  # type: ignore[attr-defined]
+        with account.opened() as accounted:
+            answer = await self._get_response(request)
+        await writer().end(entry, answer.status_code, changes_text(accounted))
+        answer["X-Request-Id"] = entry.request_id
         return answer

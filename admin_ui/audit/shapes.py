@@ -3,6 +3,13 @@
 from rest_framework import serializers as s
 
 
+class AuditChange(s.Serializer[object]):
+    where = s.CharField(required=False, help_text="a metadata node, or a broker's operation")
+    before = s.JSONField(required=False, allow_null=True, help_text="of a document what differs")
+    after = s.JSONField(required=False, allow_null=True)
+    more = s.IntegerField(required=False, help_text="how many changes are left out")
+
+
 class AuditRow(s.Serializer[object]):
     id = s.CharField()
     at = s.IntegerField()
@@ -11,6 +18,9 @@ class AuditRow(s.Serializer[object]):
     method = s.CharField()
     target = s.CharField()
     status = s.IntegerField(allow_null=True, help_text="null: outcome not seen")
+    request_id = s.CharField(help_text="X-Request-Id of call and answer")
+    given = s.CharField(help_text="the JSON body, without secrets; long ones cut")
+    changes = AuditChange(many=True)
 
 
 class AuditAnswer(s.Serializer[object]):

@@ -13,7 +13,7 @@ from gateway.services.collector import (
     collector,
     now_ms,
 )
-from gateway.services.selection import Chosen
+from gateway.services.index.selection import Chosen
 
 TOP_BACKLOGS = 10
 Body = dict[str, Any]

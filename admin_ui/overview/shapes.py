@@ -2,7 +2,7 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import TopicRow
+from admin_ui.shapes import BookieRow, BrokerRow, TopicRow
 
 SEVERITIES = ("error", "warning", "info")
 
@@ -41,29 +41,16 @@ class AttentionItem(s.Serializer[object]):
 
 class Attention(s.Serializer[object]):
     known = s.BooleanField(
-        help_text="every registered broker and the store answered: no item means that all is well"
+        help_text="every registered broker and the store answer: there is no item that is not here"
+    )
+    since = s.IntegerField(
+        allow_null=True, help_text="since when all subscriptions are looked at; null: not all are"
+    )
+    settled = s.BooleanField(
+        help_text="for long enough that each cause was told: no item means that nothing is wrong"
     )
     items = AttentionItem(many=True)
     more = s.IntegerField(help_text="what else needs attention and is in no item")
-
-
-class BrokerRow(s.Serializer[object]):
-    id = s.CharField()
-    url = s.CharField()
-    state = s.ChoiceField(choices=("up", "slow", "down"))
-    since = s.IntegerField(help_text="when it began to answer, or ceased to")
-    topics = s.IntegerField(
-        allow_null=True, help_text="null, as of its rates: it was not heard yet"
-    )
-    msg_rate_in = s.FloatField(allow_null=True)
-    msg_rate_out = s.FloatField(allow_null=True)
-
-
-class BookieRow(s.Serializer[object]):
-    id = s.CharField()
-    state = s.CharField(help_text="writable, read-only, slow or down")
-    free_bytes = s.IntegerField(allow_null=True)
-    total_bytes = s.IntegerField(allow_null=True)
 
 
 class OverviewAnswer(s.Serializer[object]):

@@ -9,6 +9,8 @@ from admin_ui.models import SavedView
 from admin_ui.saved_views import services, shapes
 from gateway.http.bodies import json_answer, no_content
 
+VIEW_PATH = (Parameter("view_id", kind=int, place="path"),)
+
 
 def _row(view: SavedView) -> dict[str, Any]:
     return {
@@ -50,13 +52,20 @@ class SavedViewView(ConsoleView):
     """One saved view."""
 
     calls = {
-        "delete": Call(
-            "deleteView",
-            parameters=(Parameter("view_id", kind=int, place="path"),),
-            success=204,
-            errors=(404,),
-        )
+        "put": Call(
+            "renameView",
+            shapes.ViewRow,
+            parameters=VIEW_PATH,
+            body=shapes.ViewName,
+            errors=(400, 404, 409),
+        ),
+        "delete": Call("deleteView", parameters=VIEW_PATH, success=204, errors=(404,)),
     }
+
+    async def put(self, request: HttpRequest, view_id: int) -> HttpResponse:
+        name = checked(shapes.ViewName, request)["name"]
+        view = await services.rename_view(owner=actor_of(request), view_id=view_id, name=name)
+        return json_answer(_row(view))
 
     async def delete(self, request: HttpRequest, view_id: int) -> HttpResponse:
         await services.delete_view(owner=actor_of(request), view_id=view_id)

@@ -23,6 +23,17 @@ def save_view(*, owner: str, name: str, resource: str, query: dict[str, str]) ->
             raise AlreadyExists(f"A view named {name} exists already") from None
 
 
+async def rename_view(*, owner: str, view_id: int, name: str) -> SavedView:
+    """Give a saved view of this owner another name. Raises NotFound, and AlreadyExists for a name taken."""
+    try:
+        changed = await SavedView.objects.filter(owner=owner, pk=view_id).aupdate(name=name)
+    except IntegrityError:
+        raise AlreadyExists(f"A view named {name} exists already") from None
+    if not changed:
+        raise NotFound("No such view")
+    return await SavedView.objects.aget(owner=owner, pk=view_id)
+
+
 async def delete_view(*, owner: str, view_id: int) -> None:
     """Forget a saved view of this owner. Raises NotFound."""
     deleted, _ = await SavedView.objects.filter(owner=owner, pk=view_id).adelete()

@@ -9,6 +9,10 @@ class ViewBody(s.Serializer[object]):
     query = s.DictField(child=s.CharField(max_length=1000, allow_blank=True))
 
 
+class ViewName(s.Serializer[object]):
+    name = s.CharField(max_length=120)
+
+
 class ViewRow(ViewBody):
     id = s.CharField()
     created_at = s.IntegerField()

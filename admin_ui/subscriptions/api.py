@@ -13,7 +13,6 @@ from admin_ui.calls import (
     Shape,
     actor_of,
     checked,
-    http_url,
 )
 from admin_ui.params import topic_name
 from admin_ui.subscriptions import services, shapes, tokens
@@ -76,19 +75,7 @@ class CursorView(ClusterView):
     ) -> HttpResponse:
         confirmed = tokens.read(token, str(name), subscription, self.change, actor_of(request))
         done = await self.work(lambda engine: services.apply(engine, name, confirmed))
-        return self._answer(request, name, subscription, done, confirmed.amounts)
-
-    def _answer(
-        self,
-        request: HttpRequest,
-        name: TopicName,
-        subscription: str,
-        done: services.Outcome,
-        amounts: dict[str, int],
-    ) -> HttpResponse:
-        where = http_url(request)
-        said = services.commands(where, name, subscription, self.change, amounts)
-        return json_answer(done.body | {"commands": said}, done.status)
+        return json_answer(done.body, done.status)
 
     async def _at_once(
         self, request: HttpRequest, name: TopicName, subscription: str, asked: Body
@@ -128,7 +115,7 @@ class UndoView(CursorView):
         done = await self.work(
             lambda engine: services.undo(engine, name, subscription, user, asked["id"])
         )
-        return self._answer(request, name, subscription, done, {})
+        return json_answer(done.body, done.status)
 
 
 class ChangesView(ClusterView):

@@ -1,12 +1,11 @@
 """Changes of a subscription's position: what they would do, done exactly as was said, and taken back."""
 
-import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
-from admin_ui.subscriptions.tokens import Confirmed, Json, sign
+from admin_ui.confirming import Json
+from admin_ui.subscriptions.tokens import Confirmed, sign
 from engine.admin import api
 from engine.admin.api import CursorChange
 from engine.admin.fan_out import on_each
@@ -80,14 +79,12 @@ async def _preview(engine: Engine, args: api.PreviewChange, user: str) -> tuple[
     found = {i: said for i, said in zip(members, answers, strict=True) if said is not None}
     if not found:
         raise NotFound("Subscription not found")
-    amounts = {"count": args.count, "timestamp": args.timestamp_ms}
     confirmed = Confirmed(
         topic=str(args.topic),
         subscription=args.subscription,
         change=args.change,
         user=user,
         parts={str(i): {name: said[name] for name in _MOVED} for i, said in found.items()},
-        amounts={name: value for name, value in amounts.items() if value is not None},
         undoes=args.undo or "",
     )
     return _sums(found) | {"parts": _parts(found)}, confirmed
@@ -297,40 +294,3 @@ async def _members(engine: Engine, topic: TopicName, change: CursorChange) -> di
         # As Pulsar: which messages "the next n" are is only defined within one partition.
         raise Unsupported("Skip messages on a partitioned topic is not allowed")
     return {index: topic.partition_at(index) for index in range(partitions)}
-
-
-def commands(
-    http_url: str,
-    topic: TopicName,
-    subscription: str,
-    change: CursorChange,
-    amounts: dict[str, int],
-) -> dict[str, str]:
-    """Pulsar's commands for the same, from where the subscription stands then. It has none for an undo."""
-    if change == "undo":
-        return {}
-    suffix, words = _verb(change, amounts)
-    # Pulsar's server decodes a subscription's name twice, so a name holding '%' must be encoded twice.
-    encoded = quote(quote(subscription, safe="") if "%" in subscription else subscription, safe="")
-    url = (
-        f"{http_url}/admin/v2/{topic.domain}/{topic.namespace}"
-        f"/{quote(topic.local, safe='')}/subscription/{encoded}/{suffix}"
-    )
-    command = ["pulsar-admin", "topics", words[0], "--subscription", subscription, *words[1:]]
-    return {
-        "curl": shlex.join(["curl", "-X", "POST", url]),
-        "pulsar_admin": shlex.join([*command, str(topic)]),
-    }
-
-
-def _verb(change: CursorChange, amounts: dict[str, int]) -> tuple[str, list[str]]:
-    """The end of Pulsar's path, and pulsar-admin's command."""
-    if change == "skip-all":
-        return "skip_all", ["clear-backlog"]
-    if change == "skip":
-        count = str(amounts["count"])
-        return f"skip/{count}", ["skip", "--count", count]
-    timestamp = amounts["timestamp"]
-    # pulsar-admin takes a span before now: the reset is by age in seconds, rounded up so as to lose nothing.
-    age_s = max(0, -(-(now_ms() - timestamp) // 1000))
-    return f"resetcursor/{timestamp}", ["reset-cursor", "--time", f"{age_s}s"]

@@ -1,33 +1,11 @@
 """Shapes of changes of a subscription's position."""
 
-from typing import Any
-
 from rest_framework import serializers as s
+
+from admin_ui.shapes import Asked
 
 ACTIONS = ("skip-all", "skip", "reset", "undo")
 COUNT_MAX = (1 << 53) - 1
-
-
-class Asked(s.Serializer[object]):
-    """Either ``preview`` with what the change is about, or the ``token`` that its preview answered."""
-
-    preview = s.BooleanField(default=False)
-    token = s.CharField(required=False, trim_whitespace=False)
-
-    amount = ""
-    """Of a preview."""
-    at_once = False
-    """Whether the amount is enough to have the change made, without a token."""
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        given = self.amount in attrs
-        if attrs["preview"]:
-            if self.amount and not given:
-                raise s.ValidationError({self.amount: "This field is required for a preview."})
-        elif "token" not in attrs and not (self.at_once and given):
-            needed = self.amount if self.amount and not given else "token"
-            raise s.ValidationError({needed: "Preview the change first: its token confirms it."})
-        return attrs
 
 
 class SkipAllBody(Asked):
@@ -55,13 +33,6 @@ class UndoBody(Asked):
     amount = "id"
     at_once = True
     id = s.CharField(required=False, max_length=64, help_text="the change to take back")
-
-
-class Commands(s.Serializer[object]):
-    """Nothing for an undo, which Pulsar has no command for."""
-
-    curl = s.CharField(required=False)
-    pulsar_admin = s.CharField(required=False)
 
 
 class Amounts(s.Serializer[object]):
@@ -161,7 +132,6 @@ class CursorReceipt(Amounts):
     parts = ReceiptPart(many=True)
     undo = s.CharField(allow_null=True, help_text="id to undo it by; null: too large to be kept")
     meanwhile = s.IntegerField()
-    commands = Commands()
 
 
 class NotChanged(s.Serializer[object]):

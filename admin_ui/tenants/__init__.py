@@ -1,10 +1,10 @@
-"""Tenants, their namespaces, and the policies of a namespace."""
+"""Tenants and their namespaces."""
 
 from admin_ui.resource import Resource
 from admin_ui.tenants.api import (
     NamespacesView,
     NamespaceView,
-    PolicyView,
+    PropertiesView,
     TenantsView,
     TenantView,
 )
@@ -18,6 +18,6 @@ TENANTS = Resource(
         _TENANT: TenantView,
         f"{_TENANT}/namespaces": NamespacesView,
         _NAMESPACE: NamespaceView,
-        f"{_NAMESPACE}/policies/<seg:policy>": PolicyView,
+        f"{_NAMESPACE}/properties": PropertiesView,
     }
 )

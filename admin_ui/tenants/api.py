@@ -3,10 +3,9 @@
 from django.http import HttpRequest, HttpResponse
 
 from admin_ui.calls import WINDOW, Call, ClusterView, Parameter, checked, query
+from admin_ui.shapes import PropertiesAnswer, PropertiesBody
 from admin_ui.tenants import selectors, services, shapes
-from engine.base.errors import NotFound
 from engine.tenancy.namespaces import namespace_name
-from engine.tenancy.policies import BY_NAME
 from engine.tenancy.tenants import delete_tenant
 from gateway.http.bodies import json_answer, no_content
 from gateway.services import namespaces
@@ -131,29 +130,25 @@ class NamespaceView(ClusterView):
         return no_content()
 
 
-class PolicyView(ClusterView):
-    """One policy of a namespace: set it, or remove it with the value null."""
+class PropertiesView(ClusterView):
+    """A namespace's properties, all of them."""
 
     permission = "namespace"
     write_permission = "namespace"
     calls = {
         "put": Call(
-            "setNamespacePolicy",
-            shapes.PolicyRow,
-            (TENANT, NAMESPACE, Parameter("policy", "name of its row", place="path")),
-            body=shapes.PolicyBody,
-            errors=(400, 403, 409, 412, 501),
+            "setNamespaceProperties",
+            PropertiesAnswer,
+            (TENANT, NAMESPACE),
+            body=PropertiesBody,
+            errors=(400, 403, 404, 409, 412),
         ),
     }
 
-    async def put(
-        self, request: HttpRequest, tenant: str, namespace: str, policy: str
-    ) -> HttpResponse:
+    async def put(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         name = namespace_name(tenant, namespace)
-        asked = checked(shapes.PolicyBody, request)
-        if policy not in BY_NAME:
-            raise NotFound(f"Namespaces have no policy {policy}")
-        row = BY_NAME[policy]
-        return json_answer(
-            await self.work(lambda engine: services.set_policy(engine, name, row, **asked))
+        asked = checked(PropertiesBody, request)
+        found = await self.work(
+            lambda engine: services.set_properties(engine, name, asked["value"], asked["expected"])
         )
+        return json_answer({"properties": found})

@@ -1,4 +1,4 @@
-"""Changes of tenants, namespaces and their policies."""
+"""Changes of tenants and namespaces."""
 
 from typing import Any
 
@@ -6,10 +6,8 @@ from django.conf import settings
 
 from admin_ui.tenants import selectors
 from engine.base.names import NamespaceName
-from engine.tenancy.namespaces import create_namespace
-from engine.tenancy.policies import Policy
+from engine.tenancy.namespaces import change_namespace_properties, create_namespace
 from engine.tenancy.tenants import create_tenant, update_tenant
-from gateway.services import policies
 from gateway.services.engine_link import Engine
 
 Body = dict[str, Any]
@@ -43,14 +41,11 @@ async def make_namespace(engine: Engine, name: NamespaceName, *, bundles: int) -
     return await selectors.namespace(engine, name)
 
 
-async def set_policy(
-    engine: Engine, name: NamespaceName, policy: Policy, *, value: Any, expected: Any
-) -> Body:
-    """Store a value as a caller gave it, None removes it; the policy's row as it is now. ``expected`` is what the
-    namespace said when it was shown: 409 when that changed. 400, 412 or 501 for what the value may not be."""
-    read = None if value is None else policy.read(value)
-    stored, shown = await selectors.own(engine, name, policy)
-    await policies.set_on_namespace(
-        engine, name, policy, read, expected=stored if shown == expected else expected
-    )
-    return await selectors.policy(engine, name, policy)
+async def set_properties(
+    engine: Engine, name: NamespaceName, value: dict[str, str], expected: dict[str, str]
+) -> dict[str, str]:
+    """Have the namespace the properties ``value``, as long as it has ``expected``; those that it has then. Raises
+    Conflict, NotFound."""
+    changes: dict[str, str | None] = {key: None for key in expected if key not in value}
+    await change_namespace_properties(engine.store, name, {**changes, **value}, expected)
+    return value

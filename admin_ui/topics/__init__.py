@@ -1,8 +1,18 @@
-"""The list of topics, and one topic in full."""
+"""The list of topics, one topic in full, and what is done with it as a whole."""
 
 from admin_ui.calls import TOPIC
 from admin_ui.resource import Resource
-from admin_ui.topics.api import ScopesView, TopicsFileView, TopicsView, TopicView
+from admin_ui.topics.api import (
+    DeleteView,
+    MorePartitionsView,
+    PropertiesView,
+    ScopesView,
+    TerminateView,
+    TopicsFileView,
+    TopicsView,
+    TopicView,
+    UnloadView,
+)
 from admin_ui.topics.live import TOPIC_CHANNEL, TOPICS_CHANNEL
 
 TOPICS = Resource(
@@ -11,6 +21,11 @@ TOPICS = Resource(
         "topics/export": TopicsFileView,
         "scopes": ScopesView,
         TOPIC: TopicView,
+        f"{TOPIC}/delete": DeleteView,
+        f"{TOPIC}/terminate": TerminateView,
+        f"{TOPIC}/unload": UnloadView,
+        f"{TOPIC}/partitions": MorePartitionsView,
+        f"{TOPIC}/properties": PropertiesView,
     },
     channels=(TOPICS_CHANNEL, TOPIC_CHANNEL),
 )

@@ -1,13 +1,29 @@
-"""REST of topics, for reading."""
+"""REST of topics: lists, one in full, and changes of one as a whole."""
+
+from typing import ClassVar
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
-from admin_ui.calls import TOPIC_PATH, WINDOW, Call, ClusterView, Parameter, SnapshotView, query
+from admin_ui.calls import (
+    TOPIC_PATH,
+    WINDOW,
+    Call,
+    ClusterView,
+    Parameter,
+    Shape,
+    SnapshotView,
+    actor_of,
+    checked,
+    query,
+)
 from admin_ui.params import topic_name
-from admin_ui.topics import export, selectors, shapes
+from admin_ui.shapes import PropertiesAnswer, PropertiesBody, TopicRow
+from admin_ui.topics import export, selectors, services, shapes
+from admin_ui.topics.services import TopicChange
 from engine.base.names import DOMAINS
 from gateway.http.bodies import json_answer
+from gateway.services import topics
 
 FILTERS = (
     Parameter("q", "words that the full name has, in any case and order"),
@@ -20,14 +36,33 @@ FILTERS = (
 
 
 class TopicsView(SnapshotView):
-    """A window of the filtered and sorted list of topics."""
+    """A window of the filtered and sorted list of topics; and new ones."""
 
+    write_permission = "namespace"
     calls = {
         "get": Call(
             "listTopics", shapes.TopicsAnswer, parameters=(*FILTERS, *WINDOW), errors=(400,)
-        )
+        ),
+        "post": Call(
+            "createTopic",
+            shapes.MadeTopic,
+            body=shapes.NewTopic,
+            success=201,
+            errors=(400, 403, 404, 406, 409, 412),
+        ),
     }
     selector = selectors.topics
+
+    async def post(self, request: HttpRequest) -> HttpResponse:
+        asked = checked(shapes.NewTopic, request)
+        name = topics.topic_name(
+            *(asked[part] for part in ("domain", "tenant", "namespace", "topic"))
+        )
+        count, properties = asked["partitions"], asked["properties"]
+        await self.work(
+            lambda engine: services.make(engine, name, partitions=count, properties=properties)
+        )
+        return json_answer({"name": str(name), "partitions": count}, status=201)
 
 
 class TopicsFileView(ClusterView):
@@ -36,6 +71,7 @@ class TopicsFileView(ClusterView):
     calls = {
         "get": Call(
             "exportTopics",
+            TopicRow(many=True),
             parameters=(Parameter("format", enum=tuple(export.FORMATS)), *FILTERS),
             errors=(400,),
             file="text/csv",
@@ -84,3 +120,90 @@ class TopicView(ClusterView):
         name = topic_name(**where)
         self.topic = str(name)
         return json_answer(await self.work(lambda engine: selectors.topic(engine, name)))
+
+
+def _changes(operation: str, body: Shape) -> dict[str, Call]:
+    return {
+        "post": Call(
+            operation,
+            (shapes.TopicPreview, shapes.TopicReceipt),
+            TOPIC_PATH,
+            body=body,
+            errors=(400, 403, 404, 405, 409, 412, 422),
+        )
+    }
+
+
+class ChangeView(ClusterView):
+    """Change a topic as a whole: first ask what it would do (``preview``), then have exactly that done (``token``)."""
+
+    permission = "topic"
+    write_permission = "namespace"
+    change: ClassVar[TopicChange]
+    body_shape: ClassVar[Shape] = shapes.TopicChangeBody
+
+    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = topic_name(**where)
+        asked = checked(self.body_shape, request)
+        change, user, count = self.change, actor_of(request), asked.get("partitions")
+        return await self.previewed(
+            asked,
+            lambda engine: services.preview(engine, name, change, user, partitions=count),
+            lambda engine, token: services.apply(engine, name, change, user, token),
+        )
+
+
+class DeleteView(ChangeView):
+    change = "delete"
+    calls = _changes("deleteTopic", shapes.TopicChangeBody)
+
+
+class TerminateView(ChangeView):
+    change = "terminate"
+    calls = _changes("terminateTopic", shapes.TopicChangeBody)
+
+
+class UnloadView(ChangeView):
+    change = "unload"
+    calls = _changes("unloadTopic", shapes.TopicChangeBody)
+
+
+class MorePartitionsView(ChangeView):
+    change = "partitions"
+    body_shape = shapes.MorePartitionsBody
+    calls = _changes("addPartitions", shapes.MorePartitionsBody)
+
+
+class PropertiesView(ClusterView):
+    """A topic's properties."""
+
+    permission = "topic"
+    write_permission = "topic"
+    calls = {
+        "get": Call(
+            "getTopicProperties",
+            PropertiesAnswer,
+            TOPIC_PATH,
+            errors=(400, 404, 405, 406, 412),
+        ),
+        "put": Call(
+            "setTopicProperties",
+            PropertiesAnswer,
+            TOPIC_PATH,
+            body=PropertiesBody,
+            errors=(400, 403, 404, 405, 406, 409, 412),
+        ),
+    }
+
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = topic_name(**where)
+        found = await self.work(lambda engine: topics.properties(engine, name))
+        return json_answer({"properties": found})
+
+    async def put(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = topic_name(**where)
+        asked = checked(PropertiesBody, request)
+        found = await self.work(
+            lambda engine: services.set_properties(engine, name, asked["value"], asked["expected"])
+        )
+        return json_answer({"properties": found})

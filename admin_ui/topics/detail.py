@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from engine.admin.api import ROW_COLUMNS
-from gateway.services import rows
-from gateway.services.rows import KNOWN, Row
+from gateway.services.index import rows
+from gateway.services.index.rows import KNOWN, Row
 
 Body = dict[str, Any]
 
@@ -144,10 +144,11 @@ def _producer(group: list[Found]) -> Body:
     return {
         "id": str(first.get("producerId", "")),
         "name": first.get("producerName", ""),
-        "address": first.get("address", ""),
+        "address": _address(first),
         "msg_rate_in": sum(float(item.get("msgRateIn", 0.0)) for _, _, item in group),
         "bytes_rate_in": sum(float(item.get("msgThroughputIn", 0.0)) for _, _, item in group),
         "client_version": first.get("clientVersion") or "",
+        "schema_version": first.get("schemaVersion"),
         "connected_since": min(str(item.get("connectedSince") or "") for _, _, item in group),
         "partitions": [index for index, _, _ in group if index is not None],
     }
@@ -223,12 +224,18 @@ def _add_subscription(
     row["consumers"].extend(
         {
             "name": item.get("consumerName", ""),
-            "address": item.get("address", ""),
+            "address": _address(item),
             "msg_rate_out": float(item.get("msgRateOut", 0.0)),
             "permits": int(item.get("availablePermits", 0)),
             "unacked": int(item.get("unackedMessages", 0)),
             "connected_since": item.get("connectedSince") or "",
             "partition": index,
+            "schema_version": item.get("schemaVersion"),
         }
         for item in sub.get("consumers", [])
     )
+
+
+def _address(client: dict[str, Any]) -> str:
+    """Host and port, without the slash that Java puts before them."""
+    return str(client.get("address", "")).removeprefix("/")

@@ -16,7 +16,7 @@ from admin_ui.topics.selectors import chosen_of
 from engine.base.errors import InvalidField
 from gateway.services.collector import collector
 from gateway.services.engine_link import Engine, link
-from gateway.services.rows import FIELDS, Row
+from gateway.services.index.rows import FIELDS, Row
 
 ROWS_PER_PIECE = 500
 COLUMNS = ("name", *(field for field in FIELDS[5:]), "loaded", "known", "at")

@@ -5,13 +5,14 @@ from typing import Any
 from admin_ui.feeds import Channel, OfCollector, of_snapshot
 from admin_ui.params import Params, topic_name
 from admin_ui.topics import selectors
+from gateway.http.bodies import Written
 from gateway.services.collector import collector
 
 ROWS_MAX = 200
 PLACE = ("domain", "tenant", "namespace", "topic")
 
 
-async def _window(params: Params) -> dict[str, Any]:
+async def _window(params: Params) -> Written:
     return await selectors.topics(params, limit_max=ROWS_MAX)
 
 

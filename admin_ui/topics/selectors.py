@@ -6,18 +6,21 @@ from typing import Any
 
 from admin_ui.params import LIMIT_MAX, Params, window
 from admin_ui.topics import detail
+from admin_ui.topics.row_texts import RowTexts
 from engine.admin import api
 from engine.admin.lag import LagCause
 from engine.base.errors import Failed, InvalidField, MagnetarError, NotFound, NotReady, WorldError
 from engine.base.names import DOMAINS, TopicName
 from engine.tenancy.tenants import list_tenants
-from gateway.services import catalog, rows
-from gateway.services.collector import Snapshot, collector, now_ms
-from gateway.services.drain import Backlogs, forecast
+from gateway.http.bodies import Written
+from gateway.services import catalog
+from gateway.services.backlogs import Backlogs
+from gateway.services.collector import collector, now_ms
 from gateway.services.engine_link import Engine
 from gateway.services.health.hops import Kind
-from gateway.services.history.readings import trends
-from gateway.services.selection import Chosen, has_words, words_of
+from gateway.services.history.readings import Trend, trends
+from gateway.services.index import rows
+from gateway.services.index.selection import Chosen, has_words, words_of
 
 log = logging.getLogger(__name__)
 
@@ -50,25 +53,25 @@ def chosen_of(params: Params) -> Chosen:
     )
 
 
-async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Body:
+_texts = RowTexts()
+
+
+async def topics(params: Params, *, limit_max: int = LIMIT_MAX) -> Written:
     """A window of the topics list. ``params`` as in the contract. Raises InvalidField."""
     offset, limit = window(params, limit_max)
     chosen = chosen_of(params)
     snapshot = await collector().snapshot()
-    total, window_rows = snapshot.rows(chosen, offset, offset + limit)
-    await _add_trends(window_rows)
-    return {
-        "at": snapshot.at,
-        "total": total,
-        "offset": offset,
-        "limit": limit,
-        "rows": [{**row, "attention": _attention(snapshot, row["name"])} for row in window_rows],
-    }
-
-
-def _attention(snapshot: Snapshot, name: str) -> Body | None:
-    found = snapshot.attention.cause_of(name)
-    return {"severity": found[0], "cause": found[1]} if found is not None else None
+    names = snapshot.select(chosen).names(offset, offset + limit)
+    found = await _trends(names)
+    at, attention = snapshot.at, snapshot.attention
+    rows = [
+        _texts.row(snapshot.topics, name, snapshot.taken, found.get(name), attention.cause_of(name))
+        for name in names
+        if name in snapshot.topics  # as of now: it may have gone meanwhile
+    ]
+    head = f'"total":{len(snapshot.select(chosen))},"offset":{offset},"limit":{limit},"rows":'
+    text = ",".join([row + end for row, end in rows])
+    return Written(at, f'{{"at":{at},{head}[{text}]}}', (head, [row for row, _ in rows]))
 
 
 async def scopes(engine: Engine, params: Params) -> Body:
@@ -87,16 +90,13 @@ async def scopes(engine: Engine, params: Params) -> Body:
     }
 
 
-async def _add_trends(window_rows: list[Body]) -> None:
-    """Rows without one have no history, or none that can be read: the list does not wait for it."""
+async def _trends(names: list[str]) -> dict[str, Trend]:
+    """A topic without one has no history, or none that can be read: its row is shown without it."""
     try:
-        found = await trends([row["name"] for row in window_rows])
+        return await trends(names)
     except NotReady as error:
         log.warning("rows are shown without trends error=%r", error)
-        return
-    for row in window_rows:
-        if row["name"] in found:
-            row["trend"] = found[row["name"]]
+        return {}
 
 
 _backlogs = Backlogs()
@@ -123,7 +123,6 @@ async def topic(engine: Engine, name: TopicName) -> Body:
         rates = arriving - sub["msg_rate_out"]
         net_rate = _backlogs.net_rate(str(name), title, at, sub["backlog"], rates)
         sub["net_rate"] = round(net_rate, 3)
-        sub["drain"] = forecast(sub["backlog"], sub["net_rate"])
     owners = {part.owner for part in parts if part.owner}
     return {
         "at": at,
@@ -187,8 +186,8 @@ async def _topic_stats(engine: Engine, name: TopicName) -> Body:
     """With the age of the backlog, unless that cannot be read: it is the only number that bookies are asked for."""
     if not any(hop.kind is Kind.BOOKIE for hop in collector().health.hops.bad):
         try:
-            asked = api.TopicStats(name, earliest_time_in_backlog=True)
+            asked = api.TopicStats(name, earliest_time_in_backlog=True, schema_versions=True)
             return await engine.call(api.TOPIC_STATS, asked)
         except Failed as error:
             log.info("age of the backlog not read topic=%s error=%r", name, error)
-    return await engine.call(api.TOPIC_STATS, api.TopicStats(name))
+    return await engine.call(api.TOPIC_STATS, api.TopicStats(name, schema_versions=True))

@@ -2,10 +2,13 @@
 
 from rest_framework import serializers as s
 
-from admin_ui.shapes import TopicRow
+from admin_ui.shapes import Asked, TopicRow
 from engine.admin.lag import LagCause, LagSeverity
+from engine.base.names import DOMAINS
+from engine.tenancy.topics import PARTITIONS_MAX
 
-DRAIN_STATES = ("empty", "draining", "growing", "stalled")
+CHANGES = ("delete", "terminate", "unload", "partitions")
+"""Of a topic as a whole."""
 
 
 class Problem(s.Serializer[object]):
@@ -47,6 +50,13 @@ def partition() -> s.IntegerField:
     return s.IntegerField(allow_null=True, help_text="null of a plain topic")
 
 
+def schema_version() -> s.IntegerField:
+    """Which version of the topic's schema a client came with."""
+    return s.IntegerField(
+        allow_null=True, help_text="of the topic's schema that it came with; null: none of them"
+    )
+
+
 class LedgerRow(s.Serializer[object]):
     id = s.CharField()
     entries = s.IntegerField()
@@ -68,6 +78,7 @@ class ProducerRow(s.Serializer[object]):
     partitions = s.ListField(
         child=s.IntegerField(), help_text="to which it is connected; empty of a plain topic"
     )
+    schema_version = schema_version()
 
 
 class ConsumerRow(s.Serializer[object]):
@@ -78,6 +89,7 @@ class ConsumerRow(s.Serializer[object]):
     unacked = s.IntegerField()
     connected_since = s.CharField(help_text="ISO 8601, empty when unknown")
     partition = partition()
+    schema_version = schema_version()
 
 
 class PositionRow(s.Serializer[object]):
@@ -87,15 +99,10 @@ class PositionRow(s.Serializer[object]):
     backlog = s.IntegerField()
 
 
-class Drain(s.Serializer[object]):
-    state = s.ChoiceField(choices=DRAIN_STATES)
-    eta_s = s.FloatField(allow_null=True, help_text="seconds until empty, while draining")
-
-
 class Lag(s.Serializer[object]):
     cause = s.ChoiceField(choices=[cause.value for cause in LagCause])
     severity = s.ChoiceField(choices=[severity.value for severity in LagSeverity])
-    title = s.CharField()
+    title = s.CharField(help_text="goes on after the subscription's name")
     detail = s.CharField(help_text="the figures that show it")
     advice = s.CharField(help_text="what to do next that harms nothing")
     since = s.IntegerField()
@@ -115,7 +122,6 @@ class SubscriptionRow(s.Serializer[object]):
     positions = PositionRow(many=True, help_text="one, or one for each partition that answered")
     oldest_unacked_ms = s.IntegerField(required=False, help_text="publish time")
     net_rate = s.FloatField(help_text="change of the backlog per second; negative while it drains")
-    drain = Drain()
     lag = Lag(allow_null=True, help_text="why it does not drain; null: nothing keeps it from it")
 
 
@@ -135,4 +141,77 @@ class TopicAnswer(s.Serializer[object]):
     missing = s.ListField(
         child=s.IntegerField(),
         help_text="partitions that did not answer: only their rows are here",
+    )
+
+
+# Changes
+
+
+class NewTopic(s.Serializer[object]):
+    domain = s.ChoiceField(choices=DOMAINS)
+    tenant = s.CharField(max_length=255)
+    namespace = s.CharField(max_length=255, help_text="without the tenant")
+    topic = s.CharField(max_length=1000, trim_whitespace=False, help_text="local name")
+    partitions = s.IntegerField(
+        min_value=0, max_value=PARTITIONS_MAX, help_text="0 for a plain topic"
+    )
+    properties = s.DictField(child=s.CharField(allow_blank=True, trim_whitespace=False))
+
+
+class MadeTopic(s.Serializer[object]):
+    name = s.CharField(help_text="full name")
+    partitions = s.IntegerField(help_text="0 of a plain topic")
+
+
+class TopicChangeBody(Asked):
+    pass
+
+
+class MorePartitionsBody(Asked):
+    amount = "partitions"
+    partitions = s.IntegerField(required=False, min_value=1, max_value=PARTITIONS_MAX)
+
+
+class Client(s.Serializer[object]):
+    name = s.CharField()
+    address = s.CharField()
+
+
+class UnreadOfSubscription(s.Serializer[object]):
+    """What a subscription has not acknowledged: ``messages`` null when storage does not tell, estimated unless
+    ``exact``."""
+
+    name = s.CharField()
+    durable = s.BooleanField()
+    entries = s.IntegerField()
+    messages = s.IntegerField(allow_null=True)
+    exact = s.BooleanField()
+    consumers = Client(many=True)
+
+
+class TopicPreview(s.Serializer[object]):
+    """What the topic holds and who uses it, of all partitions. ``token``, null when too large, confirms the change of
+    just that."""
+
+    token = s.CharField(allow_null=True)
+    at = s.IntegerField()
+    partitions = s.IntegerField(help_text="0 of a plain topic")
+    partitions_after = s.IntegerField(allow_null=True, help_text="of more partitions")
+    bytes = s.IntegerField(help_text="stored")
+    entries = s.IntegerField(help_text="stored")
+    terminated = s.BooleanField()
+    producers = Client(many=True)
+    subscriptions = UnreadOfSubscription(many=True)
+    unread = s.ListField(
+        child=s.CharField(),
+        help_text="subscriptions that cannot be read now: nothing of them is known",
+    )
+    remakes = s.BooleanField(help_text="clients that name the topic when it is gone make it anew")
+
+
+class TopicReceipt(s.Serializer[object]):
+    change = s.ChoiceField(CHANGES)
+    at = s.IntegerField()
+    last = s.ListField(
+        child=s.CharField(), help_text="of a terminated topic, the last message of each part"
     )

@@ -1,0 +1,21 @@
+"""What the cluster is made of: brokers, the bundles that they own, bookies."""
+
+from admin_ui.cluster.api import (
+    BookiesView,
+    BrokersView,
+    BundlesView,
+    SplitBundleView,
+    UnloadBundleView,
+)
+from admin_ui.resource import Resource
+
+BUNDLE = "bundles/<seg:tenant>/<seg:namespace>/<seg:bundle>"
+CLUSTER = Resource(
+    routes={
+        "brokers": BrokersView,
+        "bundles": BundlesView,
+        "bookies": BookiesView,
+        f"{BUNDLE}/unload": UnloadBundleView,
+        f"{BUNDLE}/split": SplitBundleView,
+    }
+)

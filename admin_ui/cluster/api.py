@@ -1,0 +1,120 @@
+"""REST of brokers, bundles and bookies."""
+
+from typing import ClassVar
+
+from django.http import HttpRequest, HttpResponse
+
+from admin_ui.calls import (
+    WINDOW,
+    Call,
+    ClusterView,
+    Parameter,
+    Shape,
+    actor_of,
+    checked,
+    query,
+)
+from admin_ui.cluster import selectors, services, shapes
+from admin_ui.cluster.services import BundleChange
+from engine.base.errors import InvalidField, InvalidNameError
+from engine.base.names import BundleName, NamespaceName
+from gateway.http.bodies import json_answer
+
+BUNDLE_PATH = (
+    Parameter("tenant", place="path"),
+    Parameter("namespace", place="path"),
+    Parameter("bundle", "range of hashes, as 0x00000000_0x40000000", place="path"),
+)
+
+
+class BrokersView(ClusterView):
+    """Brokers, what each does and owns."""
+
+    calls = {"get": Call("listBrokers", shapes.BrokersAnswer)}
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        return json_answer(await self.work(selectors.brokers))
+
+
+class BundlesView(ClusterView):
+    """A window of the bundles of all namespaces."""
+
+    calls = {
+        "get": Call(
+            "listBundles",
+            shapes.BundlesAnswer,
+            parameters=(
+                Parameter("q", "words that tenant/namespace/range has, in any case and order"),
+                Parameter("broker", "id of its owner; exact"),
+                Parameter("sort", "a field of the rows, '-' in front for descending"),
+                *WINDOW,
+            ),
+            errors=(400,),
+        )
+    }
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        params = query(request)
+        return json_answer(await self.work(lambda engine: selectors.listed(engine, params)))
+
+
+class BookiesView(ClusterView):
+    """Bookies, their disks and racks."""
+
+    calls = {"get": Call("listBookies", shapes.BookiesAnswer)}
+
+    async def get(self, request: HttpRequest) -> HttpResponse:
+        return json_answer(await self.work(selectors.bookies))
+
+
+def _changes(operation: str, body: Shape) -> dict[str, Call]:
+    return {
+        "post": Call(
+            operation,
+            (shapes.BundlePreview, shapes.BundleReceipt),
+            BUNDLE_PATH,
+            body=body,
+            errors=(400, 403, 404, 409, 412),
+        )
+    }
+
+
+class BundleChangeView(ClusterView):
+    """Change a bundle: first ask what it would do (``preview``), then have exactly that done (``token``)."""
+
+    permission = "namespace"
+    write_permission = "cluster"
+    change: ClassVar[BundleChange]
+    body_shape: ClassVar[Shape] = shapes.BundleChangeBody
+
+    async def post(
+        self, request: HttpRequest, tenant: str, namespace: str, bundle: str
+    ) -> HttpResponse:
+        asked = checked(self.body_shape, request)
+        name, user, change = _bundle(tenant, namespace, bundle), actor_of(request), self.change
+        more = {key: asked[key] for key in ("algorithm", "unload") if key in asked}
+        return await self.previewed(
+            asked,
+            lambda engine: services.preview(engine, name, change, user, **more),
+            lambda engine, token: services.apply(engine, name, change, user, token),
+        )
+
+
+class UnloadBundleView(BundleChangeView):
+    change = "unload"
+    calls = _changes("unloadBundle", shapes.BundleChangeBody)
+
+
+class SplitBundleView(BundleChangeView):
+    change = "split"
+    body_shape = shapes.SplitBundleBody
+    calls = _changes("splitBundle", shapes.SplitBundleBody)
+
+
+def _bundle(tenant: str, namespace: str, bundle: str) -> BundleName:
+    """The bundle of a path. Raises InvalidField for what is no range, InvalidNameError for a name."""
+    whose = NamespaceName.of(tenant, namespace)
+    try:
+        return BundleName.parse(whose, bundle)
+    except InvalidNameError as error:
+        raise InvalidField("bundle", "must be a range as 0x00000000_0x40000000") from error

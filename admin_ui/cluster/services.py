@@ -1,0 +1,95 @@
+"""Changes of a bundle: what each would do, and exactly that done."""
+
+from typing import Any, Literal
+
+from admin_ui import confirming
+from admin_ui.cluster import selectors
+from admin_ui.cluster.shapes import ALGORITHMS, WHERE_ASKED
+from admin_ui.confirming import Json
+from engine.admin import api
+from engine.base.errors import Conflict, MagnetarError, PreconditionFailed
+from engine.base.names import BundleName
+from gateway.services import bundles, namespaces
+from gateway.services.collector import now_ms
+from gateway.services.engine_link import Engine
+
+BundleChange = Literal["unload", "split"]
+KIND = "bundle-change"
+
+
+async def preview(
+    engine: Engine,
+    bundle: BundleName,
+    change: BundleChange,
+    user: str,
+    *,
+    algorithm: str = "equally",
+    unload: bool = False,
+) -> Json:
+    """What the change would do, with the token that confirms exactly that. Raises Refusal."""
+    await namespaces.one_bundle(engine, bundle.namespace, bundle.range)
+    owner = await bundles.owner_now(engine.store, bundle)
+    cuts: list[int] = []
+    if change == "split":
+        args = api.SplitBundle(bundle.namespace, bundle.range, ALGORITHMS[algorithm])
+        cuts = await engine.call(api.BUNDLE_CUTS, args)
+    row, parts = await selectors.one(bundle, owner, cuts)
+    said = _about(bundle, change, user) | {"owner": owner, "cuts": cuts, "unload": unload}
+    does = bool(cuts) if change == "split" else bool(owner)
+    return {
+        "token": confirming.sign(KIND, said) if does else None,
+        "at": now_ms(),
+        "row": row,
+        "brokers": await selectors.answering(),
+        "parts": parts,
+    }
+
+
+async def apply(
+    engine: Engine, bundle: BundleName, change: BundleChange, user: str, token: str
+) -> Json:
+    """Make the previewed change. Raises Conflict when it would be another by now: nothing is changed then."""
+    said = confirming.read(KIND, token, _about(bundle, change, user))
+    await _check_as_seen(engine, bundle, said["owner"])
+    before = await selectors.broker_of(said["owner"])
+    name, parts, owner = bundle.namespace, [], None
+    try:
+        if change == "unload":
+            await engine.call(api.UNLOAD_BUNDLE, api.OnBundle(name, bundle.range))
+            owner = await _owner_after(engine, bundle)
+        else:
+            args = api.SplitBundle(name, bundle.range, WHERE_ASKED, said["cuts"], said["unload"])
+            parts = await engine.call(api.SPLIT_BUNDLE, args)
+    finally:
+        selectors.forget()
+    return {
+        "change": change,
+        "at": now_ms(),
+        "before": before,
+        "owner": owner,
+        "parts": parts,
+    }
+
+
+async def _check_as_seen(engine: Engine, bundle: BundleName, owner: str) -> None:
+    try:
+        await namespaces.one_bundle(engine, bundle.namespace, bundle.range)
+    except PreconditionFailed as error:
+        raise Conflict("The bundle was split since the preview") from error
+    now = await bundles.owner_now(engine.store, bundle)
+    if now != owner:
+        by = f"is owned by {await selectors.broker_of(now)}" if now else "has no owner"
+        raise Conflict(f"The bundle {by} now, other than at the preview")
+
+
+async def _owner_after(engine: Engine, bundle: BundleName) -> str | None:
+    """Who has it by now; None when the store does not say: the change itself is done."""
+    try:
+        url = await bundles.owner_now(engine.store, bundle)
+        return await selectors.broker_of(url) if url else ""
+    except (MagnetarError, TimeoutError, OSError):
+        return None
+
+
+def _about(bundle: BundleName, change: BundleChange, user: str) -> dict[str, Any]:
+    return {"bundle": str(bundle), "change": change, "user": user}

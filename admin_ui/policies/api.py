@@ -1,0 +1,90 @@
+"""REST of policies: read a topic's, preview a change of one and have exactly that made."""
+
+from django.http import HttpRequest, HttpResponse
+
+from admin_ui.calls import TOPIC_PATH, Call, ClusterView, Parameter, actor_of, checked
+from admin_ui.params import topic_name
+from admin_ui.policies import selectors, services, shapes
+from admin_ui.policies.selectors import OF_NAMESPACES, OF_TOPICS
+from engine.base.errors import NotFound
+from engine.tenancy.namespaces import namespace_name
+from engine.tenancy.policies import BY_NAME, Policy
+from gateway.http.bodies import json_answer
+
+POLICY = Parameter("policy", "name of its row", place="path")
+TENANT = Parameter("tenant", place="path")
+NAMESPACE = Parameter("namespace", "without the tenant", place="path")
+SAVED = (shapes.PolicyPreview, shapes.PolicyReceipt)
+REFUSALS = (400, 403, 404, 405, 409, 412, 501)
+
+
+class TopicPoliciesView(ClusterView):
+    """All policies of a topic."""
+
+    permission = "topic"
+    calls = {
+        "get": Call(
+            "getTopicPolicies",
+            shapes.TopicPoliciesAnswer,
+            TOPIC_PATH,
+            errors=(400, 404, 405, 412),
+        )
+    }
+
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name = topic_name(**where)
+        self.topic = str(name)
+        return json_answer(await self.work(lambda engine: selectors.topic(engine, name)))
+
+
+class _PolicyView(ClusterView):
+    """Set a policy, or remove it with null: first ask what that would do (``preview``), then have exactly that done
+    (``token``)."""
+
+    async def change(
+        self, request: HttpRequest, place: services.Place, policy: Policy
+    ) -> HttpResponse:
+        asked, user = checked(shapes.PolicyBody, request), actor_of(request)
+        return await self.previewed(
+            asked,
+            lambda engine: services.preview(engine, place, policy, user, asked["value"]),
+            lambda engine, token: services.apply(engine, place, policy, user, token),
+        )
+
+
+class NamespacePolicyView(_PolicyView):
+    permission = "namespace"
+    write_permission = "namespace"
+    calls = {
+        "post": Call(
+            "setNamespacePolicy",
+            SAVED,
+            (TENANT, NAMESPACE, POLICY),
+            body=shapes.PolicyBody,
+            errors=REFUSALS,
+        )
+    }
+
+    async def post(
+        self, request: HttpRequest, tenant: str, namespace: str, policy: str
+    ) -> HttpResponse:
+        row = BY_NAME.get(policy)
+        if row not in OF_NAMESPACES:
+            raise NotFound(f"Namespaces have no policy {policy}")
+        return await self.change(request, namespace_name(tenant, namespace), row)
+
+
+class TopicPolicyView(_PolicyView):
+    permission = "topic"
+    write_permission = "topic"
+    calls = {
+        "post": Call(
+            "setTopicPolicy", SAVED, (*TOPIC_PATH, POLICY), body=shapes.PolicyBody, errors=REFUSALS
+        )
+    }
+
+    async def post(self, request: HttpRequest, policy: str, **where: str) -> HttpResponse:
+        row = BY_NAME.get(policy)
+        if row not in OF_TOPICS:
+            raise NotFound(f"Topics have no policy {policy}")
+        return await self.change(request, topic_name(**where), row)

@@ -1,0 +1,137 @@
+"""REST of a topic's schema."""
+
+from typing import TypeVar
+
+from django.http import HttpRequest, HttpResponse
+
+from admin_ui.calls import TOPIC_PATH, Body, Call, ClusterView, Parameter, checked, query
+from admin_ui.params import number, topic_name
+from admin_ui.schemas import selectors, shapes
+from engine.admin.api import SCHEMA_PAGE_MAX, GivenSchema
+from engine.base.errors import InvalidField
+from engine.base.names import TopicName
+from gateway.http.bodies import json_answer
+from gateway.services import schemas
+from gateway.services.collector import collector
+from gateway.services.engine_link import Work
+
+T = TypeVar("T")
+REFUSALS = (400, 404, 412, 413, 422)
+
+
+class _TopicView(ClusterView):
+    def name(self, where: dict[str, str]) -> TopicName:
+        """Of the path; it is what the view is about."""
+        found = topic_name(**where)
+        self.topic = str(found)
+        return found
+
+    async def ask(self, work: Work[T]) -> T:
+        """A POST that only asks: a hop that does not answer is named, as for a GET."""
+        return await collector().read(work, principal=self.principal, topic=self.topic)
+
+
+def _candidate(name: TopicName, asked: Body) -> GivenSchema:
+    return GivenSchema(name.partitioned, asked["type"], asked["definition"], asked["properties"])
+
+
+class SchemasView(_TopicView):
+    """Its versions, newest first; the next one; deleting all of them."""
+
+    calls = {
+        "get": Call(
+            "listSchemas",
+            shapes.VersionsAnswer,
+            (
+                *TOPIC_PATH,
+                Parameter("before", "only versions before this one", int),
+                Parameter("limit", f"1 to {SCHEMA_PAGE_MAX}", int, default=selectors.LIMIT),
+            ),
+            errors=(400, 412),
+        ),
+        "post": Call(
+            "registerSchema",
+            shapes.Registered,
+            TOPIC_PATH,
+            body=shapes.NewVersion,
+            errors=(*REFUSALS, 409),
+        ),
+        "delete": Call(
+            "deleteSchemas",
+            shapes.Deleted,
+            (*TOPIC_PATH, Parameter("newest", "number of the newest version", int)),
+            errors=(400, 409, 412),
+        ),
+    }
+
+    async def get(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name, params = self.name(where), query(request)
+        return json_answer(await self.work(lambda engine: selectors.versions(engine, name, params)))
+
+    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name, asked = self.name(where), checked(shapes.NewVersion, request)
+        candidate, newest = _candidate(name, asked), asked["newest"]
+        registered = await self.work(
+            lambda engine: schemas.register(engine, candidate, expected=newest)
+        )
+        return json_answer({"version": registered})
+
+    async def delete(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name, params = self.name(where).partitioned, query(request)
+        if not params.get("newest"):
+            raise InvalidField("newest", "required: the number of the newest version")
+        newest = number(params, "newest", -1, 0, selectors.VERSION_MAX)
+        deletion = await self.work(lambda engine: schemas.delete(engine, name, expected=newest))
+        return json_answer({"version": deletion})
+
+
+class SchemaView(_TopicView):
+    """One version with its definition."""
+
+    calls = {
+        "get": Call(
+            "getSchema",
+            shapes.VersionAnswer,
+            (*TOPIC_PATH, Parameter("version", "its number", int, "path")),
+            errors=(400, 412),
+        )
+    }
+
+    async def get(self, request: HttpRequest, version: str, **where: str) -> HttpResponse:
+        name = self.name(where)
+        return json_answer(await self.work(lambda engine: selectors.version(engine, name, version)))
+
+
+class VerdictView(_TopicView):
+    """Whether a candidate could be the next version; nothing is changed."""
+
+    calls = {
+        "post": Call(
+            "judgeSchema", shapes.Verdict, TOPIC_PATH, body=shapes.Candidate, errors=REFUSALS
+        )
+    }
+
+    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
+        candidate = _candidate(self.name(where), checked(shapes.Candidate, request))
+        return json_answer(await self.ask(lambda engine: selectors.verdict(engine, candidate)))
+
+
+class RehearsalView(_TopicView):
+    """The last messages decoded with a candidate; nothing is changed."""
+
+    calls = {
+        "post": Call(
+            "rehearseSchema",
+            shapes.Rehearsal,
+            TOPIC_PATH,
+            body=shapes.RehearsalBody,
+            errors=(*REFUSALS, 405),
+        )
+    }
+
+    async def post(self, request: HttpRequest, **where: str) -> HttpResponse:
+        name, asked = self.name(where), checked(shapes.RehearsalBody, request)
+        candidate = GivenSchema(name, asked["type"], asked["definition"], asked["properties"])
+        return json_answer(
+            await self.ask(lambda engine: selectors.rehearsal(engine, candidate, asked["messages"]))
+        )

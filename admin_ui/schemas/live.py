@@ -1,0 +1,21 @@
+"""The newest versions of a topic's schema, live."""
+
+from typing import Any
+
+from admin_ui.feeds import Channel
+from admin_ui.params import Params, topic_name
+from admin_ui.schemas import selectors
+from gateway.services.collector import collector
+
+PLACE = ("domain", "tenant", "namespace", "topic")
+INTERVAL_S = 2.0
+
+
+async def _newest(params: Params) -> dict[str, Any]:
+    name = topic_name(**{part: params[part] for part in PLACE})
+    return await collector().read(
+        lambda engine: selectors.versions(engine, name, {}), topic=str(name)
+    )
+
+
+SCHEMAS_CHANNEL = Channel("schemas", _newest, required=("cluster", *PLACE), interval_s=INTERVAL_S)
