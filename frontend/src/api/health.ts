@@ -7,11 +7,11 @@ import type { Health, Hop } from "./types";
 
 /** Numbers older than this are stale. */
 export const STALE_MS = 2_000;
-/** Without a beat for so long, the gateway is asked. */
-export const BEAT_LATE_MS = 1_500;
-/** Without any answer for so long, the gateway is the hop that is missing. */
-export const SILENT_MS = 2_000;
-const LOOK_MS = 250;
+/** Without a beat, which is due each second, for so long, the gateway is asked. */
+export const BEAT_LATE_MS = 1_200;
+/** Without an answer to that, either, it is the hop that is missing after so long. */
+export const SILENT_MS = 1_600;
+const LOOK_MS = 100;
 /** A beat takes a moment to come, and the collector's own period lies in `at`. */
 const ON_ITS_WAY_MS = 400;
 

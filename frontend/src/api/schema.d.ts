@@ -38,6 +38,91 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/bookies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Bookies, their disks and racks. */
+        get: operations["listBookies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/brokers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Brokers, what each does and owns. */
+        get: operations["listBrokers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/bundles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A window of the bundles of all namespaces. */
+        get: operations["listBundles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/bundles/{tenant}/{namespace}/{bundle}/split": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Change a bundle: first ask what it would do (``preview``), then have exactly that done (``token``). */
+        post: operations["splitBundle"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/bundles/{tenant}/{namespace}/{bundle}/unload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Change a bundle: first ask what it would do (``preview``), then have exactly that done (``token``). */
+        post: operations["unloadBundle"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/history": {
         parameters: {
             query?: never;
@@ -169,8 +254,28 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** @description One policy of a namespace: set it, or remove it with the value null. */
-        put: operations["setNamespacePolicy"];
+        put?: never;
+        /**
+         * @description Set a policy, or remove it with null: first ask what that would do (``preview``), then have exactly that done
+         *     (``token``).
+         */
+        post: operations["setNamespacePolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/tenants/{tenant}/namespaces/{namespace}/properties": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** @description A namespace's properties, all of them. */
+        put: operations["setNamespaceProperties"];
         post?: never;
         delete?: never;
         options?: never;
@@ -185,10 +290,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description A window of the filtered and sorted list of topics. */
+        /** @description A window of the filtered and sorted list of topics; and new ones. */
         get: operations["listTopics"];
         put?: never;
-        post?: never;
+        /** @description A window of the filtered and sorted list of topics; and new ones. */
+        post: operations["createTopic"];
         delete?: never;
         options?: never;
         head?: never;
@@ -223,6 +329,165 @@ export interface paths {
         get: operations["lastChanges"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/delete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Change a topic as a whole: first ask what it would do (``preview``), then have exactly that done (``token``). */
+        post: operations["deleteTopic"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/partitions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Change a topic as a whole: first ask what it would do (``preview``), then have exactly that done (``token``). */
+        post: operations["addPartitions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description All policies of a topic. */
+        get: operations["getTopicPolicies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/policies/{policy}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Set a policy, or remove it with null: first ask what that would do (``preview``), then have exactly that done
+         *     (``token``).
+         */
+        post: operations["setTopicPolicy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/properties": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A topic's properties. */
+        get: operations["getTopicProperties"];
+        /** @description A topic's properties. */
+        put: operations["setTopicProperties"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/schemas": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Its versions, newest first; the next one; deleting all of them. */
+        get: operations["listSchemas"];
+        put?: never;
+        /** @description Its versions, newest first; the next one; deleting all of them. */
+        post: operations["registerSchema"];
+        /** @description Its versions, newest first; the next one; deleting all of them. */
+        delete: operations["deleteSchemas"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/schemas/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One version with its definition. */
+        get: operations["getSchema"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/schemas/rehearsal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description The last messages decoded with a candidate; nothing is changed. */
+        post: operations["rehearseSchema"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/schemas/verdict": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Whether a candidate could be the next version; nothing is changed. */
+        post: operations["judgeSchema"];
         delete?: never;
         options?: never;
         head?: never;
@@ -300,6 +565,40 @@ export interface paths {
         put?: never;
         /** @description Take the last change back: at once, if the cursor can be what it was; else by preview and token. */
         post: operations["undo"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/terminate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Change a topic as a whole: first ask what it would do (``preview``), then have exactly that done (``token``). */
+        post: operations["terminateTopic"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/topics/{domain}/{tenant}/{namespace}/{topic}/unload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Change a topic as a whole: first ask what it would do (``preview``), then have exactly that done (``token``). */
+        post: operations["unloadTopic"];
         delete?: never;
         options?: never;
         head?: never;
@@ -452,7 +751,8 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        put?: never;
+        /** @description One saved view. */
+        put: operations["renameView"];
         post?: never;
         /** @description One saved view. */
         delete: operations["deleteView"];
@@ -465,12 +765,20 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AddPartitionsAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
         AffectedMessage: {
             /** @description ledger:entry */
             id: string;
             publish_time: number | null;
             key: string | null;
         };
+        /**
+         * @description * `equally` - equally
+         *     * `topics` - topics
+         *     * `flow` - flow
+         * @enum {string}
+         */
+        AlgorithmEnum: "equally" | "topics" | "flow";
         AnalysisShape: {
             id: string;
             title: string;
@@ -485,8 +793,12 @@ export interface components {
             address: string;
         };
         Attention: {
-            /** @description every registered broker and the store answered: no item means that all is well */
+            /** @description every registered broker and the store answer: there is no item that is not here */
             known: boolean;
+            /** @description since when all subscriptions are looked at; null: not all are */
+            since: number | null;
+            /** @description for long enough that each cause was told: no item means that nothing is wrong */
+            settled: boolean;
             items: components["schemas"]["AttentionItem"][];
             /** @description what else needs attention and is in no item */
             more: number;
@@ -523,6 +835,15 @@ export interface components {
             limit: number;
             rows: components["schemas"]["AuditRow"][];
         };
+        AuditChange: {
+            /** @description a metadata node, or a broker's operation */
+            where?: string;
+            /** @description of a document what differs */
+            before?: unknown;
+            after?: unknown;
+            /** @description how many changes are left out */
+            more?: number;
+        };
         AuditRow: {
             id: string;
             at: number;
@@ -532,26 +853,97 @@ export interface components {
             target: string;
             /** @description null: outcome not seen */
             status: number | null;
+            /** @description X-Request-Id of call and answer */
+            request_id: string;
+            /** @description the JSON body, without secrets; long ones cut */
+            given: string;
+            changes: components["schemas"]["AuditChange"][];
         };
         BookieRow: {
             id: string;
+            /** @description host:port; empty: it was never seen registered */
+            address: string;
             /** @description writable, read-only, slow or down */
             state: string;
+            /** @description when it began to answer, or ceased to */
+            since: number;
+            /**
+             * @description as of TopicRow, of the numbers here
+             *
+             *     * `at_rest` - at_rest
+             *     * `live` - live
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
+            /** @description when it told them; 0: never */
+            at: number;
+            /** @description null: no page of it told it */
             free_bytes: number | null;
             total_bytes: number | null;
+            ledgers: number | null;
+        };
+        BookieWithRack: {
+            id: string;
+            /** @description host:port; empty: it was never seen registered */
+            address: string;
+            /** @description writable, read-only, slow or down */
+            state: string;
+            /** @description when it began to answer, or ceased to */
+            since: number;
+            /**
+             * @description as of TopicRow, of the numbers here
+             *
+             *     * `at_rest` - at_rest
+             *     * `live` - live
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
+            /** @description when it told them; 0: never */
+            at: number;
+            /** @description null: no page of it told it */
+            free_bytes: number | null;
+            total_bytes: number | null;
+            ledgers: number | null;
+            /** @description as an operator told it; empty: nobody did */
+            rack: string;
+            /** @description of bookies, as told with the rack */
+            group: string;
+        };
+        BookiesAnswer: {
+            at: number;
+            rows: components["schemas"]["BookieWithRack"][];
         };
         BrokerRow: {
             id: string;
             url: string;
-            state: components["schemas"]["BrokerRowStateEnum"];
+            state: components["schemas"]["BrokerStateEnum"];
             /** @description when it began to answer, or ceased to */
             since: number;
-            /** @description null, as of its rates: it was not heard yet */
+            /** @description null: it does not say */
+            started: number | null;
+            /**
+             * @description as of TopicRow, of the numbers here
+             *
+             *     * `at_rest` - at_rest
+             *     * `live` - live
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
+            /** @description when it counted them; 0: never */
+            at: number;
+            /** @description null, as of its rates: it was not heard yet, or is not registered any more */
             topics: number | null;
             /** Format: double */
             msg_rate_in: number | null;
             /** Format: double */
             msg_rate_out: number | null;
+            /** Format: double */
+            bytes_rate_in: number | null;
+            /** Format: double */
+            bytes_rate_out: number | null;
         };
         /**
          * @description * `up` - up
@@ -559,7 +951,134 @@ export interface components {
          *     * `down` - down
          * @enum {string}
          */
-        BrokerRowStateEnum: "up" | "slow" | "down";
+        BrokerStateEnum: "up" | "slow" | "down";
+        BrokerWithBundles: {
+            id: string;
+            url: string;
+            state: components["schemas"]["BrokerStateEnum"];
+            /** @description when it began to answer, or ceased to */
+            since: number;
+            /** @description null: it does not say */
+            started: number | null;
+            /**
+             * @description as of TopicRow, of the numbers here
+             *
+             *     * `at_rest` - at_rest
+             *     * `live` - live
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
+            /** @description when it counted them; 0: never */
+            at: number;
+            /** @description null, as of its rates: it was not heard yet, or is not registered any more */
+            topics: number | null;
+            /** Format: double */
+            msg_rate_in: number | null;
+            /** Format: double */
+            msg_rate_out: number | null;
+            /** Format: double */
+            bytes_rate_in: number | null;
+            /** Format: double */
+            bytes_rate_out: number | null;
+            /** @description that it owns, by what is stored */
+            bundles: number;
+        };
+        BrokersAnswer: {
+            at: number;
+            /** @description bundles that no broker owns: whoever asks has one taken */
+            unowned: number;
+            rows: components["schemas"]["BrokerWithBundles"][];
+        };
+        /** @description Of what needs no more. */
+        BundleChangeBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+        };
+        BundlePart: {
+            /** @description its range */
+            bundle: string;
+            /** @description null: not known */
+            topics: number | null;
+        };
+        BundlePreview: {
+            /** @description null: there is nothing to be done */
+            token: string | null;
+            at: number;
+            row: components["schemas"]["BundleRow"];
+            /** @description that answer now */
+            brokers: number;
+            /** @description of a split; empty: there is no place to cut it */
+            parts: components["schemas"]["BundlePart"][];
+        };
+        BundleReceipt: {
+            change: components["schemas"]["BundleReceiptChangeEnum"];
+            at: number;
+            /** @description who owned it, as of BundleRow */
+            before: string;
+            /** @description of an unload: who owns it by now, empty for nobody; null: not known, or of a split */
+            owner: string | null;
+            /** @description of a split: ranges that there are now */
+            parts: string[];
+        };
+        /**
+         * @description * `unload` - unload
+         *     * `split` - split
+         * @enum {string}
+         */
+        BundleReceiptChangeEnum: "unload" | "split";
+        BundleRow: {
+            tenant: string;
+            /** @description without the tenant */
+            namespace: string;
+            /** @description its range of hashes, as 0x00000000_0x40000000 */
+            bundle: string;
+            /** @description id of the broker that owns it, or its address when it is not registered; empty: nobody */
+            owner: string;
+            /** @description of its owner: up, slow or down; none without one */
+            state: string;
+            /**
+             * @description as of TopicRow, the worst of its topics
+             *
+             *     * `at_rest` - at_rest
+             *     * `live` - live
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
+            /** @description when its owner counted; without one, when the rest was read */
+            at: number;
+            /** @description with each partition; null, as of all numbers: not known */
+            topics: number | null;
+            producers: number | null;
+            consumers: number | null;
+            /** Format: double */
+            msg_rate_in: number | null;
+            /** Format: double */
+            msg_rate_out: number | null;
+            /** Format: double */
+            bytes_rate_in: number | null;
+            /** Format: double */
+            bytes_rate_out: number | null;
+            /** @description entries, summed over subscriptions */
+            backlog: number | null;
+        };
+        BundlesAnswer: {
+            at: number;
+            total: number;
+            offset: number;
+            limit: number;
+            rows: components["schemas"]["BundleRow"][];
+        };
+        CandidateRequest: {
+            type: components["schemas"]["SchemaKindEnum"];
+            /** @default  */
+            definition: string;
+            properties?: {
+                [key: string]: string;
+            };
+        };
         /**
          * @description * `storage` - storage
          *     * `no-consumer` - no-consumer
@@ -571,23 +1090,15 @@ export interface components {
          *     * `redelivery` - redelivery
          *     * `not-acknowledged` - not-acknowledged
          *     * `hot-key` - hot-key
+         *     * `rate-limit` - rate-limit
          *     * `slow` - slow
          *     * `delayed` - delayed
          * @enum {string}
          */
-        CauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "slow" | "delayed";
-        /**
-         * @description * `skip-all` - skip-all
-         *     * `skip` - skip
-         *     * `reset` - reset
-         *     * `undo` - undo
-         * @enum {string}
-         */
-        ChangeEnum: "skip-all" | "skip" | "reset" | "undo";
-        /** @description Nothing for an undo, which Pulsar has no command for. */
-        Commands: {
-            curl?: string;
-            pulsar_admin?: string;
+        CauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "rate-limit" | "slow" | "delayed";
+        Client: {
+            name: string;
+            address: string;
         };
         ConsumerRow: {
             name: string;
@@ -600,7 +1111,17 @@ export interface components {
             connected_since: string;
             /** @description null of a plain topic */
             partition: number | null;
+            /** @description of the topic's schema that it came with; null: none of them */
+            schema_version: number | null;
         };
+        /**
+         * @description * `skip-all` - skip-all
+         *     * `skip` - skip
+         *     * `reset` - reset
+         *     * `undo` - undo
+         * @enum {string}
+         */
+        CursorActionEnum: "skip-all" | "skip" | "reset" | "undo";
         /** @description What a change would do. ``token``, null when too large, confirms exactly that; the change is ``id`` then. */
         CursorPreview: {
             /** @description messages lost or delivered again */
@@ -639,13 +1160,23 @@ export interface components {
             exact: boolean;
             id: string;
             at: number;
-            change: components["schemas"]["ChangeEnum"];
+            change: components["schemas"]["CursorActionEnum"];
             done: boolean;
             parts: components["schemas"]["ReceiptPart"][];
             /** @description id to undo it by; null: too large to be kept */
             undo: string | null;
             meanwhile: number;
-            commands: components["schemas"]["Commands"];
+        };
+        DeleteTopicAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
+        Deleted: {
+            /** @description of the deletion, which takes a number, too */
+            version: number;
+        };
+        DeletedTopic: {
+            /** @description or partition, full name */
+            name: string;
+            /** @description stored */
+            bytes: number;
         };
         /**
          * @description * `forward` - forward
@@ -665,22 +1196,6 @@ export interface components {
             bytes: number;
             href: string;
         };
-        Drain: {
-            state: components["schemas"]["DrainStateEnum"];
-            /**
-             * Format: double
-             * @description seconds until empty, while draining
-             */
-            eta_s: number | null;
-        };
-        /**
-         * @description * `empty` - empty
-         *     * `draining` - draining
-         *     * `growing` - growing
-         *     * `stalled` - stalled
-         * @enum {string}
-         */
-        DrainStateEnum: "empty" | "draining" | "growing" | "stalled";
         EnvironmentAnswer: {
             cluster: string;
             clusters: string[];
@@ -692,6 +1207,23 @@ export interface components {
             authentication: boolean;
             user: components["schemas"]["User"] | null;
             now: number;
+        };
+        /** @description Messages of one producer and version that break at one field. */
+        Failure: {
+            /** @description of one message: ledger:entry, in a batch with :index */
+            id: string;
+            /** @description 0: not known */
+            published: number;
+            producer: string;
+            /** @description by which they were written; null: none */
+            version: number | null;
+            /** @description of the field, items of lists as []; empty: the whole message */
+            path: string;
+            /** @description of the newest of them */
+            reason: string;
+            /** @description JSON of the newest by its own version; null: not even that */
+            value: string | null;
+            count: number;
         };
         HealthAnswer: {
             now: number;
@@ -758,6 +1290,7 @@ export interface components {
         Lag: {
             cause: components["schemas"]["CauseEnum"];
             severity: components["schemas"]["SeverityEnum"];
+            /** @description goes on after the subscription's name */
             title: string;
             /** @description the figures that show it */
             detail: string;
@@ -784,7 +1317,7 @@ export interface components {
             id: string;
             at: number;
             by: string;
-            change: components["schemas"]["ChangeEnum"];
+            change: components["schemas"]["CursorActionEnum"];
             /** @description the change that this one took back, or empty */
             undoes: string;
             /** @description id to undo it by; null: too large to be kept */
@@ -808,13 +1341,25 @@ export interface components {
             /** @description null of a plain topic */
             partition: number | null;
         };
+        /** @description Messages that nobody could decode here. */
+        LeftOut: {
+            /** @description of one message: ledger:entry, in a batch with :index */
+            id: string;
+            /** @description 0: not known */
+            published: number;
+            why: components["schemas"]["LeftOutWhyEnum"];
+            reason: string;
+            count: number;
+        };
         /**
-         * @description * `broker` - broker
-         *     * `namespace` - namespace
-         *     * `topic` - topic
+         * @description * `encrypted` - encrypted
+         *     * `no-value` - no-value
+         *     * `damaged` - damaged
+         *     * `chunks` - chunks
+         *     * `version` - version
          * @enum {string}
          */
-        LevelEnum: "broker" | "namespace" | "topic";
+        LeftOutWhyEnum: "encrypted" | "no-value" | "damaged" | "chunks" | "version";
         ListedRow: {
             /** @description full name, domain://tenant/namespace/topic */
             name: string;
@@ -858,6 +1403,32 @@ export interface components {
             /** @description backlog of the last 15 minutes, one per minute, oldest first; null: not known */
             trend?: (number | null)[];
         };
+        /**
+         * @description A subscription that would lose what it has not acknowledged, or go: ``messages`` null when they were not counted,
+         *     estimated unless ``exact``.
+         */
+        Loser: {
+            /** @description or partition, full name */
+            topic: string;
+            name: string;
+            deleted: boolean;
+            entries: number;
+            messages: number | null;
+            exact: boolean;
+        };
+        MadeTopic: {
+            /** @description full name */
+            name: string;
+            /** @description 0 of a plain topic */
+            partitions: number;
+        };
+        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
+        MorePartitionsBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            partitions?: number;
+        };
         Names: {
             total: number;
             /** @description the first of them */
@@ -874,6 +1445,9 @@ export interface components {
             first_topics: string[];
             /** @description why values of brokers are not known; empty when they are */
             unknown: string;
+            properties: {
+                [key: string]: string;
+            };
             policies: components["schemas"]["PolicyRow"][];
         };
         NamespaceRow: {
@@ -904,6 +1478,29 @@ export interface components {
             allowed_clusters: string[];
             name: string;
         };
+        NewTopicRequest: {
+            domain: components["schemas"]["DomainEnum"];
+            tenant: string;
+            /** @description without the tenant */
+            namespace: string;
+            /** @description local name */
+            topic: string;
+            /** @description 0 for a plain topic */
+            partitions: number;
+            properties: {
+                [key: string]: string;
+            };
+        };
+        NewVersionRequest: {
+            type: components["schemas"]["SchemaKindEnum"];
+            /** @default  */
+            definition: string;
+            properties?: {
+                [key: string]: string;
+            };
+            /** @description as the verdict said: the version that it is to follow */
+            newest: number;
+        };
         /** @description Why a change was not made, or not everywhere; with the parts if it got so far. */
         NotChanged: {
             reason: string;
@@ -911,8 +1508,19 @@ export interface components {
             undo?: string | null;
             parts?: components["schemas"]["ReceiptPart"][];
         };
+        NotCounted: {
+            /** @description full name, a subscription's behind it if it is one's; or of a broker */
+            name: string;
+            reason: string;
+        };
         /** @enum {unknown} */
         NullEnum: null;
+        Overriding: {
+            /** @description full name */
+            name: string;
+            /** @description its own */
+            value: unknown;
+        };
         OverviewAnswer: {
             at: number;
             cluster: string;
@@ -964,23 +1572,91 @@ export interface components {
             /** @description the broker that serves it; empty when none does */
             owner: string;
         };
+        /** @description A preview is of a ``value``; null removes it. */
         PolicyBodyRequest: {
-            /** @description null removes it */
-            value: unknown;
-            /** @description own, as it was shown; 409 when it is not */
-            expected: unknown;
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            value?: unknown;
         };
+        /** @description What would go of what is stored in topics that brokers have loaded. Of lists the first are here. */
+        PolicyEffects: {
+            /** @description stored ones whose value it is; a partitioned one counts once */
+            topics: number;
+            /** @description topics of which all was looked at */
+            counted: number;
+            /** @description topics that no broker has loaded; null: not known */
+            at_rest: number | null;
+            /** @description that would be deleted */
+            bytes: number;
+            /** @description most entries first */
+            subscriptions: components["schemas"]["Loser"][];
+            subscriptions_total: number;
+            /** @description lost by all subscriptions */
+            entries: number;
+            /** @description topics that would go, the largest first */
+            deleted: components["schemas"]["DeletedTopic"][];
+            deleted_total: number;
+            /** @description that would be sent away */
+            producers: number;
+            not_counted: components["schemas"]["NotCounted"][];
+            not_counted_total: number;
+            /**
+             * Format: double
+             * @description when brokers will have acted on it at the latest
+             */
+            within_s: number;
+        };
+        /**
+         * @description * `broker` - broker
+         *     * `namespace` - namespace
+         *     * `global` - global
+         *     * `topic` - topic
+         * @enum {string}
+         */
+        PolicyLevelEnum: "broker" | "namespace" | "global" | "topic";
         /** @description A part of a value, or a value that has no parts. */
         PolicyPart: {
             /** @description empty for a value without parts */
             name: string;
-            type: components["schemas"]["TypeEnum"];
+            type: components["schemas"]["PolicyPartTypeEnum"];
             /** @description it may stay away */
             optional: boolean;
             minimum?: string;
             maximum?: string;
             unit?: string;
             enum?: string[];
+        };
+        /**
+         * @description * `integer` - integer
+         *     * `number` - number
+         *     * `boolean` - boolean
+         *     * `string` - string
+         *     * `array` - array
+         * @enum {string}
+         */
+        PolicyPartTypeEnum: "integer" | "number" | "boolean" | "string" | "array";
+        /** @description ``token``, null when too large, confirms the change of just that. */
+        PolicyPreview: {
+            token: string | null;
+            at: number;
+            /** @description as it is */
+            row: components["schemas"]["PolicyRow"];
+            /** @description null: nothing goes by this policy, or no broker tells */
+            effects: components["schemas"]["PolicyEffects"] | null;
+            /** @description the first topics that have their own value: they keep it */
+            overriding: components["schemas"]["Overriding"][];
+            /** @description null: not known */
+            overriding_total: number | null;
+            /** @description why what is null is not known; empty when nothing is */
+            unknown: string;
+        };
+        PolicyReceipt: {
+            at: number;
+            /** @description as it is now */
+            row: components["schemas"]["PolicyRow"];
+            /** @description of the preview, counted again before it was saved */
+            effects: components["schemas"]["PolicyEffects"] | null;
         };
         PolicyRow: {
             name: string;
@@ -997,13 +1673,23 @@ export interface components {
              *
              *     * `broker` - broker
              *     * `namespace` - namespace
+             *     * `global` - global
              *     * `topic` - topic
              */
-            level: (components["schemas"]["LevelEnum"] | components["schemas"]["NullEnum"]) | null;
-            /** @description the namespace's; null: none */
+            level: (components["schemas"]["PolicyLevelEnum"] | components["schemas"]["NullEnum"]) | null;
+            /** @description the namespace's or topic's; null: none */
             own: unknown;
             /** @description what holds without own; null: not known */
             inherited: unknown;
+            /**
+             * @description which says that
+             *
+             *     * `broker` - broker
+             *     * `namespace` - namespace
+             *     * `global` - global
+             *     * `topic` - topic
+             */
+            inherited_level: components["schemas"]["PolicyLevelEnum"];
         };
         PositionRow: {
             /** @description null of a plain topic */
@@ -1058,11 +1744,27 @@ export interface components {
             connected_since: string;
             /** @description to which it is connected; empty of a plain topic */
             partitions: number[];
+            /** @description of the topic's schema that it came with; null: none of them */
+            schema_version: number | null;
         };
         ProgressShape: {
             done: number;
             /** @description 0 while it is not known */
             total: number;
+        };
+        PropertiesAnswer: {
+            properties: {
+                [key: string]: string;
+            };
+        };
+        PropertiesBodyRequest: {
+            value: {
+                [key: string]: string;
+            };
+            /** @description as they were shown; 409 when they are not */
+            expected: {
+                [key: string]: string;
+            };
         };
         Reason: {
             reason: string;
@@ -1089,9 +1791,63 @@ export interface components {
             mark_delete?: string;
             /** @description entries of the change acknowledged since the preview */
             meanwhile?: number;
-            why?: components["schemas"]["WhyEnum"];
+            why?: components["schemas"]["ReceiptPartWhyEnum"];
             reason?: string;
             from?: string;
+        };
+        /**
+         * @description * `used` - used
+         *     * `moved` - moved
+         *     * `trimmed` - trimmed
+         *     * `refused` - refused
+         *     * `unknown` - unknown
+         * @enum {string}
+         */
+        ReceiptPartWhyEnum: "used" | "moved" | "trimmed" | "refused" | "unknown";
+        Registered: {
+            version: number;
+        };
+        Rehearsal: {
+            at: number;
+            asked: number;
+            /** @description that were looked at: decoded, failed and left out */
+            messages: number;
+            entries: number;
+            /** @description of what was read, or of what it unpacks to */
+            bytes: number;
+            took_ms: number;
+            /**
+             * @description all asked for, the topic's beginning, or a bound
+             *
+             *     * `asked` - asked
+             *     * `begin` - begin
+             *     * `bytes` - bytes
+             *     * `time` - time
+             */
+            stopped: components["schemas"]["StoppedEnum"];
+            /** @description 0: the topic has none */
+            partitions: number;
+            /** @description partitions that did not answer */
+            missing: number[];
+            span: components["schemas"]["Times"] | null;
+            decoded: number;
+            failed: number;
+            /** @description the most frequent first */
+            failures: components["schemas"]["Failure"][];
+            /** @description kinds of failure that are not listed */
+            more_failures: number;
+            left_out: components["schemas"]["LeftOut"][];
+            samples: components["schemas"]["Sample"][];
+        };
+        RehearsalBodyRequest: {
+            type: components["schemas"]["SchemaKindEnum"];
+            /** @default  */
+            definition: string;
+            properties?: {
+                [key: string]: string;
+            };
+            /** @default 100 */
+            messages: number;
         };
         ResetAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
         /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
@@ -1155,11 +1911,48 @@ export interface components {
          * @enum {string}
          */
         RunShapeStateEnum: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+        Sample: {
+            /** @description of one message: ledger:entry, in a batch with :index */
+            id: string;
+            /** @description 0: not known */
+            published: number;
+            producer: string;
+            version: number | null;
+            /** @description JSON, as a consumer with the candidate gets it */
+            value: string;
+        };
+        /**
+         * @description * `NONE` - NONE
+         *     * `STRING` - STRING
+         *     * `JSON` - JSON
+         *     * `PROTOBUF` - PROTOBUF
+         *     * `AVRO` - AVRO
+         *     * `BOOLEAN` - BOOLEAN
+         *     * `INT8` - INT8
+         *     * `INT16` - INT16
+         *     * `INT32` - INT32
+         *     * `INT64` - INT64
+         *     * `FLOAT` - FLOAT
+         *     * `DOUBLE` - DOUBLE
+         *     * `DATE` - DATE
+         *     * `TIME` - TIME
+         *     * `TIMESTAMP` - TIMESTAMP
+         *     * `KEY_VALUE` - KEY_VALUE
+         *     * `INSTANT` - INSTANT
+         *     * `LOCAL_DATE` - LOCAL_DATE
+         *     * `LOCAL_TIME` - LOCAL_TIME
+         *     * `LOCAL_DATE_TIME` - LOCAL_DATE_TIME
+         *     * `PROTOBUF_NATIVE` - PROTOBUF_NATIVE
+         * @enum {string}
+         */
+        SchemaKindEnum: "NONE" | "STRING" | "JSON" | "PROTOBUF" | "AVRO" | "BOOLEAN" | "INT8" | "INT16" | "INT32" | "INT64" | "FLOAT" | "DOUBLE" | "DATE" | "TIME" | "TIMESTAMP" | "KEY_VALUE" | "INSTANT" | "LOCAL_DATE" | "LOCAL_TIME" | "LOCAL_DATE_TIME" | "PROTOBUF_NATIVE";
         ScopesAnswer: {
             tenants: components["schemas"]["Names"];
             /** @description as tenant/namespace */
             namespaces: components["schemas"]["Names"];
         };
+        SetNamespacePolicyAnswer: components["schemas"]["PolicyPreview"] | components["schemas"]["PolicyReceipt"];
+        SetTopicPolicyAnswer: components["schemas"]["PolicyPreview"] | components["schemas"]["PolicyReceipt"];
         /**
          * @description * `error` - error
          *     * `warning` - warning
@@ -1190,6 +1983,40 @@ export interface components {
             to: number;
             from: number;
         };
+        SplitBundleAnswer: components["schemas"]["BundlePreview"] | components["schemas"]["BundleReceipt"];
+        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
+        SplitBundleBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            /** @default equally */
+            algorithm: components["schemas"]["AlgorithmEnum"];
+            /**
+             * @description its owner gives up the parts afterwards
+             * @default false
+             */
+            unload: boolean;
+        };
+        /**
+         * @description * `asked` - asked
+         *     * `begin` - begin
+         *     * `bytes` - bytes
+         *     * `time` - time
+         * @enum {string}
+         */
+        StoppedEnum: "asked" | "begin" | "bytes" | "time";
+        StrategyRow: {
+            value: components["schemas"]["ValueEnum"];
+            /**
+             * @description which says so
+             *
+             *     * `broker` - broker
+             *     * `namespace` - namespace
+             *     * `global` - global
+             *     * `topic` - topic
+             */
+            level: components["schemas"]["PolicyLevelEnum"];
+        };
         SubscriptionRow: {
             name: string;
             /** @description Exclusive, Shared, Failover, Key_Shared; empty before the first consumer */
@@ -1211,7 +2038,6 @@ export interface components {
              * @description change of the backlog per second; negative while it drains
              */
             net_rate: number;
-            drain: components["schemas"]["Drain"];
             /** @description why it does not drain; null: nothing keeps it from it */
             lag: components["schemas"]["Lag"] | null;
         };
@@ -1232,6 +2058,11 @@ export interface components {
             limit: number;
             rows: components["schemas"]["TenantRow"][];
         };
+        TerminateTopicAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
+        Times: {
+            to: number;
+            from: number;
+        };
         TopicAnswer: {
             at: number;
             row: components["schemas"]["TopicRow"];
@@ -1244,6 +2075,52 @@ export interface components {
             partitions: components["schemas"]["PartitionRow"][];
             /** @description partitions that did not answer: only their rows are here */
             missing: number[];
+        };
+        /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
+        TopicChangeBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+        };
+        /**
+         * @description * `delete` - delete
+         *     * `terminate` - terminate
+         *     * `unload` - unload
+         *     * `partitions` - partitions
+         * @enum {string}
+         */
+        TopicChangeEnum: "delete" | "terminate" | "unload" | "partitions";
+        TopicPoliciesAnswer: {
+            policies: components["schemas"]["PolicyRow"][];
+        };
+        /**
+         * @description What the topic holds and who uses it, of all partitions. ``token``, null when too large, confirms the change of
+         *     just that.
+         */
+        TopicPreview: {
+            token: string | null;
+            at: number;
+            /** @description 0 of a plain topic */
+            partitions: number;
+            /** @description of more partitions */
+            partitions_after: number | null;
+            /** @description stored */
+            bytes: number;
+            /** @description stored */
+            entries: number;
+            terminated: boolean;
+            producers: components["schemas"]["Client"][];
+            subscriptions: components["schemas"]["UnreadOfSubscription"][];
+            /** @description subscriptions that cannot be read now: nothing of them is known */
+            unread: string[];
+            /** @description clients that name the topic when it is gone make it anew */
+            remakes: boolean;
+        };
+        TopicReceipt: {
+            change: components["schemas"]["TopicChangeEnum"];
+            at: number;
+            /** @description of a terminated topic, the last message of each part */
+            last: string[];
         };
         TopicRow: {
             /** @description full name, domain://tenant/namespace/topic */
@@ -1312,14 +2189,6 @@ export interface components {
             /** @description topics that are in the sums with their last known numbers: there may be others by now */
             last: number;
         };
-        /**
-         * @description * `integer` - integer
-         *     * `number` - number
-         *     * `boolean` - boolean
-         *     * `string` - string
-         * @enum {string}
-         */
-        TypeEnum: "integer" | "number" | "boolean" | "string";
         UndoAnswer: components["schemas"]["CursorPreview"] | components["schemas"]["CursorReceipt"];
         /** @description Either ``preview`` with what the change is about, or the ``token`` that its preview answered. */
         UndoBodyRequest: {
@@ -1329,9 +2198,77 @@ export interface components {
             /** @description the change to take back */
             id?: string;
         };
+        UnloadBundleAnswer: components["schemas"]["BundlePreview"] | components["schemas"]["BundleReceipt"];
+        UnloadTopicAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
+        /**
+         * @description What a subscription has not acknowledged: ``messages`` null when storage does not tell, estimated unless
+         *     ``exact``.
+         */
+        UnreadOfSubscription: {
+            name: string;
+            durable: boolean;
+            entries: number;
+            messages: number | null;
+            exact: boolean;
+            consumers: components["schemas"]["Client"][];
+        };
         User: {
             name: string;
             superuser: boolean;
+        };
+        /**
+         * @description * `UNDEFINED` - UNDEFINED
+         *     * `ALWAYS_INCOMPATIBLE` - ALWAYS_INCOMPATIBLE
+         *     * `ALWAYS_COMPATIBLE` - ALWAYS_COMPATIBLE
+         *     * `BACKWARD` - BACKWARD
+         *     * `FORWARD` - FORWARD
+         *     * `FULL` - FULL
+         *     * `BACKWARD_TRANSITIVE` - BACKWARD_TRANSITIVE
+         *     * `FORWARD_TRANSITIVE` - FORWARD_TRANSITIVE
+         *     * `FULL_TRANSITIVE` - FULL_TRANSITIVE
+         * @enum {string}
+         */
+        ValueEnum: "UNDEFINED" | "ALWAYS_INCOMPATIBLE" | "ALWAYS_COMPATIBLE" | "BACKWARD" | "FORWARD" | "FULL" | "BACKWARD_TRANSITIVE" | "FORWARD_TRANSITIVE" | "FULL_TRANSITIVE";
+        Verdict: {
+            /** @description number of the newest version then; -1 without any */
+            newest: number;
+            /** @description the version that it is already */
+            version: number | null;
+            compatible: boolean;
+            /** @description why not, with the field */
+            reason: string | null;
+            strategy: components["schemas"]["StrategyRow"];
+        };
+        VersionAnswer: {
+            version: number;
+            type: components["schemas"]["SchemaKindEnum"];
+            registered: number;
+            /** @description bytes of the definition as it was registered */
+            size: number;
+            /** @description of KEY_VALUE a JSON object with key and value */
+            definition: string;
+            properties: {
+                [key: string]: string;
+            };
+        };
+        VersionRow: {
+            version: number;
+            type: (components["schemas"]["SchemaKindEnum"] | components["schemas"]["NullEnum"]) | null;
+            registered: number | null;
+            /** @description bytes of the definition */
+            size: number | null;
+            /** @description why it cannot be read; null: it can */
+            reason: string | null;
+        };
+        VersionsAnswer: {
+            at: number;
+            /** @description versions since the last deletion */
+            total: number;
+            /** @description number of the newest; -1 without any */
+            newest: number;
+            strategy: components["schemas"]["StrategyRow"];
+            /** @description newest first */
+            versions: components["schemas"]["VersionRow"][];
         };
         ViewBodyRequest: {
             name: string;
@@ -1339,6 +2276,9 @@ export interface components {
             query: {
                 [key: string]: string;
             };
+        };
+        ViewNameRequest: {
+            name: string;
         };
         ViewRow: {
             name: string;
@@ -1352,15 +2292,6 @@ export interface components {
         ViewsAnswer: {
             rows: components["schemas"]["ViewRow"][];
         };
-        /**
-         * @description * `used` - used
-         *     * `moved` - moved
-         *     * `trimmed` - trimmed
-         *     * `refused` - refused
-         *     * `unknown` - unknown
-         * @enum {string}
-         */
-        WhyEnum: "used" | "moved" | "trimmed" | "refused" | "unknown";
     };
     responses: never;
     parameters: never;
@@ -1424,6 +2355,295 @@ export interface operations {
                 };
             };
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listBookies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookiesAnswer"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listBrokers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BrokersAnswer"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listBundles: {
+        parameters: {
+            query?: {
+                /** @description id of its owner; exact */
+                broker?: string;
+                /** @description rows, 1 to 1000 */
+                limit?: number;
+                /** @description first row, from 0 */
+                offset?: number;
+                /** @description words that tenant/namespace/range has, in any case and order */
+                q?: string;
+                /** @description a field of the rows, '-' in front for descending */
+                sort?: string;
+            };
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BundlesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    splitBundle: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description range of hashes, as 0x00000000_0x40000000 */
+                bundle: string;
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                namespace: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["SplitBundleBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SplitBundleAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    unloadBundle: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description range of hashes, as 0x00000000_0x40000000 */
+                bundle: string;
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                namespace: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["BundleChangeBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnloadBundleAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2114,7 +3334,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["PolicyBodyRequest"];
             };
@@ -2125,7 +3345,100 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PolicyRow"];
+                    "application/json": components["schemas"]["SetNamespacePolicyAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    setNamespaceProperties: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                /** @description without the tenant */
+                namespace: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PropertiesBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PropertiesAnswer"];
                 };
             };
             400: {
@@ -2168,14 +3481,6 @@ export interface operations {
                     "application/json": components["schemas"]["Reason"];
                 };
             };
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Reason"];
-                };
-            };
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2190,7 +3495,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description only topics with this problem */
-                attention?: "any" | "delayed" | "held" | "hot-key" | "no-consumer" | "no-permits" | "not-acknowledged" | "reconnecting" | "redelivery" | "slow" | "standby" | "storage" | "unacked-limit";
+                attention?: "any" | "delayed" | "held" | "hot-key" | "no-consumer" | "no-permits" | "not-acknowledged" | "rate-limit" | "reconnecting" | "redelivery" | "slow" | "standby" | "storage" | "unacked-limit";
                 /** @description persistent or non-persistent */
                 domain?: "non-persistent" | "persistent";
                 /** @description rows, 1 to 1000 */
@@ -2232,6 +3537,88 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    createTopic: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTopicRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MadeTopic"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            406: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2358,6 +3745,978 @@ export interface operations {
                 };
             };
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    deleteTopic: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["TopicChangeBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeleteTopicAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    addPartitions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["MorePartitionsBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddPartitionsAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getTopicPolicies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TopicPoliciesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    setTopicPolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                /** @description name of its row */
+                policy: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PolicyBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SetTopicPolicyAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getTopicProperties: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PropertiesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            406: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    setTopicProperties: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PropertiesBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PropertiesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            406: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listSchemas: {
+        parameters: {
+            query?: {
+                /** @description only versions before this one */
+                before?: number;
+                /** @description 1 to 100 */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VersionsAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    registerSchema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewVersionRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Registered"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    deleteSchemas: {
+        parameters: {
+            query?: {
+                /** @description number of the newest version */
+                newest?: number;
+            };
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deleted"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    getSchema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+                /** @description its number */
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VersionAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    rehearseSchema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RehearsalBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rehearsal"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    judgeSchema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CandidateRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Verdict"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2695,11 +5054,201 @@ export interface operations {
             };
         };
     };
+    terminateTopic: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["TopicChangeBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TerminateTopicAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    unloadTopic: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                domain: "non-persistent" | "persistent";
+                namespace: string;
+                tenant: string;
+                /** @description local name, percent-encoded */
+                topic: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["TopicChangeBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnloadTopicAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
     exportTopics: {
         parameters: {
             query?: {
                 /** @description only topics with this problem */
-                attention?: "any" | "delayed" | "held" | "hot-key" | "no-consumer" | "no-permits" | "not-acknowledged" | "reconnecting" | "redelivery" | "slow" | "standby" | "storage" | "unacked-limit";
+                attention?: "any" | "delayed" | "held" | "hot-key" | "no-consumer" | "no-permits" | "not-acknowledged" | "rate-limit" | "reconnecting" | "redelivery" | "slow" | "standby" | "storage" | "unacked-limit";
                 /** @description persistent or non-persistent */
                 domain?: "non-persistent" | "persistent";
                 format?: "csv" | "json";
@@ -2727,6 +5276,7 @@ export interface operations {
                 };
                 content: {
                     "text/csv": string;
+                    "application/json": components["schemas"]["TopicRow"][];
                 };
             };
             400: {
@@ -3072,6 +5622,63 @@ export interface operations {
                 };
             };
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    renameView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                view_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ViewNameRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewRow"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -4,7 +4,7 @@
 import { health, whenAnswered } from "./health";
 import type { Health } from "./types";
 
-export type Channel = "overview" | "topics" | "topic" | "run";
+export type Channel = "overview" | "topics" | "topic" | "schemas" | "run";
 export type SocketStatus = "connecting" | "open" | "lost";
 export type Params = Record<string, string | number | undefined>;
 

@@ -19,7 +19,17 @@ export type PartitionRow = Schemas["PartitionRow"];
 /** Whether figures are true now: live, stored and nowhere loaded, as last known, or not known at all. */
 export type Known = Schemas["KnownEnum"];
 export type Lag = Schemas["Lag"];
+export type SavedView = Schemas["ViewRow"];
 export type SubscriptionRow = Schemas["SubscriptionRow"];
+
+export type SchemaKind = Schemas["SchemaKindEnum"];
+export type SchemaVersions = Schemas["VersionsAnswer"];
+export type SchemaVersion = Schemas["VersionAnswer"];
+export type SchemaStrategy = Schemas["StrategyRow"];
+/** A schema that somebody typed in, as it would be registered. */
+export type Candidate = Schemas["CandidateRequest"];
+export type Verdict = Schemas["Verdict"];
+export type Rehearsal = Schemas["Rehearsal"];
 
 export type Health = Schemas["HealthAnswer"];
 /** A part between this page and what is stored, and how it is. */

@@ -1,20 +1,27 @@
 import type { Place } from "../shared/place";
 import { cluster, root } from "../shared/roots";
+import { topicPage } from "../shared/topic/route";
 import { analyses, analysesRoute, launchRoute, runRoute } from "./analyses";
+import { clusterParts, clusterRoutes } from "./cluster";
 import { connect, connectRoute } from "./connect";
+import { manageTab } from "./manage";
 import { overview, overviewRoute } from "./overview";
+import { policiesTab } from "./policies";
+import { schemaTab } from "./schema";
 import { tenantRoutes, tenants } from "./tenants";
-import { topicRoute } from "./topic";
+import { topicTabs } from "./topic";
 import { clusterIndexRoute, topics, topicsRoute } from "./topics";
+
+const topicRoute = topicPage.addChildren([...topicTabs, schemaTab, policiesTab, manageTab]);
 
 // All that the app knows of its features: a page is a folder here and a line in each of these.
 export const routeTree = root.addChildren([
   overviewRoute,
   connectRoute,
-  cluster.addChildren([clusterIndexRoute, topicsRoute, topicRoute, ...tenantRoutes]),
+  cluster.addChildren([clusterIndexRoute, topicsRoute, topicRoute, ...tenantRoutes, ...clusterRoutes]),
   analysesRoute,
   launchRoute,
   runRoute,
 ]);
 
-export const places: Place[] = [overview, topics, tenants, analyses, connect];
+export const places: Place[] = [overview, topics, tenants, clusterParts, analyses, connect];

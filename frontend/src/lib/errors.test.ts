@@ -27,3 +27,8 @@ test("what is wrong with the question is said on the page, and nothing without a
   expect(failureOf({ error: failed(404), data: {} })?.status).toBe(404);
   expect(failureOf({ error: null, data: {} })).toBeNull();
 });
+
+test("a change without a clear refusal may have been made", () => {
+  for (const status of [null, 500, 502, 503, 504]) expect(failed(status).mayHaveActed).toBe(true);
+  for (const status of [400, 404, 409, 412, 429, 501]) expect(failed(status).mayHaveActed).toBe(false);
+});

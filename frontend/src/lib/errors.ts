@@ -52,6 +52,16 @@ export class ApiError extends Error {
     return this.status === null || this.status === 502 || this.status === 503 || this.status === 504;
   }
 
+  /** Whether a change that was answered so, or not at all, may have been made all the same. */
+  get mayHaveActed(): boolean {
+    return this.status === null || (this.status >= 500 && this.status !== 501);
+  }
+
+  /** Whether what was given was refused, rather than that nobody could answer. */
+  get isRefusal(): boolean {
+    return this.status !== null && this.status >= 400 && this.status < 500;
+  }
+
   get nextStep(): string {
     if (this.status === null)
       return "Check that the gateway runs and that this address is right, then retry.";

@@ -45,6 +45,9 @@ describe("numbers", () => {
     expect(bytes(0)).toBe("0 B");
     expect(bytes(1023)).toBe("1,023 B");
     expect(bytes(1536)).toBe("1.5 KiB");
+    expect(bytes(1023)).toBe("1,023 B");
+    expect(bytes(1010 * 1024)).toBe("0.986 MiB");
+    expect(bytes(999.4 * 1024)).toBe("999 KiB");
     expect(bytes(2 ** 50 * 3000)).toBe("3,000 PiB");
     expect(byteRate(2048)).toBe("2 KiB/s");
   });

@@ -64,7 +64,8 @@ export function known(value: number | null, text: (value: number) => string): st
 export function bytes(value: number): string {
   let unit = 0;
   let amount = value;
-  while (Math.abs(amount) >= 1024 && unit < BYTE_UNITS.length - 1) {
+  // Three digits: 1,010 KiB are 0.986 MiB.
+  while (Math.abs(amount) >= (unit === 0 ? 1024 : 999.5) && unit < BYTE_UNITS.length - 1) {
     amount /= 1024;
     unit += 1;
   }

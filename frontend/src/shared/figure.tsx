@@ -1,6 +1,7 @@
 import { useStale } from "../api/health";
 import type { Known } from "../api/types";
 import { time } from "../lib/format";
+import type { Column } from "../ui/grid/table";
 import { AtRestIcon, ClockIcon } from "../ui/icons";
 import styles from "./figure.module.css";
 
@@ -51,6 +52,21 @@ export function Figure({
       <span className="visually-hidden">, {words}</span>
     </span>
   );
+}
+
+/** A column of such numbers. */
+export function figureColumn<Row extends Source>(
+  key: string,
+  header: string,
+  value: (row: Row) => number | null,
+  text: (value: number) => string,
+): Column<Row> {
+  return {
+    key,
+    header,
+    numeric: true,
+    cell: (row) => <Figure of={row} value={value(row)} text={text} />,
+  };
 }
 
 /** Sums tell of how many they are: which parts of them are old, and which are missing. */

@@ -1,30 +1,28 @@
-import { useHealth } from "../api/health";
-import { useFeedFailure, useSocketStatus } from "../api/live";
+import { type HealthView, STALE_MS, useHealth } from "../api/health";
+import { POLL_MS, useFeedFailure, useSocketStatus } from "../api/live";
 import { time } from "../lib/format";
 import styles from "./freshness.module.css";
 
 /**
- * How old the numbers of a page are that were true at `at`. While its feed brings news of what changes, they are as
- * old as the collector's last look at all parts.
+ * How old a page's numbers are, which were true at `at`, when they are older than the status line says of all. Where
+ * that has no room for their age, it is said here.
  */
 export function Freshness({ at }: { at: number }) {
-  const { stale, asOf, why } = useFreshness(at);
+  const health = useHealth();
+  const why = useFeedFailure();
+  const isFed = useSocketStatus() === "open";
+  const older = why !== null || (!isFed && isOlder(at, health));
+  if (!older && !health.stale) return null;
+  const asOf = older ? Math.min(at, health.at ?? at) : (health.at ?? at);
   return (
-    <span className={stale ? styles.stale : styles.fresh} title={why ?? `Numbers as of ${time(asOf)}`}>
-      <span className={stale ? styles.still : styles.pulse} aria-hidden="true" />
-      {`${stale ? "Stale" : "Live"} · as of ${time(asOf)}`}
+    <span className={older ? styles.stale : `${styles.stale} ${styles.narrow}`} title={why ?? undefined}>
+      <span className={styles.dot} aria-hidden="true" />
+      {`Stale · as of ${time(asOf)}`}
     </span>
   );
 }
 
-/** `asOf`: when what is shown was true; `why`: the reason of the page's own feed, null when it has none. */
-export function useFreshness(at: number): { stale: boolean; asOf: number; why: string | null } {
-  const health = useHealth();
-  const isFed = useSocketStatus() === "open";
-  const why = useFeedFailure();
-  return {
-    stale: health.stale || why !== null,
-    asOf: isFed && why === null ? (health.at ?? at) : Math.min(at, health.at ?? at),
-    why,
-  };
+/** Polled numbers may be older by one poll. */
+function isOlder(at: number, health: HealthView): boolean {
+  return health.at !== null && health.at - at > POLL_MS + STALE_MS;
 }

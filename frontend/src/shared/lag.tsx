@@ -12,7 +12,7 @@ export function Lag({ lag, now }: { lag: LagAnswer; now: number }) {
     <aside className={`${styles.lag} ${styles[lag.severity]}`} aria-label="Why is it not draining?">
       <Icon />
       <p>
-        <b>{lag.title}</b> <span title={dateTime(lag.since)}>for {age(lag.since, now)}</span>
+        <b>It {lag.title}</b> <span title={dateTime(lag.since)}>for {age(lag.since, now)}</span>
       </p>
       <p>{lag.detail}</p>
       <p className={styles.advice}>{lag.advice}</p>

@@ -18,7 +18,7 @@ export interface TopicRef {
   topic: string;
 }
 
-export type TopicTab = "overview" | "subscriptions" | "partitions";
+export type TopicTab = "overview" | "subscriptions" | "partitions" | "schema" | "policies";
 
 export function topicSearchOf(topic: { domain: string }): { domain: "non-persistent" | undefined } {
   return { domain: topic.domain === "non-persistent" ? "non-persistent" : undefined };

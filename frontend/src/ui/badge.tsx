@@ -15,7 +15,7 @@ export function Badge({
 }) {
   return (
     <span className={`${styles.badge} ${styles[tone]}`}>
-      {dot && <span className={styles.dot} aria-hidden="true" />}
+      {dot && <span className={styles.dot} data-dot aria-hidden="true" />}
       {children}
     </span>
   );

@@ -4,6 +4,7 @@ import {
   ArrowUturnLeftIcon as ArrowUturnLeft,
   Bars3BottomLeftIcon as Bars3BottomLeft,
   BeakerIcon as Beaker,
+  BookmarkIcon as Bookmark,
   BuildingOfficeIcon as BuildingOffice,
   ChartBarIcon as ChartBar,
   CheckIcon as Check,
@@ -15,6 +16,7 @@ import {
   ForwardIcon as Forward,
   MagnifyingGlassIcon as MagnifyingGlass,
   MoonIcon as Moon,
+  ServerStackIcon as ServerStack,
   Square2StackIcon as Square2Stack,
   SunIcon as Sun,
   TableCellsIcon as TableCells,
@@ -34,10 +36,12 @@ const icon =
 
 export const AnalysesIcon = icon(Beaker);
 export const AtRestIcon = icon(ArchiveBox);
+export const BookmarkIcon = icon(Bookmark);
 export const CheckIcon = icon(Check);
 export const ChevronIcon = icon(ChevronRight);
 export const ClockIcon = icon(Clock);
 export const ConnectIcon = icon(CommandLine);
+export const ClusterIcon = icon(ServerStack);
 export const ColumnsIcon = icon(ViewColumns);
 export const CopyIcon = icon(Square2Stack);
 export const DownloadIcon = icon(ArrowDownTray);

@@ -6,6 +6,7 @@ export function PathLink({
   path,
   label,
   children,
+  onFollow,
   ...rest
 }: {
   path: string;
@@ -14,12 +15,14 @@ export function PathLink({
   className?: string | undefined;
   title?: string;
   tabIndex?: number;
+  onFollow?: () => void;
 }) {
   const router = useRouter();
   const follow = (event: MouseEvent) => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     router.history.push(path);
+    onFollow?.();
   };
   return (
     <a href={path} onClick={follow} aria-label={label} {...rest}>

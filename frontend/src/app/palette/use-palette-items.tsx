@@ -1,15 +1,17 @@
 import { notifications } from "@mantine/notifications";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useNavigate, useParams, useRouter, useSearch } from "@tanstack/react-router";
 import type { ComponentType } from "react";
-import type { TopicDetail, TopicRow } from "../../api/types";
+import type { SavedView, TopicDetail, TopicRow } from "../../api/types";
 import { places } from "../../features";
-import { type TopicId, topicQuery } from "../../features/topic/queries";
-import { scopesQuery, topicsQuery } from "../../features/topics/queries";
+import { scopesQuery, topicsQuery, viewPath, viewsQuery } from "../../features/topics/queries";
 import { known, plural, short } from "../../lib/format";
+import { type TopicId, topicQuery } from "../../shared/topic/queries";
 import { type TopicRef, topicSearchOf, useCluster } from "../../shared/topic-link";
 import {
   AnalysesIcon,
+  BookmarkIcon,
+  ClusterIcon,
   CopyIcon,
   ResetIcon,
   SearchIcon,
@@ -82,6 +84,7 @@ export function usePaletteItems({ query, topic, enter, enabled }: Palette) {
 
   const waiting = [searching && topics, searching && asked && targets, searching && scopes, topic && detail];
   const settled = waiting.every((one) => !one || one.isError || (one.isSuccess && !one.isPlaceholderData));
+  const views = useQuery({ ...viewsQuery, enabled: enabled && !topic });
   const of = useItems(cluster, enter);
 
   if (topic) {
@@ -108,6 +111,7 @@ export function usePaletteItems({ query, topic, enter, enabled }: Palette) {
       ? [of.all(text, topics.data.total)]
       : []),
     ...(searching ? of.scopes(scopes.data) : []),
+    ...of.views(views.data ?? [], words),
     ...of.places(words),
     ...of.console(words),
     ...(words.length === 0 ? mine : []),
@@ -122,6 +126,7 @@ export function usePaletteItems({ query, topic, enter, enabled }: Palette) {
 
 function useItems(cluster: string, enter: Palette["enter"]) {
   const navigate = useNavigate();
+  const router = useRouter();
   const open = (topic: TopicRef, tab: "overview" | "subscriptions" | "partitions", search = {}) =>
     navigate({
       to: `/c/$cluster/t/$tenant/$namespace/$topic/${tab}`,
@@ -229,6 +234,17 @@ function useItems(cluster: string, enter: Palette["enter"]) {
       }),
     ],
 
+    views: (views: readonly SavedView[], words: string[]): PaletteItem[] =>
+      views
+        .filter((view) => words.length > 0 && hasWords(`${view.name} view`, words))
+        .map((view) => ({
+          key: `view ${view.id}`,
+          icon: BookmarkIcon,
+          label: view.name,
+          note: "view",
+          run: () => router.history.push(viewPath(cluster, view)),
+        })),
+
     places: (words: string[]): PaletteItem[] =>
       places
         .filter((place) => hasWords(`${place.label} page`, words))
@@ -258,6 +274,26 @@ function useItems(cluster: string, enter: Palette["enter"]) {
           words: "new run analyse analyze profile",
           run: () => navigate({ to: "/analyses" }),
         },
+        {
+          key: "change bundle",
+          icon: ClusterIcon,
+          label: "Unload or split a bundle…",
+          note: "action",
+          words: "move balance broker owner",
+          run: () => navigate({ to: "/c/$cluster/bundles", params: { cluster } }),
+        },
+        ...(["Brokers", "Bundles", "Bookies"] as const).map((label) => ({
+          key: `cluster ${label}`,
+          icon: ClusterIcon,
+          label,
+          note: "page",
+          words: "cluster disk rack",
+          run: () =>
+            navigate({
+              to: `/c/$cluster/${label.toLowerCase() as "brokers" | "bundles" | "bookies"}`,
+              params: { cluster },
+            }),
+        })),
       ].filter((item) => hasWords(`${item.label} ${item.words}`, words)),
   };
 }

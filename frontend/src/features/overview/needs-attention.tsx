@@ -1,5 +1,5 @@
-import type { Attention, AttentionItem } from "../../api/types";
-import { count, dateTime, time } from "../../lib/format";
+import type { Attention, AttentionItem, Overview } from "../../api/types";
+import { count, dateTime, plural, time } from "../../lib/format";
 import { CheckIcon, ClockIcon, ErrorIcon, WarningIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
@@ -13,18 +13,26 @@ export function NeedsAttention({
   attention,
   cluster,
   at,
-  calm,
+  totals,
 }: {
   attention: Attention;
   cluster: string;
   at: number;
-  calm: string; // what was looked at, for when nothing is wrong
+  totals: Looked;
 }) {
-  const { items, more, known } = attention;
+  const { items, more, known, settled } = attention;
   return (
     <Panel
       title="Needs attention"
-      note={items.length > 0 && !known ? "not every part answers: there may be more" : undefined}
+      note={
+        items.length === 0
+          ? undefined
+          : !known
+            ? "not every part answers: there may be more"
+            : !settled
+              ? "looking: there may be more"
+              : undefined
+      }
       actions={
         more > 0 && (
           <PathLink path={listPath(cluster, "any")} className={styles.more}>
@@ -42,14 +50,51 @@ export function NeedsAttention({
         </ul>
       ) : (
         <div className={styles.items}>
-          <p className={known ? styles.calm : styles.unknown}>
-            {known ? <CheckIcon size={20} /> : <WarningIcon size={20} />}
-            <b>{known ? "Nothing needs attention." : "What needs attention is not known."}</b>
-            <span>{known ? calm : "Not every broker and the metadata store answer."}</span>
-          </p>
+          <Nothing attention={attention} at={at} totals={totals} />
         </div>
       )}
     </Panel>
+  );
+}
+
+type Looked = Pick<Overview["totals"], "topics" | "subscriptions" | "unknown">;
+
+/** What it means that nothing was found: no more than was looked at, and since when. */
+function Nothing({ attention, at, totals }: { attention: Attention; at: number; totals: Looked }) {
+  const { known, since, settled } = attention;
+  const from = since === null ? "" : at - since > DAY_MS ? dateTime(since) : time(since);
+  if (!known)
+    return (
+      <p className={styles.unknown}>
+        <WarningIcon size={20} />
+        <b>What needs attention is not known.</b>
+        <span>Not every broker and the metadata store answer.</span>
+      </p>
+    );
+  if (settled)
+    return (
+      <p className={styles.calm}>
+        <CheckIcon size={20} />
+        <b>Nothing needs attention.</b>
+        <span>
+          All parts answer, and nothing is found to hold up any of{" "}
+          {plural(totals.subscriptions, "subscription")} on {plural(totals.topics, "topic")}, looked at since{" "}
+          {from}.
+        </span>
+      </p>
+    );
+  return (
+    <p className={styles.looking}>
+      <ClockIcon size={20} />
+      <b>Looking at all subscriptions…</b>
+      <span>
+        {since !== null
+          ? `Nothing is found since ${from}. A cause is said when it has lasted for ten seconds.`
+          : totals.unknown > 0
+            ? `${count(totals.unknown)} of ${plural(totals.topics, "topic")} were not looked at yet.`
+            : "Not all were looked at yet."}
+      </span>
+    </p>
   );
 }
 

@@ -6,8 +6,8 @@ import { environmentQuery } from "../../api/environment";
 import { useLive, usePolling } from "../../api/live";
 import type { Overview, TopicRow } from "../../api/types";
 import { failureOf } from "../../lib/errors";
-import { byteRate, bytes, count, known, plural, rate, short, time } from "../../lib/format";
-import { Figure, type Source, shareKnown } from "../../shared/figure";
+import { byteRate, bytes, count, known, plural, rate, short } from "../../lib/format";
+import { Figure, figureColumn, type Source, shareKnown } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
 import { RangePicker, useMinutes } from "../../shared/history/range";
 import { usePast } from "../../shared/history/use-past";
@@ -15,6 +15,7 @@ import { TopicLink } from "../../shared/topic-link";
 import { Badge, toneOfState } from "../../ui/badge";
 import type { Point } from "../../ui/charts/history";
 import { Meter } from "../../ui/charts/meter";
+import { overTime } from "../../ui/charts/over-time";
 import { Stats } from "../../ui/charts/stats";
 import { columnsOf, useHistory } from "../../ui/charts/use-history";
 import { Table } from "../../ui/grid/table";
@@ -101,7 +102,7 @@ function Content({ overview }: { overview: Overview }) {
           attention={overview.attention}
           cluster={overview.cluster}
           at={overview.at}
-          calm={`Every part answered, and ${plural(totals.subscriptions, "subscription")} on ${plural(totals.topics, "topic")} drain.`}
+          totals={totals}
         />
         <Stats
           label="Totals of the cluster"
@@ -205,18 +206,8 @@ function TopBacklogs({ overview }: { overview: Overview }) {
               </b>
             ),
           },
-          {
-            key: "in",
-            header: "In/s",
-            numeric: true,
-            cell: (row) => <Figure of={row} value={row.msg_rate_in} text={rate} />,
-          },
-          {
-            key: "out",
-            header: "Out/s",
-            numeric: true,
-            cell: (row) => <Figure of={row} value={row.msg_rate_out} text={rate} />,
-          },
+          figureColumn("in", "In/s", (row) => row.msg_rate_in, rate),
+          figureColumn("out", "Out/s", (row) => row.msg_rate_out, rate),
         ]}
       />
     </Panel>
@@ -228,14 +219,8 @@ function RateChart({ points }: { points: readonly Point[] }) {
   return (
     <Suspense fallback={<div style={{ height: 368 }} />}>
       <Chart
+        {...overTime(xs, 340)}
         title="Messages per second"
-        kind="line"
-        time
-        live
-        height={340}
-        xs={xs}
-        xLabel="Time"
-        xText={(x) => time(x * 1000)}
         yText={(y) => rate(y)}
         series={[
           { label: "in", values: ys[0] ?? [] },
@@ -246,9 +231,20 @@ function RateChart({ points }: { points: readonly Point[] }) {
   );
 }
 
+type Broker = Overview["brokers"][number];
+
 function Brokers({ overview }: { overview: Overview }) {
   return (
-    <Panel title="Brokers" note={count(overview.brokers.length)} flush>
+    <Panel
+      title="Brokers"
+      note={count(overview.brokers.length)}
+      flush
+      actions={
+        <Link to="/c/$cluster/brokers" params={{ cluster: overview.cluster }} className={styles.more}>
+          Brokers and bundles
+        </Link>
+      }
+    >
       <Table
         caption="Brokers"
         rows={overview.brokers}
@@ -266,9 +262,9 @@ function Brokers({ overview }: { overview: Overview }) {
             ),
           },
           { key: "state", header: "State", cell: (broker) => <State text={broker.state} /> },
-          { key: "topics", header: "Topics", numeric: true, cell: (broker) => known(broker.topics, count) },
-          { key: "in", header: "In/s", numeric: true, cell: (broker) => known(broker.msg_rate_in, rate) },
-          { key: "out", header: "Out/s", numeric: true, cell: (broker) => known(broker.msg_rate_out, rate) },
+          figureColumn<Broker>("topics", "Topics", (broker) => broker.topics, count),
+          figureColumn<Broker>("in", "In/s", (broker) => broker.msg_rate_in, rate),
+          figureColumn<Broker>("out", "Out/s", (broker) => broker.msg_rate_out, rate),
         ]}
       />
     </Panel>
@@ -282,7 +278,16 @@ function usedShare({ free_bytes, total_bytes }: Overview["bookies"][number]): nu
 
 function Bookies({ overview }: { overview: Overview }) {
   return (
-    <Panel title="Bookies" note={count(overview.bookies.length)} flush>
+    <Panel
+      title="Bookies"
+      note={count(overview.bookies.length)}
+      flush
+      actions={
+        <Link to="/c/$cluster/bookies" params={{ cluster: overview.cluster }} className={styles.more}>
+          Racks and disks
+        </Link>
+      }
+    >
       <Table
         caption="Bookies"
         rows={overview.bookies}

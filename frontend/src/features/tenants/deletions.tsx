@@ -3,12 +3,14 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { plural } from "../../lib/format";
+import { CommandLines } from "../../shared/commands/command-lines";
+import { COMMANDS, type Commands } from "../../shared/commands/commands";
+import type { NamespaceId } from "../../shared/policies/policy-queries";
 import { Dialog } from "../../ui/dialog";
 import { ErrorNotice, Notice } from "../../ui/states";
 import {
   deleteNamespace,
   deleteTenant,
-  type NamespaceId,
   namespaceQuery,
   namespacesQuery,
   refreshTenants,
@@ -53,6 +55,7 @@ export function TenantDeletion({ id, ...rest }: DeletionProps & { id: TenantId }
       obstacles={found.isFetchedAfterMount ? obstacles : undefined}
       failure={found.error}
       remove={() => deleteTenant(id)}
+      commands={COMMANDS.deleteTenant(id)}
       {...rest}
     />
   );
@@ -101,6 +104,7 @@ export function NamespaceDeletion({
       obstacles={deleting || found.isFetchedAfterMount ? obstacles : undefined}
       failure={found.error}
       remove={() => deleteNamespace(id)}
+      commands={COMMANDS.deleteNamespace(id)}
       {...rest}
     />
   );
@@ -117,6 +121,7 @@ function DeleteDialog({
   obstacles,
   failure,
   remove,
+  commands,
   onDone,
   onClose,
 }: {
@@ -126,6 +131,7 @@ function DeleteDialog({
   obstacles: ReactNode | null | undefined;
   failure: unknown;
   remove: () => Promise<unknown>;
+  commands: Commands;
   onDone: () => void;
   onClose: () => void;
 }) {
@@ -175,6 +181,7 @@ function DeleteDialog({
         {removal.error && (
           <ErrorNotice error={removal.error} title={`The ${what} may not have been deleted`} />
         )}
+        {isFree && <CommandLines of={commands} />}
         <div className={styles.buttons}>
           <Button variant="default" onClick={onClose}>
             {isFree ? "Cancel" : "Close"}

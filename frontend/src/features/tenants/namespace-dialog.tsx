@@ -1,6 +1,8 @@
 import { Button, TextInput } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useRef, useState } from "react";
+import { CommandLines } from "../../shared/commands/command-lines";
+import { COMMANDS } from "../../shared/commands/commands";
 import { Dialog } from "../../ui/dialog";
 import { ErrorNotice } from "../../ui/states";
 import { createNamespace, type Namespace, refreshTenants, type TenantId } from "./queries";
@@ -78,6 +80,11 @@ export function NamespaceDialog({
         />
         {make.error && !refusal && (
           <ErrorNotice error={make.error} title="The namespace may not have been made" />
+        )}
+        {!missingName && !badBundles && (
+          <CommandLines
+            of={COMMANDS.createNamespace({ tenant: id.tenant, name: name.trim(), bundles: count })}
+          />
         )}
         <div className={styles.buttons}>
           <Button variant="default" onClick={onClose}>

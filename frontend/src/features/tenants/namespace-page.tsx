@@ -1,20 +1,21 @@
 import { Button } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { plural, time } from "../../lib/format";
+import { PolicyDialog } from "../../shared/policies/policy-dialog";
+import { PolicyList } from "../../shared/policies/policy-list";
+import type { Policy } from "../../shared/policies/policy-queries";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
-import { Crumb, Page, PageHead, Panel } from "../../ui/panel";
+import { Crumb, Page, PageHead } from "../../ui/panel";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
 import { NamespaceDeletion } from "./deletions";
 import { ReadAt } from "./listing";
-import { PolicyDialog } from "./policy-dialog";
-import { namespaceQuery, type Policy } from "./queries";
-import styles from "./tenants.module.css";
-import { describe, type Value } from "./values";
+import { NamespaceProperties } from "./namespace-properties";
+import { namespaceQuery, putPolicy } from "./queries";
 
 const route = getRouteApi("/c/$cluster/tenants/$tenant/$namespace");
 
@@ -27,7 +28,7 @@ export function NamespacePage() {
   const [change, setChange] = useState<{ policy: Policy; remove: boolean } | null>(null);
   const [deletion, setDeletion] = useState(false);
   const shown = found.data;
-  const set = shown?.policies.filter((policy) => policy.own !== null).length ?? 0;
+  const client = useQueryClient();
   return (
     <Page>
       <PageHead
@@ -93,21 +94,22 @@ export function NamespacePage() {
       )}
       {found.isPending && !found.error && <Loading label="Loading the namespace" rows={10} />}
       {shown && (
-        <Panel title="Policies" note={`${set} of ${shown.policies.length} set here`} flush>
-          <ul className={styles.policies}>
-            {shown.policies.map((policy) => (
-              <PolicyItem
-                key={policy.name}
-                policy={policy}
-                editable={shown.unknown === ""}
-                onChange={(remove) => setChange({ policy, remove })}
-              />
-            ))}
-          </ul>
-        </Panel>
+        <>
+          <NamespaceProperties id={id} shown={shown.properties} />
+          <PolicyList
+            policies={shown.policies}
+            editable={shown.unknown === ""}
+            onChange={(policy, remove) => setChange({ policy, remove })}
+          />
+        </>
       )}
       {change && shown && (
-        <PolicyDialog id={id} {...change} topics={shown.topics} onClose={() => setChange(null)} />
+        <PolicyDialog
+          place={{ level: "namespace", id, topics: shown.topics }}
+          {...change}
+          onSaved={(row) => putPolicy(client, id, row)}
+          onClose={() => setChange(null)}
+        />
       )}
       {deletion && (
         <NamespaceDeletion
@@ -122,60 +124,5 @@ export function NamespacePage() {
         />
       )}
     </Page>
-  );
-}
-
-function PolicyItem({
-  policy,
-  editable,
-  onChange,
-}: {
-  policy: Policy;
-  editable: boolean;
-  onChange: (remove: boolean) => void;
-}) {
-  const isOwn = policy.own !== null;
-  return (
-    <li className={styles.policy} aria-label={policy.title}>
-      <div>
-        <h3>{policy.title}</h3>
-        <p className={styles.dim}>{policy.meaning}</p>
-      </div>
-      <dl className={styles.force}>
-        <dt className="visually-hidden">In force</dt>
-        <dd>{describe(policy, policy.value as Value)}</dd>
-        {isOwn && (
-          <>
-            <dt className={styles.dim}>without it</dt>
-            <dd className={styles.dim}>{describe(policy, policy.inherited as Value)}</dd>
-          </>
-        )}
-      </dl>
-      <div className={styles.source}>
-        <Badge tone={isOwn ? "accent" : "neutral"}>{policy.level ?? "unknown"}</Badge>
-      </div>
-      <div className={styles.actions}>
-        {isOwn && (
-          <Button
-            variant="default"
-            size="compact-xs"
-            disabled={!editable}
-            aria-label={`Remove… ${policy.title}`}
-            onClick={() => onChange(true)}
-          >
-            Remove…
-          </Button>
-        )}
-        <Button
-          variant="default"
-          size="compact-xs"
-          disabled={!editable}
-          aria-label={`${isOwn ? "Change" : "Set"}… ${policy.title}`}
-          onClick={() => onChange(false)}
-        >
-          {isOwn ? "Change…" : "Set…"}
-        </Button>
-      </div>
-    </li>
   );
 }

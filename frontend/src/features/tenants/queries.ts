@@ -1,20 +1,17 @@
 import { keepPreviousData, type QueryClient, queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
 import type { components } from "../../api/schema";
+import type { NamespaceId, Policy } from "../../shared/policies/policy-queries";
+import type { Properties } from "../../shared/properties/property-lines";
 
 type Schemas = components["schemas"];
 
 export type TenantRow = Schemas["TenantRow"];
 export type Namespace = Schemas["NamespaceAnswer"];
-export type Policy = Schemas["PolicyRow"];
-export type Part = Schemas["PolicyPart"];
 
 export interface TenantId {
   cluster: string;
   tenant: string;
-}
-export interface NamespaceId extends TenantId {
-  namespace: string;
 }
 
 /** Rows shown of a list; its filter finds the others. */
@@ -90,11 +87,17 @@ export function deleteNamespace(path: NamespaceId): Promise<unknown> {
   return answerOf(api.DELETE(ONE, { params: { path } }));
 }
 
-/** Sets a policy, or removes it with null, as long as the namespace still says `expected` of it. */
-export function setPolicy(
-  path: NamespaceId,
-  policy: string,
-  body: { value: unknown; expected: unknown },
-): Promise<Policy> {
-  return answerOf(api.PUT(`${ONE}/policies/{policy}`, { params: { path: { ...path, policy } }, body }));
+/** The page of the namespace has this row now, and everything of its tenants is asked for again. */
+export function putPolicy(client: QueryClient, id: NamespaceId, row: Policy): void {
+  client.setQueryData(
+    namespaceQuery(id).queryKey,
+    (before) =>
+      before && { ...before, policies: before.policies.map((one) => (one.name === row.name ? row : one)) },
+  );
+  refreshTenants(client, id.cluster);
+}
+
+/** Has the namespace the properties `value`, as long as it has `expected`. */
+export function setProperties(path: NamespaceId, value: Properties, expected: Properties) {
+  return answerOf(api.PUT(`${ONE}/properties`, { params: { path: { ...path } }, body: { value, expected } }));
 }

@@ -3,6 +3,8 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useRef, useState } from "react";
 import { environmentQuery } from "../../api/environment";
 import { ApiError } from "../../lib/errors";
+import { CommandLines } from "../../shared/commands/command-lines";
+import { COMMANDS } from "../../shared/commands/commands";
 import { Dialog } from "../../ui/dialog";
 import { ErrorNotice } from "../../ui/states";
 import { createTenant, refreshTenants, type TenantRow, updateTenant } from "./queries";
@@ -27,13 +29,12 @@ export function TenantDialog({
   const [roles, setRoles] = useState(tenant?.admin_roles.join("\n") ?? "");
   const [clusters, setClusters] = useState(tenant?.allowed_clusters ?? [cluster]);
   const [tried, setTried] = useState(false);
+  const given = { admin_roles: linesOf(roles), allowed_clusters: clusters };
   const save = useMutation({
-    mutationFn: () => {
-      const given = { admin_roles: linesOf(roles), allowed_clusters: clusters };
-      return tenant
+    mutationFn: () =>
+      tenant
         ? updateTenant({ cluster, tenant: tenant.name }, given)
-        : createTenant(cluster, { ...given, name: name.trim() });
-    },
+        : createTenant(cluster, { ...given, name: name.trim() }),
     onSuccess: async (row) => {
       onDone(row);
       await refreshTenants(client, cluster);
@@ -105,6 +106,15 @@ export function TenantDialog({
         {save.error && refusal === null && (
           <ErrorNotice error={save.error} title="The change may not have been made" />
         )}
+        {!missingName && !missingClusters && (
+          <CommandLines
+            of={
+              tenant
+                ? COMMANDS.updateTenant({ ...given, tenant: tenant.name })
+                : COMMANDS.createTenant({ ...given, name: name.trim() })
+            }
+          />
+        )}
         <div className={styles.buttons}>
           <Button variant="default" onClick={onClose}>
             Cancel
@@ -127,5 +137,5 @@ function linesOf(text: string): string[] {
 
 /** Whether what was given was refused, rather than that nobody could answer. */
 export function isRefusal(error: unknown): error is ApiError {
-  return error instanceof ApiError && error.status !== null && error.status >= 400 && error.status < 500;
+  return error instanceof ApiError && error.isRefusal;
 }

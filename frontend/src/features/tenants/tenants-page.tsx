@@ -72,6 +72,7 @@ export function TenantsPage() {
               {
                 key: "clusters",
                 header: "Allowed clusters",
+                wide: true,
                 cell: (row) => <Words words={row.allowed_clusters} />,
               },
             ]}

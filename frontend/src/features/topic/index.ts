@@ -1,11 +1,8 @@
 import { createRoute, redirect } from "@tanstack/react-router";
 import * as z from "zod/mini";
 import { searchText } from "../../lib/url-state";
-import { range } from "../../shared/history/range";
 import { lazyPage } from "../../shared/lazy-page";
-import { cluster } from "../../shared/roots";
-
-const search = z.object({ domain: z.catch(z.optional(z.literal("non-persistent")), undefined), range });
+import { topicPage } from "../../shared/topic/route";
 
 // A change of a subscription's cursor whose dialog is open.
 const asked = z.object({
@@ -13,15 +10,10 @@ const asked = z.object({
   sub: searchText,
 });
 
-const topic = createRoute({
-  getParentRoute: () => cluster,
-  path: "/t/$tenant/$namespace/$topic",
-  validateSearch: search,
-  component: lazyPage(() => import("./topic-page"), "TopicPage"),
-});
+topicPage.update({ component: lazyPage(() => import("./topic-page"), "TopicPage") });
 
 const index = createRoute({
-  getParentRoute: () => topic,
+  getParentRoute: () => topicPage,
   path: "/",
   beforeLoad: ({ params, search }) => {
     throw redirect({ to: "/c/$cluster/t/$tenant/$namespace/$topic/overview", params, search, replace: true });
@@ -29,22 +21,22 @@ const index = createRoute({
 });
 
 const overview = createRoute({
-  getParentRoute: () => topic,
+  getParentRoute: () => topicPage,
   path: "/overview",
   component: lazyPage(() => import("./topic-overview"), "TopicOverview"),
 });
 
 const subscriptions = createRoute({
-  getParentRoute: () => topic,
+  getParentRoute: () => topicPage,
   path: "/subscriptions",
   validateSearch: asked,
   component: lazyPage(() => import("./topic-subscriptions"), "TopicSubscriptions"),
 });
 
 const partitions = createRoute({
-  getParentRoute: () => topic,
+  getParentRoute: () => topicPage,
   path: "/partitions",
   component: lazyPage(() => import("./topic-partitions"), "TopicPartitions"),
 });
 
-export const topicRoute = topic.addChildren([index, overview, subscriptions, partitions]);
+export const topicTabs = [index, overview, subscriptions, partitions] as const;

@@ -1,9 +1,10 @@
 import { useMemo } from "react";
 import type { SubscriptionRow } from "../../api/types";
-import { rate, short, time } from "../../lib/format";
+import { rate, short } from "../../lib/format";
 import { RangePicker, useMinutes } from "../../shared/history/range";
 import { usePast } from "../../shared/history/use-past";
 import { Chart } from "../../ui/charts/chart";
+import { overTime } from "../../ui/charts/over-time";
 import { columnsOf, useHistory } from "../../ui/charts/use-history";
 import { Columns } from "../../ui/panel";
 
@@ -41,15 +42,7 @@ export function SubscriptionHistory({
     [ys],
   );
   const backlog = useMemo(() => [{ label: "backlog", values: ys[2] ?? [] }], [ys]);
-  const common = {
-    kind: "line" as const,
-    time: true,
-    live: true,
-    xs,
-    xLabel: "Time",
-    xText: (x: number) => time(x * 1000),
-    height: 130,
-  };
+  const common = overTime(xs, 130);
   return (
     <div style={{ padding: "0 16px 12px" }}>
       <div style={{ display: "flex", justifyContent: "flex-end" }}>

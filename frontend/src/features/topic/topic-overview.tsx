@@ -1,12 +1,14 @@
 import { useMemo } from "react";
 import type { TopicDetail } from "../../api/types";
 import { useServerNow } from "../../lib/clock";
-import { byteRate, bytes, count, known, plural, rate, short, time } from "../../lib/format";
+import { byteRate, bytes, count, known, plural, rate, short } from "../../lib/format";
 import { Figure } from "../../shared/figure";
 import { RangePicker, useMinutes } from "../../shared/history/range";
 import { usePast } from "../../shared/history/use-past";
+import { useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { Badge } from "../../ui/badge";
 import { Chart } from "../../ui/charts/chart";
+import { overTime } from "../../ui/charts/over-time";
 import { Stats } from "../../ui/charts/stats";
 import { columnsOf, useHistory } from "../../ui/charts/use-history";
 import { Table } from "../../ui/grid/table";
@@ -14,7 +16,6 @@ import { Columns, Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
 import { numbers } from "./partition-numbers";
 import { Since } from "./since";
-import { useTopic, useTopicId } from "./use-topic";
 
 const KEPT_MINUTES = 60;
 const COLUMNS = ["msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out", "backlog"];
@@ -40,15 +41,7 @@ function Content({ cluster, topic }: { cluster: string; topic: TopicDetail }) {
   const messages = useMemo(() => pair(ys[0], ys[1]), [ys]);
   const volume = useMemo(() => pair(ys[2], ys[3]), [ys]);
   const backlog = useMemo(() => [{ label: "backlog", values: ys[4] ?? [] }], [ys]);
-  const common = {
-    kind: "line" as const,
-    time: true,
-    live: true,
-    xs,
-    xLabel: "Time",
-    xText: (x: number) => time(x * 1000),
-    height: 170,
-  };
+  const common = overTime(xs, 170);
   const entries = topic.ledgers.reduce((sum, ledger) => sum + ledger.entries, 0);
   return (
     <>

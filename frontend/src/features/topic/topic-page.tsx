@@ -1,9 +1,11 @@
 import { Button } from "@mantine/core";
-import { Link, Outlet, useNavigate, useParams } from "@tanstack/react-router";
+import { Link, Outlet, useMatchRoute, useNavigate, useParams } from "@tanstack/react-router";
 import type { TopicDetail } from "../../api/types";
 import { failureOf } from "../../lib/errors";
 import { count, plural } from "../../lib/format";
 import { Freshness } from "../../shared/freshness";
+import type { TopicId } from "../../shared/topic/queries";
+import { nameOf, useLiveTopic, useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { topicSearchOf } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
@@ -11,10 +13,9 @@ import { AnalysesIcon } from "../../ui/icons";
 import { Crumb, Page, PageHead } from "../../ui/panel";
 import { ErrorNotice, Loading, Notice } from "../../ui/states";
 import { useTitle } from "../../ui/use-title";
-import { describeDrain } from "./drain";
 import { numbers } from "./partition-numbers";
+import { heldUp } from "./subscription-state";
 import styles from "./topic.module.css";
-import { nameOf, useLiveTopic, useTopic, useTopicId } from "./use-topic";
 
 export function TopicPage() {
   const id = useTopicId();
@@ -58,7 +59,7 @@ export function TopicPage() {
             <Copy value={name} what="the full topic name" />
           </>
         }
-        badges={topic.data && <Badges topic={topic.data} />}
+        badges={topic.data && <Badges topic={topic.data} cluster={cluster} />}
         freshness={topic.data && <Freshness at={topic.data.at} />}
         actions={
           <Button
@@ -71,7 +72,7 @@ export function TopicPage() {
           </Button>
         }
       />
-      {topic.data && <Strip topic={topic.data} />}
+      {topic.data && <Strip topic={topic.data} id={id} />}
       {topic.data && <Missing topic={topic.data} />}
       <nav aria-label="Views of the topic" className={styles.tabs}>
         <Link
@@ -89,6 +90,30 @@ export function TopicPage() {
           activeProps={{ "aria-current": "page" }}
         >
           Subscriptions {topic.data && <span>{count(topic.data.subscriptions.length)}</span>}
+        </Link>
+        <Link
+          to="/c/$cluster/t/$tenant/$namespace/$topic/schema"
+          params={params}
+          search={search}
+          activeProps={{ "aria-current": "page" }}
+        >
+          Schema
+        </Link>
+        <Link
+          to="/c/$cluster/t/$tenant/$namespace/$topic/policies"
+          params={params}
+          search={search}
+          activeProps={{ "aria-current": "page" }}
+        >
+          Policies
+        </Link>
+        <Link
+          to="/c/$cluster/t/$tenant/$namespace/$topic/manage"
+          params={params}
+          search={search}
+          activeProps={{ "aria-current": "page" }}
+        >
+          Manage
         </Link>
         {topic.data && topic.data.row.partitions > 0 && (
           <Link
@@ -113,13 +138,22 @@ export function TopicPage() {
   );
 }
 
-function Badges({ topic }: { topic: TopicDetail }) {
+function Badges({ topic, cluster }: { topic: TopicDetail; cluster: string }) {
   return (
     <>
       <Badge>{topic.row.domain}</Badge>
       {topic.row.partitions > 0 && <Badge>{plural(topic.row.partitions, "partition")}</Badge>}
       {topic.owner ? (
-        <Badge>owned by {topic.owner}</Badge>
+        <Badge>
+          owned by{" "}
+          <Link
+            to="/c/$cluster/bundles"
+            params={{ cluster }}
+            search={{ broker: topic.owner, q: `${topic.row.tenant}/${topic.row.namespace}` }}
+          >
+            {topic.owner}
+          </Link>
+        </Badge>
       ) : (
         topic.row.partitions === 0 && <Badge tone="warn">no owner</Badge>
       )}
@@ -143,25 +177,28 @@ function Missing({ topic }: { topic: TopicDetail }) {
   );
 }
 
-/** The subscriptions that will not empty by themselves, before any number. */
-function Strip({ topic }: { topic: TopicDetail }) {
-  const stuck = topic.subscriptions.filter(
-    ({ drain }) => drain.state === "growing" || drain.state === "stalled",
-  );
-  if (stuck.length === 0) return null;
-  const shown = stuck.slice(0, 3);
+const NAMED_MAX = 3;
+
+/** The subscriptions that do not drain, before any number, and why, as brokers find it. Each leads to its card. */
+function Strip({ topic, id }: { topic: TopicDetail; id: TopicId }) {
+  const held = heldUp(topic.subscriptions);
+  const matchRoute = useMatchRoute();
+  const cards = `/c/$cluster/t/$tenant/$namespace/$topic/subscriptions` as const;
+  // Where all cards are in sight they say it themselves.
+  const isSaid = topic.subscriptions.length <= NAMED_MAX && matchRoute({ to: cards });
+  if (held.length === 0 || isSaid) return null;
+  const shown = held.slice(0, NAMED_MAX);
   return (
-    <Notice tone="warning">
-      {shown.map((subscription) => {
-        const { label, detail } = describeDrain(subscription);
-        return (
-          <p key={subscription.name}>
-            <b>{subscription.name}</b>: {label.toLowerCase()}, {plural(subscription.backlog, "message")}{" "}
-            behind ({detail})
-          </p>
-        );
-      })}
-      {stuck.length > shown.length && <p>and {plural(stuck.length - shown.length, "more subscription")}</p>}
+    <Notice tone={held.some(({ lag }) => lag?.severity === "error") ? "error" : "warning"}>
+      {shown.map(({ name, lag }) => (
+        <p key={name}>
+          <Link to={cards} params={id} search={topicSearchOf(id)} hash={encodeURIComponent(name)}>
+            {name}
+          </Link>{" "}
+          {lag?.title}: {lag?.detail}
+        </p>
+      ))}
+      {held.length > shown.length && <p>and {plural(held.length - shown.length, "more subscription")}</p>}
     </Notice>
   );
 }

@@ -8,17 +8,17 @@ import { age, count, dateTime, plural, rate, signedRate } from "../../lib/format
 import { changesQuery } from "../../shared/cursor/cursor-queries";
 import { DONE, outcome } from "../../shared/cursor/cursor-words";
 import { Lag } from "../../shared/lag";
+import { topicQuery } from "../../shared/topic/queries";
+import { useTopic, useTopicId } from "../../shared/topic/use-topic";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
 import { Table } from "../../ui/grid/table";
 import { ChevronIcon } from "../../ui/icons";
 import { Panel } from "../../ui/panel";
 import { Empty } from "../../ui/states";
-import { describeDrain } from "./drain";
-import { topicQuery } from "./queries";
 import { Since } from "./since";
+import { subscriptionState } from "./subscription-state";
 import styles from "./topic.module.css";
-import { useTopic, useTopicId } from "./use-topic";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/subscriptions");
 const CursorDialog = lazy(() =>
@@ -129,7 +129,7 @@ function Subscription({
   onChange: (action: CursorAction, undo?: string) => void;
 }) {
   const now = useServerNow();
-  const drain = describeDrain(subscription);
+  const state = subscriptionState(subscription);
   const oldest = subscription.oldest_unacked_ms;
   const position = subscription.positions.find(({ partition }) => partition === null);
   return (
@@ -143,9 +143,11 @@ function Subscription({
         <Copy value={subscription.name} what={`the name ${subscription.name}`} />
         <Badge>{subscription.type}</Badge>
         {!subscription.durable && <Badge>not durable</Badge>}
-        <Badge tone={drain.tone} dot>
-          {drain.label}
-        </Badge>
+        <span title={state.title}>
+          <Badge tone={state.tone} dot>
+            {state.label}
+          </Badge>
+        </span>
         <div className={styles.actions}>
           {ACTIONS.filter(({ action }) => !(partitioned && action === "skip")).map(({ action, label }) => (
             <Button
@@ -162,12 +164,12 @@ function Subscription({
       </div>
       {subscription.lag && <Lag lag={subscription.lag} now={now} />}
       <dl className={styles.numbers}>
-        <Fact label="Backlog" value={count(subscription.backlog)} detail={drain.detail} />
         <Fact
-          label="Out"
-          value={`${rate(subscription.msg_rate_out)}/s`}
-          detail={`net ${signedRate(subscription.net_rate)}/s`}
+          label="Backlog"
+          value={count(subscription.backlog)}
+          detail={subscription.net_rate === 0 ? "steady" : `${signedRate(subscription.net_rate)}/s`}
         />
+        <Fact label="Out" value={`${rate(subscription.msg_rate_out)}/s`} />
         <Fact label="Redelivered" value={`${rate(subscription.msg_rate_redeliver)}/s`} />
         <Fact label="Unacknowledged" value={count(subscription.unacked)} />
         <Fact

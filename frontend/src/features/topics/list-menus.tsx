@@ -9,7 +9,16 @@ import { exportPath } from "./queries";
 import type { SortOrder, TopicSort } from "./search";
 import styles from "./topics.module.css";
 
-function Menu({ label, icon, children }: { label: string; icon: ReactNode; children: ReactNode }) {
+/** A button that opens what it is named after. */
+export function Menu({
+  label,
+  icon,
+  children,
+}: {
+  label: string;
+  icon: ReactNode;
+  children: ReactNode | ((close: () => void) => ReactNode);
+}) {
   const [opened, setOpened] = useState(false);
   return (
     <Popover
@@ -27,7 +36,7 @@ function Menu({ label, icon, children }: { label: string; icon: ReactNode; child
         </Button>
       </Popover.Target>
       <Popover.Dropdown aria-label={label} className={styles.menu}>
-        {children}
+        {typeof children === "function" ? children(() => setOpened(false)) : children}
       </Popover.Dropdown>
     </Popover>
   );

@@ -1,6 +1,6 @@
 import { type QueryClient, queryOptions } from "@tanstack/react-query";
 import { answerOf, api, given } from "../../api/client";
-import type { ListedRow, TopicPage } from "../../api/types";
+import type { ListedRow, SavedView, TopicPage } from "../../api/types";
 import { stringifySearch } from "../../lib/url-state";
 
 export const PAGE_ROWS = 100;
@@ -63,4 +63,33 @@ export function writeTopicWindow(client: QueryClient, filter: TopicFilter, windo
     const offset = window.offset + start;
     client.setQueryData(topicsKey(filter, offset), { ...window, offset, limit: PAGE_ROWS, rows });
   }
+}
+
+/** The saved views of this list. */
+export const viewsQuery = queryOptions({
+  queryKey: ["views", "topics"],
+  queryFn: async ({ signal }) => {
+    const params = { query: { resource: "topics" } };
+    return (await answerOf(api.GET("/api/v1/views", { params, signal }))).rows;
+  },
+  staleTime: 30_000,
+});
+
+export function saveView(name: string, query: Record<string, string>): Promise<SavedView> {
+  return answerOf(api.POST("/api/v1/views", { body: { name, resource: "topics", query } }));
+}
+
+export function renameView(id: string, name: string): Promise<SavedView> {
+  const path = { view_id: Number(id) };
+  return answerOf(api.PUT("/api/v1/views/{view_id}", { params: { path }, body: { name } }));
+}
+
+export async function deleteView(id: string): Promise<void> {
+  const path = { view_id: Number(id) };
+  await api.DELETE("/api/v1/views/{view_id}", { params: { path } });
+}
+
+/** Where the list is as a view has it. */
+export function viewPath(cluster: string, view: SavedView): string {
+  return `/c/${encodeURIComponent(cluster)}/topics${stringifySearch(view.query)}`;
 }

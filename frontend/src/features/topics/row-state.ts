@@ -1,33 +1,8 @@
 import type { ListedRow } from "../../api/types";
-import type { Tone } from "../../ui/badge";
-
-type Problem = NonNullable<ListedRow["attention"]>;
-
-export interface RowState {
-  tone: Tone;
-  label: string;
-  title: string;
-}
-
-/** In a word or two, and in a sentence. */
-export const PROBLEMS: Record<Problem["cause"], [string, string]> = {
-  storage: ["Unreadable", "Messages, or what a subscription keeps, cannot be read now"],
-  "no-consumer": ["No consumer", "Messages wait and no consumer is connected"],
-  reconnecting: ["Reconnects", "Consumers come and go without acknowledging anything"],
-  held: ["Held", "One consumer holds a subscription, acknowledges nothing, and others are refused"],
-  standby: ["Standby", "The active consumer takes nothing more while others stand by"],
-  "no-permits": ["Not taking", "Consumers are connected and take nothing more"],
-  "unacked-limit": ["At its limit", "So much is out unacknowledged that nothing more is sent"],
-  redelivery: ["Redelivery", "What is sent comes back, again and again"],
-  "not-acknowledged": ["Unacknowledged", "Consumers receive and acknowledge nothing"],
-  "hot-key": ["Hot key", "Messages wait for the one consumer of their key"],
-  slow: ["Too slow", "Messages are acknowledged no faster than they arrive"],
-  delayed: ["Delayed", "All that waits has a delivery time to come"],
-};
-const TONES: Record<Problem["severity"], Tone> = { error: "bad", warning: "warn", info: "neutral" };
+import { problemState, type State } from "../../shared/problems";
 
 /** What a topic is doing. Only what holds for a while is said: a message in flight is no state. */
-export function rowState(row: ListedRow): RowState {
+export function rowState(row: ListedRow): State {
   if (row.known === "no")
     return {
       tone: "warn",
@@ -40,10 +15,7 @@ export function rowState(row: ListedRow): RowState {
       label: "Last known",
       title: "Its broker does not answer: the numbers are as last known",
     };
-  if (row.attention) {
-    const [label, title] = PROBLEMS[row.attention.cause];
-    return { tone: TONES[row.attention.severity], label, title };
-  }
+  if (row.attention) return problemState(row.attention);
   if (row.known === "at_rest")
     return {
       tone: "neutral",

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { parseSearch, stringifySearch } from "../../lib/url-state";
-import { nextSort, sortOf, topicsSearch } from "./search";
+import { topicsSearch } from "./search";
 
 describe("search parameters", () => {
   test("a view written to the address reads back the same", () => {
@@ -19,20 +19,5 @@ describe("search parameters", () => {
     expect(view.domain).toBeUndefined();
     expect(view.q).toBeUndefined();
     expect(view).not.toHaveProperty("extra");
-  });
-});
-
-describe("sorting", () => {
-  test("a new column starts the way people look at it, and activating it again turns it round", () => {
-    expect(nextSort("topic", "backlog", true)).toBe("-backlog");
-    expect(nextSort("-backlog", "backlog", true)).toBe("backlog");
-    expect(nextSort("backlog", "backlog", true)).toBe("-backlog");
-    expect(nextSort("-backlog", "topic", false)).toBe("topic");
-  });
-
-  test("only the sorted column says so", () => {
-    expect(sortOf("-backlog", "backlog")).toBe("descending");
-    expect(sortOf("backlog", "backlog")).toBe("ascending");
-    expect(sortOf("-backlog", "topic")).toBe("none");
   });
 });

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { searchText } from "../../lib/url-state";
-import { PROBLEMS } from "./row-state";
+import { PROBLEMS } from "../../shared/problems";
 
 export const TOPIC_SORTS = [
   "topic",
@@ -42,17 +42,10 @@ export const topicsSearch = z.object({
   attention,
   sort,
   columns: searchText,
+  act: z.catch(z.optional(z.literal("create")), undefined),
 });
 
-/** The next sort when a column's header is activated: numbers start at the largest, names at A. */
-export function nextSort(current: string, column: TopicSort, startDescending: boolean): SortOrder {
-  if (current === column) return `-${column}`;
-  if (current === `-${column}`) return column;
-  return startDescending ? `-${column}` : column;
-}
-
-/** How a column is sorted now, in ARIA's words. */
-export function sortOf(current: string, column: string): "ascending" | "descending" | "none" {
-  if (current === column) return "ascending";
-  return current === `-${column}` ? "descending" : "none";
+/** What of the list's search parameters a saved view keeps: those that are set. */
+export function viewOf(search: Record<string, string | undefined>): Record<string, string> {
+  return Object.fromEntries(Object.entries(search).flatMap(([key, value]) => (value ? [[key, value]] : [])));
 }

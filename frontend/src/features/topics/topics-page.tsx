@@ -1,14 +1,17 @@
 import { Button, NativeSelect } from "@mantine/core";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
+import { lazy, Suspense, useCallback, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import type { ListedRow } from "../../api/types";
 import { byteRate, bytes, count, plural, rate } from "../../lib/format";
 import { Figure } from "../../shared/figure";
 import { Freshness } from "../../shared/freshness";
+import { PROBLEMS } from "../../shared/problems";
 import { topicPagePath, topicSearchOf } from "../../shared/topic-link";
 import { Badge } from "../../ui/badge";
 import { Trend } from "../../ui/charts/trend";
+import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
+import { nextSort, sortOf } from "../../ui/grid/sorting";
 import { Page, PageHead } from "../../ui/panel";
 import { PathLink } from "../../ui/path-link";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -23,15 +26,18 @@ import {
   TITLES,
   withSorted,
 } from "./columns";
-import { FilterInput } from "./filter-input";
 import { ColumnsMenu, ExportMenu } from "./list-menus";
-import { PROBLEMS, rowState } from "./row-state";
+import { rowState } from "./row-state";
 import { ScopePicker } from "./scope-picker";
-import { DEFAULT_SORT, nextSort, type SortOrder, sortOf, type TopicSort } from "./search";
+import { DEFAULT_SORT, type SortOrder, type TopicSort, viewOf } from "./search";
 import styles from "./topics.module.css";
 import { useTopicWindow } from "./use-topic-window";
+import { ViewsMenu } from "./views-menu";
 
 const route = getRouteApi("/c/$cluster/topics");
+const NewTopicDialog = lazy(() =>
+  import("../../shared/topic/new-topic-dialog").then((module) => ({ default: module.NewTopicDialog })),
+);
 const ATTENTION = [
   { value: "", label: "Any state" },
   { value: "any", label: "Needs attention" },
@@ -61,6 +67,7 @@ export function TopicsPage() {
   const [leftOut, setLeftOut] = useState(0);
   const columns = useColumns(cluster, choice, sort, setSort);
   const openTopic = useNavigate();
+  const shownQuery = viewOf({ ...search, act: undefined, sort, columns: choiceText(choice) });
   const filtered = Boolean(q || tenant || namespace || domain || attention);
 
   return (
@@ -69,6 +76,14 @@ export function TopicsPage() {
         title="Topics"
         badges={list.total !== undefined && <span className={styles.total}>{count(list.total)}</span>}
         freshness={list.at !== undefined && <Freshness at={list.at} />}
+        actions={
+          <div className={styles.tools}>
+            <Button onClick={() => show({ act: "create" })}>New topic…</Button>
+            <ViewsMenu cluster={cluster} query={shownQuery} />
+            <ColumnsMenu choice={choice} onChoose={choose} leftOut={leftOut} sort={sort} onSort={setSort} />
+            <ExportMenu filter={filter} total={list.total} />
+          </div>
+        }
       />
       <search className={styles.filters}>
         <FilterInput
@@ -132,10 +147,6 @@ export function TopicsPage() {
             Clear filters
           </Button>
         )}
-        <div className={styles.tools}>
-          <ColumnsMenu choice={choice} onChoose={choose} leftOut={leftOut} sort={sort} onSort={setSort} />
-          <ExportMenu filter={filter} total={list.total} />
-        </div>
         <Announce total={list.total} busy={list.busy} />
       </search>
       {list.error !== null && list.total === undefined ? (
@@ -176,6 +187,22 @@ export function TopicsPage() {
           />
         </div>
       )}
+      {search.act === "create" && (
+        <Suspense fallback={null}>
+          <NewTopicDialog
+            cluster={cluster}
+            scope={tenant && namespace ? `${tenant}/${namespace}` : ""}
+            onClose={() => show({ act: undefined }, true)}
+            onDone={(made) =>
+              openTopic({
+                to: "/c/$cluster/t/$tenant/$namespace/$topic/manage",
+                params: { cluster, tenant: made.tenant, namespace: made.namespace, topic: made.topic },
+                search: topicSearchOf(made),
+              })
+            }
+          />
+        </Suspense>
+      )}
     </Page>
   );
 }
@@ -214,7 +241,10 @@ function useChoice(text: string | undefined, write: (text: string) => void) {
   return [choice, choose] as const;
 }
 
-const ARROW_PX = 18; // beside the header of the sorted column, which is bold
+const ARROW_PX = 18; // beside the header of the sorted column
+// Wide enough for the longest word in a badge, in a wide font.
+const STATE = { key: "state", header: "State", min: 154, narrow: 128, always: true };
+const TREND = { key: "trend", header: "Trend", min: 62, narrow: 42, always: true };
 type Text = (value: number) => string;
 /** Width, and how the number reads. */
 const NUMBERS: Record<
@@ -225,7 +255,7 @@ const NUMBERS: Record<
   msg_rate_out: [66, (row) => row.msg_rate_out, rate],
   bytes_rate_in: [92, (row) => row.bytes_rate_in, byteRate],
   bytes_rate_out: [92, (row) => row.bytes_rate_out, byteRate],
-  storage_bytes: [84, (row) => row.storage_bytes, bytes],
+  storage_bytes: [92, (row) => row.storage_bytes, bytes],
   producers: [88, (row) => row.producers, count],
   consumers: [92, (row) => row.consumers, count],
   subscriptions: [108, (row) => row.subscriptions, count],
@@ -270,12 +300,17 @@ function useColumns(
         grow: 3,
         cell: (row) => <Name cluster={cluster} row={row} scoped={scoped} />,
       },
-      { key: "state", header: "State", min: 128, always: true, cell: (row) => <State row={row} /> },
-      { key: "trend", header: "Trend", min: 62, always: true, cell: (row) => <BacklogTrend row={row} /> },
+      { ...STATE, cell: (row) => <State row={row} /> },
+      { ...TREND, cell: (row) => <BacklogTrend row={row} /> },
       { ...number("backlog", 80, (row) => row.backlog, count), always: true },
       ...shown.map((key): GridColumn<ListedRow> => {
         if (key === "tenant" || key === "namespace")
-          return { ...sortable(key, false), min: 100, grow: 1, cell: (row) => row[key] };
+          return {
+            ...sortable(key, false),
+            min: key === sorted ? 100 + ARROW_PX : 100,
+            grow: 1,
+            cell: (row) => row[key],
+          };
         return number(key, ...NUMBERS[key]);
       }),
     ];

@@ -3,20 +3,17 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { CursorAction, CursorPreview, CursorReceipt } from "../../api/types";
 import { serverNow } from "../../lib/clock";
+import { asApiError } from "../../lib/errors";
 import { Dialog } from "../../ui/dialog";
 import { ErrorNotice } from "../../ui/states";
+import { CommandLines } from "../commands/command-lines";
+import { COMMANDS, type Commands } from "../commands/commands";
+import type { TopicId } from "../topic/queries";
 import styles from "./cursor.module.css";
-import { isUnknown, NotDone } from "./cursor-failure";
+import { NotDone } from "./cursor-failure";
 import { ResetForm, SkipForm } from "./cursor-forms";
 import { Preview } from "./cursor-preview";
-import {
-  applyCursor,
-  type CursorChange,
-  changesQuery,
-  previewCursor,
-  type TopicId,
-  undoCursor,
-} from "./cursor-queries";
+import { applyCursor, type CursorChange, changesQuery, previewCursor, undoCursor } from "./cursor-queries";
 import { Receipt } from "./cursor-receipt";
 import { applyLabel, loses, repeats, TITLES } from "./cursor-words";
 
@@ -67,7 +64,7 @@ export function CursorDialog({ id, subscription, action, undo, onChanged, onClos
     mutationFn: (change: string) => undoCursor(id, subscription, change),
     onSuccess: setReceipt,
     onError: (error, change) => {
-      if (isUnknown(error)) return;
+      if (asApiError(error).mayHaveActed) return;
       // Something is in the way: the preview of the undo shows what it would do now, and can be confirmed.
       setAsked({ action: "undo", change: { id: change } });
       setReceipt(null);
@@ -102,7 +99,13 @@ export function CursorDialog({ id, subscription, action, undo, onChanged, onClos
           />
         )}
         {receipt ? (
-          <Receipt receipt={receipt} undoing={back.isPending} onUndo={back.mutate} onClose={onClose} />
+          <Receipt
+            receipt={receipt}
+            commands={receipt.change === "undo" ? null : commandsOf(id, subscription, asked)}
+            undoing={back.isPending}
+            onUndo={back.mutate}
+            onClose={onClose}
+          />
         ) : (
           <>
             {asked.action === "reset" && <ResetForm change={asked.change} onChange={setChange} />}
@@ -129,6 +132,12 @@ export function CursorDialog({ id, subscription, action, undo, onChanged, onClos
                 isIt={(change) => change.id === apply.variables?.id}
               />
             )}
+            {asked.action !== "undo" && asked.change !== null && (
+              <CommandLines
+                of={commandsOf(id, subscription, asked)}
+                note="They do the same from where the subscription stands then."
+              />
+            )}
             <div className={styles.buttons}>
               <Button variant="default" onClick={onClose}>
                 Cancel
@@ -148,6 +157,20 @@ export function CursorDialog({ id, subscription, action, undo, onChanged, onClos
       </div>
     </Dialog>
   );
+}
+
+function commandsOf(id: TopicId, subscription: string, { action, change }: Asked): Commands {
+  const at = { ...id, subscription };
+  switch (action) {
+    case "skip-all":
+      return COMMANDS.skipAll(at);
+    case "skip":
+      return COMMANDS.skip(at, { count: change?.count ?? 1 });
+    case "reset":
+      return COMMANDS.reset(at, { timestamp: change?.timestamp ?? 0 });
+    case "undo":
+      return COMMANDS.undo();
+  }
 }
 
 /** Red for whatever loses unread messages. */

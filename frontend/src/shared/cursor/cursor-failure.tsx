@@ -4,15 +4,10 @@ import type { CursorPart, LastChange } from "../../api/types";
 import { asApiError } from "../../lib/errors";
 import { count, dateTime } from "../../lib/format";
 import { ErrorNotice, Notice } from "../../ui/states";
+import type { TopicId } from "../topic/queries";
 import styles from "./cursor.module.css";
-import { changesQuery, type TopicId } from "./cursor-queries";
+import { changesQuery } from "./cursor-queries";
 import { outcome } from "./cursor-words";
-
-/** Whether a change may have been made although it was not answered. */
-export function isUnknown(error: unknown): boolean {
-  const { status } = asApiError(error);
-  return status === null || status >= 500;
-}
 
 /** A change that was refused, or of which nobody knows. `isIt`: whether a last change is this one. */
 export function NotDone(props: {
@@ -22,7 +17,7 @@ export function NotDone(props: {
   isIt: (change: LastChange) => boolean;
 }) {
   const failure = asApiError(props.error);
-  if (isUnknown(failure)) return <Unknown {...props} />;
+  if (failure.mayHaveActed) return <Unknown {...props} />;
   const parts = Array.isArray(failure.body.parts) ? (failure.body.parts as CursorPart[]) : [];
   if (failure.status !== 409) return <ErrorNotice error={failure} title="Nothing was changed" />;
   return <Difference reason={failure.message} parts={parts} />;

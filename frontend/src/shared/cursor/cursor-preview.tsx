@@ -1,6 +1,6 @@
-import type { ReactNode } from "react";
 import type { CursorAction, CursorPreview } from "../../api/types";
 import { count, dateTime, known, plural } from "../../lib/format";
+import { Fact } from "../../ui/fact";
 import { Table } from "../../ui/grid/table";
 import { WarningIcon } from "../../ui/icons";
 import styles from "./cursor.module.css";
@@ -107,15 +107,6 @@ function Facts({ preview }: { preview: CursorPreview }) {
         )}
       </Fact>
     </dl>
-  );
-}
-
-function Fact({ label, children }: { label: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{label}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }
 

@@ -1,14 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { answerOf, api } from "../../api/client";
 import type { CursorAction, CursorPreview, CursorReceipt } from "../../api/types";
-
-export interface TopicId {
-  cluster: string;
-  domain: "persistent" | "non-persistent";
-  tenant: string;
-  namespace: string;
-  topic: string;
-}
+import type { TopicId } from "../topic/queries";
 
 /** `timestamp` of a reset, in ms; `count` of a skip, in entries; `id` of the change that an undo takes back. */
 export type CursorChange = { timestamp?: number; count?: number; id?: string };

@@ -1,26 +1,29 @@
 import { Button } from "@mantine/core";
 import type { CursorReceipt } from "../../api/types";
 import { dateTime, plural } from "../../lib/format";
-import { Command } from "../../ui/copy";
 import { CheckIcon } from "../../ui/icons";
+import { CommandLines } from "../commands/command-lines";
+import type { Commands } from "../commands/commands";
 import styles from "./cursor.module.css";
 import { inEntries, outcome } from "./cursor-words";
 
 /** What was done, as the brokers counted it, with the way back. */
 export function Receipt({
   receipt,
+  commands,
   undoing,
   onUndo,
   onClose,
 }: {
   receipt: CursorReceipt;
+  /** Null for an undo, which Pulsar has no command for. */
+  commands: Commands | null;
   undoing: boolean;
   onUndo: (change: string) => void;
   onClose: () => void;
 }) {
   const [only] = receipt.parts;
   const single = receipt.parts.length === 1 ? only : undefined;
-  const { curl, pulsar_admin } = receipt.commands;
   const entries = inEntries(receipt);
   return (
     <>
@@ -51,10 +54,8 @@ export function Receipt({
           </dl>
         )}
       </div>
-      {curl && <Command label="curl" text={curl} />}
-      {pulsar_admin && <Command label="pulsar-admin" text={pulsar_admin} />}
-      {curl && (
-        <p className={styles.hint}>The commands do the same from where the subscription stands then.</p>
+      {commands && (
+        <CommandLines of={commands} note="They do the same from where the subscription stands then." />
       )}
       <div className={styles.buttons}>
         {receipt.undo ? (

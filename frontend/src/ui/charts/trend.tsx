@@ -25,10 +25,10 @@ export function trendPath(values: readonly (number | null)[]): string {
 export function Trend({ values, label }: { values: readonly (number | null)[]; label: string }) {
   return (
     <svg
-      width={WIDTH}
       height={HEIGHT}
-      style={{ verticalAlign: "middle" }}
+      style={{ width: "100%", maxWidth: WIDTH, verticalAlign: "middle" }}
       viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      preserveAspectRatio="none"
       role="img"
       aria-label={label}
     >
@@ -39,6 +39,7 @@ export function Trend({ values, label }: { values: readonly (number | null)[]; l
         strokeWidth="1.4"
         strokeLinejoin="round"
         strokeLinecap="round"
+        vectorEffect="non-scaling-stroke"
       />
     </svg>
   );

@@ -28,24 +28,37 @@ export interface DataGridProps<Row> {
   columns: GridColumn<Row>[]; // the first one names the row
   total: number;
   rowAt: (index: number) => Row | undefined; // undefined: not here yet
-  onRange: (first: number, last: number) => void; // visible rows, inclusive
+  onRange?: (first: number, last: number) => void; // visible rows, inclusive
   onOpen: (row: Row) => void;
   busy: boolean;
   onLeftOut?: (count: number) => void; // columns that there is no room for
   resetKey: string; // when it changes the list is another one: back to its top
+  maxHeight?: number; // as high as its rows, up to this; without it as high as what it is in
 }
 
 const LINE = { row: 36, header: 36 };
 const TWO_LINES = { row: 58, header: 54 };
 const OVERSCAN = 6;
 const ROW_PADDING = 12;
+const BORDERS = 3; // of the box, and below the header
 
 /**
  * A window on a list of any length: only the rows on screen are in the document. It follows the ARIA grid
  * pattern: one tab stop, arrows move a cell at a time, Enter opens the row or sorts by the column.
  */
 export function DataGrid<Row>(props: DataGridProps<Row>) {
-  const { label, columns: given, total, rowAt, onRange, onOpen, busy, resetKey, onLeftOut } = props;
+  const {
+    label,
+    columns: given,
+    total,
+    rowAt,
+    onRange,
+    onOpen,
+    busy,
+    resetKey,
+    onLeftOut,
+    maxHeight,
+  } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const width = useWidth(scroller);
   const { columns, twoLines, template, left } = useMemo(() => fitting(given, width), [given, width]);
@@ -79,7 +92,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
   const range = virtual.range;
   const first = range?.startIndex ?? 0;
   const last = range?.endIndex ?? 0;
-  useEffect(() => onRange(first, last), [first, last, onRange]);
+  useEffect(() => onRange?.(first, last), [first, last, onRange]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: another list starts at its top
   useLayoutEffect(() => {
@@ -139,6 +152,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
       aria-busy={busy}
       onKeyDown={onKeyDown}
       tabIndex={-1}
+      style={maxHeight ? heightOf(heights, total, maxHeight) : undefined}
     >
       <div role="rowgroup" className={styles.header}>
         <div role="row" aria-rowindex={1} className={styles.row} style={{ gridTemplateColumns: template }}>
@@ -185,6 +199,10 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
       </div>
     </div>
   );
+}
+
+function heightOf({ row, header }: typeof LINE, total: number, most: number) {
+  return { height: Math.min(most, header + total * row + BORDERS), minHeight: 0 };
 }
 
 /** The width inside of a box's border and scroll bar; 0 before the first measure. */

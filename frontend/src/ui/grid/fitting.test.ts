@@ -30,6 +30,17 @@ describe("columns of a grid", () => {
     expect(template.split("minmax").length - 1).toBe(shown.length - 1);
   });
 
+  test("on two lines what must not be cut keeps its width, and the others share the rest", () => {
+    const state = { key: "state", min: 154, narrow: 131, always: true };
+    const { template, columns: shown } = fitting(
+      [...columns.slice(0, 1), state, ...columns.slice(1, 3)],
+      345,
+    );
+    expect(template).toBe("131px minmax(0, 80fr) minmax(0, 80fr)");
+    expect(shown.map(({ key }) => key)).toEqual(["name", "state", "backlog", "in"]);
+    expect(fitting([...columns.slice(0, 1), state], 800).template).toContain("minmax(154px, ");
+  });
+
   test("before it is measured everything is there", () => {
     expect(keys(0)).toHaveLength(columns.length);
   });

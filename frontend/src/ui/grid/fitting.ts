@@ -1,5 +1,6 @@
 export interface Sized {
   min: number; // px
+  narrow?: number; // px on two lines; without it a share by `min`
   grow?: number; // share of what is left, as of CSS fr
   always?: boolean; // shown at every width
 }
@@ -21,20 +22,21 @@ export interface Layout<Column> {
 export function fitting<Column extends Sized>(columns: readonly Column[], width: number): Layout<Column> {
   const twoLines = width > 0 && width < NARROW_PX;
   const [first, ...others] = columns;
+  const need = ({ min, narrow }: Sized) => (twoLines ? (narrow ?? min) : min);
   let room = (width || Number.POSITIVE_INFINITY) - (twoLines ? 0 : (first?.min ?? 0));
-  for (const column of others) if (column.always) room -= column.min;
+  for (const column of others) if (column.always) room -= need(column);
   let full = false;
   const shown = others.filter((column) => {
     if (column.always) return true;
-    full ||= column.min > room;
-    if (!full) room -= column.min;
+    full ||= need(column) > room;
+    if (!full) room -= need(column);
     return !full;
   });
   return {
     columns: first ? [first, ...shown] : [],
     twoLines,
     template: twoLines
-      ? shown.map((column) => `minmax(0, ${column.min}fr)`).join(" ") // a phone's width may be a bit too small
+      ? shown.map(({ min, narrow }) => (narrow ? `${narrow}px` : `minmax(0, ${min}fr)`)).join(" ")
       : [...(first ? [first] : []), ...shown]
           .map((column) => `minmax(${column.min}px, ${column.grow ?? 0.4}fr)`)
           .join(" "),

@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import styles from "./table.module.css";
 
 export interface Column<Row> {
@@ -7,10 +7,14 @@ export interface Column<Row> {
   headerHidden?: boolean; // for a column that explains itself, e.g. bars
   numeric?: boolean;
   grow?: boolean;
+  wide?: boolean; // left out on a phone
   cell: (row: Row) => ReactNode;
 }
 
-/** A small table of rows already at hand. Long lists use the virtual grid instead. */
+/** More rows than this are in the document only around what is in sight, where the table's height is limited. */
+export const ALL_MAX = 60;
+
+/** A table of rows already at hand. Lists that the server sorts and windows use the grid instead. */
 export function Table<Row>({
   caption,
   columns,
@@ -27,6 +31,7 @@ export function Table<Row>({
   maxHeight?: number;
 }) {
   const [box, scrolls] = useOverflow();
+  const shown = useWindow(box, rows.length, maxHeight);
   if (rows.length === 0 && empty) return <>{empty}</>;
   return (
     <div
@@ -35,40 +40,69 @@ export function Table<Row>({
       style={maxHeight ? { maxHeight } : undefined}
       {...(scrolls ? { tabIndex: 0, role: "group", "aria-label": caption } : {})}
     >
-      <table className={styles.table}>
-        <caption className="visually-hidden">{caption}</caption>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <th key={column.key} scope="col" className={classOf(column)}>
-                {column.headerHidden ? (
-                  <span className="visually-hidden">{column.header}</span>
-                ) : (
-                  column.header
-                )}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, index) => (
-            <tr key={rowKey(row, index)}>
+      {/* The room of rows that are not in the document. */}
+      <div style={{ paddingTop: shown?.above, paddingBottom: shown?.below }}>
+        <table className={styles.table} aria-rowcount={shown ? rows.length + 1 : undefined}>
+          <caption className="visually-hidden">{caption}</caption>
+          <thead>
+            <tr>
               {columns.map((column) => (
-                <td key={column.key} className={classOf(column)}>
-                  {column.cell(row)}
-                </td>
+                <th key={column.key} scope="col" className={classOf(column)}>
+                  {column.headerHidden ? (
+                    <span className="visually-hidden">{column.header}</span>
+                  ) : (
+                    column.header
+                  )}
+                </th>
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {rows.slice(shown?.first, shown?.end).map((row, place) => {
+              const index = place + (shown?.first ?? 0);
+              return (
+                <tr key={rowKey(row, index)} aria-rowindex={shown ? index + 2 : undefined}>
+                  {columns.map((column) => (
+                    <td key={column.key} className={classOf(column)}>
+                      {column.cell(row)}
+                    </td>
+                  ))}
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
     </div>
   );
 }
 
-function classOf(column: { numeric?: boolean; grow?: boolean }): string | undefined {
+const ROW_PX = 36;
+const OVERSCAN = 8;
+
+/** Which rows are in the document, and how high the others are; null: all of them. */
+function useWindow(box: RefObject<HTMLElement | null>, count: number, maxHeight: number | undefined) {
+  const isLong = maxHeight !== undefined && count > ALL_MAX;
+  const [top, setTop] = useState(0);
+  useEffect(() => {
+    const element = box.current;
+    if (!isLong || !element) return;
+    const look = () => setTop(Math.floor(element.scrollTop / ROW_PX));
+    look();
+    element.addEventListener("scroll", look, { passive: true });
+    return () => element.removeEventListener("scroll", look);
+  }, [box, isLong]);
+  if (!isLong) return null;
+  const first = Math.max(0, Math.min(top, count - 1) - OVERSCAN);
+  const end = Math.min(count, top + Math.ceil(maxHeight / ROW_PX) + OVERSCAN);
+  return { first, end, above: first * ROW_PX, below: (count - end) * ROW_PX };
+}
+
+function classOf(column: { numeric?: boolean; grow?: boolean; wide?: boolean }): string | undefined {
   return (
-    [column.numeric && styles.numeric, column.grow && styles.grow].filter(Boolean).join(" ") || undefined
+    [column.numeric && styles.numeric, column.grow && styles.grow, column.wide && styles.wide]
+      .filter(Boolean)
+      .join(" ") || undefined
   );
 }
 

@@ -1,0 +1,93 @@
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi } from "@tanstack/react-router";
+import { failureOf } from "../../lib/errors";
+import { bytes, count } from "../../lib/format";
+import { figureColumn } from "../../shared/figure";
+import { Meter } from "../../ui/charts/meter";
+import { Table } from "../../ui/grid/table";
+import { Page, Panel } from "../../ui/panel";
+import { Empty, ErrorNotice, Loading } from "../../ui/states";
+import styles from "./cluster.module.css";
+import { ClusterHead, State } from "./cluster-head";
+import { type Bookie, bookiesQuery } from "./queries";
+import { usedOf } from "./room";
+
+const route = getRouteApi("/c/$cluster/bookies");
+const HEIGHT_PX = 560;
+const TIGHT = 0.85;
+const FULL = 0.95;
+
+export function BookiesPage() {
+  const { cluster } = route.useParams();
+  const found = useQuery(bookiesQuery(cluster));
+  const rows = found.data?.rows;
+  return (
+    <Page>
+      <ClusterHead title="Bookies" at={found.dataUpdatedAt} failed={found.isError} />
+      {failureOf(found) && (
+        <ErrorNotice
+          error={found.error}
+          title={rows ? "The bookies could not be read again" : "The bookies could not be read"}
+          onRetry={() => found.refetch()}
+        />
+      )}
+      {rows === undefined ? (
+        found.isPending && <Loading label="Loading bookies" rows={6} />
+      ) : (
+        <Panel title="Bookies" note={count(rows.length)} flush>
+          <Table<Bookie>
+            caption="Bookies"
+            rows={rows}
+            maxHeight={HEIGHT_PX}
+            rowKey={(row) => row.id}
+            empty={<Empty title="No bookie is registered">Nothing can be stored until one starts.</Empty>}
+            columns={[
+              {
+                key: "id",
+                header: "Bookie",
+                cell: (row) => (
+                  <span className={styles.address}>
+                    <span className="mono">{row.id}</span>
+                    {row.address !== row.id && <small>{row.address || "address not known"}</small>}
+                  </span>
+                ),
+              },
+              { key: "state", header: "State", cell: (row) => <State text={row.state} since={row.since} /> },
+              {
+                key: "rack",
+                header: "Rack",
+                wide: true,
+                cell: (row) =>
+                  row.rack ? (
+                    <span title={`group ${row.group}`}>{row.rack}</span>
+                  ) : (
+                    <span className={styles.dim}>not set</span>
+                  ),
+              },
+              {
+                key: "share",
+                header: "Share of the disk in use",
+                headerHidden: true,
+                wide: true,
+                cell: (row) => <Used row={row} />,
+              },
+              {
+                ...figureColumn<Bookie>("used", "Disk used", (row) => usedOf(row)?.bytes ?? null, bytes),
+                wide: true,
+              },
+              figureColumn("free", "Disk free", (row) => row.free_bytes, bytes),
+              { ...figureColumn<Bookie>("total", "Disk", (row) => row.total_bytes, bytes), wide: true },
+              { ...figureColumn<Bookie>("ledgers", "Ledgers", (row) => row.ledgers, count), wide: true },
+            ]}
+          />
+        </Panel>
+      )}
+    </Page>
+  );
+}
+
+function Used({ row }: { row: Bookie }) {
+  const used = usedOf(row);
+  if (used === null) return null;
+  return <Meter share={used.share} tone={used.share > FULL ? "bad" : used.share > TIGHT ? "warn" : "bar"} />;
+}

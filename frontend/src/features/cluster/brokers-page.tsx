@@ -1,0 +1,108 @@
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { failureOf } from "../../lib/errors";
+import { byteRate, count, dateTime, plural, rate } from "../../lib/format";
+import { figureColumn } from "../../shared/figure";
+import { Table } from "../../ui/grid/table";
+import { Page, Panel } from "../../ui/panel";
+import { Empty, ErrorNotice, Loading } from "../../ui/states";
+import styles from "./cluster.module.css";
+import { ClusterHead, State } from "./cluster-head";
+import { type Broker, brokersQuery } from "./queries";
+
+const route = getRouteApi("/c/$cluster/brokers");
+const HEIGHT_PX = 560;
+
+export function BrokersPage() {
+  const { cluster } = route.useParams();
+  const found = useQuery(brokersQuery(cluster));
+  const rows = found.data?.rows;
+  const unowned = found.data?.unowned ?? null;
+  return (
+    <Page>
+      <ClusterHead title="Brokers" at={found.dataUpdatedAt} failed={found.isError} />
+      {failureOf(found) && (
+        <ErrorNotice
+          error={found.error}
+          title={rows ? "The brokers could not be read again" : "The brokers could not be read"}
+          onRetry={() => found.refetch()}
+        />
+      )}
+      {rows === undefined ? (
+        found.isPending && <Loading label="Loading brokers" rows={6} />
+      ) : (
+        <Panel
+          title="Brokers"
+          note={count(rows.length)}
+          flush
+          actions={
+            unowned !== null &&
+            unowned > 0 && (
+              <span className={styles.dim}>
+                {plural(unowned, "bundle")} without an owner: whoever uses one has it taken
+              </span>
+            )
+          }
+        >
+          <Table<Broker>
+            caption="Brokers"
+            rows={rows}
+            maxHeight={HEIGHT_PX}
+            rowKey={(row) => row.id}
+            empty={<Empty title="No broker is registered">Topics cannot be served until one starts.</Empty>}
+            columns={[
+              {
+                key: "id",
+                header: "Broker",
+                cell: (row) => (
+                  <span className={styles.address}>
+                    <span className="mono">{row.id}</span>
+                    <small>{row.url}</small>
+                  </span>
+                ),
+              },
+              { key: "state", header: "State", cell: (row) => <State text={row.state} since={row.since} /> },
+              {
+                key: "started",
+                header: "Started",
+                wide: true,
+                cell: (row) =>
+                  row.started === null ? (
+                    <span title="Not known: it does not say">—</span>
+                  ) : (
+                    dateTime(row.started)
+                  ),
+              },
+              {
+                key: "bundles",
+                header: "Bundles",
+                numeric: true,
+                cell: (row) => (
+                  <Link
+                    to="/c/$cluster/bundles"
+                    params={{ cluster }}
+                    search={{ broker: row.id }}
+                    aria-label={`Bundles of ${row.id}: ${count(row.bundles)}`}
+                  >
+                    {count(row.bundles)}
+                  </Link>
+                ),
+              },
+              figureColumn("topics", "Topics", (row) => row.topics, count),
+              figureColumn("in", "In/s", (row) => row.msg_rate_in, rate),
+              figureColumn("out", "Out/s", (row) => row.msg_rate_out, rate),
+              {
+                ...figureColumn<Broker>("bytes in", "Bytes in", (row) => row.bytes_rate_in, byteRate),
+                wide: true,
+              },
+              {
+                ...figureColumn<Broker>("bytes out", "Bytes out", (row) => row.bytes_rate_out, byteRate),
+                wide: true,
+              },
+            ]}
+          />
+        </Panel>
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,46 @@
+import { expect, test } from "vitest";
+import { applyLabel, doneOf, edgesOf, effectOf, remarksOf } from "./bundle-words";
+import type { Bundle, BundlePreview, BundleReceipt, Wanted } from "./queries";
+
+const row: Bundle = {
+  ...{ tenant: "shop", namespace: "orders", bundle: "0x00000000_0x40000000" },
+  ...{ owner: "a:8080", state: "up", known: "live", at: 0, topics: 3, producers: 1, consumers: 1 },
+  ...{ msg_rate_in: 0, msg_rate_out: 0, bytes_rate_in: 0, bytes_rate_out: 0, backlog: 0 },
+};
+const preview: BundlePreview = { token: "t", at: 0, row, brokers: 2, parts: [] };
+const unload: Wanted = { change: "unload" };
+const split: Wanted = { change: "split", algorithm: "equally", unload: false };
+const receipt: BundleReceipt = { change: "unload", at: 0, before: "a:8080", owner: "", parts: [] };
+
+test("a receipt says who owns the bundle only as far as that is known", () => {
+  expect(doneOf(unload, receipt)).toContain("No broker owned it right after");
+  expect(doneOf(unload, { ...receipt, owner: null })).toContain("not known");
+  expect(doneOf(unload, { ...receipt, owner: "a:8080" })).toContain("has taken it again");
+  expect(doneOf(unload, { ...receipt, owner: "b:8080" })).toContain("b:8080 owns it now");
+});
+
+test("a split says how many bundles there are and whether they were given up", () => {
+  const done = { ...receipt, owner: null, parts: ["x", "y"] };
+  expect(doneOf(split, done)).toBe("The bundle is 2 bundles now.");
+  expect(doneOf({ ...split, unload: true }, done)).toContain("gave them up");
+});
+
+test("what nobody owns is not given up, and what has no cut is not split", () => {
+  const unowned = { ...preview, token: null, row: { ...row, owner: "", state: "none" } };
+  expect(applyLabel(unload, unowned)).toBe("Without an owner already");
+  expect(effectOf(unload, unowned)).toContain("nothing to give up");
+  expect(remarksOf(unload, unowned)).toEqual([]);
+  expect(applyLabel(split, preview)).toBe("Nothing to cut");
+  const parts = [
+    { bundle: "0x00000000_0x20000000", topics: 1 },
+    { bundle: "0x20000000_0x40000000", topics: null },
+  ];
+  expect(applyLabel(split, { ...preview, parts })).toBe("Split into 2");
+  expect(edgesOf({ ...preview, parts })).toEqual([0x20000000]);
+});
+
+test("an owner that does not answer is said before anything is tried", () => {
+  const down = { ...preview, row: { ...row, state: "down" } };
+  expect(remarksOf(unload, down)[0]).toContain("does not answer");
+  expect(remarksOf(unload, { ...preview, brokers: 1 }).join()).toContain("the same one takes it again");
+});

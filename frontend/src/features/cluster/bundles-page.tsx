@@ -1,0 +1,185 @@
+import { Button } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense, useCallback, useMemo } from "react";
+import { byteRate, count, known, plural, rate } from "../../lib/format";
+import { Figure } from "../../shared/figure";
+import { FilterInput } from "../../ui/filter-input";
+import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
+import { nextSort, sortOf } from "../../ui/grid/sorting";
+import { Page } from "../../ui/panel";
+import { Empty, ErrorNotice, Loading } from "../../ui/states";
+import styles from "./cluster.module.css";
+import { ClusterHead, State } from "./cluster-head";
+import { OwnerPicker } from "./owner-picker";
+import { type Bundle, brokersQuery } from "./queries";
+import { type BundleSort, DEFAULT_SORT, nameOfBundle, parseBundle, type SortOrder, shareOf } from "./search";
+import { useBundleWindow } from "./use-bundle-window";
+
+const route = getRouteApi("/c/$cluster/bundles");
+const BundleDialog = lazy(() =>
+  import("./bundle-dialog").then((module) => ({ default: module.BundleDialog })),
+);
+
+export function BundlesPage() {
+  const { cluster } = route.useParams();
+  const { q, broker, sort = DEFAULT_SORT, change } = route.useSearch();
+  const navigate = useNavigate({ from: "/c/$cluster/bundles" });
+  const client = useQueryClient();
+  const filter = useMemo(() => ({ cluster, q, broker, sort }), [cluster, q, broker, sort]);
+  const list = useBundleWindow(filter);
+  const brokers = useQuery(brokersQuery(cluster));
+  const show = useCallback(
+    (next: { q?: string; broker?: string; sort?: SortOrder; change?: string }, replace = false) =>
+      navigate({ search: (before) => ({ ...before, ...next }), replace }),
+    [navigate],
+  );
+  const open = useCallback((row: Bundle) => show({ change: nameOfBundle(row) }), [show]);
+  const columns = useColumns(
+    sort,
+    useCallback((next) => show({ sort: next }), [show]),
+    open,
+  );
+  const opened = parseBundle(change);
+  return (
+    <Page shape="wide">
+      <ClusterHead title="Bundles" at={list.at} failed={list.isError} />
+      <search className={styles.filters}>
+        <FilterInput
+          key={`q ${cluster}`}
+          label="Words of namespace or range"
+          value={q ?? ""}
+          write={(value, replace) => show({ q: value }, replace)}
+        />
+        <OwnerPicker
+          value={broker ?? ""}
+          ids={brokers.data?.rows.map(({ id }) => id) ?? []}
+          onPick={(id) => show({ broker: id })}
+        />
+        <output className={styles.dim} aria-live="polite">
+          {list.total !== undefined && plural(list.total, "bundle")}
+        </output>
+      </search>
+      {list.total === undefined ? (
+        list.error !== null ? (
+          <ErrorNotice error={list.error} title="The bundles could not be listed" onRetry={list.retry} />
+        ) : (
+          <Loading label="Loading bundles" rows={12} />
+        )
+      ) : list.total === 0 ? (
+        <Empty title="No bundle matches">Clear or loosen the filters.</Empty>
+      ) : (
+        <div className={styles.grid}>
+          {list.error !== null && (
+            <ErrorNotice error={list.error} title="Some rows could not be read" onRetry={list.retry} />
+          )}
+          <DataGrid<Bundle>
+            label="Bundles"
+            columns={columns}
+            total={list.total}
+            rowAt={list.rowAt}
+            onRange={list.setRange}
+            onOpen={open}
+            busy={list.busy}
+            resetKey={JSON.stringify(filter)}
+          />
+        </div>
+      )}
+      {opened && (
+        <Suspense fallback={null}>
+          <BundleDialog
+            id={{ cluster, ...opened }}
+            onChanged={() => client.invalidateQueries({ queryKey: ["cluster", cluster] })}
+            onClose={() => show({ change: "" }, true)}
+          />
+        </Suspense>
+      )}
+    </Page>
+  );
+}
+
+function useColumns(
+  sort: SortOrder,
+  setSort: (sort: SortOrder) => void,
+  open: (row: Bundle) => void,
+): GridColumn<Bundle>[] {
+  return useMemo(() => {
+    const sortable = (key: BundleSort, header: string, descending: boolean) => ({
+      key,
+      header,
+      sort: sortOf(sort, key),
+      onSort: () => setSort(nextSort(sort, key, descending)),
+    });
+    const number = (
+      key: Exclude<BundleSort, "bundle" | "owner">,
+      header: string,
+      min: number,
+      text: (value: number) => string,
+    ): GridColumn<Bundle> => ({
+      ...sortable(key, header, true),
+      min,
+      numeric: true,
+      cell: (row) => <Figure of={row} value={row[key]} text={text} />,
+    });
+    return [
+      {
+        ...sortable("bundle", "Bundle", false),
+        min: 300,
+        grow: 3,
+        cell: (row) => (
+          <span
+            className={styles.name}
+            title={`${known(shareOf(row.bundle) * 100, rate)} % of the namespace's hashes`}
+          >
+            <span>
+              {row.tenant}/{row.namespace}
+            </span>
+            <span className={`mono ${styles.range}`}>{row.bundle}</span>
+          </span>
+        ),
+      },
+      {
+        ...sortable("owner", "Owner", false),
+        min: 150,
+        grow: 1.4,
+        always: true,
+        cell: (row) => (row.owner ? <Owner row={row} /> : <span className={styles.dim}>nobody</span>),
+      },
+      { ...number("topics", "Topics", 78, count), always: true },
+      number("msg_rate_in", "In/s", 72, rate),
+      number("msg_rate_out", "Out/s", 72, rate),
+      number("bytes_rate_in", "Bytes in", 96, byteRate),
+      number("bytes_rate_out", "Bytes out", 96, byteRate),
+      number("backlog", "Backlog", 88, count),
+      {
+        key: "change",
+        header: "",
+        min: 108,
+        narrow: 108,
+        always: true,
+        cell: (row) => (
+          <Button
+            size="compact-xs"
+            variant="default"
+            tabIndex={-1}
+            aria-label={`Change ${nameOfBundle(row)}`}
+            onClick={() => open(row)}
+          >
+            Change…
+          </Button>
+        ),
+      },
+    ];
+  }, [sort, setSort, open]);
+}
+
+function Owner({ row }: { row: Bundle }) {
+  return (
+    <span className={styles.name}>
+      <span className="mono" title={row.owner}>
+        {row.owner}
+      </span>
+      {row.state !== "up" && <State text={row.state} />}
+    </span>
+  );
+}

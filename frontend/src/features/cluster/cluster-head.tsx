@@ -1,0 +1,47 @@
+import { Link, useParams } from "@tanstack/react-router";
+import { useHealth } from "../../api/health";
+import { time } from "../../lib/format";
+import { Badge, toneOfState } from "../../ui/badge";
+import { PageHead } from "../../ui/panel";
+import { useTitle } from "../../ui/use-title";
+import styles from "./cluster.module.css";
+
+const TABS = [
+  ["Brokers", "/c/$cluster/brokers"],
+  ["Bundles", "/c/$cluster/bundles"],
+  ["Bookies", "/c/$cluster/bookies"],
+] as const;
+
+/** Head of the three pages, with the way from one to the others. `at`: when the answer came, 0 before it. */
+export function ClusterHead({ title, at, failed }: { title: string; at: number; failed: boolean }) {
+  const { cluster = "" } = useParams({ strict: false });
+  useTitle(`${title} · Cluster`);
+  const isOld = useHealth().stale || failed;
+  return (
+    <div className={styles.head}>
+      <PageHead
+        title="Cluster"
+        badges={<Badge>{cluster}</Badge>}
+        freshness={at > 0 && isOld && <span className={styles.old}>{`Stale · read at ${time(at)}`}</span>}
+      />
+      <nav aria-label="Parts of the cluster" className={styles.tabs}>
+        {TABS.map(([label, to]) => (
+          <Link key={to} to={to} params={{ cluster }} activeProps={{ "aria-current": "page" }}>
+            {label}
+          </Link>
+        ))}
+      </nav>
+    </div>
+  );
+}
+
+/** In words and colour; `since`: when it began, ms. */
+export function State({ text, since }: { text: string; since?: number }) {
+  return (
+    <span title={since ? `since ${time(since)}` : undefined}>
+      <Badge tone={toneOfState(text)} dot>
+        {text}
+      </Badge>
+    </span>
+  );
+}

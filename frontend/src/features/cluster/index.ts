@@ -1,0 +1,37 @@
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "../../shared/lazy-page";
+import type { Place } from "../../shared/place";
+import { cluster } from "../../shared/roots";
+import { ClusterIcon } from "../../ui/icons";
+import { bookiesQuery, brokersQuery } from "./queries";
+import { bundlesSearch } from "./search";
+
+const brokers = createRoute({
+  getParentRoute: () => cluster,
+  path: "/brokers",
+  loader: ({ context, params }) => void context.queries.prefetchQuery(brokersQuery(params.cluster)),
+  component: lazyPage(() => import("./brokers-page"), "BrokersPage"),
+});
+
+const bundles = createRoute({
+  getParentRoute: () => cluster,
+  path: "/bundles",
+  validateSearch: bundlesSearch,
+  component: lazyPage(() => import("./bundles-page"), "BundlesPage"),
+});
+
+const bookies = createRoute({
+  getParentRoute: () => cluster,
+  path: "/bookies",
+  loader: ({ context, params }) => void context.queries.prefetchQuery(bookiesQuery(params.cluster)),
+  component: lazyPage(() => import("./bookies-page"), "BookiesPage"),
+});
+
+export const clusterRoutes = [brokers, bundles, bookies] as const;
+
+export const clusterParts: Place = {
+  label: "Cluster",
+  icon: ClusterIcon,
+  path: (cluster) => `/c/${encodeURIComponent(cluster)}/brokers`,
+  holds: (pathname) => /^\/c\/[^/]+\/(brokers|bundles|bookies)$/.test(pathname),
+};

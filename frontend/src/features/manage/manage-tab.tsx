@@ -1,0 +1,79 @@
+import { Button } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
+import { topicQuery } from "../../shared/topic/queries";
+import { useTopic, useTopicId } from "../../shared/topic/use-topic";
+import { Panel } from "../../ui/panel";
+import { CHANGES, type TopicChange, WORDS } from "./change-words";
+import styles from "./manage.module.css";
+import { TopicProperties } from "./topic-properties";
+
+const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/manage");
+const ChangeDialog = lazy(() =>
+  import("./change-dialog").then((module) => ({ default: module.ChangeDialog })),
+);
+
+/** Why a change is not possible for this topic; null when it is. */
+function obstacle(change: TopicChange, id: { domain: string; topic: string }, partitions: number) {
+  const isPartition = /-partition-\d+$/.test(id.topic);
+  if (change === "delete" && isPartition) return "A partition goes with its topic: delete that.";
+  if (change === "partitions" && partitions === 0) return "The topic was made without partitions.";
+  if (change === "terminate" && id.domain !== "persistent") return "It stores no messages.";
+  if (change === "terminate" && partitions > 0) return "Terminate its partitions, one by one.";
+  return null;
+}
+
+export function ManageTab() {
+  const id = useTopicId();
+  const topic = useTopic(id).data;
+  const client = useQueryClient();
+  const { act } = route.useSearch();
+  const navigate = useNavigate({ from: "/c/$cluster/t/$tenant/$namespace/$topic/manage" });
+  if (!topic) return null;
+  const partitions = topic.row.partitions;
+  const ask = (change?: TopicChange) =>
+    navigate({ search: ({ domain }) => ({ domain, act: change }), replace: change === undefined });
+  const open = act && obstacle(act, id, partitions) === null ? act : undefined;
+  return (
+    <>
+      {id.domain === "persistent" && <TopicProperties id={id} />}
+      <Panel title="Changes of the topic" flush>
+        <ul className={styles.changes}>
+          {CHANGES.map((change) => {
+            const why = obstacle(change, id, partitions);
+            return (
+              <li key={change}>
+                <p>{why ? `${WORDS[change].meaning} Not here: ${why}` : WORDS[change].meaning}</p>
+                <Button variant="default" disabled={why !== null} onClick={() => ask(change)}>
+                  {WORDS[change].label}
+                </Button>
+              </li>
+            );
+          })}
+        </ul>
+      </Panel>
+      {open && (
+        <Suspense fallback={null}>
+          <ChangeDialog
+            id={id}
+            change={open}
+            partitions={partitions}
+            onChanged={() => {
+              if (open !== "delete") client.invalidateQueries({ queryKey: topicQuery(id).queryKey });
+            }}
+            onClose={(gone) => {
+              if (gone)
+                navigate({
+                  to: "/c/$cluster/topics",
+                  params: { cluster: id.cluster },
+                  search: { tenant: id.tenant, namespace: id.namespace },
+                });
+              else ask();
+            }}
+          />
+        </Suspense>
+      )}
+    </>
+  );
+}

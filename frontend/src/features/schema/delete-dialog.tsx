@@ -1,0 +1,81 @@
+import { Button } from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import type { SchemaVersions } from "../../api/types";
+import { asApiError } from "../../lib/errors";
+import { plural } from "../../lib/format";
+import { CommandLines } from "../../shared/commands/command-lines";
+import { COMMANDS } from "../../shared/commands/commands";
+import type { TopicId } from "../../shared/topic/queries";
+import { nameOf } from "../../shared/topic/use-topic";
+import { Dialog } from "../../ui/dialog";
+import { ErrorNotice, Notice } from "../../ui/states";
+import { deleteAll, versionsQuery } from "./queries";
+import styles from "./schema.module.css";
+import type { Users } from "./users";
+
+/** Deletes exactly the versions that were there when it was opened. */
+export function DeleteDialog({
+  id,
+  newest,
+  users,
+  onClose,
+}: {
+  id: TopicId;
+  newest: SchemaVersions;
+  users: Map<number | null, Users>;
+  onClose: () => void;
+}) {
+  const client = useQueryClient();
+  const [seen] = useState(newest);
+  const remove = useMutation({
+    mutationFn: () => deleteAll(id, seen.newest),
+    onSuccess: onClose,
+    onSettled: () => client.invalidateQueries({ queryKey: versionsQuery(id).queryKey }),
+  });
+  const attached = [...users].filter(([version]) => version !== null).map(([, one]) => one);
+  const producers = attached.reduce((sum, one) => sum + one.producers.length, 0);
+  return (
+    <Dialog title="Delete the schema" onClose={onClose} closeOnClickOutside={!remove.isPending}>
+      <div className={styles.stack}>
+        <p className={styles.target}>
+          <b>{nameOf(id)}</b>
+        </p>
+        <Notice tone="warning">
+          <p>
+            {plural(seen.total, "version")} up to {seen.newest} will be deleted: producers and consumers that
+            come then are not held against them. Messages that were written by them stay readable.
+          </p>
+          {producers > 0 && (
+            <p>
+              {plural(producers, "attached producer")} came with one of them; when it connects again, its
+              schema is registered anew.
+            </p>
+          )}
+        </Notice>
+        {remove.error && (
+          <ErrorNotice
+            error={remove.error}
+            title={
+              asApiError(remove.error).mayHaveActed
+                ? "The schema may not have been deleted"
+                : "The schema was not deleted"
+            }
+          />
+        )}
+        <CommandLines
+          of={COMMANDS.deleteSchemas(id)}
+          note="They delete whatever version is the newest then."
+        />
+        <div className={styles.buttons}>
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button color="red" loading={remove.isPending} onClick={() => remove.mutate()}>
+            Delete {plural(seen.total, "version")}
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}

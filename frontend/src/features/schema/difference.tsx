@@ -1,0 +1,117 @@
+import { useMemo } from "react";
+import type { SchemaKind } from "../../api/types";
+import { plural } from "../../lib/format";
+import { folded, linesOf } from "../../lib/lines";
+import { Badge, type Tone } from "../../ui/badge";
+import { Table } from "../../ui/grid/table";
+import { Code } from "./code";
+import { type Change, changesOf, type Field, fieldsOf } from "./fields";
+import styles from "./schema.module.css";
+
+export interface Side {
+  name: string;
+  type: SchemaKind;
+  definition: string;
+}
+
+const TONES: Record<Change["kind"], Tone> = { added: "ok", removed: "bad", changed: "warn" };
+
+/** How one definition became another: by field where there are fields, and by line. */
+export function Difference({ before, after }: { before: Side; after: Side }) {
+  const changes = useMemo(() => {
+    const old = fieldsOf(before.type, before.definition);
+    const now = fieldsOf(after.type, after.definition);
+    return old && now ? changesOf(old, now) : null;
+  }, [before.type, before.definition, after.type, after.definition]);
+  if (before.type === after.type && before.definition === after.definition)
+    return (
+      <p className={styles.quiet}>
+        The definitions of {before.name} and {after.name} say the same.
+      </p>
+    );
+  return (
+    <div className={styles.stack}>
+      {before.type !== after.type && (
+        <p>
+          The type changed from <b className="mono">{before.type}</b> to <b className="mono">{after.type}</b>.
+        </p>
+      )}
+      {changes && (
+        <section aria-label={`Fields from ${before.name} to ${after.name}`} className={styles.stack}>
+          <h3>
+            Fields, from {before.name} to {after.name}
+          </h3>
+          {changes.length === 0 ? (
+            <p className={styles.quiet}>No field was added, removed or changed.</p>
+          ) : (
+            <Table<Change>
+              caption={`What became of the fields, from ${before.name} to ${after.name}`}
+              maxHeight={320}
+              rows={changes}
+              rowKey={({ kind, path }, index) => `${kind} ${path} ${index}`}
+              columns={[
+                {
+                  key: "path",
+                  header: "Field",
+                  cell: ({ path }) => <b className="mono">{path || "the whole message"}</b>,
+                },
+                {
+                  key: "kind",
+                  header: "What",
+                  cell: ({ kind }) => <Badge tone={TONES[kind]}>{kind}</Badge>,
+                },
+                { key: "before", header: "Before", cell: (change) => <FieldText field={change.before} /> },
+                { key: "after", header: "After", cell: (change) => <FieldText field={change.after} /> },
+              ]}
+            />
+          )}
+        </section>
+      )}
+      <Lines before={before} after={after} />
+    </div>
+  );
+}
+
+function FieldText({ field }: { field: Field | null }) {
+  if (!field) return <span className={styles.quiet}>not there</span>;
+  return (
+    <>
+      <span className="mono">{field.type}</span>
+      <small className={styles.default}>
+        {field.default === null ? (
+          "no default"
+        ) : (
+          <>
+            default <span className="mono">{field.default}</span>
+          </>
+        )}
+      </small>
+    </>
+  );
+}
+
+const SIGNS = { same: " ", added: "+", removed: "−" };
+
+function Lines({ before, after }: { before: Side; after: Side }) {
+  const parts = useMemo(
+    () => folded(linesOf(before.definition, after.definition)),
+    [before.definition, after.definition],
+  );
+  return (
+    <Code label={`Text from ${before.name} to ${after.name}`}>
+      {parts.map((part, index) =>
+        part.kind === "gap" ? (
+          // biome-ignore lint/suspicious/noArrayIndexKey: lines have no identity
+          <span key={index} className={styles.gap}>
+            {`… ${plural(part.lines, "equal line")}\n`}
+          </span>
+        ) : (
+          // biome-ignore lint/suspicious/noArrayIndexKey: lines have no identity
+          <span key={index} className={styles[part.kind]}>
+            {`${SIGNS[part.kind]} ${part.text}\n`}
+          </span>
+        ),
+      )}
+    </Code>
+  );
+}

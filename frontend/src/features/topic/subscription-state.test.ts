@@ -1,0 +1,46 @@
+import { expect, test } from "vitest";
+import type { Lag, SubscriptionRow } from "../../api/types";
+import { heldUp, subscriptionState } from "./subscription-state";
+
+const lag: Lag = {
+  cause: "no-consumer",
+  severity: "error",
+  title: "has no consumer",
+  detail: "",
+  advice: "",
+  since: 0,
+};
+const idle = { lag: null, backlog: 0, net_rate: 0, msg_rate_out: 0 };
+const labelOf = (more: Partial<SubscriptionRow>) => subscriptionState({ ...idle, ...more }).label;
+
+test("only brokers say what is wrong: a backlog that grows or stands still is no cause", () => {
+  for (const net_rate of [0, 40])
+    for (const msg_rate_out of [0, 12]) {
+      const state = subscriptionState({ ...idle, backlog: 6, net_rate, msg_rate_out });
+      expect(["ok", "neutral"]).toContain(state.tone);
+    }
+  expect(subscriptionState({ ...idle, backlog: 6, lag })).toMatchObject({
+    tone: "bad",
+    label: "No consumer",
+  });
+});
+
+test("the cause is said though the backlog falls for a moment", () => {
+  expect(labelOf({ lag, backlog: 600, net_rate: -60 })).toBe("No consumer");
+});
+
+test("without a cause it says when the backlog is gone, or what goes on", () => {
+  expect(labelOf({})).toBe("Caught up");
+  expect(labelOf({ backlog: 600, net_rate: -5 })).toBe("Empty in 2 min");
+  expect(labelOf({ backlog: 6, msg_rate_out: 12 })).toBe("Active");
+  expect(labelOf({ backlog: 6 })).toBe("Waiting");
+});
+
+test("what waits for its time is not held up", () => {
+  const rows = [
+    { name: "a", lag },
+    { name: "b", lag: { ...lag, cause: "delayed", severity: "info" } },
+    { name: "c", lag: null },
+  ] as SubscriptionRow[];
+  expect(heldUp(rows).map(({ name }) => name)).toEqual(["a"]);
+});

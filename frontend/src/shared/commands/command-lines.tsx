@@ -1,0 +1,30 @@
+import { Command } from "../../ui/copy";
+import { ChevronIcon } from "../../ui/icons";
+import type { Commands, Line } from "./commands";
+import styles from "./commands.module.css";
+
+/** The same by the tools on a command line; closed until somebody wants it. */
+export function CommandLines({ of, note }: { of: Commands; note?: string | undefined }) {
+  return (
+    <details className={styles.commands}>
+      <summary>
+        <ChevronIcon size={12} /> As a command
+      </summary>
+      <div className={styles.lines}>
+        {note && <p className={styles.note}>{note}</p>}
+        <OneLine label="curl" line={of.curl} />
+        <OneLine label="pulsarctl" line={of.pulsarctl} />
+        <OneLine label="pulsar-admin" line={of.pulsarAdmin} />
+      </div>
+    </details>
+  );
+}
+
+function OneLine({ label, line }: { label: string; line: Line }) {
+  if (typeof line === "string") return <Command label={label} text={line} />;
+  return (
+    <p className={styles.note}>
+      <b>{label}</b> {line.why}
+    </p>
+  );
+}

@@ -1,0 +1,91 @@
+// @vitest-environment jsdom
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { COMMANDS, type Commands, type Line, QUESTIONS } from "./commands";
+
+const document = JSON.parse(readFileSync("openapi.json", "utf8"));
+const methods = Object.values(document.paths) as Record<string, { operationId: string }>[];
+const changing = methods
+  .flatMap((path) => Object.entries(path))
+  .filter(([method]) => method !== "get")
+  .map(([, { operationId }]) => operationId);
+
+const at = { domain: "persistent", tenant: "shop", namespace: "orders", topic: "100% it's" };
+const tenant = { admin_roles: ["ops", "dev"], allowed_clusters: ["here"] };
+const bundle = { tenant: "shop", namespace: "orders", bundle: "0x00000000_0x40000000" };
+const ARGUMENTS: Record<string, unknown[]> = {
+  createTenant: [{ ...tenant, name: "shop" }],
+  updateTenant: [{ ...tenant, tenant: "shop" }],
+  deleteTenant: [{ tenant: "shop" }],
+  createNamespace: [{ tenant: "shop", name: "orders", bundles: 4 }],
+  deleteNamespace: [{ tenant: "shop", namespace: "orders" }],
+  createTopic: [at, { partitions: 3, properties: {} }],
+  deleteTopic: [at, { partitions: 3 }],
+  addPartitions: [at, { partitions: 8 }],
+  setTopicProperties: [at, { value: { a: "1" }, expected: { b: "2" } }],
+  setNamespacePolicy: [
+    { tenant: "shop", namespace: "orders" },
+    { policy: "messageTTL", value: 600 },
+  ],
+  setNamespaceProperties: [
+    { tenant: "shop", namespace: "orders" },
+    { value: { a: "1" }, expected: { b: "2" } },
+  ],
+  setTopicPolicy: [at, { policy: "messageTTL", value: 600 }],
+  unloadBundle: [bundle],
+  splitBundle: [bundle, { edges: [0x20000000], middle: true, unload: true }],
+  skip: [{ ...at, subscription: "s" }, { count: 5 }],
+  reset: [{ ...at, subscription: "s" }, { timestamp: 0 }],
+  registerSchema: [at, { type: "AVRO", definition: "{}" }],
+};
+
+test("each operation that changes something has its three lines, or says why a tool has none", () => {
+  const known = [...Object.keys(COMMANDS), ...QUESTIONS];
+  expect([...known].sort()).toEqual([...changing].sort());
+  for (const [operation, make] of Object.entries(COMMANDS)) {
+    const given = ARGUMENTS[operation] ?? [{ ...at, subscription: "s" }];
+    const made = (make as unknown as (...args: unknown[]) => Commands)(...given);
+    expect(Object.keys(made).sort(), operation).toEqual(["curl", "pulsarAdmin", "pulsarctl"]);
+    for (const [tool, line] of Object.entries(made) as [string, Line][]) {
+      if (typeof line === "string")
+        expect(line, `${operation} ${tool}`).toMatch(/^(curl -f -X|pulsarctl|pulsar-admin) /);
+      else expect(line.why, `${operation} ${tool}`).toMatch(/\.$/);
+    }
+  }
+});
+
+test("hostile names are encoded once in a path and quoted for the shell", () => {
+  const made = COMMANDS.deleteTopic(at, { partitions: 0 });
+  expect(made.curl).toContain(
+    `'${location.origin}/admin/v2/persistent/shop/orders/100%25%20it'"'"'s?force=true'`,
+  );
+  expect(made.pulsarAdmin).toBe(
+    `pulsar-admin topics delete --force 'persistent://shop/orders/100% it'"'"'s'`,
+  );
+  expect(made.pulsarctl).toContain("--non-partitioned");
+});
+
+test("a subscription's name that holds a percent sign is encoded twice, as Pulsar's server decodes it twice", () => {
+  const made = COMMANDS.skipAll({ ...at, topic: "t", subscription: "50%" });
+  expect(made.curl).toMatch(/subscription\/50%2525\/skip_all$/);
+});
+
+test("changed properties are set and removed ones removed", () => {
+  const made = COMMANDS.setTopicProperties(
+    { ...at, topic: "t" },
+    { value: { a: "1", c: "3" }, expected: { a: "1", b: "2" } },
+  );
+  expect(made.curl).toContain(`-X PUT -H 'Content-Type: application/json' -d '{"c":"3"}'`);
+  expect(made.curl).toContain("properties?key=b");
+  expect(made.pulsarAdmin).toBe(
+    "pulsar-admin topics update-properties --property c=3 persistent://shop/orders/t && \\\npulsar-admin topics remove-properties --key b persistent://shop/orders/t",
+  );
+});
+
+test("a split by a command cuts where the preview said, and a tool that cannot says so", () => {
+  const made = COMMANDS.splitBundle(bundle, { edges: [536870912], middle: false, unload: false });
+  expect(made.curl).toContain("-d '[536870912]'");
+  expect(made.curl).toContain("split?splitAlgorithmName=specified_positions_divide&unload=false");
+  expect(made.pulsarAdmin).toContain("--split-boundaries 536870912 shop/orders");
+  expect(made.pulsarctl).toEqual({ why: "pulsarctl cuts a bundle in the middle only." });
+});

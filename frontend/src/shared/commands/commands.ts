@@ -1,0 +1,325 @@
+// What the console does, as command lines of the tools that people automate Pulsar with: all of them are made here, of
+// the operation of the OpenAPI document and what it is called with. What no tool can do says why.
+
+import type { operations } from "../../api/schema";
+import { serverNow } from "../../lib/clock";
+import { type PolicyValue, policyCommands } from "./policy-commands";
+import { curl, line, path } from "./shell";
+
+/** A command, or why there is none. */
+export type Line = string | { why: string };
+
+export interface Commands {
+  curl: Line;
+  pulsarctl: Line;
+  pulsarAdmin: Line;
+}
+
+export interface TopicPath {
+  domain: string;
+  tenant: string;
+  namespace: string;
+  topic: string;
+}
+
+interface TenantLists {
+  admin_roles: string[];
+  allowed_clusters: string[];
+}
+
+const ONLY_HERE = "Only the console has it: Pulsar knows nothing of the kind.";
+
+const nameOf = ({ domain, tenant, namespace, topic }: TopicPath) =>
+  `${domain}://${tenant}/${namespace}/${topic}`;
+
+const TENANTS = "/admin/v2/tenants";
+const NAMESPACES = "/admin/v2/namespaces";
+const restOf = ({ domain, tenant, namespace, topic }: TopicPath) =>
+  `/admin/v2/${path(domain, tenant, namespace, topic)}`;
+
+const flags = (flag: string, values: string[]) => values.flatMap((value) => [flag, value]);
+const pairs = (flag: string, values: Record<string, string>) =>
+  flags(
+    flag,
+    Object.entries(values).map(([key, value]) => `${key}=${value}`),
+  );
+
+function tenant(verb: "create" | "update", name: string, given: TenantLists): Commands {
+  const body = { adminRoles: given.admin_roles, allowedClusters: given.allowed_clusters };
+  const words = [
+    ...(given.admin_roles.length > 0 ? ["--admin-roles", given.admin_roles.join(",")] : []),
+    ...["--allowed-clusters", given.allowed_clusters.join(",")],
+  ];
+  const keepsRoles = verb === "update" && given.admin_roles.length === 0;
+  return {
+    curl: curl(verb === "create" ? "PUT" : "POST", `${TENANTS}/${path(name)}`, body),
+    pulsarctl: keepsRoles
+      ? { why: "pulsarctl leaves the admin roles as they are when none is given." }
+      : line("pulsarctl", "tenants", verb, ...words, name),
+    pulsarAdmin: line("pulsar-admin", "tenants", verb, ...words, name),
+  };
+}
+
+function topicCreation(
+  at: TopicPath,
+  { partitions, properties }: { partitions: number; properties: Record<string, string> },
+): Commands {
+  const has = Object.keys(properties).length > 0;
+  const name = nameOf(at);
+  return {
+    curl:
+      partitions === 0
+        ? curl("PUT", restOf(at), has ? properties : undefined)
+        : curl("PUT", `${restOf(at)}/partitions`, partitions) +
+          (has ? ` && \\\n${curl("PUT", `${restOf(at)}/properties`, properties)}` : ""),
+    pulsarctl: has
+      ? { why: "pulsarctl cannot give a topic properties." }
+      : line("pulsarctl", "topics", "create", name, String(partitions)),
+    pulsarAdmin:
+      partitions === 0
+        ? line("pulsar-admin", "topics", "create", ...pairs("--metadata", properties), name)
+        : line(
+            ...["pulsar-admin", "topics", "create-partitioned-topic", "--partitions", String(partitions)],
+            ...pairs("--metadata", properties),
+            name,
+          ),
+  };
+}
+
+/** `partitions`: 0 of a plain topic. The tools take what is there then, whatever a preview said. */
+function topicDeletion(at: TopicPath, { partitions }: { partitions: number }): Commands {
+  const name = nameOf(at);
+  const rest = partitions > 0 ? `${restOf(at)}/partitions` : restOf(at);
+  return {
+    curl: curl("DELETE", `${rest}?force=true`),
+    pulsarctl: line(
+      "pulsarctl",
+      "topics",
+      "delete",
+      "--force",
+      partitions === 0 && "--non-partitioned",
+      name,
+    ),
+    pulsarAdmin: line(
+      ...["pulsar-admin", "topics", partitions > 0 ? "delete-partitioned-topic" : "delete", "--force", name],
+    ),
+  };
+}
+
+function properties(
+  at: TopicPath,
+  { value, expected }: { value: Record<string, string>; expected: Record<string, string> },
+): Commands {
+  const set = Object.fromEntries(Object.entries(value).filter(([key, text]) => expected[key] !== text));
+  const gone = Object.keys(expected).filter((key) => !(key in value));
+  const sets = Object.keys(set).length > 0;
+  const rest = `${restOf(at)}/properties`;
+  return {
+    curl: [
+      ...(sets ? [curl("PUT", rest, set)] : []),
+      ...gone.map((key) => curl("DELETE", `${rest}?key=${encodeURIComponent(key)}`)),
+    ].join(" && \\\n"),
+    pulsarctl: { why: "pulsarctl does not change properties of topics." },
+    pulsarAdmin: [
+      ...(sets
+        ? [line("pulsar-admin", "topics", "update-properties", ...pairs("--property", set), nameOf(at))]
+        : []),
+      ...gone.map((key) => line("pulsar-admin", "topics", "remove-properties", "--key", key, nameOf(at))),
+    ].join(" && \\\n"),
+  };
+}
+
+interface BundlePath {
+  tenant: string;
+  namespace: string;
+  bundle: string;
+}
+
+/** `edges`: hashes at which it is cut; `middle`: that is where tools cut that are not told where. */
+function bundleSplit(
+  at: BundlePath,
+  { edges, middle, unload }: { edges: number[]; middle: boolean; unload: boolean },
+): Commands {
+  const where = "specified_positions_divide";
+  const query = `splitAlgorithmName=${where}&unload=${unload}`;
+  const words = ["namespaces", "split-bundle", "--bundle", at.bundle, unload && "--unload"];
+  const name = `${at.tenant}/${at.namespace}`;
+  return {
+    curl: curl("PUT", `${NAMESPACES}/${path(at.tenant, at.namespace, at.bundle)}/split?${query}`, edges),
+    pulsarctl: middle
+      ? line("pulsarctl", ...words, name)
+      : { why: "pulsarctl cuts a bundle in the middle only." },
+    pulsarAdmin: line(
+      ...["pulsar-admin", ...words, "--split-algorithm-name", where],
+      ...flags("--split-boundaries", edges.map(String)),
+      name,
+    ),
+  };
+}
+
+/** pulsar-admin takes all new values in one option, parted by commas: not those that hold a comma themselves. */
+function namespaceProperties(
+  at: { tenant: string; namespace: string },
+  { value, expected }: { value: Record<string, string>; expected: Record<string, string> },
+): Commands {
+  const set = Object.entries(value).filter(([key, text]) => expected[key] !== text);
+  const gone = Object.keys(expected).filter((key) => !(key in value));
+  const name = `${at.tenant}/${at.namespace}`;
+  const rest = `${NAMESPACES}/${path(at.tenant, at.namespace)}`;
+  const splits = set.some(([key, text]) => /[,=]/.test(key) || text.includes(","));
+  const given = set.map(([key, text]) => `${key}=${text}`).join(",");
+  return {
+    curl: [
+      ...(set.length > 0 ? [curl("PUT", `${rest}/properties`, Object.fromEntries(set))] : []),
+      ...gone.map((key) => curl("DELETE", `${rest}/property/${path(key)}`)),
+    ].join(" && \\\n"),
+    pulsarctl: { why: "pulsarctl does not change properties of namespaces." },
+    pulsarAdmin: splits
+      ? { why: "pulsar-admin takes no property that holds a comma." }
+      : [
+          ...(set.length > 0
+            ? [line("pulsar-admin", "namespaces", "set-properties", "--properties", given, name)]
+            : []),
+          ...gone.map((key) => line("pulsar-admin", "namespaces", "remove-property", "--key", key, name)),
+        ].join(" && \\\n"),
+  };
+}
+
+type OfSubscription = TopicPath & { subscription: string };
+
+function cursorChange(at: OfSubscription, verb: string, tool: string[], admin: string[]): Commands {
+  // Pulsar's server decodes a subscription's name twice, so that one that holds '%' must be encoded twice.
+  const once = encodeURIComponent(at.subscription);
+  const name = at.subscription.includes("%") ? encodeURIComponent(once) : once;
+  return {
+    curl: curl("POST", `${restOf(at)}/subscription/${name}/${verb}`),
+    pulsarctl: line("pulsarctl", "subscriptions", ...tool, nameOf(at), at.subscription),
+    pulsarAdmin: line("pulsar-admin", "topics", ...admin, "--subscription", at.subscription, nameOf(at)),
+  };
+}
+
+/** The tools take a span before now: the reset is by age in seconds, rounded up so as to lose nothing. */
+function resetTo(at: OfSubscription, { timestamp }: { timestamp: number }): Commands {
+  const age = `${Math.max(0, Math.ceil((serverNow() - timestamp) / 1000))}s`;
+  return cursorChange(
+    at,
+    `resetcursor/${timestamp}`,
+    ["seek", "--time", age],
+    ["reset-cursor", "--time", age],
+  );
+}
+
+const onlyHere = (): Commands => ({
+  curl: { why: ONLY_HERE },
+  pulsarctl: { why: ONLY_HERE },
+  pulsarAdmin: { why: ONLY_HERE },
+});
+
+interface Candidate {
+  type: string;
+  definition: string;
+  properties?: Record<string, string>;
+}
+
+const schemaOf = ({ tenant, namespace, topic }: TopicPath) =>
+  `/admin/v2/schemas/${path(tenant, namespace, topic)}`;
+
+/** By operation of the OpenAPI document: each that changes something. */
+export const COMMANDS = {
+  createTenant: (given: TenantLists & { name: string }) => tenant("create", given.name, given),
+  updateTenant: (given: TenantLists & { tenant: string }) => tenant("update", given.tenant, given),
+  deleteTenant: ({ tenant: name }: { tenant: string }): Commands => ({
+    curl: curl("DELETE", `${TENANTS}/${path(name)}`),
+    pulsarctl: line("pulsarctl", "tenants", "delete", name),
+    pulsarAdmin: line("pulsar-admin", "tenants", "delete", name),
+  }),
+  createNamespace: (given: { tenant: string; name: string; bundles: number }): Commands => {
+    const full = `${given.tenant}/${given.name}`;
+    const words = ["namespaces", "create", "--bundles", String(given.bundles), full];
+    const body = { bundles: { numBundles: given.bundles } };
+    return {
+      curl: curl("PUT", `${NAMESPACES}/${path(given.tenant, given.name)}`, body),
+      pulsarctl: line("pulsarctl", ...words),
+      pulsarAdmin: line("pulsar-admin", ...words),
+    };
+  },
+  deleteNamespace: (at: { tenant: string; namespace: string }): Commands => ({
+    curl: curl("DELETE", `${NAMESPACES}/${path(at.tenant, at.namespace)}`),
+    pulsarctl: line("pulsarctl", "namespaces", "delete", `${at.tenant}/${at.namespace}`),
+    pulsarAdmin: line("pulsar-admin", "namespaces", "delete", `${at.tenant}/${at.namespace}`),
+  }),
+  /** `value` null removes it. */
+  setNamespacePolicy: (
+    at: { tenant: string; namespace: string },
+    { policy, value }: { policy: string; value: PolicyValue },
+  ) =>
+    policyCommands(
+      `${NAMESPACES}/${path(at.tenant, at.namespace)}`,
+      `${at.tenant}/${at.namespace}`,
+      "namespace",
+      policy,
+      value,
+    ),
+  setNamespaceProperties: namespaceProperties,
+  /** `value` null removes it. */
+  setTopicPolicy: (at: TopicPath, { policy, value }: { policy: string; value: PolicyValue }) =>
+    policyCommands(restOf(at), nameOf(at), "topic", policy, value),
+  createTopic: topicCreation,
+  deleteTopic: topicDeletion,
+  terminateTopic: (at: TopicPath): Commands => ({
+    curl: curl("POST", `${restOf(at)}/terminate`),
+    pulsarctl: line("pulsarctl", "topics", "terminate", nameOf(at)),
+    pulsarAdmin: line("pulsar-admin", "topics", "terminate", nameOf(at)),
+  }),
+  unloadTopic: (at: TopicPath): Commands => ({
+    curl: curl("PUT", `${restOf(at)}/unload`),
+    pulsarctl: line("pulsarctl", "topics", "unload", nameOf(at)),
+    pulsarAdmin: line("pulsar-admin", "topics", "unload", nameOf(at)),
+  }),
+  addPartitions: (at: TopicPath, { partitions }: { partitions: number }): Commands => ({
+    curl: curl("POST", `${restOf(at)}/partitions`, partitions),
+    pulsarctl: line("pulsarctl", "topics", "update", nameOf(at), String(partitions)),
+    pulsarAdmin: line(
+      ...["pulsar-admin", "topics", "update-partitioned-topic", "--partitions", String(partitions)],
+      nameOf(at),
+    ),
+  }),
+  setTopicProperties: properties,
+  unloadBundle: (at: BundlePath): Commands => {
+    const words = ["namespaces", "unload", "--bundle", at.bundle, `${at.tenant}/${at.namespace}`];
+    return {
+      curl: curl("PUT", `${NAMESPACES}/${path(at.tenant, at.namespace, at.bundle)}/unload`),
+      pulsarctl: line("pulsarctl", ...words),
+      pulsarAdmin: line("pulsar-admin", ...words),
+    };
+  },
+  splitBundle: bundleSplit,
+  skipAll: (at: OfSubscription) => cursorChange(at, "skip_all", ["skip", "--all"], ["clear-backlog"]),
+  skip: (at: OfSubscription, { count }: { count: number }) =>
+    cursorChange(at, `skip/${count}`, ["skip", "--count", String(count)], ["skip", "--count", String(count)]),
+  reset: resetTo,
+  undo: onlyHere,
+  /** The tools take the schema from a file with the body of the curl command: schema.json. */
+  registerSchema: (at: TopicPath, { type, definition, properties: given = {} }: Candidate): Commands => {
+    const body = { type, schema: definition, properties: given };
+    const words = ["schemas", "upload", "--filename", "schema.json", nameOf(at)];
+    return {
+      curl: curl("POST", `${schemaOf(at)}/schema`, body),
+      pulsarctl: line("pulsarctl", ...words),
+      pulsarAdmin: line("pulsar-admin", ...words),
+    };
+  },
+  deleteSchemas: (at: TopicPath): Commands => ({
+    curl: curl("DELETE", `${schemaOf(at)}/schema`),
+    pulsarctl: line("pulsarctl", "schemas", "delete", nameOf(at)),
+    pulsarAdmin: line("pulsar-admin", "schemas", "delete", nameOf(at)),
+  }),
+  startRun: onlyHere,
+  cancelRun: onlyHere,
+  saveView: onlyHere,
+  renameView: onlyHere,
+  deleteView: onlyHere,
+} satisfies Partial<Record<keyof operations, unknown>>;
+
+/** Calls with a body that change nothing: they are questions. */
+export const QUESTIONS: (keyof operations)[] = ["judgeSchema", "rehearseSchema"];

@@ -1,0 +1,24 @@
+// Words of a command line for a POSIX shell.
+
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
+}
+
+/** A command of its words; one that is empty or false is left out, an empty argument is written `""`. */
+export function line(...words: (string | false | undefined)[]): string {
+  return words
+    .filter((word): word is string => typeof word === "string")
+    .map((word) => (word === "" ? '""' : quoted(word)))
+    .join(" ");
+}
+
+/** A call of the REST interface at this address, with a JSON body if any. */
+export function curl(method: string, path: string, body?: unknown): string {
+  const json = body === undefined ? [] : ["-H", "Content-Type: application/json", "-d", JSON.stringify(body)];
+  return line("curl", "-f", "-X", method, ...json, `${location.origin}${path}`);
+}
+
+/** Segments of a path, each percent-encoded. */
+export function path(...segments: string[]): string {
+  return segments.map(encodeURIComponent).join("/");
+}

@@ -1,0 +1,19 @@
+// @vitest-environment jsdom
+import { act, render } from "@testing-library/react";
+import { expect, test } from "vitest";
+import { health } from "../api/health";
+import { Freshness } from "./freshness";
+
+test("the status line says how old all numbers are; a page says only that its own are older", () => {
+  const now = Date.now();
+  health.heard({ now, at: now, hops: [] });
+  const page = render(<Freshness at={now - 1_000} />);
+  expect(page.container.textContent).toBe("");
+
+  page.rerender(<Freshness at={now - 60_000} />);
+  expect(page.container.textContent).toMatch(/^Stale · as of \d\d:\d\d:\d\d$/);
+
+  page.rerender(<Freshness at={now - 1_000} />);
+  act(() => health.heard({ now, at: now - 30_000, hops: [] }));
+  expect(page.container.firstElementChild?.className).toMatch(/narrow/); // only where the line has no room
+});

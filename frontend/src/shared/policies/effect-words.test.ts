@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { lossesOf, lostOf, receiptOf, remarksOf, saveLabel } from "./effect-words";
+import type { PolicyEffects } from "./policy-queries";
+
+const none: PolicyEffects = {
+  ...{ topics: 2, counted: 2, at_rest: 0, bytes: 0, subscriptions: [], subscriptions_total: 0 },
+  ...{ entries: 0, deleted: [], deleted_total: 0, producers: 0, not_counted: [], not_counted_total: 0 },
+  within_s: 0,
+};
+const loser = { topic: "t", name: "s", deleted: false, entries: 4, messages: 7, exact: true };
+const one: PolicyEffects = { ...none, subscriptions: [loser], subscriptions_total: 1, entries: 4 };
+
+test("messages are named where all are known, else entries", () => {
+  expect(lostOf(none)).toBeNull();
+  expect(lostOf(one)).toBe("7 messages");
+  expect(lostOf({ ...one, subscriptions: [{ ...loser, exact: false }] })).toBe("about 7 messages");
+  expect(lostOf({ ...one, subscriptions: [{ ...loser, messages: null }] })).toBe("4 entries of messages");
+  expect(lostOf({ ...one, subscriptions_total: 200, entries: 900 })).toBe("900 entries of messages");
+});
+
+test("who loses what, and by when, heads the preview", () => {
+  expect(lossesOf({ ...one, within_s: 300 })).toEqual(["7 messages that s has not read go within 5 min"]);
+  const gone = { ...one, subscriptions: [{ ...loser, deleted: true }] };
+  expect(lossesOf(gone)).toEqual([
+    "7 messages that s has not read go at once",
+    "1 subscription deleted at once",
+  ]);
+  expect(lossesOf({ ...none, deleted: [{ name: "t", bytes: 5 }], deleted_total: 1 })).toEqual([
+    "1 topic that nobody uses deleted at once, unless somebody uses it before",
+  ]);
+  expect(saveLabel("Save", one)).toBe("Save and lose 7 messages");
+  expect(saveLabel("Remove", none)).toBe("Remove");
+  expect(saveLabel("Save", null)).toBe("Save");
+});
+
+test("storage, topics at rest and what was not counted are told", () => {
+  expect(remarksOf(none)).toEqual(["Nothing that is stored goes now."]);
+  expect(remarksOf({ ...none, bytes: 2048 })).toEqual(["2 KiB of storage can be freed."]);
+  expect(receiptOf({ ...none, bytes: 2048 })).toBe("2 KiB of storage can be freed.");
+  expect(receiptOf(none)).toBe("Nothing that was counted goes.");
+  const partly = {
+    ...none,
+    counted: 0,
+    at_rest: 1,
+    not_counted: [{ name: "t", reason: "No answer" }],
+    not_counted_total: 3,
+  };
+  expect(remarksOf(partly)).toEqual([
+    "Counted in 0 of the 2 topics that it is for. What goes of the others is not known.",
+    "1 topic not loaded by any broker: it acts there once somebody uses it.",
+    "Not counted: t (No answer), 2 more.",
+  ]);
+});

@@ -1,0 +1,93 @@
+// What saving a policy would take of what is stored, in words. Nothing that was not counted is called nothing.
+
+import { bytes, count, duration, plural } from "../../lib/format";
+import { amount } from "../cursor/cursor-words";
+import type { PolicyEffects } from "./policy-queries";
+
+type Loser = PolicyEffects["subscriptions"][number];
+
+const NAMED_MAX = 3;
+
+export const unreadOf = (of: Loser): string => amount(of.messages, of.entries, of.exact);
+
+/** "5 messages", "about 1,200 messages", "40 entries of messages" of all subscriptions; null where none loses any. */
+export function lostOf(effects: PolicyEffects): string | null {
+  if (effects.entries === 0) return null;
+  const all = effects.subscriptions.length === effects.subscriptions_total;
+  const known = effects.subscriptions.map(({ messages }) => messages);
+  const summed =
+    all && !known.includes(null) ? known.reduce<number>((sum, one) => sum + (one ?? 0), 0) : null;
+  return amount(
+    summed,
+    effects.entries,
+    effects.subscriptions.every(({ exact }) => exact),
+  );
+}
+
+/** By when brokers act on it. */
+export function whenOf(effects: PolicyEffects): string {
+  return effects.within_s === 0 ? "at once" : `within ${duration(effects.within_s)}`;
+}
+
+/** What is lost, for the head of a preview: unread messages, subscriptions, topics; empty when nothing is. */
+export function lossesOf(effects: PolicyEffects): string[] {
+  const lost = lostOf(effects);
+  const gone = effects.subscriptions.filter(({ deleted }) => deleted).length;
+  const shown = effects.subscriptions.length;
+  const deleted = gone === shown && effects.subscriptions_total > shown ? effects.subscriptions_total : gone;
+  const [only] = effects.subscriptions;
+  const whose =
+    effects.subscriptions_total === 1 && only
+      ? `that ${only.name} has not read`
+      : `that ${count(effects.subscriptions_total)} subscriptions have not read`;
+  return [
+    lost && `${lost} ${whose} ${lost.startsWith("1 ") ? "goes" : "go"} ${whenOf(effects)}`,
+    deleted > 0 &&
+      effects.deleted_total === 0 &&
+      `${plural(deleted, "subscription")} deleted ${whenOf(effects)}`,
+    effects.deleted_total > 0 &&
+      `${plural(effects.deleted_total, "topic")} that nobody uses deleted ${whenOf(effects)}, unless somebody uses ${effects.deleted_total === 1 ? "it" : "them"} before`,
+  ].filter((one) => typeof one === "string");
+}
+
+/** What else follows, each a sentence. */
+export function remarksOf(effects: PolicyEffects): string[] {
+  const nothing = lossesOf(effects).length === 0;
+  const { counted, topics, at_rest: atRest, not_counted_total: missed } = effects;
+  return [
+    effects.bytes > 0
+      ? `${bytes(effects.bytes)} of storage can be freed.`
+      : nothing && counted > 0 && "Nothing that is stored goes now.",
+    effects.producers > 0 &&
+      `${plural(effects.producers, "producer")} would be sent away: the backlog is beyond the quota.`,
+    topics === 0 && "No stored topic has it for its value.",
+    counted < topics &&
+      `Counted in ${count(counted)} of the ${plural(topics, "topic")} that it is for. What goes of the others is not known.`,
+    atRest !== null &&
+      atRest > 0 &&
+      `${plural(atRest, "topic")} not loaded by any broker: it acts there once somebody uses ${atRest === 1 ? "it" : "them"}.`,
+    missed > 0 && `Not counted: ${notCounted(effects)}.`,
+  ].filter((one) => typeof one === "string");
+}
+
+function notCounted(effects: PolicyEffects): string {
+  const named = effects.not_counted.slice(0, NAMED_MAX).map(({ name, reason }) => `${name} (${reason})`);
+  const more = effects.not_counted_total - named.length;
+  return [...named, ...(more > 0 ? [`${count(more)} more`] : [])].join(", ");
+}
+
+/** What the button says: it names what is lost. */
+export function saveLabel(verb: string, effects: PolicyEffects | null | undefined): string {
+  if (!effects) return verb;
+  const lost = lostOf(effects);
+  if (effects.deleted_total > 0) return `${verb} and lose ${plural(effects.deleted_total, "topic")}`;
+  return lost === null ? verb : `${verb} and lose ${lost}`;
+}
+
+/** What was counted right before it was saved, for the receipt. */
+export function receiptOf(effects: PolicyEffects): string {
+  const lost = lossesOf(effects);
+  const freed = effects.bytes > 0 ? [`${bytes(effects.bytes)} of storage can be freed`] : [];
+  const said = [...lost, ...freed];
+  return said.length === 0 ? "Nothing that was counted goes." : `${said.join("; ")}.`;
+}

@@ -1,0 +1,221 @@
+import { Button } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { type FormEvent, useEffect, useRef, useState } from "react";
+import { ApiError, asApiError } from "../../lib/errors";
+import { Dialog } from "../../ui/dialog";
+import { CheckIcon } from "../../ui/icons";
+import { ErrorNotice, Notice } from "../../ui/states";
+import { CommandLines } from "../commands/command-lines";
+import { COMMANDS, type Commands } from "../commands/commands";
+import { nameOf } from "../topic/use-topic";
+import { changeOf, setterOf } from "./change-text";
+import { lossesOf, receiptOf, saveLabel } from "./effect-words";
+import styles from "./policies.module.css";
+import { PolicyEffects } from "./policy-effects";
+import { PolicyForm } from "./policy-form";
+import { type Policy, type PolicyPlace, previewPolicy, savePolicy } from "./policy-queries";
+import { describe, differing, problemsOf, type Texts, textsOf, toValue, type Value } from "./policy-values";
+
+const REFUSED_VALUE = [400, 412, 422, 501];
+const TYPING_MS = 300;
+
+/** Sets or removes one policy: form, what saving would take, exactly that saved or a refusal, receipt. */
+export function PolicyDialog({
+  place,
+  policy,
+  remove = false,
+  onSaved,
+  onClose,
+}: {
+  place: PolicyPlace;
+  policy: Policy;
+  remove?: boolean;
+  /** Called with the row as it is then. */
+  onSaved: (row: Policy) => void;
+  onClose: () => void;
+}) {
+  const form = useRef<HTMLFormElement>(null);
+  // The row stays as it was when the dialog opened, whatever the page behind hears, until a preview brings another.
+  const [opened] = useState(policy);
+  const [texts, setTexts] = useState<Texts>(() => textsOf(opened));
+  const [tried, setTried] = useState(false);
+  const [refusal, setRefusal] = useState<string | null>(null);
+
+  const problems = remove ? {} : problemsOf(opened, texts);
+  const isWhole = Object.keys(problems).length === 0;
+  const next = remove || !isWhole ? null : toValue(opened, texts);
+  const isAsked = (remove || isWhole) && differing(opened, next, opened.own as Value).length > 0;
+  const wanted = isAsked ? JSON.stringify(next) : "";
+  const [settled] = useDebouncedValue(wanted, remove ? 0 : TYPING_MS);
+  const found = useQuery({
+    queryKey: ["policy-preview", place.level, place.id, opened.name, settled],
+    queryFn: () => previewPolicy(place, opened.name, JSON.parse(settled)),
+    enabled: settled !== "",
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    refetchOnWindowFocus: false,
+    retry: false,
+  });
+  const isFresh = wanted !== "" && settled === wanted && !found.isFetching;
+  const preview = isFresh && !found.error ? found.data : undefined;
+  const shown = found.data?.row ?? opened;
+  const overtaken = differing(opened, shown.own as Value, opened.own as Value).length > 0;
+
+  const save = useMutation({
+    mutationFn: (token: string) => savePolicy(place, opened.name, token),
+    onMutate: () => setRefusal(null),
+    onSuccess: ({ row }) => onSaved(row),
+    onError: (error) => {
+      if (asApiError(error).status !== 409) return;
+      setRefusal(asApiError(error).message);
+      save.reset();
+      found.refetch();
+    },
+  });
+
+  const error = save.error ?? (isFresh ? found.error : null);
+  const refused = refusedAt(shown, error);
+  useEffect(() => {
+    if (refused !== null) focusOn(form.current, refused);
+  }, [refused]);
+  const change = remove || isWhole ? changeOf(shown, next, place) : null;
+  const marks = refused !== null && error ? { [refused]: error.message } : tried ? problems : ({} as Texts);
+  const losses = preview?.effects ? lossesOf(preview.effects) : [];
+
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    setTried(true);
+    const [first] = Object.keys(problems);
+    if (first !== undefined) focusOn(form.current, first);
+    else if (preview?.token && change?.changes && !save.isPending) save.mutate(preview.token);
+  };
+  const where =
+    place.level === "topic"
+      ? ["Topic", nameOf(place.id)]
+      : ["Namespace", `${place.id.tenant}/${place.id.namespace}`];
+  return (
+    <Dialog
+      onClose={onClose}
+      title={save.data ? "Done" : remove ? `Remove ${shown.title} here` : shown.title}
+      closeOnClickOutside={!save.isPending}
+    >
+      {save.data ? (
+        <div className={styles.dialog}>
+          <div className={`${styles.preview} ${styles.done}`} role="status">
+            <p>
+              <CheckIcon /> {savedText(save.data.row, place)}
+            </p>
+            {save.data.effects && <p>{receiptOf(save.data.effects)}</p>}
+          </div>
+          <CommandLines of={commandsOf(place, opened.name, save.data.row.own)} />
+          <div className={styles.buttons}>
+            <Button onClick={onClose} data-autofocus>
+              Close
+            </Button>
+          </div>
+        </div>
+      ) : (
+        <form ref={form} onSubmit={submit} noValidate className={styles.dialog}>
+          <p className={styles.dim}>
+            {shown.meaning}. {where[0]} <b>{where[1]}</b>.
+          </p>
+          {(refusal !== null || overtaken) && (
+            <div role="alert">
+              <Notice tone="warning">
+                <p>
+                  {overtaken ? "Somebody changed it meanwhile" : refusal}
+                  {overtaken && refusal !== null && ", so nothing was saved"}.{" "}
+                  {overtaken &&
+                    (shown.own === null
+                      ? "It is not set here any more. "
+                      : `It is set here to ${describe(shown, shown.own as Value)} now. `)}
+                  Look at what saving would do now, then save.
+                </p>
+              </Notice>
+            </div>
+          )}
+          {!remove && (
+            <PolicyForm
+              policy={shown}
+              texts={texts}
+              problems={marks}
+              onChange={(name, text) => {
+                setTexts((before) => ({ ...before, [name]: text }));
+                if (save.error) save.reset();
+              }}
+            />
+          )}
+          <div
+            className={styles.preview}
+            aria-live="polite"
+            data-preview
+            data-lost={losses.length > 0 || undefined}
+          >
+            <p>{change ? change.text : "Complete the form to see what saving would do."}</p>
+            {change?.changes && !preview && !error && <p>Counting what it would take…</p>}
+            {preview && (
+              <PolicyEffects
+                policy={shown}
+                preview={preview}
+                topic={place.level === "topic" ? nameOf(place.id) : null}
+              />
+            )}
+            {preview && preview.token === null && <p>It concerns too much to be confirmed here.</p>}
+          </div>
+          {error && refused === null && (
+            <ErrorNotice
+              error={error}
+              title={
+                save.error ? "The change may not have been made" : "What it would take could not be counted"
+              }
+              onRetry={save.error ? undefined : () => found.refetch()}
+            />
+          )}
+          {change?.changes && <CommandLines of={commandsOf(place, opened.name, next)} />}
+          <div className={styles.buttons}>
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button
+              type="submit"
+              color={remove || losses.length > 0 ? "red" : "pulse"}
+              loading={save.isPending}
+              disabled={change !== null && (!change.changes || !preview?.token)}
+            >
+              {saveLabel(remove ? "Remove" : "Save", preview?.effects)}
+            </Button>
+          </div>
+        </form>
+      )}
+    </Dialog>
+  );
+}
+
+function commandsOf(place: PolicyPlace, policy: string, value: unknown): Commands {
+  return place.level === "topic"
+    ? COMMANDS.setTopicPolicy(place.id, { policy, value })
+    : COMMANDS.setNamespacePolicy(place.id, { policy, value });
+}
+
+/** The field that a refusal of the value is about: the one it names, else the first; null for other failures. */
+function refusedAt(policy: Policy, error: unknown): string | null {
+  if (!(error instanceof ApiError) || !REFUSED_VALUE.includes(error.status ?? 0)) return null;
+  const named = policy.parts.find(
+    (part) => part.name !== "" && (error.field === part.name || error.message.includes(part.name)),
+  );
+  return (named ?? policy.parts[0])?.name ?? null;
+}
+
+function focusOn(form: HTMLFormElement | null, field: string | null): void {
+  const inputs = form?.querySelectorAll<HTMLElement>("[name]") ?? [];
+  [...inputs].find((input) => input.getAttribute("name") === field)?.focus();
+}
+
+function savedText(policy: Policy, place: PolicyPlace): string {
+  const value = describe(policy, policy.value as Value);
+  const by = policy.level ? `, set by ${setterOf(policy.level, place.level)}` : "";
+  return policy.own === null
+    ? `${policy.title} is not set here any more; in force is ${value}${by}.`
+    : `${policy.title} is ${value}${by}.`;
+}

@@ -1,0 +1,91 @@
+import { Button } from "@mantine/core";
+import { Badge } from "../../ui/badge";
+import { Panel } from "../../ui/panel";
+import styles from "./policies.module.css";
+import type { Policy } from "./policy-queries";
+import { describe, type Value } from "./policy-values";
+
+/** Every policy of one place: what is in force, who says so, and how to change it. */
+export function PolicyList({
+  policies,
+  editable,
+  onChange,
+}: {
+  policies: Policy[];
+  editable: boolean;
+  onChange: (policy: Policy, remove: boolean) => void;
+}) {
+  const set = policies.filter((policy) => policy.own !== null).length;
+  return (
+    <Panel title="Policies" note={`${set} of ${policies.length} set here`} flush>
+      <ul className={styles.policies}>
+        {policies.map((policy) => (
+          <PolicyItem
+            key={policy.name}
+            policy={policy}
+            editable={editable}
+            onChange={(remove) => onChange(policy, remove)}
+          />
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+function PolicyItem({
+  policy,
+  editable,
+  onChange,
+}: {
+  policy: Policy;
+  editable: boolean;
+  onChange: (remove: boolean) => void;
+}) {
+  const isOwn = policy.own !== null;
+  return (
+    <li className={styles.policy} aria-label={policy.title}>
+      <div>
+        <h3>{policy.title}</h3>
+        <p className={styles.dim}>{policy.meaning}</p>
+      </div>
+      <dl className={styles.force}>
+        <dt className="visually-hidden">In force</dt>
+        <dd>{describe(policy, policy.value as Value)}</dd>
+        {isOwn && (
+          <>
+            <dt className={styles.dim}>without it</dt>
+            <dd className={styles.dim}>
+              {describe(policy, policy.inherited as Value)}
+              {policy.inherited !== null && ` (${policy.inherited_level})`}
+            </dd>
+          </>
+        )}
+      </dl>
+      <div className={styles.source}>
+        <Badge tone={isOwn ? "accent" : "neutral"}>{policy.level ?? "unknown"}</Badge>
+      </div>
+      <div className={styles.actions}>
+        {isOwn && (
+          <Button
+            variant="default"
+            size="compact-xs"
+            disabled={!editable}
+            aria-label={`Remove… ${policy.title}`}
+            onClick={() => onChange(true)}
+          >
+            Remove…
+          </Button>
+        )}
+        <Button
+          variant="default"
+          size="compact-xs"
+          disabled={!editable}
+          aria-label={`${isOwn ? "Change" : "Set"}… ${policy.title}`}
+          onClick={() => onChange(false)}
+        >
+          {isOwn ? "Change…" : "Set…"}
+        </Button>
+      </div>
+    </li>
+  );
+}

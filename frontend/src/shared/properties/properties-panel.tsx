@@ -1,0 +1,50 @@
+import { Button } from "@mantine/core";
+import { useState } from "react";
+import { Panel } from "../../ui/panel";
+import { ErrorNotice, Loading } from "../../ui/states";
+import styles from "./properties.module.css";
+import { PropertiesDialog } from "./properties-dialog";
+import type { Kept, Properties } from "./property-lines";
+
+/** What people and programs noted about a topic or namespace. `given`: undefined while it is not known. */
+export function PropertiesPanel({
+  of,
+  given,
+  error = null,
+  onRetry,
+}: {
+  of: Kept;
+  given: Properties | undefined;
+  error?: unknown;
+  onRetry?: () => void;
+}) {
+  const [open, setOpen] = useState(false);
+  const rows = Object.entries(given ?? {}).sort(([one], [other]) => one.localeCompare(other));
+  return (
+    <Panel
+      title="Properties"
+      actions={
+        <Button variant="default" disabled={!given} onClick={() => setOpen(true)}>
+          Change properties…
+        </Button>
+      }
+    >
+      {error !== null && (
+        <ErrorNotice error={error} title="The properties could not be read" onRetry={onRetry} />
+      )}
+      {!given && error === null && <Loading label="Loading the properties" rows={2} />}
+      {given && rows.length === 0 && <p>None is set.</p>}
+      {rows.length > 0 && (
+        <dl className={styles.properties}>
+          {rows.map(([key, value]) => (
+            <div key={key} style={{ display: "contents" }}>
+              <dt>{key}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {open && given && <PropertiesDialog of={of} shown={given} onClose={() => setOpen(false)} />}
+    </Panel>
+  );
+}

@@ -1,0 +1,14 @@
+import { time } from "../../lib/format";
+
+/** What live lines over time have in common; `xs` are seconds since the epoch. */
+export function overTime(xs: number[], height: number) {
+  return {
+    kind: "line" as const,
+    time: true,
+    live: true,
+    xs,
+    xLabel: "Time",
+    xText: (x: number) => time(x * 1000),
+    height,
+  };
+}

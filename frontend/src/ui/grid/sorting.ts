@@ -1,0 +1,16 @@
+/** The next sort when a column's header is activated: numbers start at the largest, names at A. */
+export function nextSort<Key extends string>(
+  current: string,
+  column: Key,
+  startDescending: boolean,
+): Key | `-${Key}` {
+  if (current === column) return `-${column}`;
+  if (current === `-${column}`) return column;
+  return startDescending ? `-${column}` : column;
+}
+
+/** How a column is sorted now, in ARIA's words. */
+export function sortOf(current: string, column: string): "ascending" | "descending" | "none" {
+  if (current === column) return "ascending";
+  return current === `-${column}` ? "descending" : "none";
+}
