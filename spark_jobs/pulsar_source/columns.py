@@ -7,6 +7,7 @@ as far as the columns asked for need: payloads are unpacked for batches and for 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import repeat
 from struct import Struct
 from struct import error as StructError
 from typing import Any
@@ -17,8 +18,9 @@ from google.protobuf.message import DecodeError
 
 from engine.base.crc32c import crc32c
 from engine.base.slices import Slice
+from engine.schema.kinds import version_of
 from engine.wire import pulsar_pb2 as pb
-from engine.wire.batches import BatchFormatError
+from engine.wire.batches import BatchFormatError, key_bytes
 from engine.wire.compression import UNCOMPRESSED_BYTES_MAX, CompressionError, codec_name, decompress
 from engine.wire.kernels import BROKER_METADATA_MAGIC, CHECKSUM_MAGIC
 from engine.wire.texts import readable
@@ -75,9 +77,12 @@ MESSAGES = pa.schema(
         ("properties", pa.map_(pa.string(), pa.string())),
         ("event_ms", pa.int64()),
         ("sequence_id", pa.uint64()),
+        ("schema_version", pa.int64()),
+        ("key_bytes", pa.binary()),
     ]
 )
-"""``value_bytes``: null where it is not known (encrypted); of chunks the whole message's at its first, 0 at others."""
+"""``key_bytes``: the key as its producer had it. ``value_bytes``: null where it is not known (encrypted); of chunks
+the whole message's at its first, 0 at others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,7 @@ class EntryColumns:
         self._index = "batch_index" in wanted
         self._value = "value" in wanted
         self._rest = bool({"properties", "event_ms", "sequence_id"} & set(wanted))
+        self._schema = bool({"schema_version", "key_bytes"} & set(wanted))
         self._clear()
 
     def _clear(self) -> None:
@@ -220,6 +226,9 @@ class EntryColumns:
             self._held += len(value or b"")
         if self._rest:
             self._add_rest(metadata, metadata.sequence_id)
+        if self._schema:
+            columns["schema_version"].append(version_of(metadata.schema_version))
+            columns["key_bytes"].append(key_bytes(metadata))
 
     def _members(self, metadata: pb.MessageMetadata, payload: bytes, pos: int, stop: int) -> int:
         """Open a batch that lies at ``pos..stop`` of ``payload``; bytes of its values. Adds all of it or nothing."""
@@ -258,6 +267,9 @@ class EntryColumns:
             for index, member in enumerate(members):
                 own = member.HasField("sequence_id")
                 self._add_rest(member, member.sequence_id if own else metadata.sequence_id + index)
+        if self._schema:
+            columns["schema_version"] += repeat(version_of(metadata.schema_version), count)
+            columns["key_bytes"] += map(key_bytes, members)
         return total
 
     def _add_rest(

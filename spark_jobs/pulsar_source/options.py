@@ -27,6 +27,12 @@ after compression. An encrypted entry is one row, its value the stored bytes and
 row with the chunk's stored bytes, and ``value_bytes`` is the whole message's at the first chunk and 0 at the others.
 """
 
+SCHEMA_COLUMNS = {"schema_version": "bigint", "decoded": "string", "decode_error": "string"}
+"""Columns that are there only when ``columns`` names them. ``schema_version``: of the topic's schema by which the
+message was written, null when its producer named none. ``decoded``: the value by that schema as JSON; null where
+``decode_error`` says why, and where there is no value to decode."""
+_KNOWN = COLUMNS | SCHEMA_COLUMNS
+
 
 class OptionError(ValueError):
     """An option is missing or out of range; the message names it."""
@@ -36,7 +42,7 @@ class OptionError(ValueError):
 class Options:
     """``topic`` full name · ``metadata_url`` as brokers have it · ``entries_per_partition``, ``bytes_per_partition`` at
     most about so much is one task's · ``last_entries`` 0 (all) or how many of the newest entries to read · ``columns``
-    of COLUMNS to build · ``password`` of the ledgers."""
+    of COLUMNS and SCHEMA_COLUMNS to build · ``password`` of the ledgers."""
 
     topic: str
     metadata_url: str
@@ -45,6 +51,11 @@ class Options:
     last_entries: int = 0
     columns: tuple[str, ...] = tuple(COLUMNS)
     password: bytes = b""
+
+
+def column_type(name: str) -> str:
+    """In SQL, of a column that may be asked for."""
+    return _KNOWN[name]
 
 
 def parse(options: Mapping[str, str]) -> Options:
@@ -84,9 +95,9 @@ def _columns(text: str | None) -> tuple[str, ...]:
     if text is None:
         return tuple(COLUMNS)
     names = tuple(name.strip() for name in text.split(","))
-    unknown = [name for name in names if name not in COLUMNS]
+    unknown = [name for name in names if name not in _KNOWN]
     if unknown or len(set(names)) != len(names):
         raise OptionError(
-            f"option columns must be different names of {', '.join(COLUMNS)}, not {text!r}"
+            f"option columns must be different names of {', '.join(_KNOWN)}, not {text!r}"
         )
     return names
