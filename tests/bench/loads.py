@@ -41,9 +41,9 @@ def publish(
             await raw.open_producer(link, topic, producer_id)
         payload = raw.payload_of(size)
         warm = raw.blocks(payload, min(count, 2000), ids)
-        await raw.publish(link, warm, _counts(warm, payload, min(count, 2000)), window)
+        await raw.publish(link, warm, counts_of(warm, payload, min(count, 2000)), window)
         frames = raw.blocks(payload, count, ids, first=2000)
-        counts = _counts(frames, payload, count)
+        counts = counts_of(frames, payload, count)
         cpu = contender.cpu_s()
         took = await raw.publish(link, frames, counts, window)
         await asyncio.sleep(0.3)  # what is written behind belongs to the work
@@ -54,7 +54,7 @@ def publish(
     return asyncio.run(work())
 
 
-def _counts(frames: Sequence[bytes], payload: bytes, count: int) -> list[int]:
+def counts_of(frames: Sequence[bytes], payload: bytes, count: int) -> list[int]:
     """Frames in each block (all of one payload, so the payload's checksum marks them)."""
     counts = [frame.count(payload[:6]) for frame in frames]
     if sum(counts) != count:
@@ -73,7 +73,7 @@ def publish_and_consume(contender: Contender, size: int, count: int) -> Figures:
         await raw.open_producer(link, topic)
         payload = raw.payload_of(size)
         frames = raw.blocks(payload, count)
-        counts = _counts(frames, payload, count)
+        counts = counts_of(frames, payload, count)
         cpu, began = contender.cpu_s(), time.perf_counter()
         await raw.publish(link, frames, counts, WINDOW)
         await reading.until(lambda: reading.messages_seen >= count)
@@ -99,7 +99,7 @@ def consume(contender: Contender, size: int, count: int) -> Figures:
         await raw.open_producer(link, topic)
         payload = raw.payload_of(size)
         frames = raw.blocks(payload, count)
-        await raw.publish(link, frames, _counts(frames, payload, count), WINDOW)
+        await raw.publish(link, frames, counts_of(frames, payload, count), WINDOW)
         link.close()
         await asyncio.sleep(0.5)
         reading = await raw.connect(contender.url, topic)

@@ -12,6 +12,7 @@ from engine.client.broker_link import Body, BrokerLink, LinkSettings
 from engine.client.lookup import Links
 from engine.net.network import LoopNetwork
 from engine.wire import client_commands as say
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry
 from engine.wire.events import Messages, Receipts
 from engine.wire.kernels import build_sends
@@ -21,10 +22,13 @@ PERMITS = 2000
 BLOCK_BYTES = 65536
 
 
-def payload_of(size: int, publish_ms: int = 1_700_000_000_000) -> bytes:
+def payload_of(
+    size: int, publish_ms: int = 1_700_000_000_000, schema_version: bytes | None = None
+) -> bytes:
     """Checksum, metadata and a value of ``size`` bytes: everything of a SEND frame behind its command."""
     value = (b"0123456789abcdef" * (size // 16 + 1))[:size]
-    return pack_entry([Message(value)], producer_name="bench", publish_ms=publish_ms)
+    extra = {} if schema_version is None else {"schema_version": schema_version}
+    return pack_entry([Message(value)], producer_name="bench", publish_ms=publish_ms, extra=extra)
 
 
 def send_frame(payload: bytes, producer_id: int, sequence_id: int) -> bytes:
@@ -37,6 +41,8 @@ class Link(BrokerLink):
     receipts_seen = 0
     messages_seen = 0
     keep_arrivals = False
+    grants = True
+    """Whether permits that were used are granted anew."""
 
     def __init__(self, settings: LinkSettings, proxy_to: str | None = None) -> None:
         super().__init__(settings, proxy_to)
@@ -54,7 +60,7 @@ class Link(BrokerLink):
         if self.keep_arrivals:
             self.arrivals.extend([time.perf_counter()] * messages)
         self._owed += messages
-        if self._owed >= PERMITS // 2:
+        if self.grants and self._owed >= PERMITS // 2:
             self.send(say.flow(1, self._owed))
             self._owed = 0
 
@@ -85,15 +91,23 @@ async def connect(url: str, topic: str) -> Link:
     return await links.owner(topic, url)
 
 
-async def open_producer(link: Link, topic: str, producer_id: int = 1) -> None:
+async def open_producer(
+    link: Link, topic: str, producer_id: int = 1, schema: pb.Schema | None = None
+) -> bytes:
+    """The version of its schema, empty without one."""
     request_id = link.new_id()
-    await link.request(request_id, say.producer(topic, producer_id, request_id))
+    frame = say.producer(topic, producer_id, request_id, schema=schema)
+    return bytes((await link.request(request_id, frame)).schema_version)
 
 
-async def subscribe(link: Link, topic: str, name: str, earliest: bool = True) -> None:
+async def subscribe(
+    link: Link, topic: str, name: str, earliest: bool = True, schema: pb.Schema | None = None
+) -> None:
     """An exclusive consumer, 1."""
     request_id = link.new_id()
-    frame = say.subscribe(topic, name, 0, 1, request_id, initial_position=int(earliest))
+    frame = say.subscribe(
+        topic, name, 0, 1, request_id, initial_position=int(earliest), schema=schema
+    )
     await link.request(request_id, frame)
     link.send(say.flow(1, PERMITS))
 

@@ -14,9 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.base.errors import MagnetarError
-from tests.bench import fans, loads
+from tests.bench import loads
+from tests.bench.by_turns import deduplicated
+from tests.bench.consume import fans
 from tests.bench.contenders import Contender, contenders
 from tests.bench.figures import Figures, Results, short, table
+from tests.bench.schemas import typed
 
 Work = Callable[[Contender], Figures]
 FOR_THE_FLOOR = ("publish 1", "publish 6", "one in flight", "official client")
@@ -41,6 +44,12 @@ def works(scale: float) -> dict[str, Work]:
         "Shared, 20 consumers, acks of 100": lambda c: fans.shared(c, n(40_000), 20, 100),
         "Key_Shared, 8 consumers, 10,000 keys": lambda c: fans.key_shared(c, n(40_000), 8, 10_000),
         "fan-out 1 to 20": lambda c: fans.fan_out(c, n(20_000), 20),
+        "publish 100 B, with deduplication and without": lambda c: deduplicated(c, 100, n(150_000)),
+        "publish 1 KB, with deduplication and without": lambda c: deduplicated(c, 1024, n(80_000)),
+        "publish 100 B, with a schema and without": lambda c: typed.publish(c, 100, n(150_000)),
+        "publish 1 KB, with a schema and without": lambda c: typed.publish(c, 1024, n(80_000)),
+        "consume 1 KB of eight schema versions": lambda c: typed.consume(c, 1024, n(50_000)),
+        "look a schema version up": lambda c: typed.look_up(c, n(5_000)),
         "one in flight 1 KB": lambda c: loads.one_in_flight(c, 1024, n(2_000)),
         "end to end, 1000/s, 1 KB": lambda c: loads.steady(c, 1024, 1000, max(int(5 * scale), 2)),
         "official client, batched 100 B": lambda c: loads.client_publish(c, 100, n(60_000), True),
@@ -50,8 +59,9 @@ def works(scale: float) -> dict[str, Work]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def compare(works: Callable[[float], dict[str, Work]], description: str | None) -> None:
+    """The command line of a bench: ``works`` by scale, on all contenders, round by round."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=3, help="after one to warm up")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="size of each work; 1 takes seconds"
@@ -116,4 +126,4 @@ def _print_processes(
 
 
 if __name__ == "__main__":
-    main()
+    compare(works, __doc__)

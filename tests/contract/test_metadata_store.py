@@ -106,13 +106,42 @@ async def test_missing_parent_is_refused_unless_made(store: MetadataStore) -> No
 
 async def test_put_raises_version_by_one_and_compares(store: MetadataStore) -> None:
     await store.create("/a", b"0")
-    assert await store.put("/a", b"1", 0) == 1
-    assert await store.put("/a", b"2") == 2
+    assert (await store.put("/a", b"1", 0)).version == 1
+    assert await store.put("/a", b"2") == await store.exists("/a")
     with pytest.raises(BadVersionError):
         await store.put("/a", b"3", 1)
     assert (await store.get("/a"))[0] == b"2"
     with pytest.raises(NoNodeError):
         await store.put("/none", b"")
+
+
+async def test_several_nodes_are_read_in_one_request(store: MetadataStore) -> None:
+    await store.create("/a", b"1")
+    for name in ("c", "b"):
+        await store.create(f"/a/{name}", name.encode())
+    await store.put("/a/b", b"")
+    values, names = await store.get_all(["/a", "/none", "/a/b", "/a/c"], "/a")
+    assert names == ["b", "c"]
+    assert values == [await store.get("/a"), None, await store.get("/a/b"), await store.get("/a/c")]
+    assert await store.get_all([], "/none") == ([], [])
+    assert await store.get_all(["/a/b"]) == (values[2:3], [])
+    with pytest.raises(MisuseError):
+        await store.get_all(["/a", "b"])
+
+
+async def test_a_change_of_a_nodes_value_tells_of_children_made_and_deleted(
+    store: MetadataStore,
+) -> None:
+    await store.create("/a")
+    (found,), _ = await store.get_all(["/a"])
+    assert found is not None
+    before = (await store.put("/a", b"1")).children_version
+    assert before == found[1].children_version
+    await store.create("/a/b")
+    made = (await store.put("/a", b"2")).children_version
+    assert made > before
+    await store.delete("/a/b")
+    assert (await store.put("/a", b"3")).children_version > made
 
 
 async def test_delete_compares_and_spares_parents_of_children(store: MetadataStore) -> None:

@@ -25,7 +25,8 @@ expect.set_options(timeout=60_000)
 
 @pytest.fixture(scope="session")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    with running_instance(tmp_path_factory.mktemp("e2e")) as made:
+    often = {"MAGNETAR_MESSAGE_EXPIRY_CHECK_INTERVAL_IN_MINUTES": "1"}
+    with running_instance(tmp_path_factory.mktemp("e2e"), **often) as made:
         yield made
 
 

@@ -111,6 +111,9 @@ QUICK |= {("redis", "killed"), ("gateway", "frozen"), ("zookeeper", "frozen")}
 ROUTES = {
     **PAGES,
     "tenants": f"/c/{CLUSTER}/tenants",
+    "brokers": f"/c/{CLUSTER}/brokers",
+    "bundles": f"/c/{CLUSTER}/bundles",
+    "bookies": f"/c/{CLUSTER}/bookies",
     "analyses": "/analyses",
 }
 
@@ -128,7 +131,9 @@ def test_the_missing_part_is_named_on_every_page_and_forgotten_when_it_is_back(
     life: Life, context: BrowserContext, part: str, way: str
 ) -> None:
     routes = (
-        ROUTES if EVERYTHING else {name: ROUTES[name] for name in ("overview", "topics", "tenants")}
+        ROUTES
+        if EVERYTHING
+        else {name: ROUTES[name] for name in ("overview", "topics", "tenants", "bundles")}
     )
     pages = {name: watched(context, path) for name, path in routes.items()}
     for page in pages.values():

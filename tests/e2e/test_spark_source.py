@@ -3,9 +3,13 @@
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
+import _pulsar
 import pulsar
 import pytest
+from pulsar.schema import Integer, JsonSchema, Record, Schema, String
 
 from tests.e2e.test_newcomer import wait_for
 from tests.support.instance import Instance
@@ -41,27 +45,30 @@ def published(instance: Instance, topic: str) -> list[tuple[str, bytes]]:
     return sent
 
 
-@pytest.mark.timeout(300)
-def test_rows_and_a_profile_say_what_was_published(instance: Instance) -> None:
+@pytest.fixture(scope="module")
+def spark(instance: Instance) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     from spark_jobs.pulsar_source.source import PulsarDataSource
 
+    instance.control("start", "spark")
+    made = SparkSession.builder.remote(f"sc://127.0.0.1:{instance.ports['SPARK']}").create()
+    made.dataSource.register(PulsarDataSource)
+    yield made
+    made.stop()
+
+
+def read(spark: Any, instance: Instance, topic: str, columns: str, **more: str) -> Any:
+    metadata = f"zk:127.0.0.1:{instance.ports['ZOOKEEPER']}"
+    options = {"topic": topic, "metadata.url": metadata, "columns": columns, **more}
+    return spark.read.format("pulsar").options(**options).load()
+
+
+@pytest.mark.timeout(300)
+def test_rows_and_a_profile_say_what_was_published(instance: Instance, spark: Any) -> None:
     topic = "persistent://public/default/every-codec"
     sent = published(instance, topic)
-    instance.control("start", "spark")
-    spark = SparkSession.builder.remote(f"sc://127.0.0.1:{instance.ports['SPARK']}").create()
-    try:
-        spark.dataSource.register(PulsarDataSource)
-        options = {
-            "topic": topic,
-            "metadata.url": f"zk:127.0.0.1:{instance.ports['ZOOKEEPER']}",
-            "columns": COLUMNS,
-            "entriesPerPartition": "300",
-        }
-        rows = spark.read.format("pulsar").options(**options).load().collect()
-    finally:
-        spark.stop()
+    rows = read(spark, instance, topic, COLUMNS, entriesPerPartition="300").collect()
     assert list(rows[0].asDict()) == COLUMNS.split(",")
     whole = [row for row in rows if row.chunk_id is None]
     assert Counter((row.key, bytes(row.value)) for row in whole) == Counter(sent[:-1])
@@ -88,3 +95,75 @@ def test_rows_and_a_profile_say_what_was_published(instance: Instance) -> None:
         ("NONE", "SNAPPY", "ZLIB", "ZSTD"), 400
     ) | {"LZ4": 401}
     assert facts["last_publish"] <= time.time_ns() // 1_000_000
+
+
+class Order(Record):  # type: ignore[misc]
+    id = Integer()
+    customer = String()
+
+
+class Priced(Record):  # type: ignore[misc]
+    id = Integer()
+    customer = String()
+    price = Integer(required_default=True)
+
+
+class Encoded(Schema):  # type: ignore[misc]
+    """Bytes that somebody encoded by an Avro definition."""
+
+    def __init__(self) -> None:
+        at = {"type": "long", "logicalType": "timestamp-millis"}
+        fields = [{"name": "id", "type": "long"}, {"name": "at", "type": at}]
+        definition = {"type": "record", "name": "Event", "fields": fields}
+        super().__init__(bytes, _pulsar.SchemaType.AVRO, definition, "AVRO")
+
+    def encode(self, obj: bytes) -> bytes:
+        return obj
+
+
+@pytest.mark.timeout(300)
+def test_values_are_decoded_by_the_version_that_each_message_names(
+    instance: Instance, spark: Any
+) -> None:
+    from pyspark.sql.functions import from_json
+
+    orders, events = (f"persistent://public/default/{name}" for name in ("orders", "events"))
+    _, _ = instance.rest("PUT", f"/admin/v2/{orders.replace('://', '/')}/partitions", 2)
+    client = pulsar.Client(instance.url, logger=SILENT)
+    for topic in (orders, events):
+        client.subscribe(topic, "keep").close()
+    first = client.create_producer(orders, schema=JsonSchema(Order))
+    first.send(Order(id=1, customer="ä"))
+    first.send(Order(id=2))
+    client.create_producer(orders, schema=JsonSchema(Priced)).send(Priced(id=3, price=5))
+    client.create_producer(orders).send(b"raw")
+    event = client.create_producer(events, schema=Encoded(), batching_enabled=True)
+    event.send(b"\x0a\x02")
+    event.send(b"\x0a")
+    client.close()
+
+    names = "value,schema_version,decoded,decode_error,key"
+    found = read(spark, instance, orders, names)
+    rows = {bytes(row.value): row for row in found.collect()}
+    assert len(rows) == 4
+    raw = rows.pop(b"raw")
+    assert (raw.schema_version, raw.decoded) == (None, None)
+    assert raw.decode_error == "its producer named no schema version"
+    assert Counter(row.schema_version for row in rows.values()) == {0: 2, 1: 1}
+    typed = found.select(
+        from_json("decoded", "id BIGINT, customer STRING, price INT").alias("order")
+    ).select("order.*")
+    assert sorted(tuple(row) for row in typed.where("id IS NOT NULL").collect()) == [
+        (1, "ä", None),
+        (2, None, None),
+        (3, None, 5),
+    ]
+
+    [good, bad] = read(spark, instance, events, "decoded,decode_error,schema_version").collect()
+    assert tuple(good) == ('{"id":5,"at":"1970-01-01T00:00:00.001Z"}', None, 0)
+    assert tuple(bad) == (None, "at: the data ends early", 0)
+    timed = read(spark, instance, events, "decoded").select(
+        from_json("decoded", "id BIGINT, at TIMESTAMP").alias("event")
+    )
+    assert timed.selectExpr("unix_millis(event.at)").first()[0] == 1
+    assert "decoded" not in read(spark, instance, events, "value").columns

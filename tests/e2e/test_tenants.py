@@ -57,10 +57,11 @@ def test_a_tenant_with_a_namespace_is_made_set_up_and_deleted(
     expect(ttl.get_by_text("broker", exact=True)).to_be_visible()
     ttl.get_by_role("button", name="Set…").click()
     page.get_by_role("textbox", name="Message TTL").fill("600")
-    expect(preview(page)).to_have_text(
+    expect(preview(page)).to_contain_text(
         "From never (0), set by the brokers, to 10 min (600 seconds), set by this namespace,"
         " for topics to come that set none of their own; none is stored now."
     )
+    expect(preview(page)).to_contain_text("No stored topic has it for its value.")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("dialog").get_by_role("status")).to_have_text(
         re.compile("Message TTL is 10 min")
@@ -73,10 +74,9 @@ def test_a_tenant_with_a_namespace_is_made_set_up_and_deleted(
     # retention: what the server refuses is said at the field, and a conflicting change before it is saved over
     policy(page, "Retention").get_by_role("button", name="Set…").click()
     page.get_by_role("textbox", name="Retention time").fill("60")
-    with refused(page, 400):
-        page.get_by_role("button", name="Save").click()
-        expect(page.get_by_text("a zero limit needs the other")).to_be_visible()
+    expect(page.get_by_text("a zero limit needs the other")).to_be_visible()
     page.get_by_role("textbox", name="Retention size").fill("1024")
+    expect(page.get_by_role("button", name="Save")).to_be_enabled()
     other = {"retentionTimeInMinutes": 5, "retentionSizeInMB": 5}
     assert instance.rest("POST", f"{NAMESPACE}/retention", other)[0] == 204
     with refused(page, 409):

@@ -52,6 +52,29 @@ def headers(page: Page) -> list[dict[str, Any]]:
     return found
 
 
+def cut_states(page: Page) -> list[str]:
+    """Of all words that a badge of the list may say: those that its column has no room for."""
+    problems = page.get_by_label("State", exact=True).locator("option").all_inner_texts()
+    words = [*problems, "Not known", "Last known", "At rest", "Active", "Idle"]
+    found: list[str] = page.evaluate(
+        """(words) => {
+          const heads = [...document.querySelectorAll("[role=columnheader]")];
+          const column = heads.findIndex((head) => head.textContent === "State");
+          const cell = document.querySelectorAll("[role=row]")[1].children[column];
+          const text = cell.querySelector("span[title] > span").lastChild;
+          const before = text.textContent;
+          const cut = words.filter((word) => {
+            text.textContent = word;
+            return cell.scrollWidth > cell.clientWidth;
+          });
+          text.textContent = before;
+          return cut;
+        }""",
+        [word for word in words if word not in ("Any state", "Needs attention")],
+    )
+    return found
+
+
 def row_count(page: Page, rows: int) -> None:
     expect(page.get_by_role("grid", name="Topics")).to_have_attribute(
         "aria-rowcount", str(rows + 1), timeout=AGAIN_MS
@@ -81,9 +104,11 @@ def test_what_matters_is_shown_at_every_width(
             sorted_by = [each["text"] for each in shown if each["sort"] == "descending"]
             if missing or cut or sorted_by != [title]:
                 problems.append(f"{width}px {sort}: {missing=} {cut=} {sorted_by=}")
+            if states := cut_states(page):
+                problems.append(f"{width}px {sort}: {states=}")
             if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 problems.append(f"{width}px scrolls sideways")
-        for name in ("Columns", "Export"):
+        for name in ("Views", "Columns", "Export"):
             page.get_by_role("button", name=name).click()
             expect(page.get_by_role("dialog", name=name)).to_be_visible()
             page.evaluate(axe_source)
@@ -157,6 +182,46 @@ def test_chosen_columns_are_kept_by_browser_and_address(
     stranger.context.close()
 
 
+@pytest.mark.timeout(300)
+def test_a_view_is_saved_opened_renamed_and_deleted(page: Page) -> None:
+    page.goto(f"{LIST}?q=listed&sort=topic&columns=tenant")
+    row_count(page, 15)
+    page.get_by_role("button", name="Views").click()
+    menu = page.get_by_role("dialog", name="Views")
+    name = menu.get_by_label("Save what is shown now as a view")
+    name.fill("Listed ones")
+    name.press("Enter")
+    expect(menu.get_by_role("link", name="Listed ones")).to_be_visible(timeout=AGAIN_MS)
+    name.fill("Listed ones")
+    name.press("Enter")
+    expect(menu).to_contain_text("A view named Listed ones exists already", timeout=AGAIN_MS)
+    menu.get_by_role("button", name="Rename Listed ones").click()
+    menu.get_by_label("New name of Listed ones").fill("By name")
+    page.keyboard.press("Enter")
+    expect(menu.get_by_role("link", name="By name")).to_be_visible(timeout=AGAIN_MS)
+
+    page.goto("/")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible(timeout=AGAIN_MS)
+    page.keyboard.press("Control+k")
+    expect(page.get_by_label("Open a topic or a place").last).to_be_focused()
+    page.keyboard.type("view by name")
+    options = page.locator("#palette-list [data-action]")
+    expect(options.first).to_contain_text("By name", timeout=AGAIN_MS)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"q=listed.*sort=topic.*columns=tenant|columns=tenant.*"))
+    row_count(page, 15)
+    expect(page.get_by_role("columnheader", name="Tenant")).to_be_visible()
+
+    page.goto(LIST)
+    page.get_by_role("button", name="Views").click()
+    menu.get_by_role("link", name="By name").click()
+    row_count(page, 15)
+    page.get_by_role("button", name="Views").click()
+    menu.get_by_role("button", name="Delete By name").click()
+    menu.get_by_role("button", name="Delete it").click()
+    expect(menu).to_contain_text("No view is saved yet", timeout=AGAIN_MS)
+
+
 @pytest.mark.timeout(120)
 def test_the_list_is_exported_as_it_is_filtered_and_sorted(page: Page, instance: Instance) -> None:
     page.goto(f"{LIST}?q=listed&sort=topic")
@@ -181,10 +246,10 @@ def test_the_list_is_exported_as_it_is_filtered_and_sorted(page: Page, instance:
 @pytest.mark.timeout(120)
 def test_a_partitioned_topic_shows_its_partitions_and_one_producer(page: Page) -> None:
     page.goto("/c/standalone/t/public/default/listed-parts/partitions")
-    table = page.get_by_role("table", name="Partitions of the topic")
-    expect(table.get_by_role("row")).to_have_count(4, timeout=AGAIN_MS)
-    backlogs = [int(text) for text in table.locator("tbody td:nth-child(4)").all_inner_texts()]
-    assert sum(backlogs) == 30
+    grid = page.get_by_role("grid", name="Partitions of the topic")
+    expect(grid.get_by_role("row")).to_have_count(4, timeout=AGAIN_MS)
+    backlogs = grid.locator("[role=gridcell][aria-colindex='4']").all_inner_texts()
+    assert sum(map(int, backlogs)) == 30
     tabs = page.get_by_role("navigation", name="Views of the topic")
     tabs.get_by_role("link", name="Overview").click()
     producers = page.get_by_role("table", name="Producers of the topic").locator("tbody tr")
@@ -194,6 +259,35 @@ def test_a_partitioned_topic_shows_its_partitions_and_one_producer(page: Page) -
     page.get_by_text("Positions on 3 partitions").click()
     positions = page.get_by_role("table", name="Positions of readers").locator("tbody tr")
     expect(positions).to_have_count(3)
+
+
+@pytest.mark.timeout(300)
+def test_many_partitions_are_in_the_document_only_around_what_is_in_sight(
+    page: Page, instance: Instance
+) -> None:
+    topic, count = "persistent://public/default/many-parts", 150
+    path = f"{ADMIN}/many-parts/partitions"
+    assert instance.rest("PUT", path, count)[0] in (204, 409)
+    client = pulsar.Client(instance.url)
+    client.subscribe(topic, "readers", consumer_type=pulsar.ConsumerType.Shared)
+    page.goto("/c/standalone/t/public/default/many-parts/partitions")
+    grid = page.get_by_role("grid", name="Partitions of the topic")
+    expect(grid).to_have_attribute("aria-rowcount", str(count + 1), timeout=AGAIN_MS)
+    assert grid.get_by_role("row").count() < 60
+    grid.get_by_role("gridcell").first.click()
+    expect(page).to_have_url(re.compile("many-parts-partition-0/overview"))
+    page.go_back()
+    grid.get_by_role("columnheader").first.focus()
+    page.keyboard.press("Control+End")
+    expect(grid.get_by_role("link", name=str(count - 1), exact=True)).to_be_visible()
+
+    tabs = page.get_by_role("navigation", name="Views of the topic")
+    for tab, named in (("Overview", "Ledgers"), ("Subscriptions", "Positions of readers")):
+        tabs.get_by_role("link", name=tab).click()
+        table = page.locator("table", has=page.locator("caption", has_text=named))
+        expect(table).to_have_attribute("aria-rowcount", str(count + 1))
+        assert page.locator("tbody tr").count() < 120  # of three tables at most
+    client.close()
 
 
 @pytest.mark.timeout(120)

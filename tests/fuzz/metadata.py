@@ -10,7 +10,8 @@ from engine.ledger.errors import MetadataFormatError
 from engine.managed.errors import StoredRecordError
 from engine.managed.positions import LedgerSpan
 from engine.managed.stored.records import CursorRecord, CursorState, LogRecord, put_common
-from engine.metadata import prototext, records
+from engine.metadata import records
+from engine.metadata.protobuf import prototext
 from engine.metadata.records import RecordFormatError
 from engine.ownership.owner import OwnerRecord
 from engine.ownership.registration import BrokerRecord

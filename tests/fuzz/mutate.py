@@ -35,9 +35,12 @@ class Mutator:
         if self._given < len(self._seeds):
             self._given += 1
             return self._seeds[self._given - 1]
-        draw = self._random
-        data = bytearray(draw.choice(self._seeds))
-        for _ in range(draw.choice((1, 1, 1, 2, 2, 3, 5, 9))):
+        return self.changed(self._random.choice(self._seeds))
+
+    def changed(self, good: bytes) -> bytes:
+        """``good`` with some mutations."""
+        data = bytearray(good)
+        for _ in range(self._random.choice((1, 1, 1, 2, 2, 3, 5, 9))):
             self._change(data)
         return bytes(data[:INPUT_BYTES_MAX])
 

@@ -16,6 +16,7 @@ INSTRUMENTED = (
     "engine.wire",
     "engine.metadata",
     "engine.managed",
+    "engine.schema",
     "engine.ledger",
 )
 INPUT_BYTES_MAX = 16 << 10

@@ -2,7 +2,8 @@
 
 from tests.fuzz.disk import DISK
 from tests.fuzz.frames import FRAMES
+from tests.fuzz.messages import MESSAGES
 from tests.fuzz.metadata import METADATA
 from tests.fuzz.target import Target
 
-TARGETS: tuple[Target, ...] = (*FRAMES, *DISK, *METADATA)
+TARGETS: tuple[Target, ...] = (*FRAMES, *DISK, *METADATA, *MESSAGES)

@@ -90,6 +90,7 @@ def test_a_healthy_instance_has_nothing_that_needs_attention(tmp_path: Path) -> 
                 asked = time.monotonic()
                 said = [item for item in attention(instance)["items"] if item["topic"]]
                 assert said == []
+        until(lambda: attention(instance)["settled"], lambda: attention(instance))
     finally:
         client.close()
         instance.stop()

@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from tests.support.instance import Instance, running_instance
+from tests.support.net.promtool import complaints
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "rest"
 TOPICS = "/admin/v2/persistent"
@@ -216,8 +218,6 @@ def test_a_previewed_change_does_what_it_said(instance: Instance, busy: str) -> 
     )[1]
     done = instance.rest("POST", f"{where}/skip", {"token": preview["token"]})[1]
     assert (done["done"], done["lost"]) == (True, 4)
-    url = f"{instance.http}/admin/v2/persistent/public/default/busy/subscription/s/skip/4"
-    assert done["commands"]["curl"] == f"curl -X POST {url}"
     after = instance.rest(
         "GET", "/api/v1/clusters/standalone/topics/persistent/public/default/busy"
     )[1]
@@ -286,3 +286,12 @@ def test_metrics_of_gateway_and_broker_come_as_one_document(instance: Instance) 
         # described also while no topic is loaded
         assert found["pulsar_topics_count"].type == found["pulsar_msg_backlog"].type == "gauge"
         assert found["pulsar_broker_topics_count"].samples
+
+
+def test_promtool_reads_the_pages_of_the_gateway_and_of_a_bookie(instance: Instance) -> None:
+    call(instance, "PUT", "/admin/v2/persistent/public/default/measured")
+    _, _, page = call(instance, "GET", "/metrics", accept="text/plain")
+    assert complaints(page.decode()) == []
+    port = instance.ports["BOOKIE_HTTP"]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        assert complaints(answer.read().decode()) == []

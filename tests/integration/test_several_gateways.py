@@ -56,7 +56,19 @@ def answered(instance: Instance, name: str) -> float:
 
 
 def test_both_answer_on_the_one_port(instance: Instance) -> None:
+    """Whoever is awake first takes a connection: one that is busy just then may take none of forty, not for long."""
+    until = time.monotonic() + 60
     before = [answered(instance, name) for name in NAMES]
+    asked, grown = 0, [0.0, 0.0]
+    while min(grown) < 5:
+        assert time.monotonic() < until, f"of {asked} requests each answered {grown}"
+        _ask_forty_at_once(instance)
+        asked += 40
+        grown = [answered(instance, name) - was for name, was in zip(NAMES, before, strict=True)]
+        assert sum(grown) >= asked
+
+
+def _ask_forty_at_once(instance: Instance) -> None:
     open_ones = [
         http.client.HTTPConnection("127.0.0.1", instance.ports["HTTP"], timeout=30)
         for _ in range(40)
@@ -68,9 +80,6 @@ def test_both_answer_on_the_one_port(instance: Instance) -> None:
     for connection in open_ones:
         assert connection.getresponse().status == 200
         connection.close()
-    grown = [answered(instance, name) - was for name, was in zip(NAMES, before, strict=True)]
-    assert sum(grown) >= 40
-    assert min(grown) >= 5
 
 
 def test_what_one_changed_the_other_tells_and_both_are_in_the_audit_log(instance: Instance) -> None:

@@ -261,7 +261,9 @@ def test_a_killed_supervisor_takes_its_children_along_and_the_next_goes_on(tmp_p
         # at once, while children are still ending
         instance.start()
         publish_and_consume(instance, "before")
-        assert len({c["pid"] for c in instance.control("status")["children"]}) == 7
+        instance.wait_running("worker")  # it starts last, after the health of the others
+        pids = {c["pid"] for c in instance.control("status")["children"] if c["name"] != "spark"}
+        assert len(pids - {None}) == 6
     finally:
         instance.stop()
     wait_until(lambda: not alive(instance.data_dir), 10, "nothing left behind")

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.bench.contenders import apache_missing
+from tests.interop.pulsar_shell import LEAN, Shell
 from tests.support.instance import Instance, running_instance
 
 PEER = Path(__file__).parents[1] / "oracle" / "peer.py"
-# the lean settings of tests/oracle/peer.py: half the CPU of a start
-LEAN = {"PEER_GC": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", "PEER_MEM": "-Xms32m -Xmx512m"}
 TOPIC = "persistent://java/ns/one"
 PARTED = "persistent://java/ns/parts"
 
@@ -57,36 +56,55 @@ def run(instance: Instance, tool: str, *arguments: str) -> str:
     return said(begin(instance, tool, *arguments))
 
 
-class Shell:
-    """Commands for pulsar-shell, which runs them all in one JVM: starting one each would take minutes."""
-
-    def __init__(self, instance: Instance, folder: Path) -> None:
-        self._folder = folder
-        self._target = f"webServiceUrl={instance.http}\nbrokerServiceUrl={instance.url}\n"
-
-    def run(self, commands: list[str]) -> dict[str, str]:
-        """What each command printed."""
-        script, conf = self._folder / "commands", self._folder / "client.conf"
-        script.write_text("\n".join(commands) + "\n")
-        conf.write_text(self._target)
-        home = Path(os.environ.get("PEER_HOME", "~/.cache/magnetar-peer")).expanduser()
-        (binary,) = home.glob("apache-pulsar-*/bin/pulsar-shell")
-        memory = f"{LEAN['PEER_MEM']} {LEAN['PEER_GC']}"
-        done = subprocess.run(
-            [str(binary), "-c", str(conf), "-np", "-f", str(script)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=150,
-            env={**os.environ, "PULSAR_MEM": memory, "HOME": str(self._folder)},
-        )
-        parts = re.split(r"^\[\d+/\d+\] Executing (.*)$", done.stdout, flags=re.MULTILINE)
-        found = {
-            name.strip(): text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)
-        }
-        assert list(found) == commands, done.stdout[-3000:]
-        return found
-
+ISOLATION = "admin ns-isolation-policy"
+FAILOVER = (
+    "--auto-failover-policy-type min_available "
+    "--auto-failover-policy-params min_limit=1,usage_threshold=80"
+)
+BUNDLE = "--namespace java/ns --bundle 0xc0000000_0xffffffff"
+MACHINES: list[tuple[str, str]] = [
+    (
+        "admin clusters create-failure-domain standalone --domain-name d1 --broker-list b1:8080",
+        r"\Z",
+    ),
+    ("admin clusters list-failure-domains standalone", r"b1:8080"),
+    ("admin clusters get-failure-domain standalone --domain-name d1", r"b1:8080"),
+    ("admin clusters delete-failure-domain standalone --domain-name d1", r"\Z"),
+    (
+        f"{ISOLATION} set standalone p1 --namespaces java/iso.* --primary nobody.* {FAILOVER}",
+        r"\Z",
+    ),
+    (f"{ISOLATION} list standalone", r"java/iso"),
+    (f"{ISOLATION} get standalone p1", r"nobody"),
+    (f"{ISOLATION} brokers standalone", r"127\.0\.0\.1:\d+"),
+    (f"{ISOLATION} broker standalone --broker nobody:1", r"java/iso"),
+    (f"{ISOLATION} delete standalone p1", r"\Z"),
+    ("admin resource-quotas get", r"120"),
+    (f"admin resource-quotas set {BUNDLE} -mi 5 -mo 6 -bi 7 -bo 8 -mem 9", r"\Z"),
+    (f"admin resource-quotas get {BUNDLE}", r"9\.0"),
+    (f"admin resource-quotas reset-namespace-bundle-quota {BUNDLE}", r"\Z"),
+    ("admin resourcegroups create g --msg-publish-rate 1000", r"\Z"),
+    ("admin resourcegroups update g --msg-dispatch-rate 2000", r"\Z"),
+    ("admin resourcegroups get g", r"(?s)1000.*2000"),
+    ("admin resourcegroups list", r"g"),
+    ("admin namespaces set-resource-group java/ns -rgn g", r"\Z"),
+    ("admin namespaces get-resource-group java/ns", r"g"),
+    ("admin resourcegroups delete g", r"ResourceGroup is in use"),
+    ("admin namespaces remove-resource-group java/ns", r"\Z"),
+    ("admin resourcegroups delete g", r"\Z"),
+    ("admin bookies list-bookies", r"bookie-1"),
+    ("admin bookies set-bookie-rack -b b:3181 -r /r1 -g g1 --hostname h", r"\Z"),
+    ("admin bookies racks-placement", r"/r1"),
+    ("admin bookies get-bookie-rack -b b:3181", r"/r1"),
+    ("admin bookies delete-bookie-rack -b b:3181", r"\Z"),
+    ("admin brokers list-dynamic-config", r"maxTopicsPerNamespace"),
+    ("admin brokers update-dynamic-config --config maxTopicsPerNamespace --value 900", r"\Z"),
+    ("admin brokers get-all-dynamic-config", r"900"),
+    ("admin brokers get-runtime-config", r"maxTopicsPerNamespace\W+900"),
+    ("admin brokers delete-dynamic-config --config maxTopicsPerNamespace", r"\Z"),
+    ("admin brokers update-dynamic-config --config nosuch --value 1", r"non-dynamic"),
+    ("admin broker-stats load-report", r"webServiceUrl"),
+]
 
 ADMIN: list[tuple[str, str]] = [  # a command and a pattern of what it prints
     ("admin clusters list", r"standalone"),
@@ -125,6 +143,61 @@ ADMIN: list[tuple[str, str]] = [  # a command and a pattern of what it prints
     (f"admin topics peek-messages {TOPIC} -s s1 -n 2", r"(?s)Message ID: \d+:0.*hello.*:1"),
     (f"admin topics examine-messages {TOPIC} -i earliest -m 1", r"hello"),
     (f"admin topics skip {TOPIC} -s s1 -n 2", r"\Z"),
+    ("admin namespaces grant-permission java/ns --role app --actions produce", r"\Z"),
+    ("admin namespaces permissions java/ns", r"app +\[produce\]"),
+    (f"admin topics grant-permission {TOPIC} --role r --actions consume", r"\Z"),
+    (f"admin topics permissions {TOPIC}", r"(?s)app +\[produce\].*r +\[consume\]"),
+    (f"admin topics revoke-permission {TOPIC} --role r", r"\Z"),
+    ("admin namespaces revoke-permission java/ns --role app", r"\Z"),
+    (
+        "admin namespaces grant-subscription-permission java/ns --subscription s1 --roles a,b",
+        r"\Z",
+    ),
+    ("admin namespaces subscription-permission java/ns", r"s1 +\[a, b\]"),
+    (
+        "admin namespaces revoke-subscription-permission java/ns --subscription s1 --role a",
+        r"\Z",
+    ),
+    ("admin namespaces set-properties java/ns -p a=b", r"\Z"),
+    ("admin namespaces get-properties java/ns", r'"a" : "b"'),
+    ("admin namespaces set-property java/ns -k c -v d", r"\Z"),
+    ("admin namespaces get-property java/ns -k c", r"\Ad\Z"),
+    ("admin namespaces clear-properties java/ns", r"\Z"),
+    ("admin namespaces split-bundle java/ns -b 0x00000000_0x40000000", r"\Z"),
+    (
+        "admin namespaces split-bundle java/ns -b 0x40000000_0x80000000 -u"
+        " -san specified_positions_divide -sb 1500000000",
+        r"\Z",
+    ),
+    ("admin namespaces bundles java/ns", r'(?s)"0x20000000".*"0x59682f00".*"numBundles" : 6'),
+    ("admin namespaces clear-backlog java/ns --force", r"\Z"),
+    ("admin namespaces clear-backlog java/ns -s s1 --force", r"\Z"),
+    ("admin namespaces set-encryption-required java/ns -e", r"\Z"),
+    ("admin namespaces get-encryption-required java/ns", r"true"),
+    ("admin namespaces set-encryption-required java/ns -d", r"\Z"),
+    ("admin namespaces set-subscription-auth-mode java/ns -m Prefix", r"\Z"),
+    ("admin namespaces get-subscription-auth-mode java/ns", r"Prefix"),
+    ("admin namespaces set-clusters java/ns -c standalone", r"\Z"),
+    ("admin namespaces get-clusters java/ns", r"standalone"),
+    ("admin namespaces set-allowed-clusters java/ns -c standalone", r"\Z"),
+    ("admin namespaces get-allowed-clusters java/ns", r"standalone"),
+    ("admin namespaces set-anti-affinity-group java/ns -g grp", r"\Z"),
+    ("admin namespaces get-anti-affinity-group java/ns", r"grp"),
+    (
+        "admin namespaces get-anti-affinity-namespaces -p java -c standalone -g grp",
+        r"\Ajava/ns\Z",
+    ),
+    ("admin namespaces delete-anti-affinity-group java/ns", r"\Z"),
+    ("admin namespaces set-replicator-dispatch-rate java/ns -md 100", r"\Z"),
+    ("admin namespaces get-replicator-dispatch-rate java/ns", r'RateInMsg" : 100'),
+    ("admin namespaces set-offload-threshold java/ns -s 10M", r"\Z"),
+    ("admin namespaces get-offload-threshold java/ns", r"ThresholdInBytes: 10485760"),
+    ("admin namespaces remove-offload-policies java/ns", r"\Z"),
+    (f"admin topics get-backlog-size {TOPIC} -m -1:-1", r"\A\d+\Z"),
+    (f"admin topics offload-status {TOPIC}", r"Offload has not been run"),
+    ("admin functions list --tenant java --namespace ns", r"Function Worker is not enabled"),
+    ("admin packages list --type function java/ns", r"Management Service is not enabled"),
+    ("admin transactions coordinators-list", r"transactionCoordinatorEnabled=true"),
     (f"admin topics reset-cursor {TOPIC} -s s1 -t 1h", r"\Z"),
     (f"admin topics clear-backlog {TOPIC} -s s1", r"\Z"),
     (f"admin topics unload {TOPIC}", r"\Z"),
@@ -134,25 +207,24 @@ ADMIN: list[tuple[str, str]] = [  # a command and a pattern of what it prints
     (f"admin topics delete {TOPIC}", r"\Z"),
     (f"admin topics delete-partitioned-topic {PARTED}", r"\Z"),
     (f"admin topics stats {TOPIC}", r"not found"),
+    *MACHINES,
     ("admin namespaces delete java/ns", r"\Z"),
     ("admin tenants delete java", r"\Z"),
     ("admin tenants get java", r"Tenant does not exist"),
-    ("admin namespaces get-dispatch-rate public/default", r"is not built yet"),
+    (
+        "admin namespaces set-bookie-affinity-group public/default -pg g1",
+        r"ledgers are not placed by groups of bookies yet",
+    ),
 ]
 
 
 def test_the_admin_tool_finds_what_it_expects(instance: Instance, tmp_path: Path) -> None:
-    shell = Shell(instance, tmp_path)
-    # in two goes, for commands that come twice
-    half = next(i for i, row in enumerate(ADMIN) if row[0].startswith("admin topics delete-part"))
+    printed = Shell(instance.url, instance.http, tmp_path).run([command for command, _ in ADMIN])
     wrong = []
-    for rows in (ADMIN[: half + 1], ADMIN[half + 1 :]):
-        printed = shell.run([command for command, _ in rows])
-        for command, pattern in rows:
-            text = printed[command].removesuffix("Goodbye!").strip()
-            found = re.fullmatch(r"", text) if pattern == r"\Z" else re.search(pattern, text)
-            if found is None:
-                wrong.append(f"{command}\n  expected {pattern}\n  printed {text[:400]}")
+    for (command, pattern), text in zip(ADMIN, printed, strict=True):
+        found = re.fullmatch(r"", text) if pattern == r"\Z" else re.search(pattern, text)
+        if found is None:
+            wrong.append(f"{command}\n  expected {pattern}\n  printed {text[:400]}")
     assert not wrong, "\n".join(wrong)
 
 

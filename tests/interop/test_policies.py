@@ -216,7 +216,9 @@ def test_what_an_administrator_sets_for_a_namespace_binds_topics_in_use(
     standalone.run(create_namespace(store, namespace, None, cluster="standalone"))
     topic = f"persistent://{namespace}/t"
     client.create_producer(topic)
-    standalone.run(set_policy(store, namespace, BY_NAME["maxProducersPerTopic"], 1))
+    standalone.run(
+        set_policy(store, namespace, BY_NAME["maxProducersPerTopic"], 1, cluster="standalone")
+    )
     in_force = Policies(standalone, topic)
     eventually(lambda: in_force.topic.policies.max_producers == 1)
     with pytest.raises(pulsar.ProducerBusy):

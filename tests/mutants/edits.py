@@ -1,12 +1,16 @@
 """The list of edits; docs/mutants.md says what belongs into it."""
 
 from tests.mutants import (
+    edits_attention,
     edits_bookie,
     edits_broker,
+    edits_compaction,
     edits_gateway,
     edits_ledger,
     edits_managed,
     edits_metadata,
+    edits_schemas,
+    edits_topics,
 )
 
 EDITS = (
@@ -14,6 +18,10 @@ EDITS = (
     *edits_ledger.EDITS,
     *edits_managed.EDITS,
     *edits_broker.EDITS,
+    *edits_compaction.EDITS,
     *edits_gateway.EDITS,
+    *edits_attention.EDITS,
     *edits_metadata.EDITS,
+    *edits_schemas.EDITS,
+    *edits_topics.EDITS,
 )

@@ -230,7 +230,7 @@ EDITS = (
         "lagging-store-believed",
         "engine/metadata/zookeeper.py::ZooKeeperStore.exists",
         """
-        await self._call("sync", path, lambda client: client.sync_async(path))
+        self._ask(Sync(self._full(path)), lambda answer: _note_failure(answer, failed))
         """,
         "pass",
         ("unit/metadata/test_lagging_server.py::test_absence_is_asked_again_after_a_sync",),

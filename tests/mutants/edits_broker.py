@@ -2,7 +2,8 @@
 
 from tests.mutants.edit import Edit
 
-DELAYED = "unit/broker/dispatch/test_delayed.py"
+DELAYED = "unit/broker/dispatch/delays/test_delayed.py"
+KEEPER = "unit/broker/dispatch/delays/test_delay_keeper.py"
 DISPATCH = "unit/broker/dispatch/test_dispatch.py"
 KEYED = "unit/broker/dispatch/test_key_shared.py"
 KEYED_PROPERTY = "unit/broker/dispatch/test_key_shared_property.py"
@@ -87,6 +88,25 @@ EDITS = (
         "D3",
     ),
     Edit(
+        "a-limit-of-one-blocks-for-ever",
+        f"{CORE}::SharingDispatcher._unblock",
+        "max(self._unacked_max // 2, 1)",
+        "self._unacked_max // 2",
+        (f"{UNBLOCKING}::test_at_a_limit_of_one_the_next_comes_after_each",),
+        "D3",
+    ),
+    Edit(
+        "redeliveries-are-counted-over-consumers",
+        f"{CORE}::SharingDispatcher.remove",
+        "self._counts.clear()",
+        "pass",
+        (
+            "unit/broker/dispatch/test_given_back.py"
+            "::test_the_count_goes_on_while_a_consumer_is_there_and_ends_with_the_last",
+        ),
+        "D4",
+    ),
+    Edit(
         "parts-of-batches-free-nobody",
         f"{CORE}::SharingDispatcher.acknowledged_partly",
         "if self._unblock():",
@@ -159,14 +179,14 @@ EDITS = (
     Edit(
         "delivered-before-its-time",
         f"{CORE}::SharingDispatcher._waits",
-        "facts.deliver_at_ms <= now_ms",
+        "facts.deliver_at_ms <= now_ms + self._early_ms",
         "facts.deliver_at_ms <= now_ms + 60_000",
         (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
         "D5",
     ),
     Edit(
         "no-alarm-for-what-is-due",
-        f"{CORE}::SharingDispatcher._waits",
+        f"{CORE}::SharingDispatcher.wake",
         "self._set_alarm(now_ms)",
         "pass",
         (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
@@ -189,11 +209,43 @@ EDITS = (
         "D5",
     ),
     Edit(
-        "left-out-is-never-looked-for",
-        "engine/broker/dispatch/delayed.py::DelayQueue.look_back",
-        "len(self._due) <= SET_ASIDE_MAX // 2",
+        "stored-parts-are-never-read-back",
+        "engine/broker/dispatch/delays/delayed.py::Run.wants",
+        "2 * (len(self._times) - self._at) <= self.ends[0]",
         "False",
         (f"{DELAYED}::test_of_many_each_comes_once_and_in_its_time",),
+        "D5",
+    ),
+    Edit(
+        "what-is-stored-is-read-again",
+        "engine/broker/dispatch/delays/delay_keeper.py::DelayKeeper._load",
+        "self._cursor.set_aside(spans)",
+        "pass",
+        (f"{KEEPER}::test_what_is_stored_is_not_read_again",),
+        "D5",
+    ),
+    Edit(
+        "a-lost-part-is-passed-over",
+        "engine/broker/dispatch/delays/delay_keeper.py::DelayKeeper._give_up",
+        "self._lost()",
+        "pass",
+        (f"{KEEPER}::test_a_part_that_is_lost_sends_the_consumers_away_and_all_comes",),
+        "D5",
+    ),
+    Edit(
+        "merged-run-begins-anew",
+        "engine/broker/dispatch/delays/delay_keeper.py::DelayKeeper._merge",
+        "new.begin_behind(over_ms)",
+        "pass",
+        (f"{KEEPER}::test_what_falls_due_during_a_merge_comes_once",),
+        "D5",
+    ),
+    Edit(
+        "taken-at-once-whatever-is-taken-on",
+        "engine/broker/dispatch/core.py::SharingDispatcher._take_due",
+        "while len(waiting) < room:",
+        "while True:",
+        (f"{KEEPER}::test_a_slow_consumer_has_no_more_than_it_takes_taken_out",),
         "D5",
     ),
     Edit(
@@ -227,8 +279,8 @@ EDITS = (
     Edit(
         "rewind-lost-for-a-better-consumer",
         "engine/broker/dispatch/single.py::SingleDispatcher._take_over",
-        "self._source.rewind()",
-        "pass",
+        "self._source.read_from(self._entries_for(self._active))",
+        "self._source.cursor = self._entries_for(self._active)",
         (
             "unit/broker/dispatch/test_one_active.py::test_a_better_consumer_begins_at_the_first_unacknowledged",
         ),
@@ -527,6 +579,94 @@ EDITS = (
         ),
     ),
     Edit(
+        "ring-counts-a-slot-more-than-apaches",
+        "engine/broker/dispatch/choose/keys.py::ring_slot_of",
+        "(SLOTS - 1)",
+        "SLOTS",
+        ("unit/broker/dispatch/choose/test_keys.py::test_slots_agree_with_published_vectors",),
+    ),
+    Edit(
+        "ring-kept-when-a-member-leaves",
+        "engine/broker/dispatch/choose/keys.py::KeyRing.remove",
+        "self._places, self._owners = [], []",
+        "pass",
+        (
+            "unit/broker/dispatch/choose/test_keys.py::test_a_change_moves_no_key_between_those_who_stay",
+        ),
+        "D10",
+    ),
+    Edit(
+        "topmost-range-goes-to-nobody",
+        "engine/broker/dispatch/choose/keys.py::KeyHalves.remove",
+        "topmost = at == len(self._owners)",
+        "topmost = False",
+        (
+            "unit/broker/dispatch/choose/test_keys.py"
+            "::test_a_range_that_is_left_goes_to_who_is_above_and_the_topmost_to_who_is_below",
+        ),
+    ),
+    Edit(
+        "first-of-one-name-is-active",
+        "engine/broker/dispatch/choose/active.py::choose_active",
+        "reversed(range(count))",
+        "range(count)",
+        (
+            "unit/broker/dispatch/test_choosers.py::test_of_one_name_the_last_that_came_is_active_on_a_plain_topic",
+        ),
+    ),
+    Edit(
+        "handover-put-off-by-who-comes",
+        "engine/broker/dispatch/single.py::SingleDispatcher._choose",
+        "elif self._handover is None:",
+        "elif self._end_handover() is None:",
+        (
+            "unit/broker/dispatch/test_one_active.py"
+            "::test_consumers_that_keep_coming_do_not_put_the_handover_off",
+        ),
+        "D8",
+    ),
+    Edit(
+        "newcomer-not-told-who-is-active",
+        "engine/broker/dispatch/single.py::SingleDispatcher._choose",
+        "self._tell(newcomer)",
+        "pass",
+        (
+            "unit/broker/dispatch/test_one_active.py"
+            "::test_all_are_told_when_a_handover_is_done_and_who_comes_at_once",
+        ),
+        "D8",
+    ),
+    Edit(
+        "start-behind-the-end-taken-for-one",
+        "engine/broker/connection/consume.py::ConsumeCommands._initial",
+        "if start <= topic.log.next_position(topic.log.last_confirmed):",
+        "if True:",
+        (
+            "unit/broker/connection/test_consume.py"
+            "::test_a_start_behind_the_end_is_none_and_the_initial_position_counts",
+        ),
+    ),
+    Edit(
+        "roll-back-forgets-who-is-there",
+        "engine/broker/topics/topic.py::Topic.subscribe",
+        "if rolls_back and subscription is present:",
+        "if False:",
+        (
+            "unit/broker/connection/test_consume.py"
+            "::test_rolling_back_moves_a_subscription_that_is_there_and_sends_its_consumers_away",
+        ),
+    ),
+    Edit(
+        "epoch-told-on-shared-types",
+        "engine/broker/dispatch/consumer.py::Consumer.began",
+        "self.kind.ordered and ",
+        "",
+        (
+            "unit/broker/connection/test_consume.py"
+            "::test_only_where_all_comes_again_in_order_messages_tell_their_epoch",
+        ),
+    ),
+    Edit(
         "old-bytes-taken-for-life",
         "engine/net/keepalive.py::KeepAlive.heard",
         "self._heard = self._sign = True",
@@ -574,25 +714,119 @@ EDITS = (
     ),
     Edit(
         "the-unread-have-no-backlog",
-        "engine/broker/topics/quotas.py::BacklogQuotas._look_at_size",
-        "elif not self._host.unread",
-        "elif True",
+        "engine/broker/topics/quotas.py::BacklogQuotas.is_large",
+        "if self._host.unread:",
+        "if False:",
         (f"{TOPICS}/test_quotas.py::test_what_is_not_known_evicts_nobody_and_refuses_nobody_anew",),
         "D12",
     ),
     Edit(
         "silence-lets-producers-in",
         "engine/broker/topics/quotas.py::BacklogQuotas._look_at_oldest",
-        "if self._host.unread: return",
-        "if self._host.unread: self._too_old = False; return",
+        "self._too_old if found is None else found",
+        "False if found is None else found",
         (f"{TOPICS}/test_quotas.py::test_who_was_refused_stays_refused_while_nothing_is_known",),
         "D12",
     ),
     Edit(
         "evicted-to-the-quota-itself",
-        "engine/broker/topics/quotas.py::BacklogQuotas.check",
-        "quota.limit * EVICTED_TO",
-        "quota.limit",
+        "engine/broker/topics/quotas.py::BacklogQuotas.evicted_to",
+        "limit * EVICTED_TO",
+        "limit",
         (f"{TOPICS}/test_quotas.py::test_eviction_leaves_nine_tenths_of_the_size_to_the_slowest",),
+    ),
+    Edit(
+        "the-fenced-publish-on",
+        "engine/broker/topics/publishers.py::Publishers._take",
+        "other.disconnect()",
+        "pass",
+        (f"{TOPICS}/test_publishers.py::test_fencing_sends_all_others_away_and_those_who_wait",),
+        "D13",
+    ),
+    Edit(
+        "the-epoch-is-in-memory-only",
+        "engine/broker/topics/publishers.py::Publishers._grow",
+        "if self._host.name.persistent:",
+        "if False:",
+        (f"{TOPICS}/test_publishers.py::test_the_epoch_outlives_the_broker",),
+        "D13",
+    ),
+    Edit(
+        "who-was-shut-out-comes-back",
+        "engine/broker/topics/publishers.py::Publishers._check_epoch",
+        "given < epoch",
+        "False",
+        (f"{TOPICS}/test_publishers.py::test_fencing_sends_all_others_away_and_those_who_wait",),
+        "D13",
+    ),
+    Edit(
+        "whoever-waits-gets-it-while-others-publish",
+        "engine/broker/topics/publishers.py::Publishers._give_turn",
+        "and not self.attached",
+        "",
+        (
+            f"{TOPICS}/test_publishers.py::test_one_waits_for_shared_producers_too_and_no_new_ones_come",
+        ),
+    ),
+    Edit(
+        "what-is-under-way-is-taken-for-stored",
+        "engine/broker/topics/deduplication.py::Deduplication._judge",
+        "elif name in self._flying:",
+        "elif False:",
+        (
+            f"{TOPICS}/test_deduplication.py::test_what_may_be_under_way_waits_for_its_outcome",
+            f"{TOPICS}/test_deduplication.py::test_what_failed_is_no_duplicate",
+        ),
+        "D14",
+    ),
+    Edit(
+        "a-chunk-is-a-message",
+        "engine/broker/topics/deduplication.py::Deduplication._note",
+        "if not publish.chunk or _ends_message(publish, i):",
+        "if True:",
+        (f"{TOPICS}/test_deduplication.py::test_a_message_in_chunks_is_one",),
+    ),
+    Edit(
+        "the-last-id-of-a-batch-is-its-first",
+        "engine/broker/topics/deduplication.py::Deduplication._note",
+        "highest = max(head_sequences",
+        "highest = min(head_sequences",
+        (f"{TOPICS}/test_deduplication.py::test_a_batch_is_judged_by_its_highest_id",),
+    ),
+    Edit(
+        "who-was-sent-away-is-stored-when-there-are-tokens",
+        "engine/broker/topics/publish_rate.py::PublishRate._go_on",
+        "if not publish.producer.takes:",
+        "if False:",
+        (
+            f"{TOPICS}/test_publish_rate.py::"
+            "test_who_was_sent_away_is_not_stored_and_what_it_sent_is_given_back",
+        ),
+        "D15",
+    ),
+    Edit(
+        "a-rate-is-not-charged-for-parts",
+        "engine/broker/topics/publish_rate.py::PublishRate._go_on",
+        "limit.charge(part.run.messages, part.run.size)",
+        "limit.charge(0, 0)",
+        (f"{TOPICS}/test_publish_rate.py::test_a_rate_in_messages_is_held",),
+    ),
+    Edit(
+        "who-is-stopped-by-a-rate-is-in-no-line",
+        "engine/broker/dispatch/throttle.py::Throttle.opens",
+        "limit.wait(self._wake)",
+        "pass",
+        (
+            "unit/broker/dispatch/test_throttle.py::test_what_comes_again_counts_too_and_comes_in_the_end",
+        ),
+        "D15",
+    ),
+    Edit(
+        "who-is-left-in-line-is-not-served-again",
+        "engine/broker/control/rate_limit.py::RateLimit._serve",
+        "if self._line and self._timer is None:",
+        "if False:",
+        ("unit/broker/control/test_rate_limit.py::test_those_in_line_get_equal_shares",),
+        "D15",
     ),
 )

@@ -204,8 +204,8 @@ EDITS = (
     Edit(
         "version-not-compared",
         "engine/ledger/metadata_update.py::change",
-        "await store.put(path, encode(wanted), stat.version)",
-        "await store.put(path, encode(wanted))",
+        "stat = await store.put(path, encode(wanted), stored.version)",
+        "stat = await store.put(path, encode(wanted))",
         (
             "unit/ledger/test_lost_races.py::test_i14_a_change_between_reading_and_writing_is_not_written_over",
         ),
@@ -216,7 +216,7 @@ EDITS = (
         "engine/ledger/metadata_update.py::change",
         """
         except BadVersionError:
-            continue
+            stored = None
         """,
         """
         except BadVersionError:

@@ -71,6 +71,15 @@ EDITS = (
         "I39",
     ),
     Edit(
+        "cursors-listed-before-the-list-was-ours",
+        "engine/managed/stored/node.py::StoredNode._wrote",
+        "stat.children_version == self._children_version",
+        "True",
+        (
+            "unit/managed/test_loading.py::test_a_cursor_made_by_the_owner_before_until_the_list_is_ours_is_loaded",
+        ),
+    ),
+    Edit(
         "list-not-recovered",
         f"{ROLLING}::LedgerList.recover",
         "recover=True",
@@ -297,12 +306,12 @@ EDITS = (
         "node-gone-before-its-ledgers",
         "engine/managed/stored/removal.py::remove_cursor",
         """
-        for ledger_id in record.doomed:
+        for ledger_id in record.ledgers:
             await ledgers.delete(ledger_id)
         """,
         """
         await node.delete()
-        for ledger_id in record.doomed:
+        for ledger_id in record.ledgers:
             await ledgers.delete(ledger_id)
         """,
         (

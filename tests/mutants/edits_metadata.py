@@ -7,6 +7,38 @@ TESTS = "unit/metadata/test_cached.py"
 
 EDITS = (
     Edit(
+        "updates-of-one-store-race-each-other",
+        "engine/metadata/update.py::update",
+        "async with _turn(store, path):",
+        "if True:",
+        (
+            "unit/metadata/test_update.py::test_more_than_anyone_tries_all_come_through_in_their_order",
+        ),
+    ),
+    Edit(
+        "update-writes-whatever-came-between",
+        "engine/metadata/update.py::_update",
+        "await store.put(path, changed, stat.version)",
+        "await store.put(path, changed)",
+        ("unit/metadata/test_update.py::test_of_two_processes_neither_loses_anything",),
+    ),
+    Edit(
+        "account-has-what-was-read-before-the-race",
+        f"{CACHED}::CachedStore.put",
+        "if accounted is not None: accounted.add(path, before, value)",
+        "if accounted is not None: accounted.add(path, value, value)",
+        ("unit/metadata/test_account.py::test_each_write_is_told_with_what_was_there_and_what_is",),
+    ),
+    Edit(
+        "a-bundle-nobody-used-is-cut-without-boundaries",
+        "engine/broker/administration/bundle_operations.py::BundleOperations.split_bundle",
+        "await self._ownership.bundles(args.namespace)",
+        "pass",
+        (
+            "unit/gateway/test_verbs_under_faults.py::test_a_verb_whose_kth_call_of_the_store_fails_is_whole_after_a_repeat",
+        ),
+    ),
+    Edit(
         "event-leaves-the-read-under-way",
         f"{CACHED}::CachedStore._changed",
         "self._remove(path)",

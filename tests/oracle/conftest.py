@@ -1,6 +1,7 @@
 """Two servers side by side: Apache Pulsar as published, and an instance of ours."""
 
 import json
+import re
 import shutil
 import urllib.error
 import urllib.request
@@ -15,6 +16,16 @@ from tests.oracle.ledgers_java import JavaLedgers, compile_driver
 from tests.oracle.servers import LEAN_PEER, ApacheBookies, OurBookies, peer
 from tests.support.instance import running_instance
 from tests.support.ports import free_ports
+
+SETTINGS = {  # both look every second; only what policies say goes within a test
+    "brokerDeleteInactiveTopicsFrequencySeconds": "1",
+    "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": "600",
+    "backlogQuotaCheckIntervalInSeconds": "1",
+}
+THEIRS = {"preciseTimeBasedBacklogQuotaCheck": "true"}
+OURS = {
+    "MAGNETAR_" + re.sub("([A-Z])", r"_\1", name).upper(): value for name, value in SETTINGS.items()
+}
 
 
 class Side:
@@ -55,8 +66,8 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
         with pytest.MonkeyPatch.context() as patch:  # its start costs half of the CPU then
             for name, value in LEAN_PEER.items():
                 patch.setenv(name, value)
-            theirs = stack.enter_context(apache(work))
-        instance = stack.enter_context(running_instance(work / "ours"))
+            theirs = stack.enter_context(apache(work, SETTINGS | THEIRS))
+        instance = stack.enter_context(running_instance(work / "ours", **OURS))
         yield Side("apache", theirs.url, theirs.http), Side("ours", instance.url, instance.http)
 
 

@@ -65,13 +65,12 @@ def expected(first: int, last: int, size: int) -> Seen:
     return Seen(first, last, digest_of([payload(e, size) for e in range(first, last + 1)]))
 
 
-def compile_driver(folder: Path) -> str:
-    """Class path with the compiled driver. Needs the fetched distribution and a JDK."""
+def compile_driver(folder: Path, source: Path = SOURCE / "LedgerDriver.java") -> str:
+    """Class path with a compiled program. Needs the fetched distribution and a JDK."""
     (distribution,) = HOME.glob("apache-pulsar-*/lib")
-    source = str(SOURCE / "LedgerDriver.java")
     jars = f"{distribution}/*"
     subprocess.run(
-        ["javac", "-J-XX:TieredStopAtLevel=1", "-d", str(folder), "-cp", jars, source],
+        ["javac", "-J-XX:TieredStopAtLevel=1", "-d", str(folder), "-cp", jars, str(source)],
         check=True,
         timeout=120,
     )

@@ -20,6 +20,7 @@ from tests.oracle.ledgers_java import LEAN
 from tests.support.instance import ROOT
 from tests.support.ports import free_ports
 
+INTERNAL_TOKEN = "oracle-tests-only"
 PEER = Path(__file__).with_name("peer.py")
 LEAN_PEER = {
     "PEER_MEM": LEAN.partition(" -XX:+")[0],
@@ -124,7 +125,10 @@ class OurBookie(Ours):
 class OurBroker(Ours):
     """A broker with quorums 3, 3, 2. ``cluster`` must be the one in the metadata."""
 
-    def __init__(self, work: Path, name: str, zk: str, cluster: str = "standalone") -> None:
+    def __init__(
+        self, work: Path, name: str, zk: str, cluster: str = "standalone", **more: object
+    ) -> None:
+        """``more``: settings."""
         self.port, self.http_port = free_ports(2)
         settings = {
             "DATA_DIR": work / name,
@@ -133,10 +137,11 @@ class OurBroker(Ours):
             "BROKER_PORT": self.port,
             "BROKER_HTTP_PORT": self.http_port,
             "METADATA_STORE_SESSION_TIMEOUT_MILLIS": 5000,
-            "INTERNAL_TOKEN": "oracle-tests-only",
+            "INTERNAL_TOKEN": INTERNAL_TOKEN,
             "MANAGED_LEDGER_DEFAULT_ENSEMBLE_SIZE": 3,
             "MANAGED_LEDGER_DEFAULT_WRITE_QUORUM": 3,
             "MANAGED_LEDGER_DEFAULT_ACK_QUORUM": 2,
+            **{name.upper(): value for name, value in more.items()},
         }
         (work / name).mkdir(parents=True, exist_ok=True)
         env = {f"MAGNETAR_{key}": str(value) for key, value in settings.items()}
@@ -145,6 +150,30 @@ class OurBroker(Ours):
     @property
     def url(self) -> str:
         return f"pulsar://127.0.0.1:{self.port}"
+
+
+class OurGateway(Ours):
+    """REST of ours, beside an ``OurBroker`` on the same metadata."""
+
+    def __init__(self, work: Path, name: str, zk: str, cluster: str = "standalone") -> None:
+        (port,) = free_ports(1)
+        self.http = f"http://127.0.0.1:{port}"
+        settings = {
+            "DATA_DIR": work / name,
+            "METADATA_URL": f"zk:{zk}",
+            "CLUSTER_NAME": cluster,
+            "INTERNAL_TOKEN": INTERNAL_TOKEN,
+        }
+        argv = ["gateway.serve", "--host", "127.0.0.1", "--port", str(port)]
+        env = {f"MAGNETAR_{key}": str(value) for key, value in settings.items()}
+        super().__init__(name, argv, env, port, work / f"{name}.log")
+
+    def ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.http}/admin/v2/clusters", timeout=5):
+                return True
+        except OSError:
+            return False
 
 
 class OurBookies:

@@ -1,19 +1,24 @@
 """Policies of namespaces and topics, by REST on both sides and by the official pulsar-admin on both."""
 
-import subprocess
-import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.tenancy.policies import POLICIES
+from tests.interop.pulsar_shell import Shell
 from tests.oracle.conftest import Side
-from tests.oracle.servers import PEER
 from tests.oracle.test_rest import call
 
 NAMESPACE = "/admin/v2/namespaces/polte/ns"
 TOPIC = "/admin/v2/persistent/polte/ns/t"
+RATE = {
+    "dispatchThrottlingRateInMsg": 100,
+    "dispatchThrottlingRateInByte": -1,
+    "relativeToPublishRate": True,
+    "ratePeriodInSecond": 2,
+}
 VALUES: dict[str, Any] = {
     "messageTTL": 600,
     "retention": {"retentionTimeInMinutes": 10, "retentionSizeInMB": -1},
@@ -35,6 +40,13 @@ VALUES: dict[str, Any] = {
     },
     "autoSubscriptionCreation": {"allowAutoSubscriptionCreation": False},
     "deduplication": False,
+    "deduplicationSnapshotInterval": 60,
+    "publishRate": {"publishThrottlingRateInMsg": 10, "publishThrottlingRateInByte": 20},
+    "dispatchRate": RATE,
+    "subscriptionDispatchRate": RATE,
+    "subscribeRate": {"subscribeThrottlingRatePerConsumer": 3, "ratePeriodInSecond": 10},
+    "maxMessageSize": 4000,
+    "subscriptionTypesEnabled": ["Exclusive", "Shared"],
 }
 QUOTA = {"limitSize": 1000000, "limitTime": -1, "policy": "producer_exception"}
 AGE = {"limitSize": -1, "limitTime": 60, "policy": "consumer_backlog_eviction"}
@@ -73,7 +85,7 @@ def test_each_policy_is_read_set_and_removed_as_on_apache(
     differences = []
     for policy in POLICIES:
         name = policy.name if level == "namespace" else policy.topic_name
-        if policy.name not in VALUES or not name:
+        if policy.name not in VALUES or not (policy.key if level == "namespace" else name):
             continue
         path = f"{NAMESPACE if level == 'namespace' else TOPIC}/{name}"
         value = VALUES[policy.name]
@@ -82,7 +94,12 @@ def test_each_policy_is_read_set_and_removed_as_on_apache(
             ("GET", path, None),
             ("POST", path + query, None if query else value),
             ("GET", path, None),
-            ("DELETE", path, None),
+            # Of a namespace this one alone has no DELETE: nothing removes it.
+            (
+                "POST" if path == f"{NAMESPACE}/deduplicationSnapshotInterval" else "DELETE",
+                path,
+                None,
+            ),
             ("GET", path, None),
         ):
             got = call(ours, method, target, body)
@@ -123,7 +140,43 @@ def test_quotas_are_read_set_and_removed_as_on_apache(
     assert not differences, "\n".join(differences)
 
 
+@pytest.mark.timeout(300)
+def test_a_subscriptions_rate_is_read_set_and_removed_as_on_apache(
+    prepared: tuple[Side, Side],
+) -> None:
+    theirs, ours = prepared
+    target = f"{TOPIC}/kept/dispatchRate"
+    for method, path, body in (
+        ("GET", target, None),
+        ("GET", f"{target}?applied=true", None),
+        ("POST", target, RATE),
+        ("GET", target, None),
+        ("GET", f"{target}?applied=true", None),
+        ("DELETE", target, None),
+        ("GET", target, None),
+    ):
+        got = call(ours, method, path, body)
+        want = settled(theirs, path, got) if method == "GET" else call(theirs, method, path, body)
+        assert want == got, f"{method} {path}"
+
+
 ADMIN = (
+    (
+        "namespaces set-publish-rate -m 5 -b 6000 polte/ns",
+        "namespaces get-publish-rate polte/ns",
+    ),
+    (
+        "namespaces set-dispatch-rate -md 5 -bd 6000 -dt 2 polte/ns",
+        "namespaces get-dispatch-rate polte/ns",
+    ),
+    (
+        "topicPolicies set-publish-rate -m 5 -b 6000 persistent://polte/ns/t",
+        "topicPolicies get-publish-rate persistent://polte/ns/t",
+    ),
+    (
+        "topicPolicies set-max-message-size -m 1000 persistent://polte/ns/t",
+        "topicPolicies get-max-message-size persistent://polte/ns/t",
+    ),
     ("namespaces set-retention --size -1 --time 3h polte/ns", "namespaces get-retention polte/ns"),
     (
         "topicPolicies set-max-consumers --max-consumers 3 persistent://polte/ns/t",
@@ -132,23 +185,13 @@ ADMIN = (
 )
 
 
-def admin(side: Side, words: str) -> str:
-    """What pulsar-admin prints."""
-    command = [sys.executable, str(PEER), "admin", "--http", side.http, *words.split()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, f"{side.name}: {words}: {done.stdout[-500:]} {done.stderr[-1000:]}"
-    return done.stdout.strip()
-
-
 @pytest.mark.timeout(300)
-def test_the_official_tool_sets_and_gets_them(prepared: tuple[Side, Side]) -> None:
-    theirs, ours = prepared
-    for change, read in ADMIN:
-        admin(ours, change)
-        admin(theirs, change)
-        got = admin(ours, read)
-        until = time.monotonic() + SETTLE_S
-        while (want := admin(theirs, read)) != got and time.monotonic() < until:
-            time.sleep(0.5)
-        assert got == want
-        assert got not in ("", "null")
+def test_the_official_tool_sets_and_gets_them(prepared: tuple[Side, Side], tmp_path: Path) -> None:
+    changes, reads = ([f"admin {pair[i]}" for pair in ADMIN] for i in (0, 1))
+    for side in prepared:
+        said = Shell(side.url, side.http, tmp_path).run(changes)
+        assert not any(said), said
+    time.sleep(SETTLE_S)  # Apache's topic policies come by a topic
+    want, got = (Shell(side.url, side.http, tmp_path).run(reads) for side in prepared)
+    assert got == want
+    assert not {"", "null"} & {*got}

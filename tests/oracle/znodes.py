@@ -55,7 +55,8 @@ def cursor_shape(value: bytes, topic: bytes) -> bytes:
     """A ManagedCursorInfo in the same manner, ledgers numbered as in its ``topic``'s record.
 
     The position in the record of a cursor that has a ledger counts for nothing, and depends on when that was made. Our
-    marks of ledgers to be deleted are properties that Apache's broker keeps and does not ask for.
+    marks of ledgers to be deleted are properties that Apache's broker keeps and does not ask for; it drops the metadata
+    of a cursor's ledger that our record has.
     """
     ledgers = pb.ManagedLedgerInfo.FromString(topic).ledgerInfo
     numbers = {ledger.ledgerId: number for number, ledger in enumerate(ledgers, 1)}
@@ -65,6 +66,7 @@ def cursor_shape(value: bytes, topic: bytes) -> bytes:
         info.cursorsLedgerId, info.markDeleteEntryId = 1, -1
     info.markDeleteLedgerId = numbers[info.markDeleteLedgerId]
     info.lastActive = min(info.lastActive, 1)
+    info.ClearField("magnetarLedger")
     theirs = [one for one in info.properties if not one.name.startswith(OWN_PREFIX)]
     del info.properties[:]
     info.properties.extend(theirs)

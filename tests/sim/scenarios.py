@@ -3,6 +3,8 @@
 import random
 from dataclasses import replace
 
+from engine.tenancy.policies import WHEN_CAUGHT_UP, WHEN_NO_SUBSCRIPTIONS
+from tests.sim.compacting.workload import Compacting
 from tests.sim.doors.workload import Doors
 from tests.sim.kit.cluster import Shape
 from tests.sim.kit.faults import FAULTS
@@ -12,9 +14,11 @@ from tests.sim.ledgers.workload import Ledgers
 from tests.sim.managed.workload import ManagedLedgers
 from tests.sim.passing.workload import Passing
 from tests.sim.publishing.workload import Publishing
+from tests.sim.rivals.workload import Rivals
 from tests.sim.schemas.workload import Schemas
 from tests.sim.topics.faults import TOPIC_FAULTS
 from tests.sim.topics.workload import Topics
+from tests.sim.vacant.workload import Vacant
 
 
 def topics(rng: random.Random) -> Scenario:
@@ -41,6 +45,53 @@ def keys(rng: random.Random) -> Scenario:
     )
 
 
+def delays(rng: random.Random) -> Scenario:
+    """The same with most messages for later, more of them than brokers keep in memory."""
+    made = topics(rng)
+    (crowds,) = made.workloads
+    assert isinstance(crowds, Topics)
+    kind = rng.choice(("shared", "shared", "key_shared"))
+    sharing = tuple(
+        replace(crowd, consumers=(kind,) * rng.choice((1, 2))) for crowd in crowds.crowds
+    )
+    shape = replace(
+        made.shape,
+        set_aside_max=rng.choice((2, 5, 20)),
+        delay_part_max=rng.choice((1, 3, 10)),
+        delay_runs_max=rng.choice((2, 2, 4)),
+        delay_tick_ms=rng.choice((1, 100, 1000)),
+    )
+    plan = replace(
+        crowds,
+        crowds=sharing,
+        delayed=rng.choice((0.4, 0.7)),
+        reminds=rng.random() < 0.5,
+        keys=5 if kind == "key_shared" else 0,
+    )
+    return replace(made, shape=shape, workloads=(plan,))
+
+
+def rates(rng: random.Random) -> Scenario:
+    """Topics with rates of publishing and dispatching, which administrators change."""
+    made = topics(rng)
+    shape = replace(
+        made.shape,
+        publish_rate=rng.choice((0, 20, 60)),
+        dispatch_rate=rng.choice((0, 100)),
+        subscription_rate=rng.choice((0, 60, 100)),
+        broker_publish_rate=rng.choice((0, 0, 80)),
+    )
+    changes = {"change_rates": rng.choice((0.0, 0.3, 1.0))}
+    return replace(made, shape=shape, faults={**made.faults, **changes})
+
+
+def splits(rng: random.Random) -> Scenario:
+    """Topics of two brokers whose bundles administrators split and unload all the time."""
+    made = topics(rng)
+    changes = {"split": rng.choice((0.3, 1.0, 3.0))}
+    return replace(made, shape=replace(made.shape, brokers=2), faults={**made.faults, **changes})
+
+
 def passing(rng: random.Random) -> Scenario:
     """Brokers, bookies and clients of a topic that keeps nothing."""
     return Scenario(
@@ -52,10 +103,32 @@ def passing(rng: random.Random) -> Scenario:
 
 
 def publishing(rng: random.Random) -> Scenario:
-    """Brokers, bookies and producers of the engine's own client."""
-    return Scenario(
+    """Brokers, bookies and producers of the engine's own client; half of the runs with deduplication."""
+    made = Scenario(
         shape=Shape.draw(rng),
         workloads=(Publishing.draw(rng),),
+        faults=draw_faults(rng, (*FAULTS, "unload", "take_over")),
+        duration_s=rng.choice((5.0, 10.0)),
+    )
+    return replace(made, shape=replace(made.shape, deduplication=rng.choice((False, True))))
+
+
+def rivals(rng: random.Random) -> Scenario:
+    """Two brokers, bookies and producers that want a topic to themselves."""
+    return Scenario(
+        shape=replace(Shape.draw(rng), brokers=2),
+        workloads=(Rivals.draw(rng),),
+        faults=draw_faults(rng, (*FAULTS, "unload", "take_over")),
+        duration_s=rng.choice((5.0, 10.0)),
+    )
+
+
+def compacting(rng: random.Random) -> Scenario:
+    """Brokers, bookies, and a topic that is compacted again and again, of which little stays otherwise."""
+    shape = Shape.draw(rng)
+    return Scenario(
+        shape=replace(shape, ledger_entries=rng.choice((5, 20))),
+        workloads=(Compacting.draw(rng),),
         faults=draw_faults(rng, (*FAULTS, "unload", "take_over")),
         duration_s=rng.choice((5.0, 10.0)),
     )
@@ -79,6 +152,18 @@ def doors(rng: random.Random) -> Scenario:
         faults=draw_faults(rng, FAULTS),
         duration_s=rng.choice((5.0, 10.0)),
     )
+
+
+def vacant(rng: random.Random) -> Scenario:
+    """Brokers, bookies and who comes and goes, of a topic that is deleted while nobody is there."""
+    made = Scenario(
+        shape=Shape.draw(rng),
+        workloads=(Vacant.draw(rng),),
+        faults=draw_faults(rng, (*FAULTS, "unload", "take_over")),
+        duration_s=rng.choice((20.0, 40.0)),
+    )
+    mode = rng.choice((WHEN_NO_SUBSCRIPTIONS, WHEN_CAUGHT_UP))
+    return replace(made, shape=replace(made.shape, inactive=mode))
 
 
 def light(rng: random.Random) -> Scenario:
@@ -136,20 +221,30 @@ SCENARIOS: dict[str, Draw] = {
     "managed": managed,
     "light": light,
     "keys": keys,
+    "delays": delays,
+    "rates": rates,
+    "splits": splits,
     "passing": passing,
+    "vacant": vacant,
     "doors": doors,
     "publishing": publishing,
+    "rivals": rivals,
     "schemas": schemas,
+    "compacting": compacting,
 }
 TURNS = (
     "topics",
     "ledger",
     "keys",
+    "delays",
     "topics",
     "managed",
     "passing",
     "publishing",
     "doors",
     "schemas",
+    "compacting",
+    "rates",
+    "splits",
 )
 """What the seeds of a campaign play in turn, unless one is named."""

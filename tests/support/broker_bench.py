@@ -1,9 +1,12 @@
 """A topic over a real managed ledger and bookie, and stand-ins for what lies around it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 from engine.base.budget import Budget
 from engine.base.clock import SystemClock
@@ -46,6 +49,8 @@ class Everything:
         self.in_force = TopicPolicies()
         self.ledger_entries = 50_000
         self.owner = LookupResult("pulsar://127.0.0.1:1")
+        self.listed: list[str] = []
+        self.told: dict[object, Callable[[], None]] = {}
 
     async def lookup(self, topic: TopicName, *, authoritative: bool, listener: str) -> LookupResult:
         return self.owner
@@ -60,7 +65,14 @@ class Everything:
         return 0
 
     async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode) -> list[str]:
-        return []
+        return list(self.listed)
+
+    def watch_topics(
+        self, namespace: NamespaceName, callback: Callable[[], None]
+    ) -> Callable[[], None]:
+        token = object()
+        self.told[token] = callback
+        return lambda: self.told.pop(token, None) and None
 
     async def ensure_topic(self, topic: TopicName, *, create: bool) -> None:
         pass
@@ -80,17 +92,32 @@ class Everything:
         )
 
 
+def commands_in(data: bytes) -> Iterator[pb.BaseCommand]:
+    """Of whole frames."""
+    pos = 0
+    while pos < len(data):
+        stop = frames.whole_frame(data, pos, len(data), 1 << 24)
+        start, end = frames.command_span(data, pos, stop)
+        yield pb.BaseCommand.FromString(data[start:end])
+        pos = stop
+
+
 class Client:
     """A connection's end: what was sent to it, by position."""
 
     client_version = "test"
     address = "test:1"
     protocol_version = 20
+    takes_broker_metadata = False
+    partial_producers = False
 
     def __init__(self) -> None:
         self.can_send = True
         self.publish_budget = Budget(1 << 40)
         self.closing = False
+        self.holds: set[str] = set()
+        """Why nothing is read from it now."""
+        self.reads_little = False
         self.answers: list[asyncio.Future[bytes]] = []
         self.received: list[Position] = []
         self.counts: dict[Position, int] = {}
@@ -104,11 +131,7 @@ class Client:
         """Sequence id, code and text of each SEND_ERROR."""
 
     def send(self, data: bytes) -> None:
-        pos = 0
-        while pos < len(data):
-            stop = frames.whole_frame(data, pos, len(data), 1 << 24)
-            start, end = frames.command_span(data, pos, stop)
-            command = pb.BaseCommand.FromString(data[start:end])
+        for command in commands_in(data):
             if command.HasField("message"):
                 one = command.message.message_id
                 position = Position(one.ledgerId, one.entryId)
@@ -123,10 +146,18 @@ class Client:
                 self.errors.append((error.sequence_id, error.error, error.message))
             else:
                 self.kinds.append(pb.BaseCommand.Type.Name(command.type))
-            pos = stop
 
     def send_parts(self, parts: list[bytes | memoryview]) -> None:
         self.send(b"".join(parts))
+
+    def hold(self, reason: str) -> None:
+        self.holds.add(reason)
+
+    def read_little(self) -> None:
+        self.reads_little = True
+
+    def release(self, reason: str) -> None:
+        self.holds.discard(reason)
 
     async def is_alive(self) -> bool:
         return self.alive
@@ -161,6 +192,19 @@ class Bench:
         self.publisher = Client()
         self.producer = Producer(self.publisher, 1, "p", topic, now_ms=0)
         self._sent = 0
+
+    def publish_by(self, publish: Callable[[Any], None]) -> Callable[[Any], None]:
+        """The topic publishes runs by this until the test ends; returns how it did before."""
+        mine, real = self.topic, Topic.publish
+
+        def chosen(topic: Topic, run: Any) -> None:
+            if topic is mine:
+                publish(run)
+            else:
+                real(topic, run)
+
+        patch.object(Topic, "publish", chosen).start()
+        return partial(real, mine)
 
     def send(
         self,
@@ -203,9 +247,14 @@ class Bench:
                 await asyncio.sleep(0.001)
 
     async def join(
-        self, kind: SubscriptionType, permits: int = 1000, name: str = "c", priority: int = 0
+        self,
+        kind: SubscriptionType,
+        permits: int = 1000,
+        name: str = "c",
+        priority: int = 0,
+        client: Client | None = None,
     ) -> tuple[Consumer, Client]:
-        client = Client()
+        client = client or Client()
         consumer = Consumer(
             client,
             1,
@@ -291,14 +340,17 @@ async def opened(
 
 
 @asynccontextmanager
-async def served(directory: Path) -> AsyncIterator[tuple[Bench, Sessions, str]]:
+async def served(
+    directory: Path, *, wrap: Callable[[MetadataStore], MetadataStore] = lambda store: store
+) -> AsyncIterator[tuple[Bench, Sessions, str]]:
     """As ``opened``, and its broker's sessions at an address."""
-    async with opened(directory) as bench:
+    async with opened(directory, wrap=wrap) as bench:
         sessions = bench.sessions()
         server = await LoopNetwork().listen("127.0.0.1", 0, sessions.accept)
         url = f"pulsar://127.0.0.1:{server.port}"
         bench.everything.owner = LookupResult(url)
         yield bench, sessions, url
+        patch.stopall()
         await sessions.close()
         server.close()
         await until(lambda: sessions.count == 0)

@@ -29,6 +29,7 @@ def sources() -> dict[str, ast.Module]:
             if not generated(path)
         }
     finally:
+        gc.freeze()  # else each collection in a later test walks millions of nodes: seconds, and connections time out
         gc.enable()
 
 

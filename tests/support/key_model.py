@@ -1,9 +1,11 @@
 """What a Key_Shared subscription owes its consumers beyond what a Shared one does: the order of every key (D10)."""
 
 from engine.base.ids import Position
-from engine.broker.dispatch.choose.keys import KeyPolicy, KeyRing, slot_of
+from engine.broker.dispatch.choose.keys import KeyPolicy, KeyRing, ring_slot_of
+from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
 from tests.support.shared_model import Reader, SharedModel
+from tests.support.shelf import EXACT
 
 KEYS = ("a", "b", "c", "d", "e")
 
@@ -11,8 +13,14 @@ KEYS = ("a", "b", "c", "d", "e")
 class KeyModel(SharedModel):
     """``key_of``: by entry. What has a delivery time comes by that, not by its key's order."""
 
-    def __init__(self, settings: DataPathSettings, tail_bytes: int, policy: KeyPolicy) -> None:
-        super().__init__(settings, tail_bytes)
+    def __init__(
+        self,
+        settings: DataPathSettings,
+        tail_bytes: int,
+        policy: KeyPolicy,
+        policies: TopicPolicies = EXACT,
+    ) -> None:
+        super().__init__(settings, tail_bytes, policies)
         self.policy = policy
         self.key_of: dict[Position, str] = {}
         self._settings = settings
@@ -45,7 +53,7 @@ class KeyModel(SharedModel):
         for reader in self.readers:
             ring.add(reader, reader.consumer.name, KeyPolicy())
         key = self.key_of[position]
-        owner = ring.owner(slot_of(key.encode()))
+        owner = ring.owner(ring_slot_of(key.encode()))
         assert owner is not None
         if owner.permits <= 0 or owner.blocked:
             return True

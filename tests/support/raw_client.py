@@ -33,7 +33,6 @@ class Wire:
     def __init__(self, port: int, *, answers_pings: bool = False) -> None:
         self._answers_pings = answers_pings
         self._socket = socket.create_connection(("127.0.0.1", port), 5)
-        self._socket.settimeout(5)
         self._peer = ClientPeer(FRAME_MAX)
         self._peer.sent_connect()  # it only listens: what goes out is the test's business
         self._heard: deque[pb.BaseCommand] = deque()
@@ -85,14 +84,18 @@ class Wire:
 
     def silent(self, wait_s: float) -> bool:
         """Whether nothing comes for ``wait_s``."""
-        self._socket.settimeout(wait_s)
+        self.patience(wait_s)
         try:
             got = self.frame()
         except TimeoutError:
             return True
         finally:
-            self._socket.settimeout(5)
+            self.patience(5)
         return got is None
+
+    def patience(self, wait_s: float) -> None:
+        """``frame`` waits so long from now on."""
+        self._socket.settimeout(wait_s)
 
     def close(self) -> None:
         self._socket.close()

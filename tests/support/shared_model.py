@@ -5,12 +5,13 @@ import asyncio
 from engine.base.ids import Position
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import Consumer
+from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
 from engine.managed.ack_state import bits_of, words_of
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
 from tests.support.broker_bench import Client
-from tests.support.shelf import READ_S, Reading
+from tests.support.shelf import EXACT, READ_S, Reading
 
 REST_S = 200 * READ_S
 """Long enough for everything that can happen without anybody's help."""
@@ -51,8 +52,10 @@ class SharedModel:
 
     policy: KeyPolicy | None = None
 
-    def __init__(self, settings: DataPathSettings, tail_bytes: int) -> None:
-        self.reading = Reading(settings, tail_bytes)
+    def __init__(
+        self, settings: DataPathSettings, tail_bytes: int, policies: TopicPolicies = EXACT
+    ) -> None:
+        self.reading = Reading(settings, tail_bytes, policies=policies)
         self.subscription = self.reading.subscription
         self.readers: list[Reader] = []
         self.due: dict[Position, int] = {}
@@ -62,8 +65,8 @@ class SharedModel:
         self.moving = False
         self.unseen = 0
         """Entries acknowledged that nobody held: they may be counted as delayed until they are looked for."""
-        self._reader_max = settings.max_unacked_messages_per_consumer
-        self._all_max = settings.max_unacked_messages_per_subscription
+        self._reader_max = policies.unacked_per_consumer
+        self._all_max = policies.unacked_per_subscription
 
     @property
     def places(self) -> list[Position]:
@@ -109,10 +112,12 @@ class SharedModel:
         self._block()
 
     def _block(self) -> None:
-        """Who reaches a limit is blocked until at most half of it is out."""
+        """Who reaches a limit is blocked until at most half of it is out, all of them until less than half is."""
         for reader in self.readers:
-            reader.blocked = _still(reader.blocked, reader.unacked(), self._reader_max)
-        self.blocked = _still(self.blocked, self.unacked(), self._all_max)
+            limit = self._reader_max
+            reader.blocked = _still(reader.blocked, reader.unacked(), limit, limit // 2)
+        limit = self._all_max
+        self.blocked = _still(self.blocked, self.unacked(), limit, max(limit // 2, 1) - 1)
 
     async def join(self, permits: int) -> None:
         reader = Reader(self)
@@ -250,7 +255,8 @@ class SharedModel:
         await self.rest()
 
 
-def _still(blocked: bool, unacked: int, limit: int) -> bool:
+def _still(blocked: bool, unacked: int, limit: int, free: int) -> bool:
+    """``free``: no more than this is out when it ends."""
     if not limit:
         return False
-    return unacked > limit // 2 if blocked else unacked >= limit
+    return unacked > free if blocked else unacked >= limit

@@ -5,7 +5,7 @@ Cursor, source and dispatchers are the shipped ones; only what stores entries is
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,13 +16,17 @@ from engine.base.names import TopicName
 from engine.base.slices import Slice
 from engine.base.tasks import TaskScope
 from engine.broker.context import Context
+from engine.broker.control.counters import Traffic
 from engine.broker.dispatch.choose.keys import KeyPolicy
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
-from engine.broker.ports import BrokerIdentity
+from engine.broker.ports import BrokerIdentity, TopicPolicies
 from engine.broker.settings import DataPathSettings
+from engine.broker.topics.rates import BrokerRates, RatesHost, TopicRates
 from engine.broker.topics.subscription import Subscription, SubscriptionHost
+from engine.ledger.errors import NoSuchEntryError, NoSuchLedgerError, NotEnoughBookiesError
 from engine.managed.ack_state import AckState
 from engine.managed.cursors.cursor import Cursor
+from engine.managed.cursors.index_ledgers import IndexLedgers
 from engine.managed.positions import LedgerLine, LedgerSpan
 from engine.managed.reading.backlog import BacklogCache
 from engine.managed.reading.entries import LogEntries
@@ -33,6 +37,7 @@ from tests.sim.kit.loop import SimLoop, simulate
 from tests.support.broker_bench import Client
 from tests.support.raw_client import entry_of
 
+EXACT = TopicPolicies(delay_tick_ms=1)
 READ_S = 0.001
 """How long a read of stored entries takes."""
 
@@ -66,6 +71,7 @@ class Shelf:
             BacklogCache(1 << 12),
             TaskScope("shelf"),
             ManagedSettings().read_ahead_bytes,
+            ManagedSettings().read_ahead_ranges,
         )
         self.places: list[Position] = []
         self._ledger_entries = ledger_entries
@@ -100,17 +106,85 @@ class Shelf:
         return [Slice(entry, [0, len(entry)], len(entry), counts, run.ledger_id, run.first + i)]
 
 
+class ShelfReader:
+    """As ``LedgerReader``, of an index."""
+
+    def __init__(self, ledger_id: int, parts: list[bytes]) -> None:
+        self.ledger_id = ledger_id
+        self.last_confirmed = len(parts) - 1
+        self._parts = parts
+
+    async def read(self, first: int, last: int, bytes_max: int) -> list[Slice]:
+        await asyncio.sleep(READ_S)
+        part = self._parts[first]
+        if not part:
+            raise NoSuchEntryError(f"entry {first} of ledger {self.ledger_id} is lost")
+        return [Slice(part, [0, len(part)], len(part), None, self.ledger_id, first)]
+
+
+class ShelfIndex:
+    """As ``IndexLedgers``. ``failing``: nothing can be written. A part without bytes is lost."""
+
+    def __init__(self) -> None:
+        self.stored: dict[int, int] = {}
+        self.ledgers: dict[int, list[bytes]] = {}
+        self.failing = False
+        self.writes = 0
+        self.reads = 0
+
+    async def write(self, parts: AsyncIterable[bytes]) -> int:
+        found = []
+        async for part in parts:
+            await asyncio.sleep(READ_S)
+            if self.failing:
+                raise NotEnoughBookiesError("no bookies")
+            found.append(part)
+        self.writes += 1
+        self.ledgers[self.writes] = found
+        return self.writes
+
+    def discard(self, ledger_id: int) -> None:
+        if ledger_id not in self.stored:
+            self.ledgers.pop(ledger_id, None)
+
+    async def put(self, index: Mapping[int, int]) -> None:
+        await asyncio.sleep(READ_S)
+        for gone in self.stored.keys() - index.keys():
+            del self.ledgers[gone]
+        self.stored = dict(index)
+
+    async def reader(self, ledger_id: int) -> ShelfReader:
+        await asyncio.sleep(READ_S)
+        self.reads += 1
+        if ledger_id not in self.ledgers:
+            raise NoSuchLedgerError(f"ledger {ledger_id} is lost")
+        return ShelfReader(ledger_id, self.ledgers[ledger_id])
+
+
 class Reading:
     """A subscription over a shelf, and whoever reads it."""
 
     def __init__(
-        self, settings: DataPathSettings, tail_bytes: int = 1 << 20, ledger_entries: int = 8
+        self,
+        settings: DataPathSettings,
+        tail_bytes: int = 1 << 20,
+        ledger_entries: int = 8,
+        policies: TopicPolicies = EXACT,
     ) -> None:
         self.shelf = Shelf(tail_bytes, ledger_entries)
         self.settings = settings
-        self.cursor = Cursor("s", AckState(), self.shelf.entries, {}, None)
-        topic = SimpleNamespace(
+        self.index = ShelfIndex()
+        index = cast(IndexLedgers, self.index)
+        self.cursor = Cursor("s", AckState(), self.shelf.entries, {}, None, index)
+        context = Context(
+            settings, self.shelf.clock, self.shelf.entropy, BrokerIdentity("test", "b", 0)
+        )
+        self.topic = topic = SimpleNamespace(
             name=TopicName.parse("persistent://public/default/shelf"),
+            policies=policies,
+            published=Traffic(),
+            stages=(),
+            context=context,
             closing=False,
             terminated=False,
             touched=lambda: None,
@@ -118,9 +192,7 @@ class Reading:
             abandoned=lambda _: None,
             abandoned_later=lambda _: None,
         )
-        context = Context(
-            settings, self.shelf.clock, self.shelf.entropy, BrokerIdentity("test", "b", 0)
-        )
+        topic.rates = self.rates = TopicRates(cast(RatesHost, topic), BrokerRates(context))
         self.subscription = Subscription(cast(SubscriptionHost, topic), self.cursor, context)
         self._joined = 0
 
@@ -153,6 +225,7 @@ class Reading:
         permits: int = 0,
         kind: SubscriptionType = SubscriptionType.SHARED,
         keys: KeyPolicy | None = None,
+        priority: int = 0,
     ) -> Consumer:
         """``keys``: to a Key_Shared subscription."""
         self._joined += 1
@@ -166,6 +239,7 @@ class Reading:
             settings=self.settings,
             partition=-1,
             now_ms=0,
+            priority=priority,
             keys=keys,
         )
         assert await self.subscription.attach(consumer)

@@ -1,8 +1,13 @@
 """How an edit finds its place: whatever else changes around it, and loudly when it does not."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.mutants.edit import Edit, PlaceGoneError, edited
+from tests.mutants.edits import EDITS
+
+ROOT = Path(__file__).parents[2]
 
 SOURCE = """
 class A:
@@ -49,3 +54,8 @@ def test_new_lines_stand_where_the_old_ones_stood() -> None:
 def test_a_place_that_is_gone_is_named(where: str, old: str, new: str, why: str) -> None:
     with pytest.raises(PlaceGoneError, match=why):
         change(where, old, new)
+
+
+def test_every_mistake_has_its_place() -> None:
+    for edit in EDITS:
+        edited((ROOT / edit.file).read_text(), edit)

@@ -28,8 +28,8 @@ from engine.managed.ledger import InitialPosition
 from engine.metadata.memory import MemoryServer
 from engine.net.http import HttpServer, Request, Response, json_response
 from engine.net.network import LoopNetwork
-from gateway.services.selection import Chosen
-from gateway.services.topic_index import TopicIndex
+from gateway.services.index.selection import Chosen
+from gateway.services.index.topic_index import TopicIndex
 from tests.support.broker_bench import Bench, opened
 
 WINDOW = 100

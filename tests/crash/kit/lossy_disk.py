@@ -351,6 +351,9 @@ class LossyFile:
     def pread(self, size: int, offset: int) -> bytes:
         return self._file.pread(size, offset)
 
+    def peek(self, size: int, offset: int) -> bytes | memoryview:
+        return self._file.peek(size, offset)
+
     def pwritev(self, parts: Sequence[bytes | memoryview | bytearray], offset: int) -> int:
         if self._filling:
             name = "fill"

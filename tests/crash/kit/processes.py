@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from engine.admin.operation import encode_call
 from engine.auth.internal import TOKEN_HEADER
 from tests.conftest import ZooKeeperProcess, find_java
 from tests.crash.kit.lossy_disk import Plan
@@ -177,7 +178,8 @@ class BrokerProcess(Process):
         """Answer of the private port to an operation without arguments, or why there is none."""
         link = http.client.HTTPConnection("127.0.0.1", self.status_port, timeout=5)
         try:
-            link.request("POST", f"/rpc/{operation}", headers={TOKEN_HEADER: TOKEN})
+            body, headers = encode_call({}, ""), {TOKEN_HEADER: TOKEN}
+            link.request("POST", f"/rpc/{operation}", body, headers)
             return link.getresponse().read().decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
             return repr(error)

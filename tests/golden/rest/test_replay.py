@@ -25,6 +25,9 @@ WORLD: dict[str, list[Step]] = {
     "tenants": [C2],
     "namespaces": [T1],
     "bundles": [T1, NS1],
+    "failure-domains": [C2],
+    "resource-quotas": [T1, NS1],
+    "resource-groups": [T1, NS1],
     "topics": [T1, NS1],
     "namespace-policies": [
         T1,
@@ -44,6 +47,12 @@ BETWEEN: dict[tuple[str, str, str], list[Step]] = {
     ],
     ("namespaces", "not empty", "DELETE /admin/v2/namespaces/t1/ns1"): [
         ("PUT", "/admin/v2/persistent/t1/ns1/x/partitions", 1)
+    ],
+    ("resource-groups", "in use", "DELETE /admin/v2/resourcegroups/rg1"): [
+        ("POST", "/admin/v2/namespaces/t1/ns1/resourcegroup/rg1", None)
+    ],
+    ("resource-groups", "ok", "DELETE /admin/v2/resourcegroups/rg1"): [
+        ("DELETE", "/admin/v2/namespaces/t1/ns1/resourcegroup", None)
     ],
     (
         "namespace-policies",
@@ -95,6 +104,11 @@ METADATA_GROUPS = (
     "namespaces",
     "bundles",
     "namespace-policies",
+    "failure-domains",
+    "ns-isolation",
+    "resource-quotas",
+    "resource-groups",
+    "bookies",
 )
 
 

@@ -218,7 +218,7 @@ def test_message_frames_say_what_apache_s_say_and_carry_the_same_bytes() -> None
                 )
             else:
                 made = build_messages(
-                    message.consumer_id, run, range(1), counts, epoch, place.partition
+                    message.consumer_id, run, range(1), counts, epoch, place.partition, bare=False
                 )
                 ours = b"".join(made)
             start, ours_stop = frames.command_span(ours, 0, len(ours))

@@ -20,6 +20,7 @@ from engine.managed.settings import ManagedSettings
 from engine.metadata.memory import MemoryStore
 from engine.metadata.store import SessionExpiredError, StoreUnavailableError
 from engine.settings import Settings
+from engine.tenancy.policies import WHEN_NO_SUBSCRIPTIONS
 from engine.tenancy.settings import PolicySettings
 from engine.wiring import build_broker
 from tests.sim.kit.disk import Crashed, FaultDisk, InlineLane
@@ -61,11 +62,24 @@ class Shape:
     unacked_consumer: int = 0
     unacked_subscription: int = 0
     """Bounds of unacknowledged messages; 0: none."""
-    set_aside_max: int = 100_000
+    set_aside_max: int = 50_000
+    """Delayed entries in memory; others are stored, in parts of ``delay_part_max``, in up to ``delay_runs_max``
+    ledgers."""
+    delay_part_max: int = 5_000
+    delay_runs_max: int = 16
+    delay_tick_ms: int = 100
     parked_max: int = 1000
     """Bounds of a Shared subscription's entries that wait for their time, and of chunks that wait for a consumer."""
     round_max: int = 20
     """Entries of a consumer's turn."""
+    deduplication: bool = False
+    publish_rate: int = 0
+    broker_publish_rate: int = 0
+    dispatch_rate: int = 0
+    subscription_rate: int = 0
+    """Messages per second; 0: no limit."""
+    inactive: str = ""
+    """When a topic that nobody uses is deleted (``broker_delete_inactive_topics_mode``); empty: never."""
 
     @classmethod
     def draw(cls, rng: random.Random) -> "Shape":
@@ -83,7 +97,9 @@ class Shape:
             journal_file_bytes=rng.choice((16 << 10, 128 << 10)),
             unacked_consumer=rng.choice((0, 4, 30)),
             unacked_subscription=rng.choice((0, 6, 40)),
-            set_aside_max=rng.choice((3, 20, 100_000)),
+            set_aside_max=rng.choice((3, 20, 50_000)),
+            delay_part_max=rng.choice((2, 7, 5_000)),
+            delay_runs_max=rng.choice((2, 4, 16)),
             parked_max=rng.choice((1, 1000)),
             round_max=rng.choice((1, 20)),
         )
@@ -328,14 +344,30 @@ class Cluster:
             data_path=DataPathSettings(
                 keep_alive_interval_seconds=5,
                 connection_liveness_check_timeout_millis=1000,
-                max_unacked_messages_per_consumer=shape.unacked_consumer,
-                max_unacked_messages_per_subscription=shape.unacked_subscription,
+                delayed_delivery_min_index_count_per_bucket=shape.set_aside_max,
+                delayed_delivery_max_indexes_per_bucket_snapshot_segment=shape.delay_part_max,
+                delayed_delivery_max_num_buckets=shape.delay_runs_max,
                 dispatcher_max_round_robin_batch_size=shape.round_max,
+                broker_publisher_throttling_max_message_rate=shape.broker_publish_rate,
+                deduplication_entries_interval=20,
+                deduplication_snapshot_frequency_in_seconds=1,
+                broker_delete_inactive_topics_frequency_seconds=1,
             ),
             policies=PolicySettings(
                 managed_ledger_default_ensemble_size=ensemble,
                 managed_ledger_default_write_quorum=write,
                 managed_ledger_default_ack_quorum=ack,
+                broker_deduplication_enabled=shape.deduplication,
+                max_publish_rate_per_topic_in_messages=shape.publish_rate,
+                dispatch_throttling_rate_per_topic_in_msg=shape.dispatch_rate,
+                dispatch_throttling_rate_per_subscription_in_msg=shape.subscription_rate,
+                broker_delete_inactive_topics_enabled=bool(shape.inactive),
+                broker_delete_inactive_topics_mode=shape.inactive or WHEN_NO_SUBSCRIPTIONS,
+                broker_delete_inactive_topics_max_inactive_duration_seconds=1,
+                deduplication_snapshot_interval_seconds=2,
+                max_unacked_messages_per_consumer=shape.unacked_consumer,
+                max_unacked_messages_per_subscription=shape.unacked_subscription,
+                delayed_delivery_tick_time_millis=shape.delay_tick_ms,
             ),
             defaults=SimDefaults(
                 managed_ledger_max_entries_per_ledger=shape.ledger_entries,

@@ -85,6 +85,9 @@ class FaultFile:
         assert self._open, f"read of closed file {self._path}"
         return bytes(self._inode.data[offset : offset + size])
 
+    def peek(self, size: int, offset: int) -> bytes | memoryview:
+        return self.pread(size, offset)
+
     def will_need(self, size: int, offset: int) -> None:
         assert self._open, f"hint about closed file {self._path}"
 

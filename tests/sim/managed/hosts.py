@@ -131,6 +131,7 @@ class ManagedHost:
             stale.abandon()  # as a broker that has to ask for the topic anew
         since = cluster.loop.now
         owner.ledger = await self.factory.open(topic, self.config)
+        await self._check_cursors(owner.ledger, topic)
         for name in CURSORS:
             cursor = await owner.ledger.open_cursor(name, EARLIEST)
             owner.cursors[name] = cursor
@@ -145,6 +146,14 @@ class ManagedHost:
             self.record.note(event(at=cluster.loop.now, owner=owner.name, topic=topic))
         cluster.count("openings")
         return owner
+
+    async def _check_cursors(self, ledger: ManagedLedger, topic: str) -> None:
+        """Who opens a topic knows all cursors that were confirmed, also those of the last moment (M16)."""
+        known = ledger.cursors.keys() | ledger.unread_cursors.keys()
+        missing = self.record.made.get(topic, set()) - known
+        if missing and await ledger._list.still_ours():  # else somebody has made them since
+            text = f"M16: {self.who} opened {topic} without {sorted(missing)}, which were confirmed"
+            self.record.history.anomalies.append(text)
 
 
 class Owner:
@@ -170,6 +179,7 @@ class Owner:
         rng = self.host.rng
         work: list[Coroutine[Any, Any, None]] = [self._append_for(seconds)]
         work += [self._consume_for(cursor, seconds) for cursor in self.cursors.values()]
+        work.append(self._subscribe_for(seconds))
         for result in await asyncio.gather(*work, return_exceptions=True):
             if isinstance(result, BaseException) and not isinstance(result, REFUSALS):
                 raise result
@@ -187,6 +197,20 @@ class Owner:
             if self.waiting < OPEN_ENTRIES_MAX:
                 self.append(rng.choice((1, 1, 3, 8)), rng.choice((60, 300, 2000)))
             await asyncio.sleep(rng.choice((0.002, 0.02, 0.1)))
+
+    async def _subscribe_for(self, seconds: float) -> None:
+        """Make cursors that nobody reads, and delete them, also those that others have left."""
+        loop, rng, made = self.cluster.loop, self.host.rng, self.record.made
+        until, names = loop.now + seconds, made.setdefault(self.topic, set())
+        while loop.now < until and not self.ledger.ended and not self.host.calm:
+            for name in sorted(self.ledger.cursors.keys() - CURSORS):
+                names.discard(name)
+                await self.ledger.delete_cursor(name)
+            name = f"more of {self.name} at {loop.now:.6f}"
+            await self.ledger.open_cursor(name, EARLIEST)
+            names.add(name)
+            self.cluster.count("cursors made")
+            await asyncio.sleep(rng.choice((0.01, 0.1, 0.5)))
 
     def append(self, count: int, size: int) -> None:
         first = self._appended

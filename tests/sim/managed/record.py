@@ -21,6 +21,8 @@ class ManagedRecord:
         self.history = m.ManagedHistory(CURSORS)
         self.stored: dict[str, dict[Position, m.Entry]] = {}
         """Confirmed entries by topic."""
+        self.made: dict[str, set[str]] = {}
+        """By topic, cursors besides ``CURSORS`` of which it was confirmed that they are stored."""
         self._topics = topics
         cluster.tree.taps.append(self._listed)
 

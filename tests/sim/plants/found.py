@@ -5,9 +5,8 @@ from typing import Any
 from bookie import opening
 from bookie.storage.logs.entry_log import EntryLogWriter
 from engine.admin import partitions
-from engine.broker.dispatch import delayed, source
+from engine.broker.dispatch import source
 from engine.broker.dispatch.core import SharingDispatcher
-from engine.broker.dispatch.facts import facts_of
 from engine.broker.dispatch.single import SingleDispatcher
 from engine.broker.topics.subscription import Subscription
 from engine.ledger.cluster import choice
@@ -62,9 +61,9 @@ def trimmed_before_cursors_are_known() -> Patches:
     """A ledger fails while the topic's cursors are being loaded: all ledgers are trimmed, with unread messages."""
     real = CursorSet.load
 
-    async def load(self: Any) -> None:
+    async def load(self: Any, *given: Any) -> None:
         self._trimmer.begin(self.consumed, self.trimmed)
-        await real(self)
+        await real(self, *given)
 
     return [(CursorSet, "load", load)]
 
@@ -119,29 +118,6 @@ def deletion_in_doubt_leaves_a_shell() -> Patches:
     return [(CursorSet, "delete", delete)]
 
 
-def full_set_of_delayed_entries_stops_dispatch() -> Patches:
-    """With no room for one more delayed entry nothing is delivered, and what was passed over keeps its room."""
-    real = SharingDispatcher._next
-
-    def next_(self: Any) -> Any:
-        view = real(self)
-        full = len(self._delayed._due) >= delayed.SET_ASIDE_MAX
-        if view is not None and full and facts_of(view.run).special:
-            self._source.give_back(view)
-            return None
-        return view
-
-    return [
-        (SharingDispatcher, "_next", next_),
-        (delayed.DelayQueue, "discard_up_to", lambda self, position: None),
-    ]
-
-
-def delayed_without_room_are_forgotten() -> Patches:
-    """Delayed entries for which there was no room are never read again."""
-    return [(delayed.DelayQueue, "look_back", lambda self: None)]
-
-
 def partial_acknowledgements_wake_nobody() -> Patches:
     """A subscription at its limit does not go on when parts of batches are acknowledged."""
 
@@ -180,14 +156,13 @@ def closed_subscription_is_given_out() -> Patches:
 def handover_outlives_its_consumer() -> Patches:
     """A handover to a consumer that has left sets the cursor back under those who came after a reset."""
 
-    def remove(self: Any, consumer: Any) -> None:
-        self.consumers.remove(consumer)
-        if consumer is self._active:
-            self._active = None
-            self._source.rewind()
-        self._choose(newcomer=None)
+    real = SingleDispatcher._end_handover
 
-    return [(SingleDispatcher, "remove", remove)]
+    def end(self: Any) -> None:
+        if self._active is not None:
+            real(self)
+
+    return [(SingleDispatcher, "_end_handover", end)]
 
 
 def recovered_entries_wake_nobody() -> Patches:

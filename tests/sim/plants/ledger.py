@@ -6,7 +6,7 @@ from engine.ledger import metadata_update, recovery
 from engine.ledger.quorum import AckTracker
 from engine.ledger.writing import writer
 from engine.ledger.writing.writer import LedgerWriter
-from engine.metadata.store import ANY_VERSION, BadVersionError
+from engine.metadata.store import ANY_VERSION, BadVersionError, Stat
 from engine.wire import kernels
 from engine.wire.bookie_commands import EFENCED, EOK, HIGH_PRIORITY
 from tests.sim.plants.planting import Patches
@@ -130,11 +130,11 @@ def lost_race_taken_for_won() -> Patches:
     """A compare-and-set that lost is taken for success."""
 
     class Store(_Store):
-        async def put(self, path: str, value: bytes, version: int) -> int:
+        async def put(self, path: str, value: bytes, version: int) -> Stat:
             try:
-                stored: int = await self._store.put(path, value, version)
+                stored: Stat = await self._store.put(path, value, version)
             except BadVersionError:
-                return version + 1
+                return Stat(version + 1, 0, 0, 0, 0, 0)
             return stored
 
     return _metadata_through(Store)
@@ -144,8 +144,8 @@ def set_without_compare() -> Patches:
     """Ledger metadata is overwritten, whatever became of it since it was read."""
 
     class Store(_Store):
-        async def put(self, path: str, value: bytes, version: int) -> int:
-            stored: int = await self._store.put(path, value, ANY_VERSION)
+        async def put(self, path: str, value: bytes, version: int) -> Stat:
+            stored: Stat = await self._store.put(path, value, ANY_VERSION)
             return stored
 
     return _metadata_through(Store)

@@ -8,13 +8,17 @@ from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.broker.topics.publish import Publish
 from engine.managed.cursors.cursor import Cursor
+from engine.managed.cursors.cursor_store import CursorStore
 from engine.managed.cursors.persister import Persister
 from engine.managed.errors import ManagedLedgerFencedError
 from engine.managed.stored.node import StoredNode
+from engine.managed.stored.records import CursorState
 from engine.managed.writing.appender import Appender
 from engine.managed.writing.appends import Appends, AppendSink, Confirmation
 from engine.managed.writing.rolling import LedgerList
+from engine.metadata import memory, session_store
 from engine.metadata.memory import MemoryStore
+from engine.metadata.store import Stat
 from tests.sim.plants.planting import Patches
 from tests.sim.topics.observer import Observer
 
@@ -22,6 +26,12 @@ from tests.sim.topics.observer import Observer
 def session_never_lapses() -> Patches:
     """A broker ignores the proof of its session: it believes in it however long the metadata store was silent."""
     return [(MemoryStore, "_silence", lambda self: 0.0)]
+
+
+def session_given_up_late() -> Patches:
+    """A broker gives its session up only after the server may have: another one serves its topics already."""
+    late = "EXPIRE_FRACTION", "SUSPECT_FRACTION"
+    return [(module, name, 1.5) for module in (session_store, memory) for name in late]
 
 
 def lease_off() -> Patches:
@@ -42,10 +52,35 @@ def lost_race_for_the_list_taken_for_won() -> Patches:
     return [(StoredNode, "write", write)]
 
 
+def cursors_are_those_read_first() -> Patches:
+    """Cursors that the previous owner made after their names were read, before the list was ours, are not loaded."""
+    real = StoredNode._wrote
+
+    def wrote(self: StoredNode, stat: Stat) -> None:
+        real(self, stat)
+        self.children_hold = True
+
+    return [(StoredNode, "_wrote", wrote)]
+
+
+def cursor_read_early_is_believed() -> Patches:
+    """A cursor is taken with the state that was read before the topic was ours, whoever wrote it since."""
+    real = CursorStore.take
+
+    async def take(self: CursorStore, found: tuple[bytes, Stat] | None = None) -> CursorState:
+        if found is not None:
+            stat = await self._node._store.exists(self._node.path)
+            if stat is not None:
+                found = found[0], stat
+        return await real(self, found)
+
+    return [(CursorStore, "take", take)]
+
+
 def list_not_recovered() -> Patches:
     """A new owner believes the ledger list and settles nothing."""
 
-    async def recover_nothing(self: LedgerList) -> None:
+    async def recover_nothing(self: LedgerList, known: object) -> None:
         return
 
     return [(LedgerList, "recover", recover_nothing)]

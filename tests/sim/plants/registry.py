@@ -10,22 +10,17 @@ from engine.metadata.store import (
 )
 from engine.schema.kinds import Schema
 from engine.schema.locator import Registered, SchemaVersion, locator
-from engine.schema.schema_registry import (
-    NONE,
-    SchemaRegistry,
-    UnreadableError,
-    Version,
-    _Node,
-)
+from engine.schema.schema_registry import SchemaRegistry
+from engine.schema.stored_versions import NO_NODE, Node, Version
 from tests.sim.plants.planting import Patches
 
 
 def version_listed_over_another() -> Patches:
     """A version is listed without a look at whether another broker listed one meanwhile."""
 
-    async def swap(self: SchemaRegistry, name: str, node: _Node, added: SchemaVersion) -> bool:
+    async def swap(self: SchemaRegistry, name: str, node: Node, added: SchemaVersion) -> bool:
         path, value = paths.schema(name), locator([*node.versions, added])
-        if node is NONE:
+        if node is NO_NODE:
             try:
                 await self._store.create(path, value, make_parents=True)
                 return True
@@ -40,10 +35,10 @@ def version_listed_over_another() -> Patches:
 def version_of_a_lost_answer_loses_its_ledger() -> Patches:
     """When the answer to listing a version is lost, its ledger is deleted as that of one that lost the race."""
 
-    async def swap(self: SchemaRegistry, name: str, node: _Node, added: SchemaVersion) -> bool:
+    async def swap(self: SchemaRegistry, name: str, node: Node, added: SchemaVersion) -> bool:
         path, value = paths.schema(name), locator([*node.versions, added])
         try:
-            if node is NONE:
+            if node is NO_NODE:
                 await self._store.create(path, value, make_parents=True)
             else:
                 await self._store.put(path, value, node.stat_version)
@@ -58,7 +53,7 @@ def version_told_before_it_is_listed() -> Patches:
     """A new version is told though somebody else may have listed another under its number."""
     real = SchemaRegistry._add
 
-    async def add(self: SchemaRegistry, name: str, node: _Node, one: Registered) -> int | None:
+    async def add(self: SchemaRegistry, name: str, node: Node, one: Registered) -> int | None:
         await real(self, name, node, one)
         return node.newest + 1
 
@@ -68,15 +63,15 @@ def version_told_before_it_is_listed() -> Patches:
 def only_the_newest_version_is_known() -> Patches:
     """A schema is compared with the newest version only: one that was there before becomes another."""
 
-    async def by_hash(self: SchemaRegistry, node: _Node, schema: Schema) -> int | None:
+    async def by_hash(self: SchemaRegistry, node: Node, schema: Schema) -> int | None:
         return None
 
-    real = SchemaRegistry._all_live
+    real = SchemaRegistry._by_meaning
 
-    async def newest(self: SchemaRegistry, node: _Node) -> "list[Version | UnreadableError]":
-        return (await real(self, node))[-1:]
+    async def newest(self: SchemaRegistry, node: Node, schema: Schema) -> int | None:
+        return await real(self, Node(node.live[-1:], node.newest, node.stat_version), schema)
 
-    return [(SchemaRegistry, "_by_hash", by_hash), (SchemaRegistry, "_all_live", newest)]
+    return [(SchemaRegistry, "_by_hash", by_hash), (SchemaRegistry, "_by_meaning", newest)]
 
 
 def deleted_versions_are_unknown() -> Patches:

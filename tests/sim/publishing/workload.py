@@ -1,22 +1,18 @@
 """The engine's own producers while things break: what they are given is stored and told once, in order by key.
 
-They come again by themselves over crashed brokers, moved topics and lost links; deduplication is off, so a message may
-be stored more than once, but never before what was sent ahead of it for the first time.
+They come again by themselves over crashed brokers, moved topics and lost links. With deduplication a message is stored
+once; without it it may be stored more than once, but never before what was sent ahead of it for the first time.
 """
 
 import asyncio
 import random
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from engine.base.budget import Budget
-from engine.base.clock import LoopClock
-from engine.base.entropy import RandomEntropy
-from engine.base.errors import MagnetarError
 from engine.base.names import TopicName
-from engine.client.client import PulsarClient, never_final, partition_names
+from engine.client.client import never_final, partition_names
 from engine.client.message_ids import MessageId
 from engine.client.producing.outgoing import OutgoingMessage
 from engine.client.producing.partition_choice import Routing
@@ -26,23 +22,17 @@ from engine.client.producing.partition_producer import (
     SendResult,
 )
 from engine.client.producing.topic_producer import TopicProducer
-from engine.client.raw_consumer import FROM_EARLIEST, RawConsumer
-from engine.client.raw_reader import RawReader
-from engine.wire.batches import unpack_entry
-from engine.wire.events import Delivered
-from tests.sim.kit.cluster import BROKER_PORT, EPOCH_MS
+from engine.wire.commands import NOWHERE
 from tests.sim.kit.loop import Node
-from tests.sim.kit.network import SimNetwork
 from tests.sim.kit.scenario import Run, first_of
+from tests.sim.publishing.keeper import SETTLE_S, Keeper, client_of
 from tests.sim.topics.administrator import Administrator
-from tests.sim.topics.client import SETTINGS
 from tests.sim.topics.faults import TOPIC_FAULTS
 from tests.sim.topics.observer import Observer
 
 TOPIC = TopicName.parse("persistent://public/default/published")
 KEYS = 5
 IN_FLIGHT_BYTES = 200_000
-SETTLE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -96,21 +86,6 @@ class Publisher:
         self.told: dict[int, MessageId] = {}
         self.budget = Budget(IN_FLIGHT_BYTES)
 
-    def client(self) -> PulsarClient:
-        """To be made on the node that uses it."""
-
-        async def brokers() -> Sequence[str]:
-            return [f"pulsar://{machine.name}:{BROKER_PORT}" for machine in self.cluster.brokers]
-
-        return PulsarClient(
-            network=SimNetwork(self.cluster.world),
-            clock=LoopClock(EPOCH_MS),
-            entropy=RandomEntropy(random.Random(f"{self.loop.seed}/{self.name}/entropy")),
-            brokers=brokers,
-            settings=SETTINGS,
-            operation_timeout_s=SETTLE_S,
-        )
-
     def start(self) -> None:
         task = self.loop.spawn(self.node, self._publish())
         task.add_done_callback(self._ended)
@@ -120,7 +95,7 @@ class Publisher:
             self.cluster.failures.append(f"publisher {self.name}: {task.exception()!r}")
 
     async def _publish(self) -> None:
-        client, plan = self.client(), self.plan
+        client, plan = client_of(self.cluster, self.name), self.plan
         settings = ProducerSettings(
             name=self.name,
             send_timeout_s=0.0,
@@ -175,41 +150,19 @@ class PublishingWorkload:
         self.publishers = [
             Publisher(self.observer, f"pub-p{i}", one) for i, one in enumerate(plan.publishers)
         ]
-        self.keeper = Publisher(self.observer, "keeper", plan.publishers[0])
+        self.keeper = Keeper(run, self.topics)
         run.faults |= {name: partial(act, self.observer) for name, act in TOPIC_FAULTS.items()}
-        self.stored: dict[str, list[tuple[MessageId, bytes]]] = {}
 
     async def start(self) -> None:
         if self.partitions:
             administrator = self.administrator
             await administrator.work(administrator.create_partitioned(TOPIC, self.partitions))
-        keeping = self.run.loop.spawn(self.keeper.node, self._keep())
-        await self.run.reach("keep", keeping.done, SETTLE_S, lambda: ["a subscription"])
+        await self.keeper.keep()
         for publisher in self.publishers:
             publisher.start()
         await self.run.reach(
             "publish", lambda: all(one.told for one in self.publishers), SETTLE_S, self._waiting
         )
-
-    async def _keep(self) -> None:
-        """A subscription that acknowledges nothing, so that nothing is trimmed."""
-        client = self.keeper.client()
-        for topic in self.topics:
-
-            async def attach(topic: str = topic) -> None:
-                link = await client.owner(topic)
-                consumer = await RawConsumer.open(
-                    link,
-                    topic,
-                    "keeper",
-                    on_messages=lambda messages: None,
-                    initial=FROM_EARLIEST,
-                )
-                with suppress(MagnetarError):
-                    await consumer.close()
-
-            await client.patiently(attach, timeout_s=None, is_final=never_final)
-        await client.close()
 
     def _waiting(self) -> list[str]:
         return [
@@ -227,42 +180,19 @@ class PublishingWorkload:
             SETTLE_S,
             self._waiting,
         )
-        reading = self.run.loop.spawn(self.keeper.node, self._read())
-        await self.run.reach("read", reading.done, SETTLE_S, lambda: ["the topic"])
-
-    async def _read(self) -> None:
-        client = self.keeper.client()
-        for index, topic in enumerate(self.topics):
-
-            async def read(topic: str = topic, index: int = index) -> None:
-                link = await client.owner(topic)
-                reader = await RawReader.open(link, topic, name="reader")
-                self.stored[topic] = [
-                    copy for one in await reader.rest() for copy in self._copies(one, index)
-                ]
-
-            await client.patiently(read, timeout_s=None, is_final=never_final)
-        await client.close()
-
-    def _copies(self, one: Delivered, index: int) -> list[tuple[MessageId, bytes]]:
-        """What an entry of a partition holds, with the ids that producers should have been told."""
-        opened = unpack_entry(one.entry)
-        partition = index if self.partitions else -1
-        size = len(opened.messages) if opened.batched else 0
-        return [
-            (MessageId(one.position, partition, message.batch_index, size), message.value or b"")
-            for message in opened.messages
-        ]
+        await self.keeper.read()
 
     def check(self) -> list[str]:
-        if set(self.stored) != set(self.topics):
+        if set(self.keeper.stored) != set(self.topics):
             return []  # the run was cut short, which is told already
         wrong: list[str] = list(self.observer.history.anomalies)
         where: dict[tuple[str, int], list[MessageId]] = {}
         order: dict[tuple[str, str], list[int]] = {}
         by_name = {one.name: one for one in self.publishers}
-        for found in self.stored.values():
-            for message_id, content in found:
+        deduplicated = self.run.cluster.shape.deduplication
+        for index, topic in enumerate(self.topics):
+            partition = index if self.partitions else -1
+            for message_id, content in self.keeper.messages(topic, partition):
                 name, number, _ = content.decode().split(":")
                 at = where.setdefault((name, int(number)), [])
                 if not at:
@@ -274,7 +204,13 @@ class PublishingWorkload:
                 copies = where.get((publisher.name, number), [])
                 if not copies:
                     wrong.append(f"publishing: {publisher.name} {number} is lost")
-                elif number in publisher.told and publisher.told[number] not in copies:
+                elif len(copies) > 1 and deduplicated:
+                    wrong.append(f"publishing: {publisher.name} {number} is stored again")
+                elif (
+                    number in publisher.told
+                    and publisher.told[number] not in copies
+                    and not (deduplicated and publisher.told[number].position == NOWHERE)
+                ):
                     wrong.append(
                         f"publishing: {publisher.name} {number} is not at {publisher.told[number]}"
                     )
@@ -282,5 +218,8 @@ class PublishingWorkload:
             if numbers != sorted(numbers):
                 wrong.append(f"publishing: {name} of key {key} is out of order")
         self.run.cluster.count("published", sum(len(one.told) for one in self.publishers))
+        if deduplicated:
+            told = (one for publisher in self.publishers for one in publisher.told.values())
+            self.run.cluster.count("duplicates", sum(one.position == NOWHERE for one in told))
         self.run.cluster.count("stored again", sum(len(one) - 1 for one in where.values()))
         return first_of(wrong, "publishing")

@@ -58,11 +58,15 @@ class Consumer(Client):
         *,
         late: bool = False,
         stays: bool = True,
+        priority: int = 0,
     ) -> None:
         """``late``: somebody else sees to it that the subscription exists in time. ``stays``: nobody gives it up."""
         super().__init__(observer, name, topic)
         self._initial = FROM_LATEST if late else FROM_EARLIEST
         self._stays = stays
+        self.priority = priority
+        self.active: bool | None = None
+        """What it was last told, on a Failover subscription."""
         self.subscription = subscription
         self.full_name = f"{topic}/{subscription}"
         self.kind = KINDS[subscription]
@@ -100,6 +104,7 @@ class Consumer(Client):
         self._seen.clear()
         self._looked_to = EARLIEST
         self._doubts.clear()
+        self.active = None
         self._attached = True
         try:
             consumer = await RawConsumer.open(
@@ -111,6 +116,7 @@ class Consumer(Client):
                 on_event=self._heard,
                 on_end=self._sent_away,
                 name=self.name,
+                priority=self.priority,
                 initial=self._initial,
             )
         except RefusedError as refused:
@@ -269,10 +275,13 @@ class Consumer(Client):
     def _heard(self, kind: int, body: Body) -> None:
         if kind == CommandType.ACK_RESPONSE:
             self._ack_answered(body)
+        elif kind == CommandType.ACTIVE_CONSUMER_CHANGE:
+            self.active = body.is_active
         self.wake.set()
 
     def _sent_away(self, error: object) -> None:
         self._attached = False
+        self.active = None
         self.wake.set()
 
     def _delivered(self, messages: Sequence[Delivered]) -> None:
@@ -290,6 +299,8 @@ class Consumer(Client):
         sent_at = self.link.pipe.sent_at
         size = len(opened.messages)
         left = bits_of(message.ack_set) if message.ack_set else None
+        if self.kind == FAILOVER and self.active is not True:
+            self._wrong(f"got {position} and was not told that it is active")
         if self._permits <= 0:
             self._wrong(f"more messages than permits, {position}")
         self._permits -= size if left is None else left.bit_count()

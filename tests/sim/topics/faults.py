@@ -11,11 +11,12 @@ from engine.admin import api
 from engine.base.errors import MagnetarError
 from engine.base.ids import EARLIEST
 from engine.base.names import TopicName
-from engine.broker.administration import cursor_changes
-from engine.broker.ports import BacklogQuota, QuotaAction
+from engine.broker.administration.previews import cursor_changes
+from engine.broker.ports import BacklogQuota, MaxRate, QuotaAction
 from engine.broker.service import BrokerService
 from engine.broker.topics.subscription import Subscription
 from engine.broker.topics.topic import Topic
+from engine.ownership.division import WHERE_ASKED
 from tests.sim.kit.cluster import Machine
 from tests.sim.kit.loop import Node
 from tests.sim.kit.nemesis import Nemesis
@@ -234,6 +235,59 @@ async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
         await work
 
 
+def change_rates(o: Observer, n: Nemesis) -> None:
+    """An administrator sets or removes the rates of a topic."""
+    if (found := _subscription(o, n)) is None:
+        return
+    topic, _, node = found
+    rng = n.rng
+    publish, dispatch, each = (
+        MaxRate(messages=rng.choice((0, *choices)), size=rng.choice((0, 0, 50_000)))
+        for choices in ((30, 60, 200), (80, 200), (50, 200))
+    )
+
+    async def change() -> None:
+        topic.policies = replace(
+            topic.policies, publish_rate=publish, dispatch_rate=dispatch, subscription_rate=each
+        )
+        topic.rates.apply()
+        for subscription in topic.subscriptions.values():
+            subscription.apply()
+        n.cluster.count("rates changed")
+
+    n.cluster.loop.spawn(node, change())
+
+
+def split(o: Observer, n: Nemesis) -> None:
+    """An administrator has a topic's bundle cut, on either side of the topic or somewhere, and perhaps gives its parts
+    up, or the bundle whole."""
+    if (found := _served(o, n)) is None:
+        return
+    topic, machine, broker = found
+    running, rng = broker.running, n.rng
+    bundle = running.ownership.known_bundle(topic)
+    if bundle is None or machine.node is None:
+        return
+    position = rng.choice((topic.bundle_hash, topic.bundle_hash + 1, None))
+    if position is None:
+        position = rng.randrange(bundle.lower + 1, bundle.upper)
+    args = api.SplitBundle(
+        bundle.namespace, bundle.range, WHERE_ASKED, [position], rng.random() < 0.5
+    )
+
+    async def act() -> None:
+        if rng.random() < 0.3:
+            await running.ownership.release(bundle, running.operations.bundles.unload_topics)
+            n.cluster.count("bundles unloaded")
+        else:
+            parts = await running.operations.bundles.split_bundle(args)
+            n.cluster.count("bundles split", len(parts) - 1)
+
+    n.cluster.loop.spawn(machine.node, _quietly(act()))
+
+
+SPLIT_FAULTS: dict[str, Callable[[Observer, Nemesis], None]] = {"split": split}
+RATE_FAULTS: dict[str, Callable[[Observer, Nemesis], None]] = {"change_rates": change_rates}
 TOPIC_FAULTS: dict[str, Callable[[Observer, Nemesis], None]] = {
     act.__name__: act for act in (take_over, unload, clear_backlog, reset_cursor)
 }

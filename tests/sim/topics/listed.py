@@ -18,7 +18,7 @@ def listed_ledgers(tree: Tree) -> list[int]:
             found.update(topic.doomed)
         else:
             cursor = CursorRecord.decode(node.value)
-            found.update((cursor.ledger_id, *cursor.doomed))
+            found.update((cursor.ledger_id, *cursor.doomed, *cursor.index))
     return sorted(found - {-1})
 
 

@@ -58,17 +58,32 @@ class Observer:
         broker."""
         full = f"{topic}/{subscription.name}"
         before, reason = _sent(subscription), subscription.state.paused_for
+        if reason == "rate":
+            limits = subscription._throttle.limits
+            if not any(limit._timer and subscription.wake in limit._line for limit in limits):
+                self.wrong(f"{full} waits for a rate and is not in line,")
+            return
         subscription.wake()
         if _sent(subscription) > before:
             self.wrong(f"{full} went on waiting for {reason} when there was nothing to wait for,")
         shape = self.cluster.shape
         limits = [
-            (c.name, c.blocked, c.unacked, shape.unacked_consumer) for c in subscription.consumers
+            (
+                c.name,
+                c.blocked and c.unacked <= shape.unacked_consumer // 2,
+                c.unacked,
+                shape.unacked_consumer,
+            )
+            for c in subscription.consumers
         ]
         out = sum(unacked for _, _, unacked, _ in limits)
-        limits.append(("all", subscription.state.blocked, out, shape.unacked_subscription))
-        for who, blocked, unacked, limit in limits:
-            if blocked and unacked <= limit // 2:
+        most = shape.unacked_subscription
+        below = out < max(
+            most // 2, 1
+        )  # a consumer goes on at half of its limit, all of them below half
+        limits.append(("all", subscription.state.blocked and below, out, most))
+        for who, stuck, unacked, limit in limits:
+            if stuck:
                 self.wrong(
                     f"{full}: {who} stopped at {limit} unacknowledged messages and did not go on at {unacked},"
                 )

@@ -35,8 +35,9 @@ class Producer(Client):
         *,
         reminds: bool = False,
         keys: int = 0,
+        delayed: float = 0.1,
     ) -> None:
-        """``keys``: every message has one of so many."""
+        """``keys``: every message has one of so many. ``delayed``: which part of them has a delivery time."""
         super().__init__(observer, name, topic)
         self.reminds = reminds
         """Whether some of its messages are for a later day."""
@@ -46,6 +47,7 @@ class Producer(Client):
         self.deliver_at_ms: dict[int, int] = {}
         self._chunks = self.history.chunks
         self._keys = keys
+        self._delayed = delayed
         self.unanswered: deque[int] = deque()
         self._durable: set[int] = set()
         self.quiet = False
@@ -87,9 +89,9 @@ class Producer(Client):
                 if index and self._keys:
                     known = self.history.keys
                     known[self.name, number] = known[self.name, number - index]
-        elif chance < 0.15:
+        elif chance < 0.05 + self._delayed:
             self._make(1, deliver_in_ms=self.rng.choice(DELAYS_MS))
-        elif self.reminds and not self.calm and chance < 0.3:
+        elif self.reminds and not self.calm and chance < 0.2 + self._delayed:
             self._make(1, deliver_in_ms=FAR_MS)
         else:
             self._make(self.rng.choice((1, 1, 1, 3, 9)))

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from engine.base.names import TopicName
-from engine.broker.dispatch import core, delayed
+from engine.broker.dispatch import core
+from engine.broker.dispatch.choose.keys import murmur3_32
 from engine.metadata import paths
 from engine.tenancy.topics import partitioned_path
 from tests.sim.kit.scenario import Run, first_of
 from tests.sim.topics import checkers
 from tests.sim.topics.administrator import Administrator
-from tests.sim.topics.consumer import SHARING, Consumer
-from tests.sim.topics.faults import TOPIC_FAULTS, WAYS, pass_over
+from tests.sim.topics.consumer import FAILOVER, SHARING, Consumer
+from tests.sim.topics.faults import RATE_FAULTS, SPLIT_FAULTS, TOPIC_FAULTS, WAYS, pass_over
 from tests.sim.topics.listed import listed_ledgers
 from tests.sim.topics.observer import Observer
 from tests.sim.topics.producer import Producer
@@ -43,11 +44,20 @@ class Crowd:
     """The subscription of each; its name is its kind."""
     producers: tuple[float, ...]
     """Wake-ups of each per second, at which it sends 1 to 8 messages."""
+    priorities: tuple[int, ...] = ()
+    """Level of each consumer, 0 of those who are left out."""
 
     @classmethod
     def draw(cls, rng: random.Random, rates: Sequence[float]) -> "Crowd":
         consumers = rng.choice(KINDS_TOGETHER)
-        return cls(consumers, tuple(rng.choice(rates) for _ in range(rng.choice((1, 2)))))
+        return cls(
+            consumers,
+            tuple(rng.choice(rates) for _ in range(rng.choice((1, 2)))),
+            tuple(rng.choice((0, 0, 1)) for _ in consumers),
+        )
+
+    def priority(self, i: int) -> int:
+        return self.priorities[i] if i < len(self.priorities) else 0
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,8 @@ class Topics:
     """In the end all machines lose power at rest."""
     keys: int = 0
     """Every message has one of so many keys."""
+    delayed: float = 0.1
+    """Which part of the messages has a delivery time."""
 
     @classmethod
     def draw(
@@ -84,6 +96,19 @@ class Topics:
 
     def setup(self, run: Run) -> "TopicsWorkload":
         return TopicsWorkload(run, self)
+
+
+def entitled(consumers: Sequence[tuple[int, str]], topic: TopicName) -> str | None:
+    """Who is active, by priority level and name, as Apache Pulsar has it."""
+    best = min((priority for priority, _ in consumers), default=0)
+    names = sorted(name for priority, name in consumers if priority == best)
+    if not names:
+        return None
+    if topic.partition >= 0:
+        return names[topic.partition % len(names)]
+    ring = {murmur3_32(f"{name}{i}".encode()): name for name in names for i in range(100)}
+    at = murmur3_32(str(topic).encode())
+    return ring[min((point for point in ring if point >= at), default=min(ring))]
 
 
 class TopicsWorkload:
@@ -105,10 +130,10 @@ class TopicsWorkload:
         self._growing: asyncio.Task[None] | None = None
         for i, (topic, crowd) in enumerate(zip(topics, plan.crowds, strict=True)):
             self._gather(topic, f"t{i}", crowd)
-        run.faults |= {name: partial(act, self.observer) for name, act in TOPIC_FAULTS.items()}
+        faults = TOPIC_FAULTS | RATE_FAULTS | SPLIT_FAULTS
+        run.faults |= {name: partial(act, self.observer) for name, act in faults.items()}
         shape = run.scenario.shape
         run.limits += [
-            (delayed, "SET_ASIDE_MAX", shape.set_aside_max),
             (core, "PARKED_MAX", shape.parked_max),
         ]
 
@@ -128,6 +153,7 @@ class TopicsWorkload:
                 self.producers,
                 late=late,
                 stays=not self.plan.gives_up,
+                priority=crowd.priority(i),
             )
             for i, kind in enumerate(crowd.consumers)
         ]
@@ -143,6 +169,7 @@ class TopicsWorkload:
                 lambda: late or all(consumer.subscribed for consumer in mine),
                 reminds=self.plan.reminds,
                 keys=self.plan.keys,
+                delayed=self.plan.delayed,
             )
             self.producers[producer.name] = producer
             made.append(producer)
@@ -174,6 +201,7 @@ class TopicsWorkload:
             await self._pass_over()
         await self._reach("drain every subscription", self._drained, DRAIN_S)
         await self._encore()
+        await self._reach("agree on who is active", lambda: not self._undecided(), SETTLE_S)
         self._check_stored()
         await self._reach("delete what nothing lists", lambda: not self.observer.leaked(), SETTLE_S)
         if self.plan.loses_power:
@@ -309,6 +337,19 @@ class TopicsWorkload:
     def _subscribed(self) -> bool:
         return all(consumer.subscribed for consumer in self.consumers)
 
+    def _undecided(self) -> list[str]:
+        """D8: of a Failover subscription one consumer was told that it is active, and all others that they are not."""
+        found = []
+        for topic in self.observer.topics:
+            here = [c for c in self.consumers if c.topic == str(topic) and c.kind == FAILOVER]
+            chosen = entitled([(c.priority, c.name) for c in here], topic)
+            found += [
+                f"{c.name} was told that it is {'' if c.active else 'not '}active"
+                for c in here
+                if c.active is not (c.name == chosen)
+            ]
+        return found
+
     def _published(self) -> bool:
         return not any(producer.unanswered for producer in self.producers.values())
 
@@ -338,5 +379,6 @@ class TopicsWorkload:
         ]
         if leaked := self.observer.leaked():
             waiting.append(f"ledgers {leaked} are nobody's")
+        waiting += self._undecided()
         down = [m.name for m in self.run.cluster.machines.values() if not m.ready]
         return [*waiting[:3], *self._missing()[:3], *([f"not ready: {down}"] if down else [])]

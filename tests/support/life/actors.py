@@ -21,6 +21,7 @@ from typing import Any, TextIO
 import pulsar
 
 from tests.support.life.cast import IN_FLIGHT_MAX, STORIES, Role, Story, small_topics
+from tests.support.life.described import describe
 
 TICK_S = 0.1
 HANDS = 8
@@ -105,11 +106,14 @@ class Actors:
         self._schedule = Schedule()
         self.counts: dict[str, Counts] = {}
         self._closing = False
+        self._attached: list[object] = []
 
     def begin(self, stories: Iterable[Story]) -> None:
         """Set all of them up; returns when what waits was confirmed."""
         with ThreadPoolExecutor(HANDS) as hands:
+            described = hands.submit(describe, self._client)
             list(hands.map(self._begin, stories))
+            self._attached = described.result()
 
     def _begin(self, story: Story) -> None:
         counts = self.counts[story.topic] = Counts()

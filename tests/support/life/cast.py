@@ -1,7 +1,7 @@
 """The scripted life of an instance: which topics there are, who uses them and how much waits. Pure.
 
-Sixteen topics with a story each, and two hundred small ones with one to six messages in flight, of which some have
-names that are hard to show, to quote or to put into an address.
+Sixteen topics with a story each, one more with a schema (``described``), and two hundred small ones with one to six
+messages in flight, of which some have names that are hard to show, to quote or to put into an address.
 """
 
 from collections.abc import Sequence

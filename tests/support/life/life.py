@@ -1,4 +1,4 @@
-"""An instance with its scripted life: two brokers, three bookies, five tenants, 216 topics and whoever uses them."""
+"""An instance with its scripted life: two brokers, three bookies, five tenants, 217 topics and whoever uses them."""
 
 import json
 import os
@@ -25,7 +25,9 @@ from tests.support.life.cast import (
     Story,
     small_topics,
 )
+from tests.support.life.described import DESCRIBED
 
+FOREVER = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
 READY_S = 180.0
 ANSWER_S = 30.0
 
@@ -61,6 +63,8 @@ class Life:
         for story in STORIES:
             if story.role is Role.AT_REST:
                 self._admin("PUT", f"{admin_path(story)}/unload")
+        # Nobody has these messages to read: brokers that start again would let them go.
+        self._admin("POST", f"{admin_path(DESCRIBED)}/retention", FOREVER)
 
     def _settle(self) -> None:
         for tenant, namespaces in NAMESPACES.items():
@@ -68,8 +72,7 @@ class Life:
             self._admin("PUT", f"/admin/v2/tenants/{quote(tenant)}", body)
             for namespace in namespaces:
                 self._admin("PUT", f"/admin/v2/namespaces/{tenant}/{namespace}")
-        forever = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
-        self._admin("POST", "/admin/v2/namespaces/telemetry/sensors/retention", forever)
+        self._admin("POST", "/admin/v2/namespaces/telemetry/sensors/retention", FOREVER)
         for story in STORIES:
             if story.partitions:
                 self._admin("PUT", f"{admin_path(story)}/partitions", PARTITIONS)

@@ -13,6 +13,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 from tests.support.life.cast import CLUSTER, STORIES, small_topics
+from tests.support.life.described import DESCRIBED
 from tests.support.life.life import console_path, living_instance
 
 WIDTHS = {375: 812, 1280: 800, 1920: 1080}
@@ -41,14 +42,23 @@ PAGES = {
     "topic-partitioned": of("parts"),
     "topic-partitioned-subscriptions": of("parts", "subscriptions"),
     "topic-partitions": of("parts", "partitions"),
+    "topic-schema": console_path(DESCRIBED, "schema"),
+    "topic-schema-compared": f"{console_path(DESCRIBED, 'schema')}?version=2&with=0",
+    "topic-no-schema": of("invoices", "schema"),
     "topic-non-persistent": of("ticks"),
     "topic-at-rest": of("at-rest"),
+    "topic-manage": of("invoices", "manage"),
+    "topic-policies": of("invoices", "policies"),
+    "topic-partitioned-manage": of("parts", "manage"),
     "topic-hostile": of("<img src=x onerror=alert(1)>", "subscriptions"),
     "topic-long": of("very-long-" + "0123456789" * 19),
     "topic-missing": f"/c/{CLUSTER}/t/shop/orders/never-made/overview",
     "tenants": f"/c/{CLUSTER}/tenants",
     "tenant": f"/c/{CLUSTER}/tenants/shop",
     "namespace": f"/c/{CLUSTER}/tenants/shop/orders",
+    "brokers": f"/c/{CLUSTER}/brokers",
+    "bundles": f"/c/{CLUSTER}/bundles",
+    "bookies": f"/c/{CLUSTER}/bookies",
     "analyses": "/analyses",
     "analysis": "/analyses/topic-profile/new",
     "nowhere": f"/c/{CLUSTER}/no-such-page",
@@ -59,13 +69,52 @@ def press(name: str) -> Step:
     return lambda page: page.get_by_role("button", name=name).first.click()
 
 
+def enter(field: str, text: str) -> Step:
+    return lambda page: page.get_by_role("dialog").get_by_role("textbox", name=field).fill(text)
+
+
+def both(first: Step, second: Step) -> Step:
+    def step(page: Page) -> None:
+        first(page)
+        second(page)
+
+    return step
+
+
+def commands(page: Page) -> None:
+    """Open what a dialog is as a command."""
+    page.get_by_role("dialog").get_by_text("As a command").click()
+
+
 DIALOGS: dict[str, tuple[str, Step]] = {
     "palette": ("/", lambda page: page.keyboard.press("Control+k")),
     "skip-all": (of("invoices", "subscriptions"), press("Skip all…")),
     "skip": (of("payments", "subscriptions"), press("Skip…")),
     "reset": (of("invoices", "subscriptions"), press("Reset…")),
+    "new-topic": (f"/c/{CLUSTER}/topics?tenant=shop&namespace=orders", press("New topic…")),
+    "delete-topic": (of("invoices", "manage"), press("Delete…")),
+    "delete-topic-in-use": (of("checkout", "manage"), press("Delete…")),
+    "terminate-topic": (of("checkout", "manage"), press("Terminate…")),
+    "unload-topic": (of("checkout", "manage"), press("Unload…")),
+    "more-partitions": (of("parts", "manage"), press("More partitions…")),
+    "topic-properties": (of("invoices", "manage"), press("Change properties…")),
+    "topic-commands": (of("invoices", "manage"), both(press("Delete…"), commands)),
+    "delete-schema": (console_path(DESCRIBED, "schema"), press("Delete…")),
     "new-tenant": (f"/c/{CLUSTER}/tenants", press("New tenant…")),
+    "unload-bundle": (f"/c/{CLUSTER}/bundles?q=shop/orders", press("Change shop/orders")),
+    "split-bundle": (
+        f"/c/{CLUSTER}/bundles?q=shop/orders",
+        both(
+            press("Change shop/orders"),
+            lambda page: page.get_by_label("What to do").select_option("split") and None,
+        ),
+    ),
     "policy": (f"/c/{CLUSTER}/tenants/shop/orders", press("Set…")),
+    "policy-that-takes": (
+        of("invoices", "policies"),
+        both(press("Set… Message TTL"), enter("Message TTL", "1")),
+    ),
+    "namespace-properties": (f"/c/{CLUSTER}/tenants/shop/orders", press("Change properties…")),
 }
 
 

@@ -1,12 +1,13 @@
 """For tests: a metadata store of which a chosen call gets no answer, before or after it was done."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
 from engine.base.errors import MagnetarError
 from engine.metadata.store import (
     ANY_VERSION,
+    Found,
     MetadataStore,
     SessionState,
     Stat,
@@ -92,6 +93,12 @@ class FailingStore:
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
         return await self._call("children", path, lambda: self._store.children(path, watch))
 
+    async def get_all(
+        self, paths: Sequence[str], parent: str | None = None
+    ) -> tuple[list[Found], list[str]]:
+        path = next(iter(paths), parent or "/")
+        return await self._call("get_all", path, lambda: self._store.get_all(paths, parent))
+
     def unwatch(self, path: str, watch: Watch) -> None:
         self._store.unwatch(path, watch)
 
@@ -111,7 +118,7 @@ class FailingStore:
 
         return await self._call("create", path, call)
 
-    async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> int:
+    async def put(self, path: str, value: bytes, version: int = ANY_VERSION) -> Stat:
         return await self._call("put", path, lambda: self._store.put(path, value, version))
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:

@@ -11,7 +11,7 @@ def cursor(mark: Position, ranges: tuple[tuple[Position, Position], ...]) -> Cur
     return CursorStats(
         name="c", durable=True, mark_delete=mark, read_position=mark, persisted_mark_delete=mark,
         backlog_entries=0, acknowledged_range_count=len(ranges), acknowledged_ranges=ranges,
-        acknowledged_entries=0, cursor_ledger_id=-1, cursor_ledger_last_entry=-1,
+        cursor_ledger_id=-1, cursor_ledger_last_entry=-1,
         last_ledger_switch_ms=0, last_active_ms=0, state="Open", properties={},
         cursor_properties={},
     )  # fmt: skip

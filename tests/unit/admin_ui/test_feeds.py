@@ -11,6 +11,7 @@ from admin_ui import feeds
 from admin_ui.feeds import Channel, Watch
 from admin_ui.params import Params
 from engine.base.errors import NotFound
+from gateway.http.bodies import Written
 
 INTERVAL_S = 0.01
 TIMEOUT_S = 5.0
@@ -191,6 +192,27 @@ async def test_times_alone_are_no_news_and_texts_that_look_like_them_are() -> No
     source.value = '"at":6'
     basis.change()
     assert await watcher.value() == '"at":6'
+    await watcher.watch.end()
+
+
+async def test_of_what_is_written_already_the_maker_says_what_is_news() -> None:
+    made = [Written(at, f'{{"at":{at},"n":{at // 3}}}', at // 3) for at in range(1, 5)]
+    basis, asked = Told(), 0
+
+    async def body(params: Params) -> Written:
+        nonlocal asked
+        asked += 1
+        return made[asked - 1]
+
+    watcher = Watcher(Channel("test", body, basis=basis))
+    assert (await watcher.hear())["data"] == {"at": 1, "n": 0}
+    basis.change()
+    async with asyncio.timeout(TIMEOUT_S):
+        while asked < 2:
+            await asyncio.sleep(INTERVAL_S)
+    assert watcher.watch.take() is None
+    basis.change()
+    assert await watcher.hear() == {"channel": "test", "at": 3, "data": {"at": 3, "n": 1}}
     await watcher.watch.end()
 
 

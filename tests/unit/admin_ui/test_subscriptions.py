@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.core import signing
 
+from admin_ui import confirming
 from admin_ui.subscriptions import services, tokens
 from engine.admin import api
 from engine.admin.operation import Operation
@@ -207,8 +208,8 @@ def test_a_token_is_of_one_change_of_one_user_and_for_a_while(
         tokens.read(token[:-1] + "x", str(PLAIN), "s", "skip-all", "alice")
     with pytest.raises(InvalidField, match="as the preview answered"):
         tokens.read(signing.dumps({"a": 1}), str(PLAIN), "s", "skip-all", "alice")
-    monkeypatch.setattr(tokens, "PREVIEW_AGE_MAX_S", -1)
+    monkeypatch.setattr(confirming, "PREVIEW_AGE_MAX_S", -1)
     with pytest.raises(Conflict, match="older than"):
         tokens.read(token, str(PLAIN), "s", "skip-all", "alice")
-    monkeypatch.setattr(tokens, "TOKEN_BYTES_MAX", 10)
+    monkeypatch.setattr(confirming, "TOKEN_BYTES_MAX", 10)
     assert tokens.sign(made) is None

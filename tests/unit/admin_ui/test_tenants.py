@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 
 from admin_ui.models import AuditEntry
-from admin_ui.tenants import selectors
+from admin_ui.policies import selectors
 from engine.base.names import NamespaceName
 from engine.tenancy.namespaces import get_policies, update_policies
 from engine.tenancy.policies import POLICIES
@@ -72,8 +72,12 @@ def row(body: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def set_policy(call: Call, name: str, value: Any, expected: Any) -> Answer:
-    return call("PUT", f"{DEFAULT}/policies/{name}", {"value": value, "expected": expected})
+def set_policy(call: Call, name: str, value: Any) -> Answer:
+    """Previewed, and if that is not refused saved."""
+    said = call("POST", f"{DEFAULT}/policies/{name}", {"preview": True, "value": value})
+    if said.status != 200:
+        return said
+    return call("POST", f"{DEFAULT}/policies/{name}", {"token": said.json["token"]})
 
 
 def test_a_tenant_lives_from_creation_to_deletion(call: Call) -> None:
@@ -96,17 +100,17 @@ def test_a_tenant_lives_from_creation_to_deletion(call: Call) -> None:
 
 def test_every_verb_is_in_the_audit_log(call: Call) -> None:
     call("POST", API, ACME)
-    set_policy(call, "messageTTL", -1, None)
+    set_policy(call, "messageTTL", 5)
     call("DELETE", f"{API}/acme")
     assert [(one.method, one.target, one.status) for one in AuditEntry.objects.order_by("id")] == [
         ("POST", API, 201),
-        ("PUT", f"{DEFAULT}/policies/messageTTL", 412),
+        ("POST", f"{DEFAULT}/policies/messageTTL", 200),
         ("DELETE", f"{API}/acme", 204),
     ]
 
 
 def test_namespaces_are_listed_with_their_topics_and_what_is_set(call: Call) -> None:
-    set_policy(call, "messageTTL", 60, None)
+    set_policy(call, "messageTTL", 60)
     body = call("GET", f"{API}/public/namespaces").json
     assert body["tenant"]["name"] == "public"
     assert body["rows"] == [{"name": "default", "topics": 2, "policies": 1, "deleting": False}]
@@ -137,7 +141,9 @@ def test_each_policy_says_what_holds_where_it_comes_from_and_what_would_without_
     call: Call,
 ) -> None:
     before = call("GET", DEFAULT).json
-    assert [one["name"] for one in before["policies"]] == [policy.name for policy in POLICIES]
+    assert [one["name"] for one in before["policies"]] == [
+        policy.name for policy in POLICIES if policy.key and policy.shown
+    ]
     assert before["unknown"] == ""
     ttl = row(before, "messageTTL")
     assert (ttl["value"], ttl["level"], ttl["own"], ttl["inherited"]) == (0, "broker", None, 0)
@@ -151,19 +157,34 @@ def test_each_policy_says_what_holds_where_it_comes_from_and_what_would_without_
             "optional": False,
         }
     ]
-    after = set_policy(call, "messageTTL", 60, None).json
+    after = set_policy(call, "messageTTL", 60).json["row"]
     assert after == {**ttl, "value": 60, "level": "namespace", "own": 60}
     assert row(call("GET", DEFAULT).json, "messageTTL") == after
-    removed = set_policy(call, "messageTTL", None, 60)
-    assert (removed.status, removed.json) == (200, ttl)
+    removed = set_policy(call, "messageTTL", None)
+    assert (removed.status, removed.json["row"]) == (200, ttl)
 
 
 def test_a_change_of_something_else_than_was_seen_is_refused(call: Call) -> None:
-    assert set_policy(call, "messageTTL", 60, None).status == 200
-    refused = set_policy(call, "messageTTL", 70, None)
-    assert refused.status == 409
-    assert set_policy(call, "messageTTL", None, 61).status == 409
+    path = f"{DEFAULT}/policies/messageTTL"
+    seen = call("POST", path, {"preview": True, "value": 70}).json
+    assert set_policy(call, "messageTTL", 60).status == 200
+    refused = call("POST", path, {"token": seen["token"]})
+    assert (refused.status, "changed meanwhile" in refused.json["reason"]) == (409, True)
     assert row(call("GET", DEFAULT).json, "messageTTL")["own"] == 60
+
+
+def test_properties_are_changed_as_long_as_they_are_what_was_shown(call: Call) -> None:
+    path = f"{DEFAULT}/properties"
+    assert call("GET", DEFAULT).json["properties"] == {}
+    done = call("PUT", path, {"value": {"team": "ops", "tier": ""}, "expected": {}})
+    assert (done.status, done.json["properties"]) == (200, {"team": "ops", "tier": ""})
+    refused = call("PUT", path, {"value": {}, "expected": {}})
+    assert (refused.status, "changed meanwhile" in refused.json["reason"]) == (409, True)
+    done = call("PUT", path, {"value": {"a": "b"}, "expected": {"team": "ops", "tier": ""}})
+    assert (done.status, call("GET", DEFAULT).json["properties"]) == (200, {"a": "b"})
+    assert (
+        call("PUT", path, {"value": {"a": "b" * (64 << 10)}, "expected": {"a": "b"}}).status == 412
+    )
 
 
 def test_a_number_too_large_for_the_page_comes_and_goes_as_text(
@@ -173,7 +194,7 @@ def test_a_number_too_large_for_the_page_comes_and_goes_as_text(
     size = next(one for one in row(call("GET", DEFAULT).json, name)["parts"])
     assert (size["name"], size["maximum"]) == ("limitSize", most)
     given = {"limitSize": most, "policy": "producer_exception"}
-    own = set_policy(call, name, given, None).json["own"]
+    own = set_policy(call, name, given).json["row"]["own"]
     assert own["limitSize"] == most
     stored = link.run(lambda engine: get_policies(engine.store, NAMESPACE))
     assert (
@@ -181,7 +202,7 @@ def test_a_number_too_large_for_the_page_comes_and_goes_as_text(
         == int(most)
         > selectors.EXACT_MAX
     )
-    assert set_policy(call, name, {**given, "limitSize": 5}, own).status == 200
+    assert set_policy(call, name, {**given, "limitSize": 5}).status == 200
 
 
 @pytest.mark.parametrize(
@@ -189,14 +210,13 @@ def test_a_number_too_large_for_the_page_comes_and_goes_as_text(
     [
         ("messageTTL", "soon", 400, "messageTTL: expected a whole number, got a string"),
         ("retention", {"retentionSizeInMB": 5}, 400, "a zero limit needs the other"),
-        ("deduplication", True, 501, "deduplication: true is not built yet"),
         ("nonsense", 1, 404, "Namespaces have no policy nonsense"),
     ],
 )
 def test_a_value_that_may_not_be_is_refused_with_the_reason(
     call: Call, name: str, value: Any, status: int, reason: str
 ) -> None:
-    refused = set_policy(call, name, value, None)
+    refused = set_policy(call, name, value)
     assert refused.status == status
     assert reason in refused.json["reason"]
 
@@ -209,7 +229,7 @@ def test_a_broker_that_hangs_does_not_hold_what_is_stored(
 
     monkeypatch.setattr(selectors, "BROKER_TIMEOUT_S", 0.05)
     monkeypatch.setattr(link.bench.admin, "_post", hang)
-    assert set_policy(call, "messageTTL", 60, None).json["own"] == 60
+    assert set_policy(call, "messageTTL", 60).json["row"]["own"] == 60
     body = call("GET", DEFAULT).json
     assert body["unknown"].startswith("No answer in time")
     assert row(body, "messageTTL")["value"] == 60
@@ -218,7 +238,7 @@ def test_a_broker_that_hangs_does_not_hold_what_is_stored(
 def test_without_a_broker_what_only_it_knows_is_unknown_and_not_zero(
     call: Call, link: BenchLink
 ) -> None:
-    set_policy(call, "messageTTL", 60, None)
+    set_policy(call, "messageTTL", 60)
     link.silence()
     body = call("GET", DEFAULT).json
     assert body["unknown"]
@@ -259,6 +279,8 @@ def test_names_of_other_clusters_and_of_what_is_not_there_are_404(call: Call) ->
     assert call("GET", "/api/v1/clusters/elsewhere/tenants").status == 404
     assert call("GET", f"{API}/nope/namespaces").status == 404
     assert call("GET", f"{API}/public/namespaces/nope").status == 404
-    assert call("PUT", f"{API}/public/namespaces/nope/policies/{POLICIES[0].name}", {
-        "value": 1, "expected": None
+    path = f"{API}/public/namespaces/nope/policies/{POLICIES[0].name}"
+    assert call("POST", path, {"preview": True, "value": 1}).status == 404
+    assert call("PUT", f"{API}/public/namespaces/nope/properties", {
+        "value": {}, "expected": {}
     }).status == 404  # fmt: skip

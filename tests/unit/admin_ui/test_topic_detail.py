@@ -42,6 +42,7 @@ def test_a_producer_of_one_name_is_one() -> None:
     parts = [part(number, publisher("mine", number)) for number in range(3)]
     (row,) = detail.producers(parts)
     assert (row["name"], row["partitions"], row["msg_rate_in"]) == ("mine", [0, 1, 2], 4.5)
+    assert row["address"] == "10.0.0.1:5000"
 
 
 def test_names_that_brokers_gave_are_one_producer_by_the_clients_ids() -> None:

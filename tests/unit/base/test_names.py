@@ -144,7 +144,7 @@ def test_bundle_hash_is_the_crc32_of_the_full_name() -> None:
     assert str(bundle) == "public/default/0x20000000_0x30000000"
 
 
-@pytest.mark.parametrize("text", ["zzz", "0x00000000", "0x40000000_0x00000000", "0x0_0x1"])
+@pytest.mark.parametrize("text", ["zzz", "0x00000000", "0x40000000_0x00000000", "0x_0x1"])
 def test_malformed_bundle_ranges_are_refused(text: str) -> None:
     with pytest.raises(InvalidNameError, match=f"Invalid bundle range: {text}"):
         BundleName.parse(NamespaceName.of("t", "n"), text)

@@ -1,55 +1,65 @@
 """RangeSet behaves as a plain set of integers does."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base import ranges
 from engine.base.ranges import RangeSet
 
 spans = st.tuples(st.integers(0, 60), st.integers(0, 12)).map(lambda one: (one[0], sum(one)))
 steps = st.lists(st.tuples(st.sampled_from(["add", "discard"]), spans), max_size=40)
 
 
+@pytest.fixture(params=[2, ranges.BLOCK_MAX], autouse=True, scope="module")
+def _block_max(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranges, "BLOCK_MAX", request.param)
+        yield
+
+
 def build(work: list[tuple[str, tuple[int, int]]]) -> tuple[RangeSet, set[int]]:
-    ranges, model = RangeSet(), set[int]()
+    held, model = RangeSet(), set[int]()
     for name, (start, stop) in work:
         if name == "add":
-            assert ranges.add(start, stop) == len(set(range(start, stop)) - model)
+            assert held.add(start, stop) == len(set(range(start, stop)) - model)
             model |= set(range(start, stop))
         else:
-            ranges.discard_below(start)
+            held.discard_below(start)
             model = {x for x in model if x >= start}
-    return ranges, model
+    return held, model
 
 
 @given(steps)
 def test_holds_what_a_set_holds(work: list[tuple[str, tuple[int, int]]]) -> None:
-    ranges, model = build(work)
-    assert {x for start, stop in ranges for x in range(start, stop)} == model
-    assert ranges.total == len(model)
-    assert [x in ranges for x in range(-2, 80)] == [x in model for x in range(-2, 80)]
-    parts = list(ranges)
+    held, model = build(work)
+    assert {x for start, stop in held for x in range(start, stop)} == model
+    assert held.total == len(model)
+    assert [x in held for x in range(-2, 80)] == [x in model for x in range(-2, 80)]
+    parts = list(held)
     assert all(start < stop for start, stop in parts)
     assert all(one[1] < two[0] for one, two in pairwise(parts))
-    assert len(ranges) == len(parts)
+    assert len(held) == len(parts)
 
 
 @given(steps, spans)
 def test_gaps_and_counts_are_the_complement(
     work: list[tuple[str, tuple[int, int]]], span: tuple[int, int]
 ) -> None:
-    ranges, model = build(work)
+    held, model = build(work)
     start, stop = span
-    missing = [x for low, high in ranges.gaps(start, stop) for x in range(low, high)]
+    missing = [x for low, high in held.gaps(start, stop) for x in range(low, high)]
     assert missing == [x for x in range(start, stop) if x not in model]
-    assert ranges.count(start, stop) == len(model & set(range(start, stop)))
-    assert ranges.first_missing(start) == next(x for x in range(start, 200) if x not in model)
+    assert held.count(start, stop) == len(model & set(range(start, stop)))
+    assert held.first_missing(start) == next(x for x in range(start, 200) if x not in model)
 
 
 def test_clear_forgets_everything() -> None:
-    ranges = RangeSet([(1, 4), (9, 10)])
-    assert ranges == RangeSet([(9, 10), (1, 2), (2, 4)])
-    ranges.clear()
-    assert ranges == RangeSet()
-    assert ranges.total == 0
+    held = RangeSet([(1, 4), (9, 10)])
+    assert held == RangeSet([(9, 10), (1, 2), (2, 4)])
+    held.clear()
+    assert held == RangeSet()
+    assert held.total == 0

@@ -16,6 +16,7 @@ from engine.base.settings import (
     flag,
     folder,
     internal,
+    live,
     maybe_port,
     number,
     page,
@@ -174,3 +175,21 @@ def test_the_page_has_what_several_programs_read_once_and_the_rest_by_program() 
     assert "| `org_name` | empty | text |" in worker
     assert "made" not in worker
     assert "## other" not in said
+
+
+@dataclass(frozen=True, slots=True)
+class Changing:
+    """What may change."""
+
+    rate: int = live(count(5, "how many (theRate)", high=9))
+    name: str = text("", "what (of anything) it is called")
+
+
+def test_what_may_change_while_a_process_runs_says_so_and_under_which_foreign_name() -> None:
+    rate, name = settings_of(Changing, "one", False)
+    assert (rate.is_live, rate.pulsar_name, rate.read("7")) == (True, "theRate", 7)
+    assert (name.is_live, name.pulsar_name) == (False, "")
+    assert Changing().rate == 5
+    assert rate.meaning == "how many (theRate); *live*"
+    with pytest.raises(SettingsError, match="rate must be a whole number from 0 to 9"):
+        rate.read("10")

@@ -391,6 +391,7 @@ async def test_metrics_and_ready_are_served() -> None:
         assert b"bookie_entries_added_total 1.0" in pages["/metrics"]
         space = json.loads(pages["/api/v1/bookie/info"].partition(b"\r\n\r\n")[2])
         assert 0 < space["freeSpace"] <= space["totalSpace"] == machine.disk.capacity_bytes
+        assert space["ledgers"] == 1
         assert b"404" in pages["/nothing"].split(b"\r\n")[0]
         await client.close()
 

@@ -229,7 +229,7 @@ def test_everything_documented_and_not_built_is_501_with_a_reason(call: Call) ->
             assert answer.status == 501, (method, route.template)
             assert answer.json["reason"].startswith(f"{method} ")
             checked += 1
-    assert checked > 100
+    assert checked > 20
 
 
 def test_every_route_declares_its_permissions() -> None:

@@ -225,8 +225,16 @@ def test_views_are_saved_listed_and_deleted(call: Call, document: dict[str, Any]
     body = call("GET", "/api/v1/views?resource=topics").json
     conform(document, body, "/api/v1/views")
     assert body["rows"][0]["query"] == {"sort": "-backlog"}
-    assert call("DELETE", f"/api/v1/views/{created.json['id']}").status == 204
-    assert call("DELETE", f"/api/v1/views/{created.json['id']}").status == 404
+    where = f"/api/v1/views/{created.json['id']}"
+    assert call("POST", "/api/v1/views", {**view, "name": "Small"}).status == 201
+    assert call("PUT", where, {"name": "Small"}).status == 409
+    assert call("PUT", where, {"name": ""}).json["field"] == "name"
+    renamed = call("PUT", where, {"name": "Largest"})
+    assert (renamed.status, renamed.json["name"]) == (200, "Largest")
+    assert renamed.json["query"] == view["query"]
+    assert call("PUT", "/api/v1/views/999999", {"name": "x"}).status == 404
+    assert call("DELETE", where).status == 204
+    assert call("DELETE", where).status == 404
     assert call("POST", "/api/v1/views", {**view, "resource": "x"}).json["field"] == "resource"
 
 
@@ -275,3 +283,25 @@ def test_every_console_view_declares_its_permissions() -> None:
     for view in declared:
         assert view.permission in permissions.LEVELS
         assert view.write_permission in permissions.LEVELS
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "said"),
+    [
+        ("rehearsal", {"type": "AVRO", "messages": 1_001}, "messages", "1000"),
+        ("rehearsal", {"type": "AVRO", "messages": 0}, "messages", "1"),
+        ("verdict", {"type": "AVR0"}, "type", "AVR0"),
+        ("verdict", {"definition": "{}"}, "type", "required"),
+        ("verdict", {"type": "AVRO", "definition": 5, "properties": []}, "properties", "list"),
+        ("verdict", {"type": "AVRO", "properties": {"a": {}}}, "properties", "string"),
+    ],
+)
+def test_a_wrong_candidate_is_400_and_the_field_named(
+    call: Call, path: str, body: dict[str, Any], field: str, said: str
+) -> None:
+    topic = "/api/v1/clusters/standalone/topics/persistent/public/default/t/schemas"
+    answer = call("POST", f"{topic}/{path}", body)
+    assert (answer.status, answer.json["field"]) == (400, field)
+    assert said in answer.json["reason"]
+    assert call("POST", topic, {"type": "AVRO"}).json["field"] == "newest"
+    assert call("DELETE", topic).json["field"] == "newest"

@@ -123,6 +123,34 @@ async def test_how_things_stand_is_told_again_and_again_without_asking(feed: Fee
     assert "store" not in [hop["hop"] for hop in later["hops"]]
 
 
+async def test_a_beat_is_made_once_for_all_sockets(
+    engine: EngineLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[bool] = []
+    news: list[None] = []
+
+    async def make(waiting: bool) -> dict[str, Any]:
+        while waiting and not news:  # on the link's loop, which is another
+            await asyncio.sleep(0.01)
+        if waiting:
+            news.pop()
+        made.append(waiting)
+        return {"op": "beat", "number": len(made)}
+
+    monkeypatch.setattr(live, "BEATS", [make])
+    feeds = [Feed(await SocketPair(application, "/api/v1/live").opened()) for _ in range(3)]
+    async with asyncio.timeout(30):
+        assert [(await feed.beat())["number"] for feed in feeds] == [1, 2, 3], "each at once"
+        for number in (4, 5):
+            news.append(None)
+            assert [(await feed.beat())["number"] for feed in feeds] == [number] * 3
+    for feed in feeds:
+        await feed.socket.hang_up()
+    news.append(None)
+    await asyncio.sleep(0.1)
+    assert made == [False] * 3 + [True] * 2, "nobody is there any more"
+
+
 async def test_a_socket_that_takes_nothing_holds_no_other_and_is_closed(feed: Feed) -> None:
     slow = Feed(await SocketPair(application, "/api/v1/live").opened())
     slow.socket.reads = False

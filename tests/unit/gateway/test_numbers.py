@@ -1,56 +1,81 @@
-"""Pure parts: drain forecasts, sums of partitions, merged metrics."""
+"""Pure parts: how backlogs move, sums of partitions, merged metrics."""
+
+from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.services import drain, metrics, partitioned
+from gateway.services import backlogs, metrics, partitioned
 
 
-def test_a_backlog_that_falls_drains_and_one_that_rises_grows() -> None:
-    backlogs = drain.Backlogs()
+def made(name: str, partial: bool = False) -> dict[str, Any]:
+    """Of one partition."""
+    rates = {"msgRateIn": 1.0, "msgThroughputIn": 10.0, "chunkedMessageRate": 0.0}
+    return {**rates, "producerName": name, "producerId": 3, "supportsPartialProducer": partial}
+
+
+def got(name: str, permits: int) -> dict[str, Any]:
+    return {"consumerName": name, "availablePermits": permits, "address": "/a:1"}
+
+
+def test_how_fast_a_backlog_moves_is_seen_of_itself() -> None:
+    kept = backlogs.Backlogs()
     rate = 0.0
     for second in range(10):
-        rate = backlogs.net_rate("t", "s", second * 1000, 1000 - 50 * second, 0.0)
+        rate = kept.net_rate("t", "s", second * 1000, 1000 - 50 * second, 7.0)
     assert rate == -50.0
-    assert drain.forecast(550, rate) == {"state": "draining", "eta_s": 11.0}
-    assert drain.forecast(550, 3.0)["state"] == "growing"
-    assert drain.forecast(550, 0.1)["state"] == "stalled"
-    assert drain.forecast(0, 0.0) == {"state": "empty", "eta_s": None}
 
 
 def test_before_there_is_history_the_brokers_rates_count() -> None:
-    assert drain.Backlogs().net_rate("t", "s", 0, 10, -7.0) == -7.0
+    assert backlogs.Backlogs().net_rate("t", "s", 0, 10, -7.0) == -7.0
 
 
 def test_the_history_of_backlogs_is_bounded() -> None:
-    backlogs = drain.Backlogs()
-    for number in range(drain.SUBSCRIPTIONS_MAX + 10):
-        backlogs.net_rate("t", str(number), 0, 1, 0.0)
-    assert len(backlogs._samples) == drain.SUBSCRIPTIONS_MAX
+    kept = backlogs.Backlogs()
+    for number in range(backlogs.SUBSCRIPTIONS_MAX + 10):
+        kept.net_rate("t", str(number), 0, 1, 0.0)
+    assert len(kept._samples) == backlogs.SUBSCRIPTIONS_MAX
 
 
 def test_partitions_stats_are_summed_by_meaning() -> None:
     one = {
         "msgRateIn": 1.0, "msgThroughputIn": 100.0, "msgChunkPublished": False, "lastPublishTimeStamp": 5,
-        "publishers": [{"producerId": 1}], "subscriptions": {"s": {"msgBacklog": 3, "consumers": [{}]}},
+        "publishers": [made("p")], "subscriptions": {"s": {"msgBacklog": 3, "consumers": [got("a", 2), got("a", 1)]}},
     }  # fmt: skip
     two = {
         "msgRateIn": 3.0, "msgThroughputIn": 100.0, "msgChunkPublished": True, "lastPublishTimeStamp": 9,
-        "publishers": [], "subscriptions": {"s": {"msgBacklog": 4, "consumers": []}, "u": {"msgBacklog": 1}},
+        "publishers": [made("q"), made("r")],
+        "subscriptions": {"s": {"msgBacklog": 4, "consumers": [got("a", 5)]}, "u": {"msgBacklog": 1}},
     }  # fmt: skip
     total = partitioned.sum_stats([one, two])
     assert total["msgRateIn"] == 4.0
     assert total["averageMsgSize"] == 50.0
     assert total["msgChunkPublished"] is True
     assert total["lastPublishTimeStamp"] == 9
-    assert total["subscriptions"]["s"] == {"msgBacklog": 7, "consumers": [{}]}
+    assert total["subscriptions"]["s"]["msgBacklog"] == 7
+    consumers = total["subscriptions"]["s"]["consumers"]
+    assert [(one["consumerName"], one["availablePermits"]) for one in consumers] == [
+        ("a", 7),
+        ("a", 1),
+    ]
+    assert all("address" not in one for one in consumers)
     assert total["subscriptions"]["u"] == {"msgBacklog": 1}
-    assert len(total["publishers"]) == 1
+    assert [one["msgRateIn"] for one in total["publishers"]] == [2.0, 1.0]
+    assert not any("producerName" in one for one in total["publishers"])
 
 
-def test_merged_metrics_describe_each_family_once_and_keep_series_apart() -> None:
+def test_producers_that_leave_partitions_out_are_told_by_name() -> None:
+    parts = [{"publishers": [made("p", True)]}, {"publishers": [made("q", True), made("p", True)]}]
+    found = partitioned.sum_stats(parts)["publishers"]
+    rates = {one["producerName"]: (one["msgRateIn"], one["averageMsgSize"]) for one in found}
+    assert rates == {"p": (2.0, 10.0), "q": (1.0, 10.0)}
+
+
+async def test_merged_metrics_describe_each_family_once_and_keep_series_apart() -> None:
     text = '# HELP pulsar_x X.\n# TYPE pulsar_x gauge\npulsar_x{cluster="c"} 1\n'
     text += '# TYPE y histogram\ny_bucket{le="1"} 2\n# TYPE none gauge\n'
-    merged = metrics.merge({"b1": text, "b2": text, "gateway": "# TYPE own gauge\nown 3\n"})
+    sources = {"b1": text, "b2": text, "gateway": "# TYPE own gauge\nown 3\n"}
+    found = await metrics.merge({name: page.encode() for name, page in sources.items()})
+    merged = b"".join(found).decode()
     families = {family.name: family for family in text_string_to_metric_families(merged)}
     assert merged.count("# TYPE pulsar_x gauge") == 1
     nodes = {sample.labels["node"] for sample in families["pulsar_x"].samples}
@@ -58,6 +83,17 @@ def test_merged_metrics_describe_each_family_once_and_keep_series_apart() -> Non
     assert families["own"].samples[0].labels == {}
     assert families["none"].samples == []
     assert len(families["y"].samples) == 2
+
+
+async def test_values_with_braces_and_samples_without_labels_keep_their_form() -> None:
+    page = '# HELP x X.\n# TYPE x gauge\nx{t="a}b"} 1\n# HELP z Z.\n# TYPE z gauge\nz 2\n'
+    merged = b"".join(await metrics.merge({"b1": page.encode(), "b2": page.encode()})).decode()
+    families = {family.name: family for family in text_string_to_metric_families(merged)}
+    assert [sample.labels for sample in families["x"].samples] == [
+        {"t": "a}b", "node": "b1"},
+        {"t": "a}b", "node": "b2"},
+    ]
+    assert [sample.labels["node"] for sample in families["z"].samples] == ["b1", "b2"]
 
 
 def test_who_is_furthest_behind_is_named_by_the_partition_where_it_is() -> None:

@@ -73,7 +73,7 @@ async def test_they_are_in_the_topics_node_and_ledgers_beside_them_stay(bench: A
     assert len(record.ledgers) == 1
     await bench.restart()
     stats = await topics.internal_stats(bench.engine, PLAIN, with_metadata=False)
-    assert (stats["numberOfEntries"], stats["properties"]) == (4, {"old": "1", "a": "1"})
+    assert stats["numberOfEntries"] == 4
 
 
 async def test_those_of_a_partitioned_topic_are_in_its_record_and_not_its_partitions(

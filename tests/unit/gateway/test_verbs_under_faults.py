@@ -8,6 +8,7 @@ deleted.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,8 +16,17 @@ import pytest
 
 from engine.admin import api, partitions
 from engine.admin.operation import Operation
-from engine.base.errors import AlreadyExists, Conflict, NotFound, NotReady, Refusal, WorldError
+from engine.base.errors import (
+    AlreadyExists,
+    Conflict,
+    NotFound,
+    NotReady,
+    PreconditionFailed,
+    Refusal,
+    WorldError,
+)
 from engine.base.names import NamespaceName, TopicName
+from engine.tenancy import grants
 from engine.tenancy import topics as metadata
 from engine.tenancy.clusters import (
     create_cluster,
@@ -27,6 +37,8 @@ from engine.tenancy.clusters import (
     update_cluster,
 )
 from engine.tenancy.namespaces import (
+    bundles_beside,
+    change_namespace_properties,
     create_namespace,
     delete_namespace,
     get_policies,
@@ -34,6 +46,18 @@ from engine.tenancy.namespaces import (
     set_policy,
 )
 from engine.tenancy.policies import RETENTION
+from engine.tenancy.resources.isolation import (
+    delete_isolation_policy,
+    list_isolation_policies,
+    set_isolation_policy,
+)
+from engine.tenancy.resources.resource_groups import (
+    delete_resource_group,
+    get_resource_group,
+    join_resource_group,
+    list_resource_groups,
+    put_resource_group,
+)
 from engine.tenancy.tenants import (
     create_tenant,
     delete_tenant,
@@ -145,7 +169,7 @@ async def drop_namespace(bench: AdminBench, name: str) -> None:
 
 async def set_retention(bench: AdminBench, name: str) -> None:
     value = {"retentionTimeInMinutes": 5, "retentionSizeInMB": 7}
-    await set_policy(bench.store, _namespace(name), RETENTION, value)
+    await set_policy(bench.store, _namespace(name), RETENTION, value, cluster="standalone")
 
 
 async def namespace(bench: AdminBench, name: str) -> object:
@@ -154,6 +178,124 @@ async def namespace(bench: AdminBench, name: str) -> object:
     found = await get_policies(bench.store, _namespace(name))
     retention = found.get("retention_policies")
     return retention["retentionSizeInMB"] if retention else 0
+
+
+async def grant(bench: AdminBench, name: str) -> None:
+    await grants.grant(bench.store, _namespace(name), "r", ["produce"])
+
+
+async def granted_namespace(bench: AdminBench, name: str) -> None:
+    await make_namespace(bench, name)
+    await grant(bench, name)
+
+
+async def revoke(bench: AdminBench, name: str) -> None:
+    await grants.revoke(bench.store, _namespace(name), "r")
+
+
+async def granted(bench: AdminBench, name: str) -> object:
+    return await grants.of_namespace(bench.store, _namespace(name))
+
+
+async def grant_on_subscription(bench: AdminBench, name: str) -> None:
+    await grants.grant_on_subscription(bench.store, _namespace(name), "s", ["r"])
+
+
+async def granted_on_subscriptions(bench: AdminBench, name: str) -> object:
+    return await grants.of_subscriptions(bench.store, _namespace(name))
+
+
+async def label(bench: AdminBench, name: str) -> None:
+    await change_namespace_properties(bench.store, _namespace(name), {"k": "v"})
+
+
+async def labelled(bench: AdminBench, name: str) -> object:
+    return (await get_policies(bench.store, _namespace(name)))["properties"]
+
+
+ISOLATED = {
+    "namespaces": ["public/none.*"],
+    "primary": ["none"],
+    "secondary": [],
+    "auto_failover_policy": {
+        "policy_type": "min_available",
+        "parameters": {"min_limit": "1", "usage_threshold": "80"},
+    },
+}
+
+
+async def isolate(bench: AdminBench, name: str) -> None:
+    await set_isolation_policy(bench.store, name, "p", ISOLATED)
+
+
+async def isolated_cluster(bench: AdminBench, name: str) -> None:
+    await make_cluster(bench, name)
+    await isolate(bench, name)
+
+
+async def mix(bench: AdminBench, name: str) -> None:
+    await delete_isolation_policy(bench.store, name, "p")
+
+
+async def drop_isolated(bench: AdminBench, name: str) -> None:
+    with suppress(NotFound):
+        await mix(bench, name)
+    await drop_cluster(bench, name)
+
+
+async def isolated(bench: AdminBench, name: str) -> object:
+    try:
+        return sorted(await list_isolation_policies(bench.store, name))
+    except NotFound:
+        return []
+
+
+async def make_group(bench: AdminBench, name: str) -> None:
+    await put_resource_group(bench.store, name, {"publishRateInMsgs": 5})
+
+
+async def drop_group(bench: AdminBench, name: str) -> None:
+    await delete_resource_group(bench.store, name)
+
+
+async def group(bench: AdminBench, name: str) -> object:
+    if name not in await list_resource_groups(bench.store):
+        return None
+    return (await get_resource_group(bench.store, name))["publishRateInMsgs"]
+
+
+async def grouped_namespace(bench: AdminBench, name: str) -> None:
+    await make_namespace(bench, name)
+    await make_group(bench, name)
+
+
+async def join_group(bench: AdminBench, name: str) -> None:
+    await join_resource_group(bench.store, _namespace(name), name)
+
+
+async def joined(bench: AdminBench, name: str) -> object:
+    return (await get_policies(bench.store, _namespace(name))).get("resource_group_name") == name
+
+
+async def leave_group(bench: AdminBench, name: str) -> None:
+    await join_resource_group(bench.store, _namespace(name), None)
+    await drop_group(bench, name)
+    await drop_namespace(bench, name)
+
+
+async def split(bench: AdminBench, name: str) -> None:
+    """The first of the four bundles, once."""
+    await namespaces.split_bundle(
+        bench.engine, _namespace(name), FIRST_BUNDLE, "range_equally_divide", [], unload=False
+    )
+
+
+async def bundles(bench: AdminBench, name: str) -> object:
+    stored = await get_policies(bench.store, _namespace(name))
+    return (await bundles_beside(bench.store, _namespace(name), stored)).document["numBundles"]
+
+
+FIRST_BUNDLE = "0x00000000_0x40000000"
 
 
 # Topics
@@ -201,11 +343,15 @@ async def unload_bundle(bench: AdminBench, name: str) -> None:
     await namespaces.unload_bundle(bench.engine, NAMESPACE, bundle)
 
 
+async def clear_namespace(bench: AdminBench, name: str) -> None:
+    await namespaces.clear_backlog(bench.engine, NAMESPACE, None, "s")
+
+
 async def topic(bench: AdminBench, name: str) -> object:
     if not await metadata.topic_exists(bench.store, _topic(name)):
         return None
     stats = await topics.internal_stats(bench.engine, _topic(name), with_metadata=False)
-    return [stats.get("properties", {}), stats["state"]]
+    return [await topics.properties(bench.engine, _topic(name)), stats["state"]]
 
 
 async def backlog(bench: AdminBench, name: str) -> object:
@@ -293,7 +439,7 @@ async def subscribed(bench: AdminBench, name: str) -> object:
     return [found["new"], stats["subscriptions"]["new"]["msgBacklog"]]
 
 
-def every(operation: Operation[S, None], make: Callable[[TopicName], S]) -> Do:
+def every(operation: Operation[S, Any], make: Callable[[TopicName], S]) -> Do:
     async def call(bench: AdminBench, name: str) -> None:
         await topics.on_subscription(bench.engine, operation, make(_topic(name)))
 
@@ -365,6 +511,18 @@ VERBS = [
     Verb("create namespace", nothing, make_namespace, namespace, (0,), (AlreadyExists,), drop_namespace),
     Verb("set policy", make_namespace, set_retention, namespace, (7,), (), drop_namespace),
     Verb("delete namespace", used_namespace, drop_namespace, namespace, (None,), (NotFound,)),
+    Verb("grant", make_namespace, grant, granted, ({"r": ["produce"]},), (), drop_namespace),
+    Verb("revoke", granted_namespace, revoke, granted, ({},), (), drop_namespace),
+    Verb("grant on a subscription", make_namespace, grant_on_subscription, granted_on_subscriptions, ({"s": ["r"]},),
+         (), drop_namespace),
+    Verb("label namespace", make_namespace, label, labelled, ({"k": "v"},), (), drop_namespace),
+    Verb("isolate", make_cluster, isolate, isolated, (["p"],), (), drop_isolated),
+    Verb("delete isolation", isolated_cluster, mix, isolated, ([],), (NotFound,), drop_isolated),
+    Verb("put resource group", nothing, make_group, group, (5,), (), drop_group),
+    Verb("delete resource group", make_group, drop_group, group, (None,), (NotFound,)),
+    Verb("join resource group", grouped_namespace, join_group, joined, (True,), (), leave_group),
+    Verb("split bundle", make_namespace, split, bundles, (5,), (PreconditionFailed,), drop_namespace),
+    Verb("clear namespace", filled_topic, clear_namespace, backlog, (0,), (), drop_topic),
     Verb("create topic", nothing, make_topic, topic, (OPEN,), (AlreadyExists,), drop_topic),
     Verb("delete topic", filled_topic, drop_topic, topic, (None,), (NotFound,)),
     Verb("unload topic", filled_topic, unload_topic, backlog, (ENTRIES,), (), drop_topic),

@@ -214,7 +214,7 @@ async def test_i13_no_ensemble_change_once_recovery_began(world: World) -> None:
     listener = Listener()
     writer = await world.client().create(2, 2, 2, listener=listener)
     before = writer.metadata.segments
-    await metadata_update.start_recovery(world.store, writer.ledger_id, 1.0)
+    await metadata_update.start_recovery(world.store, writer.ledger_id, None, 1.0)
     members_of(world, writer)[0].answer = refusing(wire.EIO)
     writer.append(run_of(b"x"))
     assert isinstance(await listener.fail(), LedgerFencedError)

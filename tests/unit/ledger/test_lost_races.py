@@ -37,11 +37,11 @@ def change_ensemble(store: Any) -> Awaitable[LedgerMetadata]:
 
 
 def write_closed(store: Any) -> Awaitable[LedgerMetadata]:
-    return metadata_update.write_closed(store, 1, 7, 70, 1.0)
+    return metadata_update.write_closed(store, 1, OPENED, 7, 70, 1.0)
 
 
 def start_recovery(store: Any) -> Awaitable[LedgerMetadata]:
-    return metadata_update.start_recovery(store, 1, 1.0)
+    return metadata_update.start_recovery(store, 1, None, 1.0)
 
 
 def finish_recovery(store: Any) -> Awaitable[LedgerMetadata]:

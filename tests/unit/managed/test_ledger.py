@@ -20,6 +20,7 @@ from engine.managed.ledger import InitialPosition
 from engine.managed.positions import LedgerSpan
 from engine.managed.settings import LedgerConfig, ManagedSettings
 from engine.managed.stored.records import LogRecord
+from engine.managed.writing.appender import Appender
 from engine.metadata import paths
 from tests.support.broker_bench import until
 from tests.support.ledger_cluster import run_of
@@ -88,7 +89,7 @@ async def test_entries_that_only_recovery_finds_wake_readers(
     async def create(*_: object, **__: object) -> LedgerWriter:
         raise NotEnoughBookiesError("all are away")
 
-    monkeypatch.setattr(appender, "confirmed", lambda below: None)
+    monkeypatch.setattr(Appender, "confirmed", lambda self, below: None)
     monkeypatch.setattr(LedgerWriter, "close", close)
     ledger.append(run_of(*numbered(1, 3)), Sink())
     await until(lambda: writer.last_confirmed == 3)
@@ -350,6 +351,13 @@ async def test_read_entry_and_neighbours(brokers: Brokers) -> None:
     assert ledger.entries_between(EARLIEST, LATEST) == 7
     with pytest.raises(InvalidPositionError):
         await ledger.read_entry(Position(places[0].ledger_id, 3))
+    at_hand = ledger.entry_at_hand(places[6])
+    assert at_hand is not None
+    assert at_hand.entry(0) == sink.payloads[6]
+    assert ledger.entry_at_hand(Position(places[0].ledger_id, 3)) is None
+    brokers.crash(brokers.broker())
+    again = await brokers.broker().open(NAME, rolling(3))
+    assert again.entry_at_hand(places[6]) is None  # it has to be read
 
 
 async def test_a_topic_of_a_thousand_ledgers_opens_fast(brokers: Brokers) -> None:

@@ -1,6 +1,7 @@
 """Topics open in time whatever became of their cursors' storage, and with many cursors and ledgers."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from engine.base.ids import Position
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import CorruptEntryError, LedgerRecoveryError
 from engine.ledger.reading.reader import LedgerReader
+from engine.managed.cursors.cursor_store import CursorStore
 from engine.managed.errors import CursorUnreadableError, ManagedLedgerLoadError
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.positions import LedgerSpan
@@ -59,15 +61,13 @@ def refuse(monkeypatch: pytest.MonkeyPatch, ledger_ids: dict[int, Exception | No
     """Opening these ledgers fails, or never ends for None, while they are in the dict."""
     real = LedgerClient.open
 
-    async def refusing(
-        self: LedgerClient, ledger_id: int, password: bytes = b"", *, recover: bool
-    ) -> LedgerReader:
+    async def refusing(self: LedgerClient, ledger_id: int, **how: Any) -> LedgerReader:
         if ledger_id in ledger_ids:
             error = ledger_ids[ledger_id]
             if error is not None:
                 raise error
             await asyncio.get_running_loop().create_future()
-        return await real(self, ledger_id, password, recover=recover)
+        return await real(self, ledger_id, **how)
 
     monkeypatch.setattr(LedgerClient, "open", refusing)
 
@@ -180,33 +180,92 @@ async def test_m14_a_topic_that_cannot_be_opened_in_time_says_what_it_waited_for
     assert (await factory.open(NAME, ONE)).last_confirmed == places[-1]
 
 
-async def test_cursors_are_loaded_some_at_a_time(brokers: Brokers) -> None:
-    count, most = 150, 0
+async def test_cursors_are_loaded_some_at_a_time(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, under_way, most = 150, 0, 0
     names = [f"s{i:03d}" for i in range(count)]
     await acknowledged(brokers, "first")
     store = brokers.cluster.store
     record = CursorRecord(-1, CursorState(Position(0, 1)), 1).encode()
     for name in names:
         await store.create(paths.cursor(NAME, name), record, make_parents=True)
-    under_way: dict[str, None] = {}
+    real = CursorStore.take
 
-    def watch(session: int, operation: str, path: str) -> Fault | None:
-        nonlocal most
-        if path.startswith(paths.managed_ledger(NAME) + "/s"):
-            if operation == "get":
-                under_way[path] = None
-                most = max(most, len(under_way))
-            elif operation == "put":
-                del under_way[path]
-            return Fault(delay_s=0.005)
-        return None
+    async def take(self: CursorStore, *given: Any) -> CursorState:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        try:
+            return await real(self, *given)
+        finally:
+            under_way -= 1
 
-    brokers.cluster.server.on_call = watch
+    monkeypatch.setattr(CursorStore, "take", take)
+    brokers.cluster.server.on_call = lambda *call: Fault(delay_s=0.005)
     ledger = await brokers.broker(LAZY).open(NAME, ONE)
     brokers.cluster.server.on_call = None
     assert list(ledger.cursors) == sorted([*names, "first"])
     assert 8 <= most <= LAZY.cursor_loads_max
     assert all(ledger.cursors[name].backlog_entries() == 3 for name in names)
+
+
+@pytest.mark.parametrize("end", ["closed", "crashed"])
+async def test_an_opening_reads_the_metadata_store_twice(brokers: Brokers, end: str) -> None:
+    factory = brokers.broker(HASTY)
+    ledger = await factory.open(NAME, ONE)
+    places = [Position(*one) for one in (await publish(ledger, 0, 9)).positions]
+    for name in ("holes", "none", "some"):
+        cursor = await ledger.open_cursor(name, FIRST)
+        if name != "none":
+            cursor.acknowledge([places[3]])
+            await cursor.persisted()
+    last = ledger.line.last.ledger_id
+    if end == "closed":
+        await ledger.close()
+    else:
+        brokers.crash(factory)
+    reads: list[tuple[str, str]] = []
+
+    def note(session: int, operation: str, path: str) -> None:
+        mine = path.startswith((paths.managed_ledger(NAME), paths.LEDGERS + "/00"))
+        if mine and operation in ("get", "get_all", "exists", "children"):
+            reads.append((operation, path))
+
+    brokers.cluster.server.on_call = note
+    again = await brokers.broker(HASTY).open(NAME, ONE)
+    brokers.cluster.server.on_call = None
+    assert reads == [("get_all", paths.managed_ledger(NAME)), ("get_all", paths.ledger(last))]
+    assert again.cursors["some"].is_acknowledged(places[3])
+    assert {name: one.backlog_entries() for name, one in again.cursors.items()} == {
+        "holes": 8,
+        "none": 9,
+        "some": 8,
+    }
+
+
+@pytest.mark.parametrize("lost_answer", [False, True])
+async def test_a_cursor_made_by_the_owner_before_until_the_list_is_ours_is_loaded(
+    brokers: Brokers, lost_answer: bool
+) -> None:
+    await acknowledged(brokers, "first")
+    record = CursorRecord(-1, CursorState(Position(0, 1)), 1).encode()
+    made = False
+
+    def make(session: int, operation: str, path: str) -> Fault | None:
+        nonlocal made
+        if operation != "put" or path != paths.managed_ledger(NAME) or made:
+            return None
+        made = True
+        brokers.cluster.server.tree.create(paths.cursor(NAME, "late"), record, 0, False, 0)
+        return Fault(lose_reply=lost_answer)
+
+    brokers.cluster.server.on_call = make
+    ledger = await reopened(brokers)
+    brokers.cluster.server.on_call = None
+    assert made
+    assert sorted(ledger.cursors) == ["first", "late"]
+    assert ledger.cursors["late"].backlog_entries() == 3
 
 
 async def test_a_thousand_consumed_ledgers_are_trimmed_at_once_and_appends_go_on(

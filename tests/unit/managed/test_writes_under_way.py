@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from engine.managed.cursors.cursor_ledger import CursorLedger
+from engine.managed.cursors.cursor_store import CursorStore
 from engine.managed.errors import ManagedLedgerFencedError
 from tests.support.managed_cluster import LAZY, Brokers
 from tests.unit.managed.cursors.test_cursor import opened, reopened
@@ -33,12 +34,12 @@ class Gate:
 
 
 async def test_i38_what_is_acknowledged_during_a_write_is_not_taken_for_stored(
-    brokers: Brokers,
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, _, cursor, places = await opened(brokers, 4)
     assert cursor._store is not None
     gate = Gate(cursor._store.write)
-    cursor._store.write = gate  # type: ignore[method-assign]
+    monkeypatch.setattr(CursorStore, "write", lambda _, *given: gate(*given))
     loop = asyncio.get_running_loop()
     cursor.acknowledge([places[0]])
     first = loop.create_task(cursor.persisted())
@@ -81,14 +82,14 @@ async def test_a_cursor_moves_to_another_ledger_only_with_its_state_in_it(
 
 @pytest.mark.parametrize("how", ["reset", "skip", "clear"])
 async def test_m9_a_move_of_the_cursor_returns_when_it_is_stored(
-    brokers: Brokers, how: str
+    brokers: Brokers, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, _, cursor, places = await opened(brokers, 6)
     cursor.acknowledge(places[:3])
     await cursor.persisted()
     assert cursor._store is not None
     gate = Gate(cursor._store.write)
-    cursor._store.write = gate  # type: ignore[method-assign]
+    monkeypatch.setattr(CursorStore, "write", lambda _, *given: gate(*given))
     calls = {"reset": lambda: cursor.reset(places[1]), "skip": lambda: cursor.skip(2)}
     moving = asyncio.get_running_loop().create_task(calls.get(how, cursor.clear)())
     await gate.entered(1)
@@ -101,12 +102,12 @@ async def test_m9_a_move_of_the_cursor_returns_when_it_is_stored(
 
 
 async def test_an_acknowledgement_stored_after_the_session_ended_is_not_confirmed(
-    brokers: Brokers,
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, ledger, cursor, places = await opened(brokers, 3)
     assert cursor._store is not None
     gate = Gate(cursor._store.write)
-    cursor._store.write = gate  # type: ignore[method-assign]
+    monkeypatch.setattr(CursorStore, "write", lambda _, *given: gate(*given))
     cursor.acknowledge(places)
     confirming = asyncio.get_running_loop().create_task(cursor.persisted())
     await gate.entered(1)

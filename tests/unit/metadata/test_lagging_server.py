@@ -1,44 +1,39 @@
 """A ZooKeeper server that is behind the others: what it does not know yet may exist."""
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from engine.metadata.store import SessionState
+import pytest
+from kazoo.exceptions import MarshallingError
+
+from engine.metadata.kazoo_handler import KazooAnswer, LoopHandler
+from engine.metadata.store import SessionState, StoreUnavailableError
 from engine.metadata.zookeeper import ZooKeeperStore
 
-STAT = SimpleNamespace(version=3, ephemeralOwner=0, ctime=1, mtime=2, numChildren=0)
-
-
-class Answer:
-    """Of kazoo: ready at once."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self.exception = None
-
-    def rawlink(self, callback: Callable[["Answer"], None]) -> None:
-        callback(self)
+STAT = SimpleNamespace(version=3, ephemeralOwner=0, ctime=1, mtime=2, numChildren=0, cversion=0)
 
 
 class LaggingServer:
-    """Knows of ``path`` only after ``sync``, if the ensemble has it."""
+    """In place of kazoo's client. Knows of ``path`` only after ``sync``, if the ensemble has it."""
 
-    def __init__(self, path: str, *, exists: bool) -> None:
+    def __init__(self, path: str, *, exists: bool, sync_fails: bool = False) -> None:
+        self.handler = LoopHandler()
         self._known = False
         self._path = path
         self._exists = exists
+        self._sync_fails = sync_fails
         self.asked: list[str] = []
 
-    def exists_async(self, path: str, watch: object = None) -> Answer:
-        self.asked.append("exists")
-        assert path == self._path
-        return Answer(STAT if self._known else None)
-
-    def sync_async(self, path: str) -> Answer:
-        self.asked.append("sync")
-        self._known = self._exists
-        return Answer(path)
+    def _call(self, request: Any, answer: KazooAnswer) -> None:
+        assert request.path == self._path
+        self.asked.append(type(request).__name__)
+        if self.asked[-1] == "Exists":
+            answer.set(STAT if self._known else None)
+        elif self._sync_fails:
+            answer.set_exception(MarshallingError())
+        else:
+            self._known = self._exists
+            answer.set(request.path)
 
 
 def store_at(server: LaggingServer) -> ZooKeeperStore:
@@ -58,4 +53,11 @@ async def test_absence_is_asked_again_after_a_sync() -> None:
 async def test_absence_is_told_only_after_a_sync() -> None:
     server = LaggingServer("/ledgers/1", exists=False)
     assert await store_at(server).exists("/ledgers/1") is None
-    assert server.asked == ["exists", "sync", "exists"]
+    assert server.asked == ["Exists", "Sync", "Exists"]
+
+
+async def test_absence_is_not_told_when_the_sync_fails() -> None:
+    with pytest.raises(StoreUnavailableError, match="sync /ledgers/1"):
+        await store_at(LaggingServer("/ledgers/1", exists=False, sync_fails=True)).exists(
+            "/ledgers/1"
+        )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.metadata import paths
-from engine.metadata.prototext import escape, parse_text, unescape
+from engine.metadata.protobuf.prototext import escape, parse_text, unescape
 from engine.metadata.records import BookieRegistration, Cookie, RecordFormatError
 
 LIVE = [

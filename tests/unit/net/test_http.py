@@ -1,6 +1,7 @@
 """The HTTP server: pages, calls, refusals, bounds of size and time; over real sockets, spoken to byte by byte."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 
@@ -21,6 +22,8 @@ from engine.net.network import LoopNetwork
 
 CONNECTIONS_MAX = 4
 BODY_BYTES_MAX = 100_000
+LONG = 64
+"""Pieces of a MiB."""
 
 
 class Service:
@@ -31,11 +34,14 @@ class Service:
         self.let_go = asyncio.Event()
         self.let_go.set()
         self.answered = 0
+        self.pieces = 0
         self._pages = pages(
             {
-                "/metrics": metrics_page(lambda: b"up 1\n"),
+                "/metrics": metrics_page(self._metrics),
                 "/ready": ready_page(lambda: self.why_not),
-                "/large": lambda: Response(200, bytes(8 << 20)),
+                "/large": self._large,
+                "/long": metrics_page(self._long),
+                "/torn": metrics_page(self._torn),
                 "/broken": self._broken,
             }
         )
@@ -46,7 +52,23 @@ class Service:
             body_bytes_max=BODY_BYTES_MAX,
         )
 
-    def _broken(self) -> Response:
+    async def _metrics(self) -> AsyncIterator[bytes]:
+        for piece in (b"up ", b"", b"1\n"):
+            yield piece
+
+    async def _long(self) -> AsyncIterator[bytes]:
+        for _ in range(LONG):
+            self.pieces += 1
+            yield bytes(1 << 20)
+
+    async def _torn(self) -> AsyncIterator[bytes]:
+        yield b"up "
+        raise RuntimeError("secret detail")
+
+    async def _large(self) -> Response:
+        return Response(200, bytes(8 << 20))
+
+    async def _broken(self) -> Response:
         raise RuntimeError("secret detail")
 
     async def answer(self, request: Request) -> Response:
@@ -83,6 +105,12 @@ async def ask(service: Service, request: bytes) -> bytes:
 async def answer_of(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     """Status and body of one answer."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    if "transfer-encoding: chunked" in head:
+        body = b""
+        while size := int(await reader.readline(), 16):
+            body += (await reader.readexactly(size + 2))[:-2]
+        await reader.readline()
+        return int(head.split(" ")[1]), body
     length = int(head.split("content-length: ")[1].split("\r\n")[0])
     return int(head.split(" ")[1]), await reader.readexactly(length)
 
@@ -94,12 +122,59 @@ def get(path: str, *headers: str, method: str = "GET") -> bytes:
 LAST = "Connection: close"
 
 
-async def test_metrics_come_with_their_type_and_length(service: Service) -> None:
-    head, body = (await ask(service, get("/metrics?x=1", LAST))).split(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert b"Content-Type: text/plain; version=0.0.4" in head
-    assert b"Content-Length: 5\r\n" in head
-    assert body == b"up 1\n"
+async def test_metrics_come_with_their_type_in_pieces(service: Service) -> None:
+    for more in ((), (LAST,)):  # read without h11, and by it
+        reader, writer = await connect(service)
+        writer.write(get("/metrics?x=1", *more))
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"Content-Type: text/plain; version=0.0.4" in head
+        assert await reader.readuntil(b"0\r\n\r\n") == b"3\r\nup \r\n2\r\n1\n\r\n0\r\n\r\n"
+        if not more:
+            writer.write(get("/ready"))
+            assert await answer_of(reader) == (200, b"ok\n")
+        writer.close()
+    old = await ask(service, b"GET /metrics HTTP/1.0\r\n\r\n")
+    assert old.endswith(b"\r\n\r\nup 1\n"), "HTTP/1.0 knows no chunks"
+
+
+async def test_pieces_wait_for_who_takes_them(service: Service) -> None:
+    reader, writer = await connect(service)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(get("/long") + get("/ready"))
+    while service.pieces < 3:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    assert service.pieces < LONG, "all was made for nobody"
+    writer.transport.resume_reading()  # type: ignore[attr-defined]
+    assert len((await answer_of(reader))[1]) == LONG << 20
+    assert await answer_of(reader) == (200, b"ok\n")
+    writer.close()
+
+
+async def test_who_takes_no_pieces_is_cut(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "ANSWER_TIMEOUT_S", 0.1)
+    reader, writer = await connect(service)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(get("/long"))
+    await asyncio.sleep(0.4)
+    writer.transport.resume_reading()  # type: ignore[attr-defined]
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        await reader.readexactly(LONG << 20)
+    assert service.pieces < LONG
+    writer.close()
+
+
+async def test_pieces_that_fail_end_the_connection(service: Service) -> None:
+    reader, writer = await connect(service)
+    writer.write(get("/torn"))
+    assert b"up " in await reader.readuntil(b"up ")
+    with contextlib.suppress(ConnectionError):
+        assert b"0\r\n" not in await reader.read(), "that would be a whole answer"
+    writer.close()
+    assert b" 200 OK" in await ask(service, get("/ready", LAST)), "others are served"
 
 
 async def test_ready_says_why_not(service: Service) -> None:
@@ -174,7 +249,7 @@ async def test_head_has_no_body_and_requests_may_come_in_pieces(service: Service
         await writer.drain()
     answer = await reader.read()
     assert answer.endswith(b"\r\n\r\n")
-    assert b"Content-Length: 5" in answer
+    assert b"Transfer-Encoding: chunked" in answer
     writer.close()
 
 

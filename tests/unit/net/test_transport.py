@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import MisuseError, PeerError
+from engine.net.network import LoopNetwork
 from engine.net.transport import (
     CLOSE_TIMEOUT_S,
     HIGH_WATER_BYTES,
+    LITTLE_BYTES,
     Connection,
     FrameLimitError,
     SlowPeerError,
@@ -226,3 +228,40 @@ async def test_a_close_that_drags_on_is_cut(monkeypatch: pytest.MonkeyPatch) -> 
     assert wire.ended == "aborted"
     connection.connection_lost(None)
     assert connection.ends == [None]
+
+
+class Pieces(Frames):
+    """Keeps how much each read of the socket brought."""
+
+    def __init__(self) -> None:
+        super().__init__(frame_max=1 << 21)
+        self.pieces: list[int] = []
+
+    def data_received(self, data: bytes) -> None:
+        self.pieces.append(len(data))
+        super().data_received(data)
+
+
+async def test_who_is_read_little_is_read_in_small_pieces() -> None:
+    arrived: list[Pieces] = []
+
+    def accept() -> Pieces:
+        arrived.append(Pieces())
+        return arrived[-1]
+
+    server = await LoopNetwork().listen("127.0.0.1", 0, accept)
+    transport, _ = await LoopNetwork().connect("127.0.0.1", server.port, asyncio.Protocol)
+    async with asyncio.timeout(30):
+        while not arrived:
+            await asyncio.sleep(0)
+        (connection,) = arrived
+        connection.read_little()
+        transport.write(frame(bytes(1 << 20)))
+        while not connection.frames:
+            await asyncio.sleep(0)
+    assert sum(connection.pieces) == len(frame(bytes(1 << 20)))
+    assert max(connection.pieces) <= LITTLE_BYTES
+    transport.close()
+    connection.close()
+    server.close()
+    await server.wait_closed()

@@ -1,14 +1,17 @@
 """Ownership: one owner at a time, taken over only after the old one stopped. Time is virtual where it must pass."""
 
 import asyncio
+import contextlib
 
 import pytest
 
+from engine.base.errors import Conflict
 from engine.base.names import BundleName, NamespaceName, TopicName
 from engine.metadata.memory import Fault, MemoryServer, MemoryStore
 from engine.metadata.store import SessionState, StoreUnavailableError
 from engine.ownership.owner import BundleOwnership, NoNamespaceError, OwnerRecord
 from engine.ownership.registration import BrokerRecord, BrokerRegistration, claim, live_brokers
+from engine.tenancy.bundles import Bundles
 from engine.tenancy.namespaces import bootstrap
 
 TOPIC = TopicName.parse("public/default/x")
@@ -243,6 +246,7 @@ async def test_registration_replaces_its_former_life_and_is_listed(server: Memor
         5,
         "4",
         "pulsar+ssl://127.0.0.1:6651",
+        non_persistent=False,
     )
     before, now = server.session(), server.session()
     await BrokerRegistration(before, record).renew()
@@ -297,3 +301,183 @@ async def test_one_that_was_closed_serves_nothing_though_its_session_is_renewed(
     assert broker.store.session_proven
     assert not broker.ownership.serves(TOPIC)
     assert broker.lost == []
+
+
+async def split(broker: Broker) -> tuple[BundleName, int]:
+    """The bundle of TOPIC, owned, and where it is to be cut."""
+    assert await broker.take()
+    bundle = broker.ownership.owned()[0]
+    return bundle, bundle.lower + (bundle.upper - bundle.lower) // 2
+
+
+async def boundaries(server: MemoryServer) -> set[str]:
+    store = server.session()
+    value, _ = await store.get("/admin/local-policies/public/default")
+    found = Bundles.decode(TOPIC.namespace, value)
+    assert found is not None
+    return set(found.ranges)
+
+
+async def test_a_split_bundles_parts_are_served_without_a_gap(server: MemoryServer) -> None:
+    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    bundle, edge = await split(one)
+    served = []
+    server.on_call = lambda *_: served.append(one.ownership.serves(TOPIC))
+    parts = await one.ownership.split(bundle, [edge])
+    server.on_call = None
+    assert all(served)
+    assert one.ownership.owned() == parts
+    assert one.ownership.serves(TOPIC)
+    assert one.lost == []
+    assert {part.range for part in parts} < await boundaries(server)
+    assert bundle.range not in await boundaries(server)
+    assert (await two.ownership.bundles(TOPIC.namespace)).of_topic(TOPIC) in parts
+    assert not await two.take()
+    assert await two.store.exists(f"/namespace/{bundle}") is None
+    for part in parts:
+        await one.ownership.release(part)
+    assert await two.take()
+
+
+async def test_a_bundle_is_split_by_its_owner_alone_and_once(server: MemoryServer) -> None:
+    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    bundle, edge = await split(one)
+    with pytest.raises(Conflict, match="not served here"):
+        await two.ownership.split(bundle, [edge])
+    again = await asyncio.gather(
+        one.ownership.split(bundle, [edge]),
+        one.ownership.split(bundle, [edge]),
+        return_exceptions=True,
+    )
+    assert [type(found) for found in again] == [list, Conflict]
+    assert len(await boundaries(server)) == 5
+
+
+async def test_two_owners_who_split_at_once_lose_no_boundary(server: MemoryServer) -> None:
+    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    first, *others = await one.ownership.bundles(TOPIC.namespace)
+    assert await one.ownership.acquire(first)
+    assert await two.ownership.acquire(others[-1])
+    await asyncio.gather(
+        one.ownership.split(first, [first.lower + 5]),
+        two.ownership.split(others[-1], [others[-1].lower + 5]),
+    )
+    assert len(await boundaries(server)) == 6
+
+
+async def test_who_heard_late_of_a_split_does_not_keep_the_bundle(server: MemoryServer) -> None:
+    """Broker two has the old boundaries still when it takes the bundle that is none any more."""
+    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    bundle, edge = await split(one)
+    await two.ownership.bundles(TOPIC.namespace)
+    await one.ownership.split(bundle, [edge])
+    with pytest.raises(StoreUnavailableError, match="is split"):
+        await two.ownership.acquire(bundle)
+    assert not two.ownership.serves(TOPIC)
+    assert await two.store.exists(f"/namespace/{bundle}") is None
+    assert not await two.take()
+    assert one.ownership.serves(TOPIC)
+
+
+@pytest.mark.parametrize("step", range(7))
+@pytest.mark.parametrize("lost", ["request", "reply"])
+async def test_a_split_that_a_failing_store_cuts_off_is_whole_or_none(
+    server: MemoryServer, step: int, lost: str
+) -> None:
+    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    bundle, edge = await split(one)
+    mine, left = one.store.session_id, step
+
+    def fail(session_id: int, operation: str, path: str) -> Fault | None:
+        nonlocal left
+        if session_id != mine:
+            return None
+        left -= 1
+        broken = left == -1
+        return Fault(
+            lose_request=broken and lost == "request", lose_reply=broken and lost == "reply"
+        )
+
+    server.on_call = fail
+    with contextlib.suppress(StoreUnavailableError):
+        await one.ownership.split(bundle, [edge])
+    server.on_call = None
+    lower = BundleName(bundle.namespace, bundle.lower, edge)
+    upper = BundleName(bundle.namespace, edge, bundle.upper)
+    async with asyncio.timeout(60):
+        while True:  # what became of it is found out
+            cut = bundle.range not in await boundaries(server)
+            wanted = [lower, upper] if cut else [bundle]
+            try:
+                parts = await one.ownership.split(bundle, [edge]) if not cut else wanted
+            except StoreUnavailableError:
+                parts = []
+            if one.ownership.owned() == parts:
+                break
+            await asyncio.sleep(0.02)
+    assert one.lost == []
+    assert one.ownership.serves(TOPIC)
+    assert one.ownership.owned() == [lower, upper]
+    assert not await two.take()
+    await one.ownership.release(lower)
+    await one.ownership.release(upper)
+    assert await two.take()
+
+
+async def test_a_split_that_did_not_happen_leaves_its_parts_to_others(
+    server: MemoryServer,
+) -> None:
+    one, two = Broker(server.session(), "one"), Broker(server.session(), "two")
+    bundle, edge = await split(one)
+    mine = one.store.session_id
+    server.on_call = lambda session_id, operation, _: Fault(
+        lose_request=session_id == mine and operation == "put"
+    )
+    with pytest.raises(StoreUnavailableError):
+        await one.ownership.split(bundle, [edge])
+    server.on_call = None
+    part = f"/namespace/{TOPIC.namespace}/0x{bundle.lower:08x}_0x{edge:08x}"
+    async with asyncio.timeout(60):
+        await until_gone(two.store, part)
+    assert one.ownership.owned() == [bundle]
+    await one.ownership.release(bundle)
+    assert await two.take()
+    assert len(await two.ownership.split(bundle, [edge])) == 2
+
+
+async def test_a_broker_that_dies_while_it_splits_leaves_whole_boundaries(
+    server: MemoryServer,
+) -> None:
+    for step in range(7):
+        one, two = Broker(server.session(TIMEOUT_S), "one"), Broker(server.session(), "two")
+        bundle, edge = await split(one)
+        mine, left = one.store.session_id, step
+
+        def die(session_id: int, operation: str, path: str, mine: int = mine) -> Fault | None:
+            nonlocal left
+            if session_id == mine:
+                left -= 1
+                if left == -1:
+                    server.partition(mine)
+            return None
+
+        server.on_call = die
+        splitting = asyncio.ensure_future(one.ownership.split(bundle, [edge]))
+        async with asyncio.timeout(60):
+            await asyncio.wait([splitting])
+            server.on_call = None
+            server.partition(mine)
+            while True:
+                try:
+                    if await two.take():
+                        break
+                except StoreUnavailableError:
+                    pass
+                await asyncio.sleep(0.02)
+        splitting.exception()
+        assert not one.ownership.serves(TOPIC)
+        assert two.ownership.serves(TOPIC)
+        for owned in two.ownership.owned():
+            await two.ownership.release(owned)
+        await one.ownership.close()
+        await two.ownership.close()

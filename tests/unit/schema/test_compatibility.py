@@ -117,6 +117,33 @@ def test_a_key_value_is_judged_by_both_parts() -> None:
     assert "value: was AVRO, is STRING" in why
 
 
+def test_a_key_values_parts_decide_whether_it_is_a_known_version() -> None:
+    """Apache compares the bytes alone: of (STRING, STRING) and (STRING, INT32) they are the same, and it gives the
+    second's producers the first's version; and a blank more in a part is another version."""
+
+    def pair(value: str, data: bytes = b"", key: str = "STRING") -> Schema:
+        properties = {"key.schema.type": key, "value.schema.type": value}
+        return Schema(SchemaKind.KEY_VALUE, joined(b"", data), properties)
+
+    text = avro(("a", "int"))
+    assert not same(pair("INT32"), pair("STRING"))
+    assert not same(pair("JSON", text), pair("AVRO", text))
+    assert same(pair("AVRO", text), pair("AVRO", json.dumps(json.loads(text), indent=1).encode()))
+    why = refused(pair("INT32"), [pair("STRING")], Strategy.FULL)
+    assert why is not None
+    assert "value: was STRING, is INT32" in why
+    broken = Schema(SchemaKind.KEY_VALUE, b"\0", {})
+    assert same(broken, broken)
+    assert not same(broken, pair("STRING"))
+
+
+def test_a_protobuf_definition_follows_any_but_where_none_may() -> None:
+    """Avro's rules would refuse fields that protobuf itself reads."""
+    old, new = (Schema(SchemaKind.PROTOBUF, avro(("a", of)), {}) for of in ("int", "string"))
+    refusing = [s for s in Strategy if refused(new, [old], s) is not None]
+    assert refusing == [Strategy.UNDEFINED, Strategy.ALWAYS_INCOMPATIBLE]
+
+
 def test_a_native_protobuf_keeps_its_root_message() -> None:
     def native(name: str) -> Schema:
         found = files("outer", "imported")

@@ -17,14 +17,16 @@ from engine.metadata.store import MetadataStore, StoreUnavailableError
 from engine.schema.kinds import InvalidSchemaError, Schema, SchemaKind
 from engine.schema.schema_registry import (
     IncompatibleError,
+    OvertakenError,
     SchemaRegistry,
-    UnreadableError,
     schema_id,
 )
+from engine.schema.stored_versions import LostVersionError, UnreadableError
 from engine.tenancy.strategy import Strategy
 from tests.support.ledger_cluster import Cluster
 
 TOPIC = TopicName.parse("persistent://public/default/a%b")
+OTHER = TopicName.parse("persistent://public/default/other")
 NODE = paths.schema(schema_id(TOPIC))
 ONE = LedgerConfig(ensemble=1, write_quorum=1, ack_quorum=1)
 FULL = Strategy.FULL
@@ -97,6 +99,8 @@ async def test_partitions_share_their_topics_schemas(cluster: Cluster) -> None:
 
 async def test_what_may_not_follow_is_refused_and_nothing_is_left(cluster: Cluster) -> None:
     ours = registry(cluster)
+    with pytest.raises(IncompatibleError, match="auto updating is disabled"):
+        await ours.register(TOPIC, avro("a"), FULL, may_add=False)
     await ours.register(TOPIC, avro("a"), FULL)
     with pytest.raises(IncompatibleError, match="strategy FULL"):
         await ours.register(TOPIC, broken(), FULL)
@@ -105,6 +109,8 @@ async def test_what_may_not_follow_is_refused_and_nothing_is_left(cluster: Clust
     with pytest.raises(IncompatibleError, match="auto updating is disabled"):
         await ours.register(TOPIC, avro("a", "b"), FULL, may_add=False)
     assert await ours.register(TOPIC, avro("a"), FULL, may_add=False) == 0
+    with pytest.raises(IncompatibleError, match="disabled"):  # not the first either
+        await ours.register(OTHER, avro("a"), FULL, may_add=False)
     assert await ours.refusal(TOPIC, broken(), FULL) is not None
     assert await ledgers(cluster) == 1
 
@@ -172,12 +178,57 @@ async def test_a_lost_version_hinders_only_what_needs_it(cluster: Cluster) -> No
         await fresh.versions(TOPIC)
 
 
+async def test_a_page_holds_the_last_of_those_that_were_not_deleted(cluster: Cluster) -> None:
+    ours = registry(cluster)
+    assert await ours.page(TOPIC, 5) == (0, -1, [])
+    for names in (("a",), ("b",), ("c",), ("d",)):
+        await ours.register(TOPIC, avro(*names), FULL)
+    await cluster.client().delete((await ours.index(TOPIC))[1].ledger_id)
+    fresh = registry(cluster)
+    total, newest, found = await fresh.page(TOPIC, 3)
+    assert (total, newest, [number for number, _ in found]) == (4, 3, [3, 2, 1])
+    assert isinstance(found[2][1], UnreadableError)
+    total, newest, found = await fresh.page(TOPIC, 3, before=1)
+    assert (total, newest, [number for number, _ in found]) == (4, 3, [0])
+    await ours.delete(TOPIC)
+    await ours.register(TOPIC, avro("e"), FULL)
+    total, newest, found = await fresh.page(TOPIC, 3)
+    assert (total, newest, [number for number, _ in found]) == (1, 5, [5])
+
+
+async def test_who_expected_another_version_changes_nothing(cluster: Cluster) -> None:
+    ours = registry(cluster)
+    with pytest.raises(OvertakenError, match="none is there now, version 0 was newest"):
+        await ours.register(TOPIC, avro("a"), FULL, expected=0)
+    assert await ours.register(TOPIC, avro("a"), FULL, expected=-1) == 0
+    assert await ours.register(TOPIC, avro("a"), FULL, expected=-1) == 0, "it is what it is"
+    with pytest.raises(OvertakenError, match="version 0 is now, none was newest"):
+        await ours.register(TOPIC, avro("b"), FULL, expected=-1)
+    with pytest.raises(OvertakenError):
+        await ours.delete(TOPIC, expected=1)
+    assert len(await ours.index(TOPIC)) == 1
+    assert await ours.delete(TOPIC, expected=0) == 1
+
+
+async def test_a_version_is_known_by_its_bytes_alone(cluster: Cluster) -> None:
+    ours = registry(cluster)
+    await ours.register(TOPIC, avro("a"), FULL)
+    await ours.register(TOPIC, avro("b"), FULL)
+    assert await ours.registered(TOPIC, avro("a")) == 0
+    spaced = avro("a")._replace(data=avro("a").data + b" ")
+    assert await ours.registered(TOPIC, spaced) is None
+
+
 async def test_a_damaged_locator_is_said(cluster: Cluster) -> None:
     ours = registry(cluster)
     await ours.register(TOPIC, avro("a"), FULL)
     await cluster.store.put(NODE, b"\x12")
-    with pytest.raises(UnreadableError, match="public/default/a%25b"):
-        await ours.register(TOPIC, avro("a"), FULL)
+    with pytest.raises(LostVersionError, match="public/default/a%25b"):
+        await registry(cluster).register(TOPIC, avro("a"), FULL)
+    with pytest.raises(LostVersionError):
+        await ours.register(TOPIC, avro("a", "b"), FULL)
+    assert await ours.register(TOPIC, avro("a"), FULL) == 0  # as it was read last
+    assert await ours.latest(TOPIC) is not None
     await ours.remove(TOPIC)
     assert await ours.register(TOPIC, avro("a"), FULL) == 0
 

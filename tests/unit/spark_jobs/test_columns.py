@@ -93,10 +93,29 @@ def test_columns_say_of_every_entry_what_unpack_entry_says(parts: list[bytes]) -
             "properties": list(message.properties.items()),
             "event_ms": message.event_ms or None,
             "sequence_id": message.sequence_id,
+            "schema_version": None,
+            "key_bytes": None if message.key is None else message.key.encode(),
         }
         for one in unpacked
         for message in one.messages
     ]
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_versions_and_keys_are_what_the_producer_had(batched: bool) -> None:
+    messages = [
+        Message(b"v", key="aw==", key_is_base64=True),
+        Message(b"v", key="k"),
+        Message(b"v", key="%", key_is_base64=True),
+    ]
+    of_version = {"schema_version": (5).to_bytes(8, "big")}
+    parts = [
+        pack_entry(part, producer_name="p", publish_ms=1, extra=of_version, batched=batched)
+        for part in ([messages] if batched else [[one] for one in messages])
+    ]
+    found = opened(parts, ["schema_version", "key_bytes"]).messages
+    assert found["schema_version"].to_pylist() == [5] * 3
+    assert found["key_bytes"].to_pylist() == [b"k", b"k", b""]
 
 
 @given(st.lists(entries(), max_size=4), st.sets(st.sampled_from(MESSAGES.names)))

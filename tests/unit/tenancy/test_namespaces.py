@@ -32,17 +32,25 @@ from engine.tenancy.clusters import (
     set_peer_clusters,
     update_cluster,
 )
+from engine.tenancy.grants import grant
 from engine.tenancy.namespaces import (
+    anti_affinity,
+    anti_affinity_members,
+    bookie_affinity,
     bootstrap,
+    change_namespace_properties,
     create_namespace,
     delete_namespace,
     get_bundles,
     get_policies,
     list_namespaces,
     namespace_name,
+    namespace_properties,
+    set_anti_affinity,
+    set_bookie_affinity,
     set_policy,
 )
-from engine.tenancy.policies import BY_NAME
+from engine.tenancy.policies import BY_NAME, of_cluster
 from engine.tenancy.tenants import (
     create_tenant,
     delete_tenant,
@@ -106,20 +114,43 @@ async def test_bootstrap_stores_apaches_bytes_and_leaves_alone_what_is_there(
     assert tenant == b'{"adminRoles":[],"allowedClusters":["standalone"]}'
     for namespace in ("public/default", "pulsar/system"):
         assert (await store.get(f"/admin/policies/{namespace}"))[0] == GOLDEN_POLICIES % b""
-    await set_policy(store, NamespaceName.of("public", "default"), BY_NAME["messageTTL"], 5)
+    await set_policy(
+        store, NamespaceName.of("public", "default"), BY_NAME["messageTTL"], 5, cluster="standalone"
+    )
     await bootstrap(store, cluster="standalone", broker_url="x", web_url="y")
     assert (await store.get("/admin/clusters/standalone"))[0] == GOLDEN_CLUSTER
     policies = await get_policies(store, NamespaceName.of("public", "default"))
     assert policies["message_ttl_in_seconds"] == 5
 
 
+async def test_a_rate_is_stored_for_its_cluster_and_others_keep_theirs(
+    store: MetadataStore,
+) -> None:
+    await with_namespace(store)
+    rate = BY_NAME["dispatchRate"].read({"dispatchThrottlingRateInMsg": 100})
+    await set_policy(store, NS, BY_NAME["dispatchRate"], rate, cluster="elsewhere")
+    await set_policy(store, NS, BY_NAME["dispatchRate"], rate, cluster="standalone")
+    stored = await get_policies(store, NS)
+    assert stored["topicDispatchRate"] == {"elsewhere": rate, "standalone": rate}
+    assert stored["clusterDispatchRate"] == stored["topicDispatchRate"]
+    assert of_cluster(stored, "standalone")["topicDispatchRate"] == rate
+    await set_policy(store, NS, BY_NAME["dispatchRate"], None, cluster="standalone", expected=rate)
+    stored = await get_policies(store, NS)
+    assert stored["topicDispatchRate"] == stored["clusterDispatchRate"] == {"elsewhere": rate}
+    assert of_cluster(stored, "standalone")["topicDispatchRate"] is None
+    types = BY_NAME["subscriptionTypesEnabled"]
+    await set_policy(store, NS, types, ["Shared"], cluster="standalone")
+    await set_policy(store, NS, types, None, cluster="standalone")
+    assert (await get_policies(store, NS))["subscription_types_enabled"] == []
+
+
 async def test_a_policy_is_stored_at_its_place(store: MetadataStore) -> None:
     await with_namespace(store)
     retention = {"retentionTimeInMinutes": 10, "retentionSizeInMB": 100}
-    await set_policy(store, NS, BY_NAME["retention"], retention)
+    await set_policy(store, NS, BY_NAME["retention"], retention, cluster="standalone")
     value, stat = await store.get("/admin/policies/t1/ns1")
     assert (value, stat.version) == (GOLDEN_POLICIES % RETENTION, 1)
-    await set_policy(store, NS, BY_NAME["retention"], None)
+    await set_policy(store, NS, BY_NAME["retention"], None, cluster="standalone")
     assert (await store.get("/admin/policies/t1/ns1"))[0] == GOLDEN_POLICIES % b""
 
 
@@ -199,17 +230,11 @@ async def test_tenants_refuse_as_pulsar_does(store: MetadataStore) -> None:
             InvalidRequest,
             "Invalid ret",
         ),
-        ({"deduplicationEnabled": True}, NotBuilt, "deduplication: true is not built yet"),
+        ({"entryFilters": {"entryFilterNames": "a"}}, NotBuilt, "entryFilters: nothing acts upon"),
         (
-            {"compaction_threshold": 5},
-            NotBuilt,
-            "compaction_threshold: nothing acts upon this policy",
-        ),
-        ({"encryption_required": True}, NotBuilt, "encryption_required: nothing acts upon"),
-        (
-            {"auth_policies": {"namespace_auth": {"joe": ["produce"]}}},
-            NotBuilt,
-            "auth_policies: nothing acts upon",
+            {"auth_policies": {"namespace_auth": {"joe": ["eat"]}}},
+            InvalidField,
+            "actions: 'eat' is none of produce",
         ),
         ({"offload_threshold": 0}, NotBuilt, "offload_threshold: nothing acts upon"),
     ],
@@ -379,7 +404,7 @@ async def test_unknown_policies_of_newer_brokers_survive_a_change(store: Metadat
     await with_namespace(store)
     value = json.loads((await store.get("/admin/policies/t1/ns1"))[0])
     await store.put("/admin/policies/t1/ns1", json.dumps({**value, "newer": {"x": 1}}).encode())
-    await set_policy(store, NS, BY_NAME["messageTTL"], 60)
+    await set_policy(store, NS, BY_NAME["messageTTL"], 60, cluster="standalone")
     policies = await get_policies(store, NS)
     assert (policies["newer"], policies["message_ttl_in_seconds"]) == ({"x": 1}, 60)
 
@@ -401,3 +426,85 @@ async def test_bundles_are_read_where_a_split_writes_them(store: MetadataStore) 
         NotFound,
         "Namespace does not exist",
     )
+
+
+async def test_a_namespace_may_come_with_permissions(store: MetadataStore) -> None:
+    await create_tenant(store, "t1", TENANT)
+    given = {"auth_policies": {"namespace_auth": {"joe": ["consume", "produce"]}}}
+    await create_namespace(store, NS, given, cluster="standalone")
+    assert (await get_policies(store, NS))["auth_policies"] == {
+        "namespace_auth": {"joe": ["produce", "consume"]},
+        "destination_auth": {},
+        "subscription_auth_roles": {},
+    }
+
+
+async def test_only_our_own_cluster_may_hold_a_namespace(store: MetadataStore) -> None:
+    await create_cluster(store, "far", {"serviceUrl": "http://far:8080"})
+    await with_namespace(store)
+
+    async def refused(policy: str, clusters: list[str]) -> type[Refusal]:
+        with pytest.raises(Refusal) as caught:
+            await set_policy(store, NS, BY_NAME[policy], clusters, cluster="standalone")
+        return caught.type
+
+    await set_policy(store, NS, BY_NAME["replication"], ["standalone"], cluster="standalone")
+    assert await refused("replication", ["nowhere"]) is Forbidden
+    assert await refused("replication", ["far"]) is Forbidden  # not the tenant's
+    assert await refused("allowedClusters", []) is InvalidRequest
+    await update_tenant(store, NS.tenant, {"allowedClusters": ["standalone", "far"]})
+    assert await refused("replication", ["standalone", "far"]) is NotBuilt
+    await set_policy(store, NS, BY_NAME["allowedClusters"], ["standalone"], cluster="standalone")
+    assert await refused("replication", ["standalone", "far"]) is PreconditionFailed
+
+
+async def test_numbers_of_offloading_lie_in_its_policies(store: MetadataStore) -> None:
+    await with_namespace(store)
+    for name, value in (("offloadThreshold", 7), ("offloadDeletionLagMs", 9)):
+        await set_policy(store, NS, BY_NAME[name], value, cluster="standalone")
+    await set_policy(store, NS, BY_NAME["offloadDeletionLagMs"], None, cluster="standalone")
+    stored = await get_policies(store, NS)
+    assert stored["offload_threshold"] == -1
+    assert stored["offload_policies"]["managedLedgerOffloadThresholdInBytes"] == 7
+    assert stored["offload_policies"]["managedLedgerOffloadMaxThreads"] == 2
+    assert "managedLedgerOffloadDeletionLagInMillis" not in stored["offload_policies"]
+    await set_policy(store, NS, BY_NAME["offloadPolicies"], None, cluster="standalone")
+    await set_policy(store, NS, BY_NAME["offloadDeletionLagMs"], None, cluster="standalone")
+    assert "offload_policies" not in await get_policies(store, NS)
+
+
+async def test_properties_of_a_namespace_are_bounded(store: MetadataStore) -> None:
+    await with_namespace(store)
+    await change_namespace_properties(store, NS, {"a": "b"})
+    before = await change_namespace_properties(store, NS, {"c": "d", "a": None})
+    assert before == {"a": "b"}
+    assert await namespace_properties(store, NS) == {"c": "d"}
+    with pytest.raises(PreconditionFailed, match="properties: 70004 bytes"):
+        await change_namespace_properties(store, NS, {"e": "x" * 70_001})
+    assert await namespace_properties(store, NS) == {"c": "d"}
+
+
+async def test_policies_that_do_not_fit_a_node_are_refused(store: MetadataStore) -> None:
+    await with_namespace(store)
+    with pytest.raises(PreconditionFailed, match="at most 524288 are stored"):
+        await grant(store, NS, "r" * 600_000, ["produce"])
+
+
+async def test_groups_lie_in_local_policies_that_brokers_may_not_have_made(
+    store: MetadataStore,
+) -> None:
+    await create_tenant(store, "t1", TENANT)
+    await create_namespace(store, NS, {"bundles": {"numBundles": 2}}, cluster="standalone")
+    with pytest.raises(NotFound, match="local-policies"):
+        await bookie_affinity(store, NS)
+    await set_anti_affinity(store, NS, "apart")
+    assert len(await get_bundles(store, NS)) == 2
+    assert await anti_affinity(store, NS) == "apart"
+    members = await anti_affinity_members(store, "standalone", NS.tenant, "apart")
+    assert members == [str(NS)]
+    with pytest.raises(NotBuilt, match="bookkeeperAffinityGroupPrimary"):
+        await set_bookie_affinity(store, NS, {"bookkeeperAffinityGroupPrimary": "ssd"})
+    await set_bookie_affinity(store, NS, None)
+    assert await bookie_affinity(store, NS) is None
+    await set_anti_affinity(store, NS, None)
+    assert await anti_affinity(store, NS) is None

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.base.errors import InvalidRequest, NotBuilt, PreconditionFailed, Refusal
+from engine.base.errors import InvalidRequest, PreconditionFailed, Refusal
 from engine.tenancy.policies import (
     BY_NAME,
     POLICIES,
@@ -20,6 +20,8 @@ from engine.tenancy.policies import (
 )
 from engine.tenancy.settings import PolicySettings
 
+OLDER = "schemaAutoUpdateCompatibilityStrategy"
+
 
 def test_each_row_is_whole() -> None:
     settings = {field.name for field in fields(PolicySettings)}
@@ -29,7 +31,7 @@ def test_each_row_is_whole() -> None:
         assert policy.form.schema()["type"]
         assert set(policy.settings) <= settings
         assert bool(policy.topic_name) == bool(policy.topic_key)
-        assert policy.default(PolicySettings()) is not None
+        assert policy.default(PolicySettings()) is not None or not policy.shown
     assert len(BY_NAME) == len(POLICIES)
     assert len({policy.key for policy in POLICIES}) == len(POLICIES)
 
@@ -46,7 +48,9 @@ def test_a_field_that_may_stay_away_is_not_asked_for() -> None:
 def test_what_a_broker_does_by_default_may_also_be_said() -> None:
     for policy in POLICIES:
         value = policy.default(PolicySettings())
-        if policy.name not in ("autoTopicCreation",):  # its default count goes with the other type
+        if (
+            policy.shown and policy.name != "autoTopicCreation"
+        ):  # its default count goes with the other type
             assert policy.read(value) == value
 
 
@@ -56,6 +60,13 @@ def test_what_a_broker_does_by_default_may_also_be_said() -> None:
         ("messageTTL", "600", 600),
         ("maxProducersPerTopic", 4.7, 4),
         ("deduplication", "false", False),
+        ("subscriptionTypesEnabled", ["Key_Shared", "Shared", "Shared"], ["Shared", "Key_Shared"]),
+        ("publishRate", {"publishThrottlingRateInMsg": -7}, (-7, -1)),
+        ("encryptionRequired", "true", True),
+        ("replication", ["a", "b", "a"], ["a", "b"]),
+        ("offloadThreshold", -5, -5),
+        ("dispatchRate", {"dispatchThrottlingRateInByte": 5}, (0, 5, False, 0)),
+        ("subscribeRate", {}, (-1, 30)),
         ("retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": "5", "x": 1}, (-1, 5)),
         (
             "backlogQuota.destination_storage",
@@ -110,7 +121,43 @@ def test_callers_are_read_as_pulsar_reads_them(name: str, given: Any, stored: An
             InvalidRequest,
             "persistence: the attribute bookkeeperW",
         ),
-        ("deduplication", True, NotBuilt, "deduplication: true is not built yet"),
+        (
+            "subscriptionTypesEnabled",
+            ["Shared", "shared"],
+            InvalidRequest,
+            "subscriptionTypesEnabled: 'shared' is none of Exclusive, Shared, Failover, Key_Shared",
+        ),
+        (
+            "subscriptionTypesEnabled",
+            "Shared",
+            InvalidRequest,
+            "subscriptionTypesEnabled: expected an",
+        ),
+        (
+            "publishRate",
+            {"publishThrottlingRateInMsg": 1 << 31},
+            InvalidRequest,
+            "publishThrottlingRateInMsg must be at most 2147483647",
+        ),
+        (
+            "maxMessageSize",
+            -1,
+            PreconditionFailed,
+            "topic-level maxMessageSize must be greater than or equal to 0",
+        ),
+        (
+            "maxUnackedMessagesPerConsumer",
+            -1,
+            PreconditionFailed,
+            "maxUnackedMessagesPerConsumer must be 0 or more",
+        ),
+        (
+            "delayedDelivery",
+            {"active": True, "tickTime": -5},
+            PreconditionFailed,
+            "tickTime must be 0 or more",
+        ),
+        ("deduplication", "yes", InvalidRequest, "deduplication: expected"),
         (
             "backlogQuota.message_age",
             {"limitTime": 5},
@@ -134,6 +181,22 @@ def test_refusals_name_the_field_and_the_limit(
     assert isinstance(refused.value, kind)
 
 
+def test_delayed_delivery_is_stored_field_by_field_with_a_topic() -> None:
+    policy, own = BY_NAME["delayedDelivery"], {"messageTTLInSeconds": 5}
+    value = policy.read({"active": True, "tickTime": 2000})
+    assert value == {"tickTime": 2000, "active": True, "maxDeliveryDelayInMillis": 0}
+    policy.store(Level.TOPIC, own, value)
+    assert own == {
+        "messageTTLInSeconds": 5, "delayedDeliveryTickTimeMillis": 2000, "delayedDeliveryEnabled": True,
+        "delayedDeliveryMaxDelayInMillis": 0,
+    }  # fmt: skip
+    assert policy.says(Level.TOPIC, own) == value
+    policy.store(Level.TOPIC, own, None)
+    assert own == {"messageTTLInSeconds": 5}
+    assert policy.says(Level.TOPIC, own) is None
+    assert policy.says(Level.TOPIC, {"delayedDeliveryEnabled": False}) == {"active": False}
+
+
 def test_a_topics_value_goes_before_its_namespaces_and_that_before_the_brokers() -> None:
     settings = PolicySettings(ttl_duration_default_in_seconds=1)
     ttl = BY_NAME["messageTTL"]
@@ -146,6 +209,28 @@ def test_a_topics_value_goes_before_its_namespaces_and_that_before_the_brokers()
     assert in_force(settings, namespace, topic)[ttl.name] == InForce(3, Level.TOPIC)
     put(topic, ttl.topic_key, None)
     assert topic == {}
+
+
+def test_a_strategy_holds_by_its_older_policy_where_the_newer_says_nothing() -> None:
+    newer, older = BY_NAME["schemaCompatibilityStrategy"], BY_NAME[OLDER]
+    namespace: dict[str, Any] = {"schema_compatibility_strategy": "UNDEFINED"}
+    topic: dict[str, Any] = {"schemaCompatibilityStrategy": "UNDEFINED"}
+
+    def strategy() -> InForce:
+        return in_force(PolicySettings(), namespace, topic)[newer.name]
+
+    assert strategy() == InForce("FULL", Level.BROKER)
+    for name in older.form.schema()["enum"]:
+        put(namespace, older.key, older.read(name))
+        spelled = strategy().value.replace("ALWAYS_INCOMPATIBLE", "AUTO_UPDATE_DISABLED")
+        assert spelled.replace("_", "") == name.upper()
+        assert strategy().level is Level.NAMESPACE
+    put(namespace, newer.key, "BACKWARD")
+    assert strategy() == InForce("BACKWARD", Level.NAMESPACE)
+    put(topic, newer.topic_key, "FORWARD")
+    assert strategy() == InForce("FORWARD", Level.TOPIC)
+    for odd in ("Sideways", [], None):
+        assert in_force(PolicySettings(), {older.key[0]: odd}, {})[newer.name].value == "FULL"
 
 
 def test_the_types_of_a_quota_are_policies_of_their_own() -> None:

@@ -11,6 +11,7 @@ from engine.base.crc32c import crc32c
 from engine.base.ids import Position
 from engine.base.slices import Slice
 from engine.wire import bookie_commands, client_commands, commands, frames
+from engine.wire import pulsar_pb2 as pb
 from engine.wire.batches import Message, pack_entry
 from engine.wire.kernels import (
     BAD_CHECKSUM,
@@ -18,12 +19,15 @@ from engine.wire.kernels import (
     OTHER,
     TOO_LARGE,
     SendRun,
+    bare,
     batch_sizes,
     build_add_replies,
     build_adds,
     build_messages,
     build_receipts,
+    entry_stamp,
     head_sequences,
+    stamped,
     take_acks,
     take_add_replies,
     take_adds,
@@ -268,6 +272,49 @@ def test_large_entries_are_sent_as_views_of_the_received_buffer() -> None:
     adds, _ = build_adds(run, 0, 2, 5, 0, -1, 0, KEY)
     assert len([part for part in adds if isinstance(part, memoryview)]) == 2
     assert len(build_messages(1, a_run([b"x"] * 9), range(9))) == 1
+
+
+@given(
+    st.lists(st.tuples(st.binary(max_size=20), st.integers(1, 300)), min_size=1, max_size=6),
+    st.one_of(st.none(), NUMBERS),
+    st.one_of(st.none(), st.integers(0, 2**40)),
+)
+def test_stamps_are_what_protobuf_builds_and_are_taken_off_again(
+    given: list[tuple[bytes, int]], time_ms: int | None, index: int | None
+) -> None:
+    entries = [entry for entry, _ in given]
+    run = a_run(entries)
+    run.counts = [count for _, count in given]
+    made = stamped(run, time_ms, index)
+    made.ledger_id, made.first = run.ledger_id, run.first
+    seen = -1
+    for i, (entry, count) in enumerate(given):
+        seen += count
+        last = None if index is None else index + seen
+        front = pb.BrokerEntryMetadata(broker_timestamp=time_ms, index=last).SerializeToString()
+        whole = b"\x0e\x02" + len(front).to_bytes(4, "big") + front + entry
+        assert made.entry(i) == whole
+        assert entry_stamp(whole) == (time_ms, last)
+        assert bare(whole) == entry
+    assert (made.size, made.counts) == (sum(map(len, entries)) + made.size - run.size, run.counts)
+    plain = b"".join(build_messages(1, run, range(run.count)))
+    assert b"".join(build_messages(1, made, range(run.count))) == plain
+    with_front = b"".join(build_messages(1, made, range(run.count), bare=False))
+    assert len(with_front) - len(plain) == made.size - run.size
+
+
+def test_large_entries_are_stamped_alike() -> None:
+    entries = [b"x" * 20_000, b"y" * 30_000]
+    made = stamped(a_run(entries), 1, 2)
+    assert [bare(made.entry(i)) for i in range(2)] == entries
+
+
+@given(st.binary(max_size=30))
+def test_what_only_looks_like_a_stamp_never_raises(tail: bytes) -> None:
+    for entry in (b"\x0e\x02" + tail, b"\x0e\x02\x00\x00\x00" + tail):
+        entry_stamp(entry)
+        assert entry.endswith(bare(entry))
+        build_messages(1, a_run([entry, entry]), range(2))
 
 
 ACKS = st.lists(

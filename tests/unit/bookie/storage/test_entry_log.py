@@ -58,4 +58,5 @@ def test_a_file_past_the_page_cache_is_read_from_anywhere_to_anywhere(tmp_path: 
         (len(content) + 5000, 10),
     ):
         assert file.pread(size, offset) == content[offset : offset + size]
+        assert file.peek(size, offset) == content[offset : offset + size]
     file.close()

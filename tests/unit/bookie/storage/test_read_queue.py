@@ -1,6 +1,9 @@
 """Reads of stored entries: a job that stays in one block gives what asking the index for each entry would."""
 
+import asyncio
 import random
+from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
@@ -9,10 +12,12 @@ from bookie.storage.index.index import BookieIndex, Placed
 from bookie.storage.logs.entry_log import EntryLogReader, EntryLogWriter
 from bookie.storage.logs.entry_log_format import blocks_of
 from bookie.storage.logs.log_files import LogFiles
-from bookie.storage.read_queue import QueuedRead, StoredEntries
-from bookie.storage.runs import cut_frames
-from tests.sim.kit.disk import FaultDisk
+from bookie.storage.read_queue import QueuedRead, ReadQueue, StoredEntries
+from bookie.storage.runs import VIEWED_BYTES, cut_frames
+from tests.sim.kit.disk import FaultDisk, InlineLane
 from tests.support.bookies import add
+
+T = TypeVar("T")
 
 
 class Store:
@@ -35,6 +40,23 @@ class Store:
         blocks = list(blocks_of(cut_frames(frames), self.block_bytes))
         placed = zip(blocks, self.log.append(blocks), strict=True)
         self.index.put((Placed(b.ledger_id, b.first, place) for b, place in placed), [])
+
+
+class Jobs(InlineLane):
+    """A lane whose jobs are done when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: list[Callable[[], None]] = []
+
+    def call(
+        self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        self._waiting.append(lambda: done(work(), None))
+
+    def finish(self) -> None:
+        """The oldest one."""
+        self._waiting.pop(0)()
 
 
 def asked(ledger: int, first: int, count: int = 1) -> QueuedRead:
@@ -152,3 +174,31 @@ def test_a_block_that_is_not_the_one_the_index_means_is_an_error() -> None:
     file.pwritev([file.pread(size, two.offset)], one.offset)  # a misdirected write
     assert store.entries.answer([asked(1, 0)]) == [(Code.IO, [])]
     assert store.entries.answer([asked(2, 0)])[0][0] == Code.OK
+
+
+def test_large_entries_are_answered_without_a_copy() -> None:
+    store = Store(block_bytes=128 << 10)
+    payloads = [bytes([i]) * VIEWED_BYTES for i in range(10)]
+    store.write(7, 0, payloads)
+    ((code, entries),) = store.entries.answer([asked(7, 0, 10)])
+    assert code == Code.OK
+    assert all(isinstance(entry, memoryview) for entry in entries)
+    assert [bytes(entry[-VIEWED_BYTES:]) for entry in entries] == payloads
+
+
+async def test_what_a_large_read_found_is_answered_before_the_next_is_read() -> None:
+    store = Store(block_bytes=128 << 10)
+    store.write(7, 0, [bytes([i]) * (200 << 10) for i in range(10)])
+    answered: list[int] = []
+    lane = Jobs()
+    queue = ReadQueue(store.entries, lane, lambda error: None)
+    for first in (0, 4, 8, 9):
+        asks = 600 << 10 if first < 8 else 1
+        queue.put(QueuedRead(7, first, 4, asks, lambda *_, first=first: answered.append(first)))
+    seen = []
+    for _ in range(3):
+        await asyncio.sleep(0)
+        lane.finish()
+        seen.append(list(answered))
+    assert seen == [[0], [0, 4], [0, 4, 8, 9]]
+    assert queue.pending == 0

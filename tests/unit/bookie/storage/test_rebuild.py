@@ -208,7 +208,10 @@ def test_limbo_outlives_the_index() -> None:
 def test_a_ledger_whose_tombstone_was_forgotten_does_not_come_back_with_the_index() -> None:
     disk = fresh()
     storage = filled(disk)
+    live = storage.ledgers.live
+    assert live == len(storage.ledgers.live_ids()) < len(storage.ledgers)
     assert storage.ledgers.forget_deleted(before_ms=2000) == [3]
+    assert storage.ledgers.live == live == len(storage.ledgers)
     forget_ledgers(storage.entries, storage.flusher, [], [3])
     assert read(storage, 3, 0) == Code.NO_LEDGER
     disk.crash()

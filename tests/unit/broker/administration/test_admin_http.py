@@ -46,7 +46,11 @@ async def peek(args: api.Peek) -> api.JsonObject:
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
     handlers = dict([bind(api.UNLOAD, unload), bind(api.PEEK, peek)])
-    pages = AdminPages(handlers, TOKEN, ready=lambda: True, metrics=lambda: b"pulsar_x 1\n")
+
+    async def metrics() -> AsyncIterator[bytes]:
+        yield b"pulsar_x 1\n"
+
+    pages = AdminPages(handlers, TOKEN, ready=lambda: True, metrics=metrics)
     server = HttpServer(LoopNetwork(), pages, connections_max=2)
     yield await server.listen("127.0.0.1", 0)
     await server.close()
@@ -57,9 +61,15 @@ async def talk(port: int, *requests: bytes) -> list[tuple[int, bytes]]:
     answers = []
     for request in requests:
         writer.write(request)
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        length = int(head.lower().split("content-length: ")[1].split("\r\n")[0])
-        answers.append((int(head.split(" ")[1]), await reader.readexactly(length)))
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        if "transfer-encoding: chunked" in head:
+            body = b""
+            while size := int(await reader.readline(), 16):
+                body += (await reader.readexactly(size + 2))[:-2]
+            await reader.readline()
+        else:
+            body = await reader.readexactly(int(head.split("content-length: ")[1].split("\r\n")[0]))
+        answers.append((int(head.split(" ")[1]), body))
     writer.close()
     await writer.wait_closed()
     return answers

@@ -4,6 +4,7 @@ import uuid
 
 from engine.base.ids import Position
 from engine.broker.administration.internal_info import internal_info
+from engine.broker.administration.reports import iso
 from engine.managed.stored.records import CursorRecord, CursorState, LogRecord
 from engine.managed.stored.survey import StoredLog
 from engine.metadata.store import Stat
@@ -15,7 +16,7 @@ NODE = {
     "creationDate": "2026-11-22T17:16:26.092Z",
     "modificationDate": "2026-11-22T17:16:26.097Z",
 }
-STAT = Stat(1, 0, CREATED_MS, CHANGED_MS, 0)
+STAT = Stat(1, 0, CREATED_MS, CHANGED_MS, 0, 0)
 
 
 def test_a_closed_and_an_open_ledger_and_a_cursor_with_ranges() -> None:
@@ -77,3 +78,12 @@ def test_a_ledger_that_another_broker_moved_to_cheaper_storage() -> None:
     record = LogRecord.decode(info.SerializeToString())
     (ledger,) = internal_info(StoredLog(record, STAT, {}), NOW_MS)["ledgers"]
     assert (ledger["isOffloaded"], ledger["offloadedContextUuid"]) == (True, str(attempt))
+
+
+def test_times_have_no_zeros_at_their_end() -> None:
+    assert [iso(ms) for ms in (0, 1, 1500, 61_020)] == [
+        "1970-01-01T00:00:00Z",
+        "1970-01-01T00:00:00.001Z",
+        "1970-01-01T00:00:01.5Z",
+        "1970-01-01T00:01:01.02Z",
+    ]

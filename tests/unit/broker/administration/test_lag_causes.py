@@ -98,6 +98,14 @@ def test_slower_than_arrivals_and_by_how_much() -> None:
     assert life.watch.severity is LagSeverity.WARNING
 
 
+def test_it_falls_behind_for_its_dispatch_rate_and_not_once_that_is_gone() -> None:
+    life = stuck()
+    for second in range(120):
+        paused = "rate" if second < 60 and second % 2 else "read"
+        life(backlog=500 + 20 * second, acked=life.acked(), paused=paused, rate_out=80.0)
+    assert life.changes == [None, LagCause.RATE_LIMIT, LagCause.SLOW]
+
+
 def test_a_large_backlog_that_does_not_shrink_is_behind_though_it_does_not_grow() -> None:
     life = stuck(backlog=50_000)
     for _ in range(60):

@@ -1,16 +1,25 @@
 """The broker's /metrics page: Pulsar's families, with what the topics' own statistics say."""
 
+import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from engine.broker.administration.metrics_page import metrics_page
+from engine.base.names import TopicName
+from engine.broker.administration.metrics_page import TOPICS_A_TURN, Levels, metrics_page
+from engine.broker.control.rate_limit import RateLevel
 from engine.broker.dispatch.consumer import SubscriptionType
-from engine.broker.ports import BrokerIdentity
+from engine.broker.ports import NO_LIMIT, BrokerIdentity, MaxRate
+from engine.managed.settings import LedgerConfig
+from engine.wire import pulsar_pb2 as pb
 from tests.support import broker_bench as B
+from tests.support.net.promtool import complaints
 
 IDENTITY = BrokerIdentity("standalone", "127.0.0.1:8081", 1)
+LATENCIES = [f"le_{ms}" for ms in ("0_5", 1, 5, 10, 20, 50, 100, 200, 1000)] + ["overflow"]
+EVERYTHING = Levels(consumers=True, producers=True)
 BASICS = (
     *("pulsar_topics_count", "pulsar_subscriptions_count", "pulsar_msg_backlog"),
     *("pulsar_producers_count", "pulsar_consumers_count", "pulsar_storage_size"),
@@ -18,12 +27,19 @@ BASICS = (
 )
 
 
-def families(bench: B.Bench) -> dict[str, list[tuple[dict[str, str], float]]]:
+async def text(bench: B.Bench, levels: Levels = EVERYTHING) -> str:
+    refused = {"client": 3}
+    pieces = metrics_page(bench.registry, bench.sessions(), IDENTITY, refused, levels)
+    return b"".join([piece async for piece in pieces]).decode()
+
+
+async def families(
+    bench: B.Bench, levels: Levels = EVERYTHING
+) -> dict[str, list[tuple[dict[str, str], float]]]:
     """Samples by family."""
-    page = metrics_page(bench.registry, bench.sessions(), IDENTITY, {"client": 3}).decode()
     return {
         family.name: [(sample.labels, sample.value) for sample in family.samples]
-        for family in text_string_to_metric_families(page)
+        for family in text_string_to_metric_families(await text(bench, levels))
     }
 
 
@@ -35,7 +51,7 @@ def value(found: dict[str, list[tuple[dict[str, str], float]]], family: str) -> 
 async def test_basics_are_described_while_no_topic_is_loaded(tmp_path: Path) -> None:
     async with B.opened(tmp_path) as bench:
         await bench.registry.unload(B.NAME)
-        found = families(bench)
+        found = await families(bench)
         assert [name for name in BASICS if found[name]] == []
         assert value(found, "pulsar_broker_topics_count") == 0
 
@@ -47,7 +63,7 @@ async def test_backlogs_of_a_topic_and_its_subscription(tmp_path: Path) -> None:
         await bench.publish(2, int(time.time() * 1000) + 3_600_000)
         await B.until(lambda: len(client.received) == 3 and bench.subscription.state.delayed == 2)
         bench.subscription.acknowledge(consumer, client.received[:1])
-        found = families(bench)
+        found = await families(bench)
         [(labels, backlog)] = found["pulsar_msg_backlog"]
         assert labels == {
             "cluster": "standalone",
@@ -69,6 +85,183 @@ async def test_a_subscription_that_cannot_be_read_is_counted(tmp_path: Path) -> 
         await bench.join(SubscriptionType.SHARED, permits=0)
         await bench.publish(3)
         bench.topic.log.unread_cursors["lost"] = "no answer"
-        found = families(bench)
+        found = await families(bench)
         assert value(found, "pulsar_subscriptions_count") == 2
         assert value(found, "pulsar_msg_backlog") == 6
+
+
+async def test_each_consumer_and_producer_has_samples_where_that_is_on(tmp_path: Path) -> None:
+    async with B.opened(tmp_path) as bench:
+        await bench.join(SubscriptionType.SHARED)
+        bench.topic.publishers.attached["p"] = bench.producer
+        await bench.publish(3)
+        found = await families(bench)
+        [(labels, unacked)] = found["pulsar_consumer_unacked_messages"]
+        assert unacked == 3
+        assert labels.keys() == {
+            *("cluster", "namespace", "topic", "subscription"),
+            *("consumer_name", "consumer_id"),
+        }
+        [(labels, _)] = found["pulsar_producer_msg_rate_in"]
+        assert labels.keys() == {"cluster", "namespace", "topic", "producer_name", "producer_id"}
+        assert len(found["pulsar_out_messages"]) == 2
+        fewer = await families(bench, Levels())
+        assert (
+            not {"pulsar_consumer_unacked_messages", "pulsar_producer_msg_rate_in"} & fewer.keys()
+        )
+        assert len(fewer["pulsar_out_messages"]) == 1
+
+
+async def test_without_topics_namespaces_have_the_sums(tmp_path: Path) -> None:
+    async with B.opened(tmp_path) as bench:
+        await bench.join(SubscriptionType.SHARED)
+        await bench.publish(3)
+        other = await bench.load(TopicName.parse("persistent://public/default/other"))
+        assert other.name != B.NAME
+        found = await families(bench, Levels(topics=False))
+        labels, total = {"cluster": "standalone", "namespace": "public/default"}, 3
+        assert found["pulsar_in_messages"] == [(labels, total)]
+        assert found["pulsar_topics_count"] == [(labels, 2)]
+        assert "pulsar_subscription_back_log" not in found
+
+
+async def test_what_was_stored_in_the_last_minute_is_told_by_size_and_time(tmp_path: Path) -> None:
+    async with B.opened(tmp_path) as bench:
+        await bench.publish(3)
+        assert not (await families(bench))["pulsar_entry_size_count"], "the minute is not over"
+        written = bench.topic.written
+        assert written is not None
+        written._since -= 1
+        written._minute -= 1
+        written._ends = 0
+        found = await families(bench)
+        assert value(found, "pulsar_storage_write_latency_count") == 3
+        buckets = [found[f"pulsar_storage_write_latency_{name}"][0][1] for name in LATENCIES]
+        assert sum(buckets) == 3
+        assert value(found, "pulsar_storage_write_latency_sum") > 0
+        assert value(found, "pulsar_entry_size_le_128") == 3
+        assert value(found, "pulsar_entry_size_sum") == value(found, "pulsar_storage_logical_size")
+        assert value(found, "pulsar_ml_AddEntrySucceed") == 3
+        assert len(found["pulsar_ml_EntrySizeBuckets"]) == 8
+        assert found["pulsar_ml_EntrySizeBuckets"][0][0]["quantile"] == "0.0_128.0"
+
+
+async def test_what_is_compacted_is_told_once_there_is_something(tmp_path: Path) -> None:
+    async with B.opened(tmp_path) as bench:
+        await bench.publish(4, keys=["a", "b"])
+        assert (await families(bench))["pulsar_compaction_compacted_entries_count"] == []
+        assert bench.topic.compaction.start()
+        await B.until(lambda: bench.topic.compaction.status == "SUCCESS")
+        await bench.topic.compaction.ledger()
+        found = await families(bench)
+        assert value(found, "pulsar_compaction_compacted_entries_count") == 2
+        assert value(found, "pulsar_compaction_compacted_entries_size") > 0
+        assert value(found, "pulsar_publish_rate_limit_times") == 0
+        assert value(found, "pulsar_compaction_succeed_count") == 1
+        assert value(found, "pulsar_compaction_removed_event_count") == 2
+
+
+async def test_totals_of_the_broker_do_not_fall_when_a_topic_or_subscription_goes(
+    tmp_path: Path,
+) -> None:
+    def totals(found: dict[str, list[tuple[dict[str, str], float]]]) -> list[float]:
+        names = ("pulsar_broker_in_bytes", "pulsar_broker_out_bytes")
+        return [value for name in names for _, value in found[name]]
+
+    async with B.opened(tmp_path) as bench:
+        _, client = await bench.join(SubscriptionType.SHARED)
+        await bench.publish(3)
+        await B.until(lambda: len(client.received) == 3)
+        before = totals(await families(bench))
+        assert before[0] > 0 == before[1]
+        assert before[2] > 0 == before[3]
+        assert await bench.topic.delete_subscription("s", force=True) is None
+        went = bench.topic.total_out
+        assert (went[0], totals(await families(bench))) == (3, before)
+        await bench.registry.unload(B.NAME)
+        assert totals(await families(bench)) == before
+
+
+async def test_loads_lookups_and_what_is_kept_in_memory(tmp_path: Path) -> None:
+    async with B.opened(tmp_path) as bench:
+        await bench.publish(3)
+        sessions = bench.sessions()
+        body = pb.CommandLookupTopic(topic=B.NAME.full, request_id=1, authoritative=False)
+        await sessions.lookups.lookup(body)
+        body.topic = "persistent://no/such"
+        await sessions.lookups.lookup(body)
+        pieces = metrics_page(bench.registry, sessions, IDENTITY, {}, EVERYTHING)
+        page = b"".join([piece async for piece in pieces]).decode()
+        found = {each.name: each for each in text_string_to_metric_families(page)}
+        samples = {
+            sample.name: sample.value
+            for name in ("pulsar_broker_lookup", "pulsar_topic_load_times")
+            for sample in found[name].samples
+            if "quantile" not in sample.labels
+        }
+        assert (
+            samples["pulsar_broker_lookup_count"] == samples["pulsar_topic_load_times_count"] == 1
+        )
+        [failures] = found["pulsar_broker_lookup_failures"].samples
+        assert failures.value == 1
+        assert len(found["pulsar_topic_load_times"].samples) == 2 + 6
+        [median] = found["pulsar_topic_load_time_median_ms"].samples
+        assert 0 < median.value < 60_000
+        [entries] = found["pulsar_ml_cache_entries"].samples
+        assert entries.value == 3
+
+
+async def test_stops_by_a_rate_are_told_by_whose_it_is(tmp_path: Path) -> None:
+    async with B.opened(tmp_path) as bench:
+        await bench.join(SubscriptionType.SHARED)
+        assert (await families(bench))["pulsar_subscription_dispatch_throttled_msg_events"] == []
+        bench.subscription.throttled[RateLevel.TOPIC, True] += 2
+        found = await families(bench)
+        [(labels, bytes_events)] = found["pulsar_subscription_dispatch_throttled_bytes_events"]
+        assert (labels["reason"], bytes_events) == ("topic", 2)
+
+
+async def test_what_passes_under_a_resource_groups_rates_is_told_with_the_brokers_share(
+    tmp_path: Path,
+) -> None:
+    async with B.opened(tmp_path) as bench:
+        topic = bench.topic
+        await topic.apply(replace(topic.policies, resource_group="g"), LedgerConfig())
+        used = "pulsar_resource_group_messages_used"
+        assert (await families(bench))[used] == [], "it has no rates"
+        bench.registry.groups.by_name["g"].set(MaxRate(messages=1000), NO_LIMIT)
+        await bench.publish(3)
+        found = await families(bench)
+        group = {"cluster": "standalone", "ResourceGroup": "g", "MonitoringClass": "Publish"}
+        assert found[used] == [(group, 3)]
+        assert found["pulsar_resource_group_bytes_used"][0][1] > 3
+        assert found["pulsar_resource_group_calculated_messages_quota"] == [(group, 1000)]
+        assert found["pulsar_resource_group_calculated_bytes_quota"] == []
+        assert complaints(await text(bench)) == []
+
+
+async def test_promtool_has_nothing_against_the_page_but_names(tmp_path: Path) -> None:
+    async with B.opened(tmp_path) as bench:
+        assert complaints(await text(bench)) == []
+        await bench.join(SubscriptionType.SHARED)
+        await bench.publish(3)
+        assert complaints(await text(bench)) == []
+
+
+async def test_other_tasks_have_their_turn_while_a_long_page_is_made(tmp_path: Path) -> None:
+    async with B.opened(tmp_path) as bench:
+        names = [f"persistent://public/default/t{n}" for n in range(120)]
+        for name in names:
+            await bench.load(TopicName.parse(name))
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        running = asyncio.ensure_future(others())
+        await families(bench)
+        running.cancel()
+        assert turns > 120 // TOPICS_A_TURN

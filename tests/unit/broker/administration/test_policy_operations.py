@@ -13,7 +13,7 @@ from engine.metadata import paths
 from engine.metadata.store import StoreUnavailableError
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import create_namespace
-from engine.tenancy.policies import BY_NAME
+from engine.tenancy.policies import BY_NAME, SUBSCRIPTION_RATE
 from gateway.services import namespaces, policies, topics
 from tests.support.admin.bench import AdminBench
 
@@ -87,8 +87,58 @@ async def test_where_a_value_comes_from_is_told(bench: AdminBench) -> None:
     topics_max = {"value": 0, "level": "broker", "own": None, "default": 0}
     assert found["maxTopicsPerNamespace"] == topics_max
     on_topic = await policies.of_topic(bench.engine, TOPIC)
-    assert on_topic["messageTTL"] == {"value": 60, "level": "namespace", "own": None}
+    assert on_topic["messageTTL"] == {
+        **{"value": 60, "level": "namespace", "own": None, "everywhere": None},
+        **{"inherited": 60, "inherited_level": "namespace"},
+    }
     assert "maxTopicsPerNamespace" not in on_topic
+
+
+async def test_what_a_topic_has_in_all_clusters_acts_where_it_says_nothing_here(
+    bench: AdminBench,
+) -> None:
+    async def said() -> tuple[Any, ...]:
+        found = (await policies.of_topic(bench.engine, TOPIC))[TTL.name]
+        names = ("value", "level", "own", "everywhere", "inherited", "inherited_level")
+        return tuple(found[name] for name in names)
+
+    await make(bench)
+    await policies.set_on_namespace(bench.engine, NAMESPACE, TTL, 60)
+    await policies.set_on_topic(bench.engine, TOPIC, TTL, 7, everywhere=True)
+    assert await said() == (7, "global", None, 7, 7, "global")
+    await reaches(bench, 7)
+    await policies.set_on_topic(bench.engine, TOPIC, TTL, 5)
+    assert await said() == (5, "topic", 5, 7, 7, "global")
+    await reaches(bench, 5)
+    await policies.set_on_topic(bench.engine, TOPIC, TTL, None)
+    await reaches(bench, 7)
+    await policies.set_on_topic(bench.engine, TOPIC, TTL, None, everywhere=True)
+    assert await said() == (60, "namespace", None, None, 60, "namespace")
+    await reaches(bench, 60)
+
+
+async def test_single_subscriptions_have_the_rate_of_here_before_that_of_all_clusters(
+    bench: AdminBench,
+) -> None:
+    async def set_rate(name: str, messages: int, *, everywhere: bool) -> None:
+        given = {"dispatchThrottlingRateInMsg": messages, "dispatchThrottlingRateInByte": -1}
+        await policies.set_on_topic(
+            *(bench.engine, TOPIC, SUBSCRIPTION_RATE, SUBSCRIPTION_RATE.read(given)),
+            subscription=name,
+            everywhere=everywhere,
+        )
+
+    await make(bench)
+    await set_rate("a", 1, everywhere=True)
+    await set_rate("b", 2, everywhere=True)
+    await set_rate("b", 3, everywhere=False)
+    rates = (await bench.broker.running.catalog.policies(TOPIC)).subscription_rates
+    assert {name: rate.messages for name, rate in rates.items()} == {"a": 1, "b": 3}
+    said = (await policies.of_topic(bench.engine, TOPIC))[SUBSCRIPTION_RATE.name]
+    assert (set(said["subscriptions"]), set(said["subscriptions_everywhere"])) == (
+        {"b"},
+        {"a", "b"},
+    )
 
 
 async def test_what_is_not_there_has_no_policies(bench: AdminBench) -> None:

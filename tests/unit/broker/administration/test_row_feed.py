@@ -80,7 +80,7 @@ async def test_each_thing_that_a_row_shows_is_told_when_it_changes(followed: Fol
         assert number(followed, column) == value
         await followed.settle()
 
-    await topic.add_producer(bench.producer)
+    await topic.publishers.admit(bench.producer)
     await told("producers", 1)
     made = await topic.create_subscription("s", InitialPosition.EARLIEST, {})
     assert made is not None

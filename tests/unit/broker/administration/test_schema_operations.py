@@ -1,6 +1,7 @@
 """Schemas through the services of REST: versions, verdicts, deletions, and what follows from policies."""
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from engine.admin import api
 from engine.admin.api import GivenSchema
-from engine.base.errors import Conflict, InvalidField, NotFound, Unprocessable
+from engine.base.errors import Conflict, NotFound
 from engine.base.names import NamespaceName, TopicName
-from engine.broker.administration.schema_operations import given
-from engine.schema.kinds import SchemaKind, key_value
 from engine.tenancy.policies import BY_NAME
 from gateway.services import policies, schemas, topics
 from tests.support.admin.bench import AdminBench
@@ -92,36 +92,33 @@ async def test_deletion_hides_and_force_removes(bench: AdminBench) -> None:
     assert await schemas.metadata(engine, TOPIC) == {}
 
 
+async def test_pages_tell_of_versions_and_stored_ones_are_found_also_deleted(
+    bench: AdminBench,
+) -> None:
+    engine = bench.engine
+    await schemas.register(engine, ONE, expected=-1)
+    with pytest.raises(Conflict, match="changed meanwhile"):
+        await schemas.register(engine, avro(("c", "int")), expected=3)
+    page = await engine.call(api.SCHEMA_PAGE, api.SchemaPage(TOPIC, 10))
+    (line,) = page["versions"]
+    assert (page["total"], page["newest"]) == (1, 0)
+    assert (line["version"], line["type"], line["size"]) == (0, "AVRO", len(ONE.definition))
+    with pytest.raises(Conflict, match="changed meanwhile"):
+        await engine.call(api.DELETE_SCHEMA, api.DeleteSchema(TOPIC, expected=4))
+    await engine.call(api.DELETE_SCHEMA, api.DeleteSchema(TOPIC, expected=0))
+    page = await engine.call(api.SCHEMA_PAGE, api.SchemaPage(TOPIC, 10))
+    assert page == {"total": 0, "newest": -1, "versions": []}
+    found = await engine.call(api.STORED_SCHEMAS, api.StoredSchemas(TOPIC, [0, 1, 2]))
+    assert (found[0]["data"], found[0]["properties"]) == (
+        base64.b64encode(ONE.definition.encode()).decode(),
+        {"p": "q"},
+    )
+    assert [one.get("reason") for one in found[1:]] == [
+        f"schema version {number} is not there" for number in (1, 2)
+    ]
+
+
 async def test_without_the_namespace_there_is_nothing_to_register(bench: AdminBench) -> None:
     lost = TopicName.parse("persistent://public/nope/t")
     with pytest.raises(NotFound, match="Namespace"):
         await schemas.register(bench.engine, avro(("a", "int"), topic=lost))
-
-
-def test_a_key_value_is_told_as_json_of_both_parts() -> None:
-    text = '{"key":{"type":"record","name":"K","fields":[]},"value":""}'
-    properties = {"key.schema.type": "AVRO", "value.schema.type": "STRING"}
-    schema = given(GivenSchema(TOPIC, "KEY_VALUE", text, properties))
-    parts = key_value(schema)
-    assert parts.key.kind is SchemaKind.AVRO
-    assert json.loads(parts.key.data)["name"] == "K"
-    assert parts.value.data == b""
-
-
-@pytest.mark.parametrize(
-    ("kind", "definition", "error", "said"),
-    [
-        ("BOGUS", "", InvalidField, "^type: expected one of NONE, STRING"),
-        ("AUTO_CONSUME", "", Unprocessable, "client-side"),
-        ("AVRO", "{", Unprocessable, "not valid JSON"),
-        ("AVRO", "\ud800", InvalidField, "^schema: "),
-        ("KEY_VALUE", "x", Unprocessable, "not valid JSON"),
-        ("KEY_VALUE", "{}", Unprocessable, "key and value"),
-        ("INT8", "x", Unprocessable, "length of schema data should be zero"),
-    ],
-)
-def test_bad_bodies_are_refused_by_name(
-    kind: str, definition: str, error: type[Exception], said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        given(GivenSchema(TOPIC, kind, definition))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.broker.connection.lookups import filter_topics, topics_hash
-from engine.broker.connection.patterns import PatternError, compile_pattern
+from engine.broker.connection.lookups import filter_topics
+from engine.broker.connection.patterns import PatternError, compile_pattern, topics_hash
 from engine.broker.errors import MetadataError
 
 TOPICS = [

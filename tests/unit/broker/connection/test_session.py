@@ -5,18 +5,23 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.ids import EARLIEST
 from engine.base.names import TopicName
-from engine.broker.connection import consume, lookups, produce, schemas
+from engine.broker.connection import consume, lookups, produce, schemas, watches
 from engine.broker.connection.session import TRANSACTIONS
 from engine.broker.errors import ConsumerBusy, NotAllowed, PersistenceError, ServiceNotReady
+from engine.broker.topics.publish import Publish
 from engine.broker.topics.topic import Topic
 from engine.metadata.store import StoreUnavailableError
 from engine.net import handshake, keepalive
 from engine.wire import client_commands as say
 from engine.wire import frames
 from engine.wire import pulsar_pb2 as pb
+from engine.wire.commands import command_bytes
+from engine.wire.kernels import take_sends
 from engine.wire.states import REQUESTS, CommandType
 from tests.support.broker_bench import NAME, opened
+from tests.support.raw_client import entry_of
 
 
 async def test_a_request_whose_work_is_cancelled_by_others_is_told_to_try_again(
@@ -94,10 +99,75 @@ async def test_what_comes_behind_connect_waits_for_its_answer(tmp_path: Path) ->
 
 
 def test_every_request_of_the_protocol_has_its_family() -> None:
-    families = (handshake, keepalive, produce, consume, lookups, schemas)
+    families = (handshake, keepalive, produce, consume, lookups, schemas, watches)
     done = [*(kind for family in families for kind in family.ROUTES), *TRANSACTIONS]
     by_run = {CommandType.SEND}
     assert sorted(done) == sorted({CommandType.CONNECT, *REQUESTS} - by_run)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "answer"),
+    [
+        (NAME.full, pb.CommandSubscribe.Exclusive, "success {"),
+        (NAME.full, pb.CommandSubscribe.Failover, "success {"),
+        (NAME.full, pb.CommandSubscribe.Shared, "only allowed on failover or exclusive"),
+        (NAME.full.replace("persistent:", "non-persistent:"), 0, "only valid on persistent topics"),
+    ],
+)
+async def test_a_compacted_read_is_one_of_a_persistent_topic_by_one_consumer(
+    tmp_path: Path, name: str, kind: int, answer: str
+) -> None:
+    async with opened(tmp_path) as bench:
+        session = bench.sessions().accept()
+        sent = bytearray()
+        session.send = sent.extend  # type: ignore[method-assign, assignment]
+        asked = say.subscribe(name, "s", kind, 5, 7, durable=True, read_compacted=True)
+        session.data_received(say.connect("test") + asked)
+        async with asyncio.timeout(120):
+            while not any(answer in str(one) for one in _commands(sent)):
+                await asyncio.sleep(0)
+        session.closed(None)
+
+
+async def test_messages_do_not_overtake_the_answer_that_a_reader_asked_for_before(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as bench:
+        await bench.publish(3)
+        session = bench.sessions().accept()
+        sent = bytearray()
+        session.send = sent.extend  # type: ignore[method-assign, assignment]
+        session.send_parts = lambda parts: sent.extend(b"".join(parts))  # type: ignore[method-assign]
+        asked = say.subscribe(NAME.full, "r", 0, 5, 7, durable=False, start=EARLIEST)
+        session.data_received(say.connect("test") + asked)
+        async with asyncio.timeout(120):
+            while CommandType.SUCCESS not in [one.type for one in _commands(sent)]:
+                await asyncio.sleep(0)
+            sent.clear()
+            session.data_received(say.get_last_message_id(5, 8) + say.flow(5, 10))
+            while CommandType.MESSAGE not in [one.type for one in _commands(sent)]:
+                await asyncio.sleep(0)
+        first = _commands(sent)[0]
+        assert first.type == CommandType.GET_LAST_MESSAGE_ID_RESPONSE
+        assert first.getLastMessageIdResponse.last_message_id.entryId == 2
+        session.closed(None)
+
+
+async def test_the_last_message_of_a_batch_that_claims_no_messages_has_no_index(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as bench:
+        entry = entry_of(b"v", num_messages_in_batch=-(1 << 31))
+        data = frames.payload_frame(
+            command_bytes("send", {"producer_id": 1, "sequence_id": 0}), entry
+        )
+        _, _, run = take_sends(data, 0, len(data), 1 << 20)
+        assert run is not None
+        Publish(run, bench.producer).start()
+        async with asyncio.timeout(120):
+            while not bench.publisher.receipts:
+                await asyncio.sleep(0.001)
+        assert await bench.topic.last_message() == (bench.topic.log.last_confirmed, -1)
 
 
 def _commands(sent: bytearray) -> list[pb.BaseCommand]:

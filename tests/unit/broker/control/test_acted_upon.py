@@ -3,8 +3,8 @@
 from typing import Any
 
 from engine.broker.control.acted_upon import namespace_policies, topic_policies
-from engine.broker.ports import BacklogQuota, QuotaAction, TopicPolicies
-from engine.tenancy.policies import in_force
+from engine.broker.ports import BacklogQuota, MaxRate, QuotaAction, TopicPolicies
+from engine.tenancy.policies import SUBSCRIPTION_RATE, in_force, of_subscriptions
 from engine.tenancy.settings import PolicySettings
 
 SETTINGS = PolicySettings(
@@ -21,7 +21,7 @@ def found(stored: dict[str, Any], topic: dict[str, Any] | None = None) -> Any:
 def test_without_anything_stored_the_defaults_hold() -> None:
     policies = namespace_policies(found({}))
     assert (policies.auto_topic, policies.new_partitions, policies.max_topics) == (True, 3, 9)
-    assert topic_policies(found({})) == TopicPolicies()
+    assert topic_policies(found({}), {}) == TopicPolicies()
 
 
 def test_what_is_stored_goes_before_them() -> None:
@@ -47,7 +47,9 @@ def test_what_is_stored_goes_before_them() -> None:
     policies = namespace_policies(found(stored))
     assert (policies.auto_topic, policies.new_partitions, policies.max_topics) == (False, 0, 0)
     own = {"messageTTLInSeconds": 7, "maxConsumerPerTopic": 4}
-    assert topic_policies(found(stored, own)) == TopicPolicies(
+    assert topic_policies(
+        found(stored, own), of_subscriptions(own, SUBSCRIPTION_RATE)
+    ) == TopicPolicies(
         ensemble=5,
         write_quorum=3,
         ack_quorum=2,
@@ -64,3 +66,53 @@ def test_a_partitioned_override_without_a_count_takes_the_brokers() -> None:
     override = {"allowAutoTopicCreation": True, "topicType": "partitioned"}
     policies = namespace_policies(found({"autoTopicCreationOverride": override}))
     assert policies.new_partitions == 3
+
+
+def test_rates_of_the_namespace_and_the_topics_own() -> None:
+    stored = {
+        "publishMaxMessageRate": {
+            "publishThrottlingRateInMsg": 10,
+            "publishThrottlingRateInByte": -7,
+        },
+        "topicDispatchRate": {
+            "dispatchThrottlingRateInMsg": 0,
+            "dispatchThrottlingRateInByte": 1000,
+            "relativeToPublishRate": True,
+            "ratePeriodInSecond": 0,
+        },
+        "subscription_types_enabled": [],
+    }
+    own = {
+        "subscriptionDispatchRate": {
+            "dispatchThrottlingRateInMsg": 5,
+            "dispatchThrottlingRateInByte": -1,
+            "relativeToPublishRate": False,
+            "ratePeriodInSecond": 60,
+        },
+        "subscribeRate": {"subscribeThrottlingRatePerConsumer": -1, "ratePeriodInSecond": 30},
+        "maxMessageSize": 100,
+        "subscriptionTypesEnabled": ["Shared"],
+        "deduplicationSnapshotIntervalSeconds": 0,
+        "subscriptionPolicies": {
+            "s": {
+                "dispatchRate": {
+                    "dispatchThrottlingRateInMsg": 7,
+                    "dispatchThrottlingRateInByte": 0,
+                    "relativeToPublishRate": False,
+                    "ratePeriodInSecond": 1,
+                }
+            },
+            "t": {"dispatchRate": None},
+        },
+    }
+    assert topic_policies(
+        found(stored, own), of_subscriptions(own, SUBSCRIPTION_RATE)
+    ) == TopicPolicies(
+        publish_rate=MaxRate(messages=10),
+        dispatch_rate=MaxRate(size=1000, relative=True),
+        subscription_rate=MaxRate(messages=5, period_s=60),
+        subscription_rates={"s": MaxRate(messages=7)},
+        message_bytes_max=100,
+        subscription_types=("Shared",),
+        snapshot_interval_s=0,
+    )

@@ -13,7 +13,9 @@ from engine.tenancy.namespaces import bootstrap
 TOPIC = TopicName.parse("persistent://public/default/x")
 
 
-async def _broker(server: MemoryServer, name: str) -> BundleAssignment:
+async def _broker(
+    server: MemoryServer, name: str, *, persistent: bool = True, non_persistent: bool = True
+) -> BundleAssignment:
     store = server.session()
     record = BrokerRecord(
         f"{name}:8081",
@@ -22,10 +24,14 @@ async def _broker(server: MemoryServer, name: str) -> BundleAssignment:
         0,
         "test",
         f"pulsar+ssl://{name}:6651",
+        persistent,
+        non_persistent,
     )
     await BrokerRegistration(store, record).renew()
     owner = OwnerRecord.of(record)
-    return BundleAssignment(store, BundleOwnership(store, owner, lambda lost: None), record)
+    return BundleAssignment(
+        store, BundleOwnership(store, owner, lambda lost: None), record, "standalone"
+    )
 
 
 async def test_a_restarted_broker_serves_whom_its_old_node_sends() -> None:
@@ -35,6 +41,8 @@ async def test_a_restarted_broker_serves_whom_its_old_node_sends() -> None:
     assert (await killed.place(TOPIC, authoritative=True)).here
     other = await _broker(server, "two")
     again = await _broker(server, "one")
+    with pytest.raises(ServiceNotReady, match="the broker do not have inner listener"):
+        await other.lookup(TOPIC, authoritative=False, listener="inner")
     sent = await other.lookup(TOPIC, authoritative=False, listener="")
     assert (sent.broker_url, sent.redirect) == ("pulsar://one:6650", False)
     assert sent.broker_url_tls == "pulsar+ssl://one:6651"
@@ -45,3 +53,23 @@ async def test_a_restarted_broker_serves_whom_its_old_node_sends() -> None:
     await other.resume(TOPIC)
     with pytest.raises(ServiceNotReady, match="not served by this instance"):
         other.check_owned(TOPIC)
+
+
+@pytest.mark.parametrize("of_one_kind", ["one", "two"])
+async def test_a_bundle_goes_to_a_broker_of_the_kind_of_topic_asked_for(of_one_kind: str) -> None:
+    server = MemoryServer()
+    await bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
+    asked = await _broker(server, of_one_kind, non_persistent=False)
+    await _broker(server, "two" if of_one_kind == "one" else "one", persistent=False)
+    assert (await asked.place(TOPIC, authoritative=False)).here
+    passing = TopicName.parse("non-persistent://pulsar/system/x")
+    place = await asked.place(passing, authoritative=False)
+    assert (place.here, place.chosen) == (False, True)
+    assert place.owner.native_url != f"pulsar://{of_one_kind}:6650"
+
+
+async def test_without_a_broker_of_its_kind_a_topic_is_refused_where_it_would_be() -> None:
+    server = MemoryServer()
+    await bootstrap(server.session(), cluster="standalone", broker_url="b", web_url="w")
+    only = await _broker(server, "one", persistent=False)
+    assert (await only.place(TOPIC, authoritative=False)).here

@@ -23,10 +23,17 @@ def with_ttl(seconds: int) -> bytes:
 class NoneOfTheirOwn:
     """No topic has policies of its own."""
 
-    async def get(self, topic: TopicName) -> Document:
+    async def get(self, topic: TopicName, *, everywhere: bool = False) -> Document:
         return {}
 
-    async def change(self, topic: TopicName, change: Callable[[Document], None]) -> None:
+    async def every(
+        self, namespace: NamespaceName, *, everywhere: bool = False
+    ) -> dict[TopicName, Document]:
+        return {}
+
+    async def change(
+        self, topic: TopicName, change: Callable[[Document], None], *, everywhere: bool = False
+    ) -> None:
         raise NotImplementedError
 
     async def forget(self, topic: TopicName) -> None:
@@ -37,7 +44,7 @@ async def made() -> tuple[Any, Catalog]:
     """A store with policies, and a catalog."""
     store = MemoryServer().session()
     await store.create(PATH, with_ttl(1), make_parents=True)
-    return store, Catalog(store, PolicySettings(), NoneOfTheirOwn())
+    return store, Catalog(store, PolicySettings(), NoneOfTheirOwn(), "standalone")
 
 
 async def seen(catalog: Catalog, seconds: int) -> None:

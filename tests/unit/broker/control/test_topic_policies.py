@@ -241,7 +241,7 @@ async def moved(two: SeveralBrokers, times: int) -> None:
             bundle = next(
                 b for b in running.ownership.owned() if b.holds(log_topic(NAMESPACE).bundle_hash)
             )
-            await running.ownership.release(bundle, running.operations.unload_topics)
+            await running.ownership.release(bundle, running.operations.bundles.unload_topics)
 
 
 async def test_unknown_is_not_none(two: SeveralBrokers, monkeypatch: pytest.MonkeyPatch) -> None:

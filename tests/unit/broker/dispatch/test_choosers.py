@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.broker.dispatch.choose.active import choose_active
+from engine.broker.dispatch.choose.active import choose_active, rank
 from engine.broker.dispatch.choose.keys import murmur3_32
 from engine.broker.dispatch.choose.turns import Turns
 
@@ -30,23 +30,50 @@ def test_murmur_agrees_with_published_vectors(text: str, hashed: int) -> None:
     assert murmur3_32(text.encode()) == hashed
 
 
+def choose(members: list[tuple[int, str]], partition: int = -1, **options: bool) -> tuple[int, str]:
+    """Who is active, of members in any order."""
+    ranked = sorted(members, key=lambda each: rank(*each))
+    chosen = choose_active(ranked, partition, "persistent://t/n/x", **options)
+    assert chosen is not None
+    return ranked[chosen]
+
+
 def test_failover_counts_only_the_best_priority_level() -> None:
-    assert choose_active([(1, "a"), (0, "b"), (1, "c")], -1, "t") == 1
+    members = [(1, "a"), (0, "b"), (1, "c"), (0, "d")]
+    assert {choose(members, partition)[1] for partition in range(-1, 5)} == {"b", "d"}
 
 
 def test_failover_spreads_partitions_over_consumers_sorted_by_name() -> None:
     members = [(0, "c"), (0, "a"), (0, "b")]
-    assert [choose_active(members, partition, "t") for partition in range(4)] == [1, 2, 0, 1]
+    assert [choose(members, partition)[1] for partition in range(4)] == ["a", "b", "c", "a"]
 
 
-def test_failover_of_a_plain_topic_depends_on_members_not_on_their_order() -> None:
-    names = [f"consumer-{i}" for i in range(5)]
-    topic = "persistent://t/n/x"
-    chosen = choose_active([(0, name) for name in names], -1, topic)
-    turned = choose_active([(0, name) for name in reversed(names)], -1, topic)
-    assert chosen is not None
-    assert turned is not None
-    assert names[chosen] == names[4 - turned]
+def test_names_are_sorted_as_java_does() -> None:
+    members = [(0, "\uffff"), (0, "\U00010000"), (0, "a")]
+    assert [choose(members, partition)[1] for partition in range(3)] == [
+        "a",
+        "\U00010000",
+        "\uffff",
+    ]
+
+
+def test_the_ring_chooses_for_a_plain_topic_and_if_wished_for_partitions() -> None:
+    members = [(0, f"consumer-{i}") for i in range(5)]
+    chosen = choose(members)
+    assert choose(members[::-1]) == chosen
+    assert {choose(members, partition, by_ring=True) for partition in range(5)} == {chosen}
+
+
+def test_the_ring_chooses_the_owner_of_the_first_point_behind_the_topic() -> None:
+    at = murmur3_32(b"persistent://t/n/x")
+    members = [(0, f"consumer-{i}") for i in range(20)]
+    points = {murmur3_32(f"{name}{j}".encode()): name for _, name in members for j in range(100)}
+    behind = [point for point in sorted(points) if point >= at]
+    assert choose(members)[1] == points[behind[0] if behind else min(points)]
+
+
+def test_of_one_name_the_last_that_came_is_active_on_a_plain_topic() -> None:
+    assert choose_active([(0, "a"), (0, "a"), (0, "a")], -1, "t") == 2
 
 
 def test_nobody_is_active_without_members() -> None:

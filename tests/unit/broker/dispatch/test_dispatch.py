@@ -191,7 +191,7 @@ async def test_a_sealed_topic_takes_no_producer(bench: Bench) -> None:
     await bench.topic.terminate()
     late = Producer(Client(), 2, "late", bench.topic, now_ms=0)
     with pytest.raises(TopicTerminated):
-        await bench.topic.add_producer(late)
+        await bench.topic.publishers.admit(late)
 
 
 async def test_a_newer_epoch_replaces_a_producer_and_a_stranger_of_its_name_is_refused(
@@ -199,23 +199,23 @@ async def test_a_newer_epoch_replaces_a_producer_and_a_stranger_of_its_name_is_r
 ) -> None:
     client = Client()
     old, new = (Producer(client, 1, "n", bench.topic, now_ms=0, epoch=i) for i in (0, 1))
-    await bench.topic.add_producer(old)
-    await bench.topic.add_producer(new)
+    await bench.topic.publishers.admit(old)
+    await bench.topic.publishers.admit(new)
     assert bench.topic.producers["n"] is new
     stranger = Producer(Client(), 1, "n", bench.topic, now_ms=0, epoch=9)
     with pytest.raises(ProducerBusy, match="already connected"):
-        await bench.topic.add_producer(stranger)
+        await bench.topic.publishers.admit(stranger)
     client.alive = False
-    await bench.topic.add_producer(stranger)
+    await bench.topic.publishers.admit(stranger)
     assert bench.topic.producers["n"] is stranger
 
 
 async def test_topics_asked_for_at_once_are_loaded_once(bench: Bench) -> None:
     name = TopicName.parse("persistent://public/default/once")
-    loads = bench.registry.loads
+    loads = bench.registry.load_times.count
     topics = await asyncio.gather(*(bench.registry.get(name, create=True) for _ in range(20)))
     assert len({id(topic) for topic in topics}) == 1
-    assert bench.registry.loads == loads + 1
+    assert bench.registry.load_times.count == loads + 1
 
 
 async def test_an_unloaded_topic_sends_its_clients_away_and_loads_again_with_its_state(

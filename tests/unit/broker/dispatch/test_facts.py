@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.base.slices import Slice
-from engine.broker.dispatch.facts import Chunk, EntryFacts, facts_of
+from engine.base.slices import Slice, View
+from engine.broker.dispatch.facts import Chunk, EntryFacts, chunks_of, facts_of
 from tests.support.raw_client import entry_of
 
 LATER = entry_of(b"v", deliver_at_time=7)
@@ -30,6 +30,16 @@ def test_delivery_times_and_chunks_are_found_among_others(payload: bytes) -> Non
         1: EntryFacts(7, None),
         3: EntryFacts(0, Chunk("m", 1, 3)),
     }
+
+
+def test_chunks_are_counted_in_what_is_looked_at() -> None:
+    run = run_of(CHUNK, LATER, CHUNK, entry_of(b"v"))
+    assert [chunks_of(View(run, *part)) for part in ((0, 4), (1, 4), (1, 2), (3, 4))] == [
+        2,
+        1,
+        0,
+        0,
+    ]
 
 
 def test_facts_are_worked_out_once() -> None:

@@ -19,3 +19,17 @@ async def test_what_another_consumer_holds_goes_out_to_nobody_else() -> None:
     await asyncio.sleep(1)
     assert giving.received == []
     assert len(holding.received) == 5
+
+
+@simulated
+async def test_the_count_goes_on_while_a_consumer_is_there_and_ends_with_the_last() -> None:
+    reading, first, second = Reading(DataPathSettings()), Client(), Client()
+    giving = await reading.join(first, 1000)
+    reading.publish(2)
+    reading.subscription.redeliver(giving, first.received[:1], None)
+    staying = await reading.join(second, 1000)
+    reading.subscription.detach(giving)
+    await asyncio.sleep(1)
+    assert reading.subscription.again == 1
+    reading.subscription.detach(staying)
+    assert reading.subscription.again == 0

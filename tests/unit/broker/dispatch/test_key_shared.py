@@ -15,6 +15,7 @@ from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.dispatch.facts import facts_of
 from engine.broker.errors import ConsumerAssignError, ConsumerBusy
 from engine.broker.settings import DataPathSettings
+from engine.managed.cursors.cursor import Cursor
 from engine.wire.kernels import metadata_span
 from tests.support.broker_bench import Client
 from tests.support.raw_client import entry_of
@@ -22,6 +23,8 @@ from tests.support.shelf import Reading, simulated
 
 KEYS = [f"key-{i}" for i in range(40)]
 ORDERED = KeyPolicy()
+UNORDERED = KeyPolicy(out_of_order=True)
+STICKY = KeyPolicy(True, False, ((0, 9),))
 
 
 class World:
@@ -154,13 +157,13 @@ async def test_what_waits_beyond_what_memory_may_hold_is_read_again_once() -> No
 
 def _count_replays(world: World, patch: pytest.MonkeyPatch) -> list[Position]:
     reads: list[Position] = []
-    real = world.reading.cursor.replay
+    real = Cursor.replay
 
-    async def replay(positions: Sequence[Position]) -> Any:
+    async def replay(cursor: Cursor, positions: Sequence[Position]) -> Any:
         reads.extend(positions)
-        return await real(positions)
+        return await real(cursor, positions)
 
-    patch.setattr(world.reading.cursor, "replay", replay)
+    patch.setattr(Cursor, "replay", replay)
     return reads
 
 
@@ -217,19 +220,41 @@ async def test_ranges_that_consumers_name() -> None:
     assert not world.keys(first) & world.keys(second)
 
 
-@pytest.mark.parametrize("other", [KeyPolicy(True, False, ((0, 9),)), KeyPolicy(out_of_order=True)])
-def test_consumers_that_want_different_things_cannot_share(other: KeyPolicy) -> None:
+@pytest.mark.parametrize(
+    ("present", "other", "why"),
+    [
+        (ORDERED, STICKY, "key_shared mode of 'AUTO_SPLIT' is different .* mode 'STICKY'."),
+        (STICKY, ORDERED, "key_shared mode of 'STICKY' is different .* mode 'AUTO_SPLIT'."),
+        (ORDERED, UNORDERED, "does not allow out of order delivery while .* consumer allows it."),
+        (UNORDERED, ORDERED, "allows out of order delivery while .* consumer does not allow it."),
+    ],
+)
+def test_consumers_that_want_different_things_cannot_share(
+    present: KeyPolicy, other: KeyPolicy, why: str
+) -> None:
     @simulated
     async def run() -> None:
         world = World()
-        consumer, _ = await world.join()
-        with pytest.raises(ConsumerBusy, match="Subscription is of different type"):
+        consumer, _ = await world.join(policy=present)
+        with pytest.raises(ConsumerBusy, match=f"of different type. Active subscription {why}"):
             await world.join(policy=other)
         world.subscription.detach(consumer)
         await world.join(policy=other)
         assert world.subscription.keys == other
 
     run()
+
+
+@simulated
+async def test_without_the_ring_who_comes_takes_half_of_the_widest_range() -> None:
+    world = World(subscription_key_shared_use_consistent_hashing=False)
+    first, _ = await world.join()
+    second, _ = await world.join()
+    found = world.subscription.key_stats
+    assert [found[each].ranges for each in (first, second)] == [[(32769, 65536)], [(0, 32768)]]
+    world.publish()
+    world.subscription.detach(second)
+    assert world.subscription.key_stats[first].ranges == [(0, 65536)]
 
 
 @simulated
@@ -280,7 +305,7 @@ def slots(*entries: bytes) -> list[int]:
         at = spans[-1] if spans else 0
         spans += at, at + len(entry)
     run = Slice(b"".join(entries), spans, spans[-1])
-    return facts_of(run).slots(run)
+    return facts_of(run).slots(run, slot_of)
 
 
 def test_the_key_is_the_ordering_key_or_the_key_and_without_one_messages_are_spread() -> None:

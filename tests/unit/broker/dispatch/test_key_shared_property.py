@@ -6,8 +6,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from engine.broker.dispatch import core, delayed
+from engine.broker.dispatch import core
 from engine.broker.dispatch.choose.keys import KeyPolicy
+from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
 from tests.sim.kit.loop import SimLoop, simulate
 from tests.support.key_model import KeyModel
@@ -38,9 +39,13 @@ def test_every_key_comes_in_order_and_nobody_waits_without_a_reason(
     steps: list[tuple[str, int, int]],
 ) -> None:
     reader_max, all_max, turn, batch = limits
+    bounds = TopicPolicies(
+        delay_tick_ms=1, unacked_per_consumer=reader_max, unacked_per_subscription=all_max
+    )
     small = DataPathSettings(
-        max_unacked_messages_per_consumer=reader_max,
-        max_unacked_messages_per_subscription=all_max,
+        delayed_delivery_min_index_count_per_bucket=3,
+        delayed_delivery_max_indexes_per_bucket_snapshot_segment=2,
+        delayed_delivery_max_num_buckets=2,
         dispatcher_max_round_robin_batch_size=turn,
         dispatcher_max_read_batch_size=batch,
         key_shared_look_ahead_msg_in_replay_threshold_per_consumer=ahead,
@@ -48,7 +53,7 @@ def test_every_key_comes_in_order_and_nobody_waits_without_a_reason(
     )
 
     async def run(loop: SimLoop) -> None:
-        model = KeyModel(small, tail_bytes, KeyPolicy(out_of_order=out_of_order))
+        model = KeyModel(small, tail_bytes, KeyPolicy(out_of_order=out_of_order), bounds)
         await model.join(20)
         for step in steps:
             await take_step(model, *step)
@@ -56,5 +61,5 @@ def test_every_key_comes_in_order_and_nobody_waits_without_a_reason(
         await model.finish()
         assert not loop.failures, loop.failures
 
-    with patch.object(delayed, "SET_ASIDE_MAX", 3), patch.object(core, "PARKED_MAX", parked):
+    with patch.object(core, "PARKED_MAX", parked):
         simulate(0, run, limit_s=1000.0)

@@ -1,5 +1,6 @@
 """Subscriptions with one active consumer: who it is, and where the next one begins (D8)."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -7,7 +8,9 @@ import pytest
 
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.errors import ConsumerBusy
-from tests.support.broker_bench import Bench, opened, until
+from engine.broker.settings import DataPathSettings
+from tests.support.broker_bench import Bench, Client, opened, until
+from tests.support.shelf import Reading, simulated
 
 
 @pytest.fixture
@@ -34,3 +37,34 @@ async def test_a_better_consumer_begins_at_the_first_unacknowledged(bench: Bench
     assert after.received == before.received[2:]
     await bench.publish(1)
     assert len(before.received) == 6
+
+
+def active(bench: Bench) -> str | None:
+    now = bench.subscription.state
+    return None if now.paused_for == "handover" or now.active is None else now.active.name
+
+
+async def test_statistics_show_consumers_by_priority_and_name(bench: Bench) -> None:
+    for name, priority in (("d", 1), ("c", 0), ("a", 2), ("b", 0)):
+        await bench.join(SubscriptionType.FAILOVER, name=name, priority=priority)
+    assert [each.name for each in bench.subscription.consumers] == ["b", "c", "d", "a"]
+
+
+async def test_all_are_told_when_a_handover_is_done_and_who_comes_at_once(bench: Bench) -> None:
+    _, first = await bench.join(SubscriptionType.FAILOVER, name="b", priority=1)
+    assert first.kinds == ["ACTIVE_CONSUMER_CHANGE"]
+    _, idle = await bench.join(SubscriptionType.FAILOVER, name="a", priority=2)
+    assert (first.kinds, idle.kinds) == (["ACTIVE_CONSUMER_CHANGE"], ["ACTIVE_CONSUMER_CHANGE"])
+    _, better = await bench.join(SubscriptionType.FAILOVER, name="c", priority=0)
+    assert not better.kinds
+    await until(lambda: active(bench) == "c")
+    assert [len(each.kinds) for each in (first, idle, better)] == [2, 2, 1]
+
+
+@simulated
+async def test_consumers_that_keep_coming_do_not_put_the_handover_off() -> None:
+    reading = Reading(DataPathSettings(active_consumer_failover_delay_time_millis=1000))
+    for priority in (9, 8, 7, 6):  # the handover begins with the second
+        await reading.join(Client(), kind=SubscriptionType.FAILOVER, priority=priority)
+        await asyncio.sleep(0.4)
+    assert reading.subscription.state.paused_for != "handover"

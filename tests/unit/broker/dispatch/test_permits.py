@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.broker.dispatch.consumer import SubscriptionType
-from tests.support.broker_bench import Bench, opened
+from tests.support.broker_bench import Bench, Client, opened
 
 
 @pytest.fixture
@@ -33,3 +33,27 @@ async def test_permits_add_up_while_there_is_nothing_to_send(bench: Bench) -> No
         bench.subscription.flow(consumer, permits)
     await bench.publish(10)
     assert len(client.received) == 6
+
+
+class Asked(Client):
+    """Counts how often it is asked whether it takes more."""
+
+    asked = 0
+
+    @property
+    def can_send(self) -> bool:  # type: ignore[override]
+        type(self).asked += 1
+        return True
+
+    @can_send.setter
+    def can_send(self, _: bool) -> None:
+        """Always."""
+
+
+async def test_one_that_joins_or_asks_for_more_does_not_look_at_all_others(bench: Bench) -> None:
+    for _ in range(100):
+        await bench.join(SubscriptionType.SHARED, client=Asked(), permits=1000)
+    Asked.asked = 0
+    consumer, _ = await bench.join(SubscriptionType.SHARED, client=Asked(), permits=1000)
+    bench.subscription.flow(consumer, 1000)
+    assert Asked.asked < 20

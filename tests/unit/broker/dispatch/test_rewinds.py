@@ -97,7 +97,7 @@ async def test_a_reset_does_not_wait_for_a_read_that_was_cancelled_before_it_beg
     source: EntrySource,
 ) -> None:
     assert source.next(10) is None
-    source._scope.cancel()  # the topic closes in the same turn
+    source.scope.cancel()  # the topic closes in the same turn
     async with asyncio.timeout(5):
         await source.settle()
     assert source.idle

@@ -1,13 +1,12 @@
 """Shared subscriptions under any sequence of what can happen to them, with limits small enough to be met."""
 
 import asyncio
-from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from engine.broker.dispatch import delayed
+from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
 from tests.sim.kit.loop import SimLoop, simulate
 from tests.support.shared_model import SharedModel
@@ -86,15 +85,19 @@ def test_everything_comes_and_nobody_waits_without_a_reason(
     tail_bytes: int, limits: tuple[int, ...], set_aside: int, steps: list[tuple[str, int, int]]
 ) -> None:
     reader_max, all_max, turn, batch = limits
+    bounds = TopicPolicies(
+        delay_tick_ms=1, unacked_per_consumer=reader_max, unacked_per_subscription=all_max
+    )
     small = DataPathSettings(
-        max_unacked_messages_per_consumer=reader_max,
-        max_unacked_messages_per_subscription=all_max,
         dispatcher_max_round_robin_batch_size=turn,
         dispatcher_max_read_batch_size=batch,
+        delayed_delivery_min_index_count_per_bucket=set_aside,
+        delayed_delivery_max_indexes_per_bucket_snapshot_segment=1 + set_aside // 2,
+        delayed_delivery_max_num_buckets=2,
     )
 
     async def run(loop: SimLoop) -> None:
-        model = SharedModel(small, tail_bytes)
+        model = SharedModel(small, tail_bytes, bounds)
         await model.join(20)
         for step in steps:
             await take_step(model, *step)
@@ -102,5 +105,4 @@ def test_everything_comes_and_nobody_waits_without_a_reason(
         await model.finish()
         assert not loop.failures, loop.failures
 
-    with patch.object(delayed, "SET_ASIDE_MAX", set_aside):
-        simulate(0, run, limit_s=1000.0)
+    simulate(0, run, limit_s=1000.0)

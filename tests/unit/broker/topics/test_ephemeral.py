@@ -1,6 +1,7 @@
 """Non-persistent topics: delivered now or dropped and counted, never kept, never in the publisher's way."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from engine.broker.topics.publish import Producer, Publish
 from engine.broker.upkeep import Upkeep
 from engine.managed.ledger import InitialPosition
 from engine.wire import client_commands
+from engine.wire.errors import ServerError
 from engine.wire.kernels import take_sends
 from tests.support.broker_bench import Bench, Client, opened, until
 from tests.support.raw_client import entry_of
@@ -220,7 +222,7 @@ async def test_what_needs_kept_messages_is_refused(bench: Bench) -> None:
 async def test_an_unloaded_topic_takes_nothing_more_and_begins_anew(bench: Bench) -> None:
     await join(bench, SubscriptionType.EXCLUSIVE, 10)
     old, publisher = bench.topic, bench.publisher
-    await old.add_producer(bench.producer)
+    await old.publishers.admit(bench.producer)
     await bench.registry.unload(TOPIC)
     assert publisher.dropped == [1]
     bench.send(1)
@@ -232,11 +234,17 @@ async def test_an_unloaded_topic_takes_nothing_more_and_begins_anew(bench: Bench
 
 async def test_its_clients_are_sent_away_when_its_bundle_is_lost(bench: Bench) -> None:
     _, client = await join(bench, SubscriptionType.EXCLUSIVE, 10)
-    await bench.topic.add_producer(bench.producer)
+    await bench.topic.publishers.admit(bench.producer)
     bench.registry.abandon_where(lambda name: name == TOPIC)
     bench.send(1)
     assert bench.publisher.receipts == 0
     await until(lambda: client.dropped and bench.registry.loaded(TOPIC) is None)
+
+
+async def test_it_has_no_last_message(bench: Bench) -> None:
+    assert bench.topic.last_message_at_hand() is None
+    with pytest.raises(NotAllowed, match="GetLastMessageId on a non-persistent topic"):
+        await bench.topic.last_message()
 
 
 async def test_deleting_it_needs_no_ledger(bench: Bench) -> None:
@@ -249,7 +257,7 @@ async def test_an_unused_one_is_unloaded_at_the_second_look(bench: Bench) -> Non
     upkeep = Upkeep(bench.registry, everything, everything.ledger_config, bench.context.settings)
     (job,) = (job for job in upkeep.jobs if job.name == "idle")
     producer = Producer(Client(), 1, "p", bench.topic, now_ms=0)
-    await bench.topic.add_producer(producer)
+    await bench.topic.publishers.admit(producer)
     await job.work(60)
     await job.work(60)
     producer.leave()
@@ -258,3 +266,28 @@ async def test_an_unused_one_is_unloaded_at_the_second_look(bench: Bench) -> Non
     await job.work(60)
     assert bench.registry.loaded(TOPIC) is None
     assert bench.registry.topics()  # the persistent one stays
+
+
+A_KEPT = TopicName.parse("persistent://public/default/kept")
+A_PASSING = TopicName.parse("non-persistent://public/default/passing")
+A_SYSTEMS = TopicName.parse("persistent://public/default/__change_events")
+
+
+@pytest.mark.parametrize(
+    ("setting", "served", "refused"),
+    [
+        ("enable_persistent_topics", A_PASSING, A_KEPT),
+        ("enable_non_persistent_topics", A_KEPT, A_PASSING),
+    ],
+)
+async def test_a_broker_of_one_kind_refuses_the_other(
+    tmp_path: Path, setting: str, served: TopicName, refused: TopicName
+) -> None:
+    async with opened(tmp_path) as bench:
+        settings = replace(bench.context.settings, **{setting: False})
+        bench.registry._context = replace(bench.context, settings=settings)
+        await bench.registry.get(served, create=True)
+        await bench.registry.get(A_SYSTEMS, create=True)
+        with pytest.raises(NotAllowed, match=f"unable to load {refused.domain} topic") as caught:
+            await bench.registry.get(refused, create=True)
+        assert caught.value.code == ServerError.NotAllowedError

@@ -9,11 +9,19 @@ import pytest
 
 from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
-from engine.broker.errors import BrokerError, ConsumerBusy, NotAllowed, ProducerBusy
+from engine.broker.errors import (
+    BrokerError,
+    ConsumerBusy,
+    MetadataError,
+    NotAllowed,
+    ProducerBusy,
+)
 from engine.broker.ports import BacklogQuota, TopicPolicies
 from engine.broker.topics.limits import binding
 from engine.broker.topics.publish import Producer
 from engine.managed.ledger import InitialPosition
+from engine.managed.settings import LedgerConfig
+from engine.wire import pulsar_pb2 as pb
 from tests.support.broker_bench import NAME, Bench, Client, opened
 
 SHARED, EXCLUSIVE = SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE
@@ -38,7 +46,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 async def produce(bench: Bench, name: str, client: Client | None = None) -> Producer:
     producer = Producer(client or Client(), 1, name, bench.topic, now_ms=0)
-    await bench.topic.add_producer(producer)
+    await bench.topic.publishers.admit(producer)
     return producer
 
 
@@ -159,3 +167,35 @@ def test_where_nothing_is_kept_only_those_connected_are_counted() -> None:
     assert binding(PASSING, EVERYTHING) == TopicPolicies(
         max_producers=1, max_consumers=1, max_consumers_per_subscription=1
     )
+
+
+async def test_who_must_encrypt_and_does_not_is_refused_and_sent_away(bench: Bench) -> None:
+    plain = await produce(bench, "plain")
+    secret = Producer(Client(), 1, "secret", bench.topic, now_ms=0, encrypted=True)
+    await bench.topic.publishers.admit(secret)
+    sole = TopicPolicies(encryption_required=True)
+    await bench.topic.apply(sole, LedgerConfig())
+    assert bench.topic.producers == {"secret": secret}
+    assert plain.closed
+    with refused(MetadataError, f"Encryption is required in {NAME}"):
+        await produce(bench, "late")
+    await bench.topic.apply(TopicPolicies(), LedgerConfig())
+    await produce(bench, "late")
+
+
+async def test_who_waits_for_the_topic_and_does_not_encrypt_is_refused(bench: Bench) -> None:
+    alone = Producer(
+        Client(), 1, "a", bench.topic, now_ms=0, encrypted=True, access_mode=pb.Exclusive
+    )
+    await bench.topic.publishers.admit(alone)
+    waits = Producer(Client(), 1, "b", bench.topic, now_ms=0, access_mode=pb.WaitForExclusive)
+    turn = await bench.topic.publishers.admit(waits)
+    assert isinstance(turn, asyncio.Future)
+    await bench.topic.apply(TopicPolicies(encryption_required=True), LedgerConfig())
+    with refused(MetadataError, f"Encryption is required in {NAME}"):
+        await turn
+
+
+def test_the_clusters_own_topics_need_no_encryption() -> None:
+    name = TopicName.parse("persistent://public/default/__change_events")
+    assert not binding(name, TopicPolicies(encryption_required=True)).encryption_required

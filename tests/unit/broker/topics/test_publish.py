@@ -28,7 +28,7 @@ class Burst:
 
     async def join(self, producer_id: int, topic: Topic) -> Producer:
         producer = Producer(self.client, producer_id, f"p{producer_id}", topic, now_ms=0)
-        await topic.add_producer(producer)
+        await topic.publishers.admit(producer)
         self.commands.producers[producer_id] = producer
         return producer
 
@@ -108,6 +108,7 @@ class Gate:
         self.kept: list[Publish] = []
         self.seen = 0
         self.ranges: list[tuple[int, int]] = []
+        self.lost: list[int] = []
 
     def admit(self, publish: Publish) -> bool:
         self.seen += 1
@@ -119,6 +120,9 @@ class Gate:
 
     def stored(self, publish: Publish, start: int, stop: int) -> None:
         self.ranges.append((start, stop))
+
+    def failed(self, publish: Publish, start: int) -> None:
+        self.lost.append(start)
 
 
 async def test_a_stage_refuses_each_send_and_the_producers_stay(bench: Bench) -> None:

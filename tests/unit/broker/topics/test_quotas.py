@@ -50,7 +50,7 @@ def silent() -> Silent:
 @pytest.fixture
 async def bench(tmp_path: Path, silent: Silent) -> AsyncIterator[Bench]:
     async with opened(tmp_path, settings=SETTINGS, wrap=silent.wrap) as made:
-        await made.topic.add_producer(made.producer)
+        await made.topic.publishers.admit(made.producer)
         yield made
 
 

@@ -1,11 +1,11 @@
 """After a confirmed seek or reset everything from there on comes again, whatever had become of it before."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from engine.base.ids import EARLIEST, LATEST, Position
-from engine.broker.dispatch import delayed
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
 from engine.broker.settings import DataPathSettings
 from tests.support.broker_bench import Client
@@ -106,9 +106,8 @@ async def test_of_consumers_of_which_each_holds_some() -> None:
 
 
 @simulated
-async def test_of_what_was_set_aside_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delayed, "SET_ASIDE_MAX", 3)
-    reading = Reading(SETTINGS)
+async def test_of_what_was_set_aside_and_stored() -> None:
+    reading = Reading(replace(SETTINGS, delayed_delivery_min_index_count_per_bucket=3))
     reading.publish(10, delay_ms=5000)
     reading.publish(2)
     await _got(reading, SubscriptionType.SHARED)

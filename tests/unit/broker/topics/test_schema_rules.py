@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from engine.base.names import TopicName
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.errors import IncompatibleSchema
 from engine.broker.topics.schema_rules import (
@@ -22,6 +23,8 @@ from engine.wire import pulsar_pb2 as pb
 from tests.support.broker_bench import NAME, Bench, opened
 
 STRING = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
+NONE = pb.Schema(name="", type=pb.Schema.None_, schema_data=b"")
+CHANGE_EVENTS = TopicName.parse("persistent://public/default/__change_events")
 AUTO = pb.Schema(name="", type=pb.Schema.AutoConsume, schema_data=b"")
 
 
@@ -61,19 +64,50 @@ async def test_policies_decide_who_may_add_and_who_must_have_one(bench: Bench) -
         bench.topic.policies, schema_auto_update=False, schema_enforced=True
     )
     assert await rules.for_producer(bench.topic, None) == NO_VERSION  # the topic has none
-    assert await rules.for_producer(bench.topic, avro(("a", "int"))) == number(0)
     with pytest.raises(IncompatibleSchema, match="auto updating is disabled"):
-        await rules.for_producer(bench.topic, avro(("a", "long")))
-    with pytest.raises(IncompatibleSchema, match="SchemaValidationEnforced"):
-        await rules.for_producer(bench.topic, None)
+        await rules.for_producer(bench.topic, avro(("a", "int")))
+    with pytest.raises(IncompatibleSchema, match="auto updating is disabled"):
+        await rules.for_consumer(bench.topic, avro(("a", "int")))
+    bench.topic.policies = replace(bench.topic.policies, schema_auto_update=True)
+    assert await rules.for_producer(bench.topic, avro(("a", "int"))) == number(0)
+    bench.topic.policies = replace(bench.topic.policies, schema_auto_update=False)
+    assert await rules.for_producer(bench.topic, avro(("a", "int"))) == number(0)
+    for ask in (rules.for_producer(bench.topic, None), rules.for_version(bench.topic, NONE)):
+        with pytest.raises(IncompatibleSchema, match="SchemaValidationEnforced"):
+            await ask
+
+
+async def test_what_brokers_write_themselves_is_under_no_policy_of_users(bench: Bench) -> None:
+    """Else topics of such a namespace could not get policies of their own."""
+    system = await bench.registry.get(CHANGE_EVENTS, create=True)
+    strict = replace(
+        system.policies,
+        schema_auto_update=False,
+        schema_enforced=True,
+        schema_strategy=Strategy.ALWAYS_INCOMPATIBLE,
+    )
+    system.policies = strict
+    assert await bench.schemas.for_producer(system, avro(("a", "int"))) == number(0)
+    assert await bench.schemas.for_producer(system, avro(("a", "string"))) == number(1)
+    assert await bench.schemas.for_producer(system, None) == NO_VERSION
+
+
+async def test_none_is_a_schema_of_producers_and_consumers_that_name_it(bench: Bench) -> None:
+    rules = bench.schemas
+    assert await rules.for_version(bench.topic, NONE) == NO_VERSION
+    assert await rules.latest(bench.topic) is None
+    assert await rules.for_producer(bench.topic, NONE) == number(0)
+    with pytest.raises(IncompatibleSchema, match="exists schema type NONE, new schema type STRING"):
+        await rules.for_producer(bench.topic, STRING)
+    await rules.for_consumer(bench.topic, NONE)
 
 
 async def test_the_first_consumer_gives_an_untouched_topic_its_schema(bench: Bench) -> None:
     rules = bench.schemas
-    await rules.for_consumer(bench.topic, AUTO)
-    await rules.for_consumer(bench.topic, None)
+    assert await rules.for_consumer(bench.topic, AUTO) is None
+    assert await rules.for_consumer(bench.topic, None) is None
     assert await rules.latest(bench.topic) is None
-    await rules.for_consumer(bench.topic, avro(("a", "int")))
+    assert await rules.for_consumer(bench.topic, avro(("a", "int"))) == 0
     found = await rules.latest(bench.topic)
     assert found is not None
     assert found.found.schema.kind is SchemaKind.AVRO
@@ -108,6 +142,17 @@ async def test_a_consumer_must_read_what_the_topic_has(bench: Bench) -> None:
     assert found.number == 0
 
 
+async def test_a_consumers_version_is_the_one_with_its_very_bytes(bench: Bench) -> None:
+    rules = bench.schemas
+    bench.topic.policies = replace(bench.topic.policies, schema_strategy=Strategy.BACKWARD)
+    for of in ("int", "long", "double"):
+        await rules.for_producer(bench.topic, avro(("a", of)))
+    bench.topic.policies = replace(bench.topic.policies, schema_strategy=Strategy.ALWAYS_COMPATIBLE)
+    for version, of in enumerate(("int", "long", "double")):
+        assert await rules.for_consumer(bench.topic, avro(("a", of))) == version
+    assert await rules.for_consumer(bench.topic, avro(("a", "string"))) is None
+
+
 async def test_schemas_go_with_their_topic(bench: Bench) -> None:
     await bench.schemas.for_producer(bench.topic, avro(("a", "int")))
     await bench.registry.delete(NAME, force=True)
@@ -124,11 +169,10 @@ def test_what_clients_send_is_read_and_told_again() -> None:
         properties=[pb.KeyValue(key="k", value="v")],
     )
     schema = given_schema(body)
-    assert schema is not None
     assert (schema.kind, schema.properties) == (SchemaKind.KEY_VALUE, {"k": "v"})
     body.name = "t/n/x"
     assert told_schema("t/n/x", schema) == body
-    assert given_schema(pb.Schema(name="", type=pb.Schema.None_, schema_data=b"")) is None
+    assert given_schema(NONE).kind is SchemaKind.NONE
     with pytest.raises(IncompatibleSchema):
         given_schema(pb.Schema(name="", type=pb.Schema.External, schema_data=b""))
 

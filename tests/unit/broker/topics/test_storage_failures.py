@@ -41,7 +41,7 @@ def _newcomer(bench: Bench, name: str) -> Producer:
 async def test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_away(
     bench: Bench,
 ) -> None:
-    await bench.topic.add_producer(bench.producer)
+    await bench.topic.publishers.admit(bench.producer)
     await bench.publish(2)
     await _fill_disk(bench, True)
     bench.send(3)
@@ -57,7 +57,7 @@ async def test_a_send_that_cannot_be_stored_is_told_why_and_the_producer_sent_aw
 
 
 async def test_producers_are_refused_with_the_reason_until_storage_is_back(bench: Bench) -> None:
-    await bench.topic.add_producer(bench.producer)
+    await bench.topic.publishers.admit(bench.producer)
     await _fill_disk(bench, True)
     settings = replace(bench.context.settings, topic_load_timeout_seconds=1)
     bench.registry._context = replace(bench.context, settings=settings)
@@ -65,14 +65,14 @@ async def test_producers_are_refused_with_the_reason_until_storage_is_back(bench
     await until(lambda: bench.publisher.dropped)
     async with asyncio.timeout(120):
         with pytest.raises(PersistenceError, match="1 writable bookies, there are 0"):
-            await bench.topic.add_producer(_newcomer(bench, "refused"))
+            await bench.topic.publishers.admit(_newcomer(bench, "refused"))
         with pytest.raises(PersistenceError, match="1 writable bookies, there are 0"):
             await bench.registry.get(OTHER, create=True)
     await _fill_disk(bench, False)
     async with asyncio.timeout(120):
         while True:
             try:
-                await bench.topic.add_producer(bench.producer)
+                await bench.topic.publishers.admit(bench.producer)
                 break
             except PersistenceError:
                 await asyncio.sleep(0.01)

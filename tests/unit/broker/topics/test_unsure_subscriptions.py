@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from engine.broker.connection.consume import ConsumeCommands
 from engine.broker.dispatch.consumer import SubscriptionType
 from engine.broker.errors import ServiceNotReady, SubscriptionNotFound
 from engine.managed.cursors.cursor_store import CursorStore
-from engine.managed.ledger import InitialPosition
+from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.settings import ManagedSettings
 from engine.managed.stored.records import CursorState
 from engine.metadata import paths
@@ -156,10 +157,10 @@ async def test_nobody_waits_for_the_storage_of_another_subscription(
     asked, answered = asyncio.Event(), asyncio.Event()
     real = CursorStore.take
 
-    async def take(self: CursorStore) -> CursorState:
+    async def take(self: CursorStore, *given: Any) -> CursorState:
         asked.set()
         await answered.wait()
-        return await real(self)
+        return await real(self, *given)
 
     async with opened(tmp_path, settings=PATIENT, wrap=away.wrap) as bench:
         await bench.topic.create_subscription("s", FIRST, {})
@@ -214,12 +215,12 @@ async def test_who_subscribes_during_a_deletion_waits_for_its_end_and_holds_nobo
     )
     delete = ledger.delete_cursor
 
-    async def slowly(name: str) -> None:
+    async def slowly(_: object, name: str) -> None:
         asked.set()
         await answered.wait()
         await delete(name)
 
-    monkeypatch.setattr(ledger, "delete_cursor", slowly)
+    monkeypatch.setattr(ManagedLedger, "delete_cursor", slowly)
     deletion = asyncio.ensure_future(bench.topic.delete_subscription("s", force=True))
     await asked.wait()
     coming = asyncio.ensure_future(bench.join(SHARED))

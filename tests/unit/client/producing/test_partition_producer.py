@@ -198,7 +198,7 @@ async def test_a_name_that_is_taken_is_told_at_once(tmp_path: Path) -> None:
 
 def refusing(bench: Bench, error: BrokerError, at: int) -> None:
     """The topic refuses the run that is published after ``at`` others."""
-    publish, count = bench.topic.publish, 0
+    count = 0
 
     def refuse(run: Any) -> None:
         nonlocal count
@@ -208,7 +208,7 @@ def refusing(bench: Bench, error: BrokerError, at: int) -> None:
         else:
             publish(run)
 
-    bench.topic.publish = refuse  # type: ignore[method-assign]
+    publish = bench.publish_by(refuse)
 
 
 async def test_a_message_refused_for_itself_harms_no_other(tmp_path: Path) -> None:
@@ -250,13 +250,12 @@ async def test_without_receipts_in_time_all_that_wait_are_told_once(tmp_path: Pa
     settings = ProducerSettings(send_timeout_s=0.2)
     async with publishing(tmp_path, settings) as (bench, publisher):
         held: list[Any] = []
-        publish = bench.topic.publish
-        bench.topic.publish = held.append  # type: ignore[method-assign]
+        publish = bench.publish_by(held.append)
         publisher.send(b"a", b"b")
         results = await publisher.told(2)
         assert all(isinstance(one.error, SendTimeoutError) for one in results)
         assert publisher.budget.items == 0
-        bench.topic.publish = publish  # type: ignore[method-assign]
+        bench.publish_by(publish)
         for run in held:
             publish(run)
         publisher.send(b"c")

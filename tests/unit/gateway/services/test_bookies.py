@@ -13,7 +13,7 @@ from engine.metadata.records import BookieRegistration
 from engine.metadata.store import MetadataStore
 from engine.net.http import HttpServer, Response, pages
 from engine.net.network import LoopNetwork
-from gateway.services.bookies import INFO_PAGE, Bookies
+from gateway.services.bookies import INFO_PAGE, Bookies, Told
 from gateway.services.health.asking import Asker
 from gateway.services.health.hops import Hops, Kind
 
@@ -30,7 +30,7 @@ async def store() -> MetadataStore:
 async def bookies() -> AsyncIterator[Bookies]:
     asker = Asker(Hops(lambda: time.time_ns() // 1_000_000))
     asker.look()
-    made = Bookies(asker)
+    made = Bookies(asker, lambda: 7)
     yield made
     made.close()
     await asker.close()
@@ -45,15 +45,18 @@ async def until(bookies: Bookies, condition: Callable[[list[dict[str, Any]]], bo
 async def test_state_comes_from_the_store_and_room_from_each_bookies_own_page(
     store: MetadataStore, bookies: Bookies
 ) -> None:
-    answers = [b'{"freeSpace":3000000000,"totalSpace":4000000000}', b'{"freeSpace":"x"}']
-    servers = [
-        HttpServer(
-            LoopNetwork(),
-            pages({INFO_PAGE: lambda body=body: Response(200, body)}),
-            connections_max=0,
-        )
-        for body in answers
+    answers = [
+        b'{"freeSpace":3000000000,"totalSpace":4000000000,"ledgers":12}',
+        b'{"freeSpace":"x"}',
     ]
+
+    def server_of(body: bytes) -> HttpServer:
+        async def page() -> Response:
+            return Response(200, body)
+
+        return HttpServer(LoopNetwork(), pages({INFO_PAGE: page}), connections_max=0)
+
+    servers = [server_of(body) for body in answers]
     for server in servers:
         await server.listen("127.0.0.1", 0)
     for node, port in (
@@ -66,16 +69,20 @@ async def test_state_comes_from_the_store_and_room_from_each_bookies_own_page(
     await bookies.refresh(store)
     assert [row["state"] for row in bookies.rows] == ["writable", "read-only", "writable", "down"]
     wanted = [
-        ("a", "writable", 3_000_000_000, 4_000_000_000),
-        ("b", "slow", None, None),  # its page says nonsense
-        ("c", "writable", None, None),
-        ("d", "down", None, None),
+        ("a", "writable", "live", 7, 3_000_000_000, 4_000_000_000, 12),
+        ("b", "slow", "no", 0, None, None, None),  # its page says nonsense
+        ("c", "writable", "no", 0, None, None, None),
+        ("d", "down", "no", 0, None, None, None),
     ]
-    await until(bookies, lambda rows: [tuple(row.values()) for row in rows] == wanted)
+    fields = ("id", "state", "known", "at", "free_bytes", "total_bytes", "ledgers")
+    await until(bookies, lambda rows: [tuple(row[f] for f in fields) for row in rows] == wanted)
     for server in servers:
         await server.close()
     await until(bookies, lambda rows: rows[0]["state"] == "down")
-    assert bookies.rows[0]["free_bytes"] == 3_000_000_000, "as it was last told"
+    told = bookies.rows[0]
+    assert (told["free_bytes"], told["ledgers"]) == (3_000_000_000, 12), "as it was last told"
+    assert (told["known"], told["address"]) == ("last", "127.0.0.1:3181")
+    assert bookies.rows[3]["address"] == "", "it was never there"
 
 
 async def test_a_bookie_that_does_not_answer_is_down_and_one_that_is_no_more_is_not_asked(
@@ -92,3 +99,13 @@ async def test_a_bookie_that_does_not_answer_is_down_and_one_that_is_no_more_is_
     await bookies.refresh(store)
     assert bookies.rows == []
     assert bookies._asker.asked(Kind.BOOKIE) == []
+
+
+def test_room_that_hardly_changed_is_no_news(bookies: Bookies) -> None:
+    versions = []
+    for free in (500_000, 500_900, 499_100, 501_100, 501_100):
+        bookies._has("k:1", Told(free, 1_000_000, 3))
+        versions.append(bookies.version)
+    assert versions == [1, 1, 1, 2, 2]
+    bookies._has("k:1", Told(501_100, 1_000_000, 4))
+    assert bookies.version == 3, "another ledger is"

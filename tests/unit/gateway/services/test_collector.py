@@ -8,7 +8,8 @@ from engine.tenancy import topics as metadata
 from gateway.services import catalog
 from gateway.services.collector import Collector
 from gateway.services.engine_link import EngineLink
-from gateway.services.selection import Chosen
+from gateway.services.health.hops import Kind
+from gateway.services.index.selection import Chosen
 
 
 def listed(collector: Collector) -> list[str]:
@@ -60,6 +61,17 @@ def test_topics_come_and_go_with_the_metadata(engine: EngineLink) -> None:
     engine.run(lambda it: it.store.delete(metadata.partitioned_path(name)))
     a_round(engine, collector)
     assert listed(collector) == ["one-partition-0", "two"], "what is left of it"
+
+
+def test_a_part_that_does_not_answer_is_news(engine: EngineLink) -> None:
+    collector = Collector(engine)
+    a_round(engine, collector)
+    told: list[object] = []
+    collector.watch(lambda: told.append(collector.version))
+    a_round(engine, collector)
+    assert told == [], "a round without news"
+    collector.health.hops.failed(Kind.REDIS, slow=False)
+    assert told == [collector.version]
 
 
 def test_who_watches_is_told_of_each_change_until_it_watches_no_more(engine: EngineLink) -> None:

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,11 +61,11 @@ def test_rates_are_means_by_time_and_a_backlog_is_that_of_the_end() -> None:
 def test_what_is_not_known_has_no_numbers_and_what_is_gone_says_so() -> None:
     slots = Slots({}, 0)
     slots.change(TOPIC, None, QUIET, 0)
-    slots.finish(SLOT_MS)
+    list(slots.finish(SLOT_MS))
     slots.change(TOPIC, QUIET, NOT_KNOWN, SLOT_MS + 1)
     assert points(slots, 2 * SLOT_MS) == {TOPIC: NOT_KNOWN}
     slots.change(TOPIC, NOT_KNOWN, None, 2 * SLOT_MS)
-    assert slots.finish(3 * SLOT_MS) == [Recorded(TOPIC, NOT_KNOWN, True)]
+    assert list(slots.finish(3 * SLOT_MS)) == [Recorded(TOPIC, NOT_KNOWN, True)]
 
 
 def test_after_a_restart_only_what_is_other_than_before_is_recorded() -> None:
@@ -84,6 +85,21 @@ def test_what_changed_in_a_slot_that_is_skipped_counts_in_the_next() -> None:
     slots.change(TOPIC, None, QUIET, 0)
     slots.skip(SLOT_MS)
     assert points(slots, 2 * SLOT_MS) == {TOPIC: QUIET}
+
+
+def test_what_changes_while_a_slot_is_worked_out_counts_in_the_next() -> None:
+    other = Subject("other")
+    slots = Slots({}, 0)
+    for subject in (TOPIC, other):
+        slots.change(subject, None, (1000, 0, 0, 0, 1), 0)
+    taken = slots.finish(SLOT_MS)
+    assert next(taken).subject == TOPIC
+    for subject in (TOPIC, other):
+        slots.change(subject, (1000, 0, 0, 0, 1), (3000, 0, 0, 0, 2), SLOT_MS + SLOT_MS // 2)
+    assert list(taken) == [Recorded(other, (1000, 0, 0, 0, 1), False)]
+    assert points(slots, 2 * SLOT_MS) == dict.fromkeys((TOPIC, other), (2000, 0, 0, 0, 2))
+    assert points(slots, 3 * SLOT_MS) == dict.fromkeys((TOPIC, other), (3000, 0, 0, 0, 2))
+    assert points(slots, 4 * SLOT_MS) == {}
 
 
 def test_slots_that_were_not_recorded_are_gaps() -> None:
@@ -288,3 +304,31 @@ def test_trends_are_backlogs_at_the_ends_of_minutes(
     (found,) = asyncio.run(readings.trends([TOPIC.topic])).values()
     minutes = [(minute - back) * 6 - 1 for back in (2, 1, 0)]
     assert found == (*[None] * (readings.TREND_MINUTES - 3), *minutes)
+
+
+def test_trends_that_are_asked_for_together_are_read_together(
+    tmp_path: Path, times: Times, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, data_dir=tmp_path)
+    names = [f"persistent://public/default/{number}" for number in range(40)]
+    slot = times.now // 60_000 * 6 - 1
+    file = HistoryFile(tmp_path / NAME)
+    file.write(slot, [Recorded(Subject(name), (0, 0, 0, 0, 5), False) for name in names], {})
+    file.close()
+    reads: list[int] = []
+    points = HistoryFile.points
+
+    def counted(file: HistoryFile, subjects: Sequence[Subject], *slots: int) -> list[list[Point]]:
+        reads.append(len(subjects))
+        return points(file, subjects, *slots)
+
+    monkeypatch.setattr(HistoryFile, "points", counted)
+
+    async def ask() -> list[dict[str, readings.Trend]]:
+        return await asyncio.gather(*(readings.trends([name]) for name in names))
+
+    assert [found[name][-1] for name, found in zip(names, asyncio.run(ask()), strict=True)] == [
+        5
+    ] * 40
+    assert sum(reads) == len(names)
+    assert len(reads) < len(names)

@@ -38,6 +38,7 @@ BAD = [
     ("/ws/v2/producer/persistent/t/n/..%2F..%2Fx", 400),
     ("/ws/v2/producer/persistent/t%2Fu/n/x/y", 400),
     ("/ws/v2/producer/persistent/t/n/%ff", 400),
+    ("/ws/v2/producer/persistent/t/n/x%00y", 400),
     ("/ws/v2/producer/persistent/t/n/x\xff", 400),
 ]
 

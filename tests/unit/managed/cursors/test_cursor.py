@@ -329,13 +329,24 @@ async def test_cursors_are_made_found_and_deleted(brokers: Brokers) -> None:
     with pytest.raises(CursorNotFoundError):
         await ledger.delete_cursor("middle")
     await late.update_cursor_properties({"c": "d"})
-    late.set_property("y", 1)
+    late.take_snapshot(late.mark_delete, {"y": 1})
     await late.persisted()
     brokers.crash(factory)
     again = await brokers.broker().open(NAME, ONE)
     assert sorted(again.cursors) == ["late ~/é", "s"]
-    assert again.cursors["late ~/é"].properties == {"x": 7, "y": 1}
+    assert again.cursors["late ~/é"].properties == {"y": 1}
     assert again.cursors["late ~/é"].cursor_properties == {"c": "d"}
+
+
+async def test_one_property_is_set_and_removed_with_nothing_acknowledged(brokers: Brokers) -> None:
+    factory, _, cursor, _ = await opened(brokers, 1)
+    for value, stored in ((7, {"a": 7}), (None, {})):
+        cursor.set_property("a", value)
+        await cursor.persisted()
+        brokers.crash(factory)
+        factory = brokers.broker()
+        cursor = (await factory.open(NAME, ONE)).cursors["s"]
+        assert cursor.properties == stored
 
 
 async def test_properties_replaced_by_an_owner_that_was_are_refused_and_end_it(

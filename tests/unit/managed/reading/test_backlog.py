@@ -4,13 +4,22 @@ import asyncio
 
 import pytest
 
-from engine.base.slices import Slice
+from engine.base.slices import Slice, View
 from engine.ledger.errors import LedgerError, ReadError
 from engine.managed.cursors.cursor import Cursor
 from engine.managed.ledger import InitialPosition, ManagedLedger
 from engine.managed.reading.reads import LedgerReads
 from engine.managed.settings import ManagedSettings
-from tests.support.managed_cluster import NAME, Brokers, drain, numbered, publish, rolling, texts
+from tests.support.managed_cluster import (
+    NAME,
+    Brokers,
+    Sink,
+    drain,
+    numbered,
+    publish,
+    rolling,
+    texts,
+)
 
 FIRST = InitialPosition.EARLIEST
 COUNT = 400
@@ -23,13 +32,22 @@ class Asked:
         self.ranges: list[tuple[int, int]] = []
         self.bytes = 0
         self.failing = False
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.under_way = self.most = 0
         self._real = reads.fetch
-        monkeypatch.setattr(reads, "fetch", self.fetch)
+        monkeypatch.setattr(LedgerReads, "fetch", lambda _, *given: self.fetch(*given))
 
     async def fetch(self, start: int, stop: int, bytes_max: int) -> list[Slice]:
         if self.failing:
             raise ReadError("asked to fail")
-        runs = await self._real(start, stop, bytes_max)
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            await self.gate.wait()
+            runs = await self._real(start, stop, bytes_max)
+        finally:
+            self.under_way -= 1
         self.ranges.append((start, start + sum(run.count for run in runs)))
         self.bytes += sum(run.size for run in runs)
         return runs
@@ -48,10 +66,11 @@ async def cold(brokers: Brokers, settings: ManagedSettings) -> tuple[ManagedLedg
     return ledger, cursors
 
 
-def small(ahead: int, total: int = 1 << 20) -> ManagedSettings:
+def small(ahead: int, total: int = 1 << 20, ranges: int = 4) -> ManagedSettings:
     return ManagedSettings(
         cache_bytes_max=300,
         read_ahead_bytes=ahead,
+        read_ahead_ranges=ranges,
         read_ahead_total_bytes_max=total,
         cursor_persist_interval_s=3600,
     )
@@ -88,6 +107,52 @@ async def test_the_next_range_is_fetched_while_one_is_being_sent(
     assert seen == numbered(0, COUNT)
 
 
+async def test_a_cursor_that_waits_has_more_ranges_under_way_up_to_the_bound(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, cursors = await cold(brokers, small(100, ranges=3))
+    asked = Asked(ledger.entries.reads, monkeypatch)
+    cursor, seen = cursors[0], []
+    while views := await _read_behind_the_gate(cursor, asked):
+        seen += texts(views)
+    assert seen == numbered(0, COUNT)
+    assert asked.most == 3
+    assert ledger.entries.backlog._ahead == 1, "who comes next begins anew"
+
+
+async def _read_behind_the_gate(cursor: Cursor, asked: Asked) -> list[View]:
+    """What is in memory; else what storage gives, once all reads that begin have begun."""
+    views = cursor.read_nowait(5, 1000)
+    if views is None:
+        asked.gate.clear()
+        reading = asyncio.get_running_loop().create_task(cursor.read(5, 1000))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        asked.gate.set()
+        views = await reading
+        asked.gate.clear()  # what is read ahead from here on is waited for
+    return views
+
+
+async def test_entries_larger_than_those_before_leave_no_hole(brokers: Brokers) -> None:
+    ledger = await brokers.broker(small(300)).open(NAME, rolling(1000))
+    cursor = await ledger.open_cursor("c", FIRST)
+    sizes = [10] * 40 + [400] * 10 + [10] * 40 + [1000, 10, 1000] + [10] * 40
+    contents = [b"%04d" % i + b"x" * size for i, size in enumerate(sizes)]
+    sink = Sink()
+    for content in contents:
+        ledger.append(Slice(content, [0, len(content)], len(content)), sink)
+    await sink.settle(len(contents))
+    assert b"".join(await _bodies(cursor)) == b"".join(contents)
+
+
+async def _bodies(cursor: Cursor) -> list[bytes]:
+    found: list[bytes] = []
+    while views := await cursor.read(3, 2000):
+        found += [view.run.entry(i) for view in views for i in view.indexes]
+    return found
+
+
 async def test_read_ahead_stays_within_the_budget_and_out_of_the_tail(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +174,7 @@ async def test_what_is_read_by_all_is_let_go_at_once(brokers: Brokers) -> None:
     while views := await cursors[0].read(10, 1000):
         assert texts(views)
         peak = max(peak, len(ledger.entries.backlog._segments))
-    assert peak <= 3
+    assert peak <= 3 + 4
     assert (cache.bytes, ledger.entries.backlog._segments) == (0, [])
 
 

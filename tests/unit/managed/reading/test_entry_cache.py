@@ -49,6 +49,8 @@ def test_the_oldest_go_first_across_topics() -> None:
     assert one.covers(1)
     assert two.covers(0)
     assert cache.bytes == 800
+    assert cache.entries == cache.inserted - cache.evicted
+    assert cache.evictions == 1
 
 
 def test_a_lone_small_entry_does_not_keep_a_large_buffer() -> None:
@@ -123,3 +125,18 @@ def test_budget_and_contiguity_hold_whatever_comes(
     for tail in tails:
         tail.clear()
     assert cache.bytes == 0
+
+
+def test_a_smaller_cache_holds_less_at_once() -> None:
+    cache = EntryCache(1000)
+    tail = cache.tail()
+    for n in range(9):
+        tail.append(n, run_in(bytes(100), 0, [100]))
+    assert cache.bytes == 900
+    cache.resize(500)
+    assert held(cache, [tail], 9) <= 500
+    assert tail.covers(8)
+    cache.resize(1000)
+    for n in range(9, 14):
+        tail.append(n, run_in(bytes(100), 0, [100]))
+    assert 500 < held(cache, [tail], 14) <= 1000

@@ -14,14 +14,18 @@ BARE = len(METADATA).to_bytes(4, "big") + METADATA + b"payload"
 CHECKED = CHECKSUM + crc32c(BARE).to_bytes(4, "big") + BARE
 
 
-def brokers(entry: bytes) -> bytes:
-    own = pb.BrokerEntryMetadata(broker_timestamp=5).SerializeToString()
+def brokers(entry: bytes, time_ms: int | None = None) -> bytes:
+    own = pb.BrokerEntryMetadata(broker_timestamp=time_ms, index=7).SerializeToString()
     return BROKER_METADATA + len(own).to_bytes(4, "big") + own + entry
 
 
 @pytest.mark.parametrize("entry", [BARE, CHECKED, brokers(BARE), brokers(CHECKED)])
 def test_every_form_has_its_time(entry: bytes) -> None:
     assert publish_time(entry) == 1_700_000_000_123
+
+
+def test_a_brokers_time_goes_before_the_publishers() -> None:
+    assert publish_time(brokers(CHECKED, time_ms=5)) == 5
 
 
 @pytest.mark.parametrize(

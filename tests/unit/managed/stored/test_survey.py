@@ -39,7 +39,7 @@ async def test_a_cursor_that_goes_meanwhile_is_left_out() -> None:
     store = await stored(server, LogRecord(), "a", "b")
 
     def one_goes(session: int, operation: str, path: str) -> None:
-        if operation == "get" and path == f"{PATH}/a":
+        if operation == "get_all" and path == f"{PATH}/a":
             server.tree.delete(f"{PATH}/b", -1)
 
     server.on_call = one_goes

@@ -6,10 +6,12 @@ import pytest
 
 from engine.broker.dispatch.choose.keys import (
     SLOTS,
+    KeyHalves,
     KeyMap,
     KeyPolicy,
     KeyRanges,
     KeyRing,
+    ring_slot_of,
     slot_of,
 )
 
@@ -24,9 +26,26 @@ def ring_of(*names: str) -> KeyRing[str]:
     return ring
 
 
-@pytest.mark.parametrize(("key", "slot"), [("", 1), ("a", 27058), ("key1", 293), ("héllo", 41064)])
-def test_slots_agree_with_published_vectors(key: str, slot: int) -> None:
-    assert slot_of(key.encode()) == slot
+@pytest.mark.parametrize(
+    ("key", "slot", "on_ring"),
+    [("", 1, 1), ("a", 27058, 42456), ("key1", 293, 7357), ("héllo", 41064, 56584)],
+)
+def test_slots_agree_with_published_vectors(key: str, slot: int, on_ring: int) -> None:
+    assert (slot_of(key.encode()), ring_slot_of(key.encode())) == (slot, on_ring)
+
+
+def test_the_ring_is_apaches() -> None:
+    """As its statistics tell of consumers alpha, beta, alpha, gamma."""
+    ring: KeyRing[int] = KeyRing(POINTS)
+    for member, name in enumerate(("alpha", "beta", "alpha", "gamma")):
+        ring.add(member, name, KeyPolicy())
+    owned = dict.fromkeys(range(4), 0)
+    for member, start, end in ring.ranges():
+        owned[member] += end - start + 1
+    assert owned == {0: 17621, 1: 17887, 2: 12011, 3: 18016}
+    assert [ring.owner(slot) for slot in (1, 122, 1065, 1066, 1107, 1122, 65535)] == [
+        *(3, 0, 0, 2, 0, 1, 3)
+    ]
 
 
 def test_all_slots_have_an_owner_and_shares_are_of_like_size() -> None:
@@ -64,6 +83,45 @@ def test_ranges_are_what_owners_have(names: tuple[str, ...]) -> None:
     assert [found[0][1], found[-1][2]] == [1, SLOTS - 1]
     for owner, start, end in found:
         assert (ring.owner(start), ring.owner(end)) == (owner, owner)
+
+
+def shares(halves: KeyHalves[int]) -> list[tuple[int, int]]:
+    return [(member, end) for member, _, end in halves.ranges()]
+
+
+def test_who_comes_takes_the_lower_half_of_the_widest_range() -> None:
+    """As Apache's statistics tell it."""
+    halves: KeyHalves[int] = KeyHalves()
+    assert halves.owner(1) is None
+    for member in range(7):
+        halves.add(member, "", KeyPolicy())
+    ends = [(4, 8192), (2, 16384), (5, 24576), (1, 32768), (6, 40960), (3, 49152), (0, SLOTS)]
+    assert shares(halves) == ends
+    assert [halves.owner(slot) for slot in (1, 8192, 8193, 49152, 65535)] == [4, 4, 2, 3, 0]
+
+
+def test_a_range_that_is_left_goes_to_who_is_above_and_the_topmost_to_who_is_below() -> None:
+    halves: KeyHalves[int] = KeyHalves()
+    for member in range(7):
+        halves.add(member, "", KeyPolicy())
+    for member in (0, 3, 6, 1):
+        halves.remove(member)
+    assert shares(halves) == [(4, 8192), (2, 16384), (5, SLOTS)]
+    halves.add(10, "", KeyPolicy())
+    assert shares(halves) == [(4, 8192), (2, 16384), (10, 40960), (5, SLOTS)]
+    halves.remove(4)
+    assert shares(halves)[0] == (2, 16384)
+    for member in (2, 10, 5):
+        halves.remove(member)
+    assert halves.owner(1) is None
+
+
+def test_nobody_comes_where_no_range_can_be_halved() -> None:
+    halves: KeyHalves[int] = KeyHalves(4)
+    for member in range(4):
+        assert halves.conflict(KeyPolicy()) is None
+        halves.add(member, "", KeyPolicy())
+    assert halves.conflict(KeyPolicy()) is not None
 
 
 def test_nobody_has_what_nobody_wants() -> None:

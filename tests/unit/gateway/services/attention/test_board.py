@@ -6,11 +6,18 @@ import pytest
 
 from engine.admin.api import ROW_COLUMNS
 from engine.admin.lag import LagCause
-from gateway.services.attention.board import AGES_MS, ASIDE_MS, HOLD_MS, Board, Found
+from gateway.services.attention.board import (
+    AGES_MS,
+    ASIDE_MS,
+    HOLD_MS,
+    SETTLED_MS,
+    Board,
+    Found,
+)
 from gateway.services.attention.findings import Findings
 from gateway.services.attention.wording import CAUSES, span
 from gateway.services.health.hops import Hops, Kind
-from gateway.services.topic_index import TopicIndex
+from gateway.services.index.topic_index import TopicIndex
 
 T = "persistent://t/n/"
 BOOKIES = [{"id": "k:1", "state": "writable"}]
@@ -27,6 +34,7 @@ class Console:
         self.board = Board(self.findings)
         self.hops = Hops(lambda: self.now)
         self.rows: list[list[Any]] = []
+        self.whole = True
 
     def topic(self, name: str, *, partitions: int = 0, **values: int) -> None:
         row = [T + name, *(values.get(column, 0) for column in ROW_COLUMNS)]
@@ -44,7 +52,7 @@ class Console:
 
     def found(self, **changed: Any) -> Found:
         self.now += 1_000
-        self.board.round(self.topics, self.now)
+        self.board.round(self.topics, self.now, whole=self.whole)
         given = {"known": True, "hops": self.hops.bad, "brokers": BROKERS, "bookies": BOOKIES}
         return self.board.found("c", self.now, **(given | changed))
 
@@ -55,8 +63,42 @@ def console() -> Console:
 
 
 def test_nothing_is_found_and_that_is_known(console: Console) -> None:
-    assert console.found() == {"known": True, "items": [], "more": 0}
+    said = console.found()
+    began = console.now
+    assert said == {"known": True, "since": began, "settled": False, "items": [], "more": 0}
+    console.now += SETTLED_MS
+    assert console.found() == said | {"settled": True}
     assert console.found(known=False)["known"] is False
+
+
+def test_nothing_found_says_nothing_before_all_were_looked_at(console: Console) -> None:
+    console.whole = False
+    console.now += 10 * SETTLED_MS
+    said = console.found()
+    assert (said["since"], said["settled"]) == (None, False)
+    console.whole = True
+    assert console.found()["since"] == console.now
+    console.now += SETTLED_MS
+    assert console.found()["settled"]
+    console.whole = False
+    assert not console.found()["settled"], "a broker came that did not tell all yet"
+    console.whole = True
+    assert console.found()["settled"], "and what the others had was looked at meanwhile"
+
+
+def test_a_topic_that_moves_is_looked_at_anew(console: Console) -> None:
+    console.lag("a", "s", "slow")
+    console.found()
+    console.now += SETTLED_MS
+    assert console.found()["settled"]
+    told = {"whole": False, "more": False, "rows": [[T + "a", ["s", 500, 0, None]]], "gone": []}
+    console.findings.hear("b:2", told)
+    said = console.found()
+    assert (said["items"], said["since"], said["settled"]) == ([], console.now, False)
+    console.now += SETTLED_MS
+    assert console.found()["settled"]
+    console.findings.forget("b:2")
+    assert console.found()["settled"], "nothing was found there"
 
 
 def test_an_item_says_what_why_and_what_next_and_leads_there(console: Console) -> None:
@@ -114,7 +156,7 @@ def test_partitions_are_told_as_their_topic(console: Console) -> None:
     assert console.board.lags(T + "p", parts, console.now)["s"] == {
         "cause": "slow",
         "severity": "warning",
-        "title": "It is slower than arrivals by 6.0/s",
+        "title": "is slower than arrivals by 6.0/s",
         "detail": "200 messages wait · 9.0/s in, 6.0/s out · in 2 partitions",
         "advice": item["advice"],
         "since": item["since"],
@@ -130,6 +172,8 @@ def test_the_list_knows_the_worst_cause_of_a_topic(console: Console) -> None:
     assert console.board.cause_of(T + "a") == ("error", "held")
     assert console.board.cause_of(T + "b") == ("info", "delayed")
     assert console.board.cause_of(T + "c") is None
+    assert list(console.board.topics_of("delayed")) == [T + "b"]
+    assert list(console.board.topics_of("any")) == [T + "a"], "what waits for its time is well"
     assert console.board.version == before + 1
     console.found()
     assert console.board.version == before + 1, "the same causes of the same topics"
@@ -147,6 +191,7 @@ def test_a_topic_that_no_broker_has_and_that_holds_a_backlog(console: Console) -
     assert list(console.board.topics_of("no-consumer")) == [T + "old"]
     console.topic("old", backlog=70_000, consumers=1)
     assert console.found()["items"] == [], "a broker has it: that one says what is wrong"
+    assert not console.found()["settled"], "when it has looked"
 
 
 def test_hops_come_first_those_that_only_the_console_needs_do_not(console: Console) -> None:

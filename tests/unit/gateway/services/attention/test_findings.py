@@ -53,6 +53,20 @@ def test_a_topic_that_moves_counts_where_it_was_told_last() -> None:
     assert (len(found), T in found) == (0, False)
 
 
+def test_a_topic_that_leaves_with_something_found_is_told() -> None:
+    found = Findings()
+    found.hear("b", told([T, ["s", 9, 0, LAG]], ["u", ["s", 1, 0, None]], ["v", ["s", 1, 0, LAG]]))
+    found.hear("c", told(["u", ["s", 1, 0, None]]))
+    found.hear("b", told(["v", ["s", 0, 0, None]]))
+    found.hear("b", told(gone=("u", "v")))
+    assert found.moves == 0, "nothing was found of them"
+    found.hear("c", told([T, ["s", 9, 0, None]]))
+    assert found.moves == 1
+    found.hear("c", told([T, ["s", 9, 0, LAG]]))
+    found.hear("c", told(gone=(T,)))
+    assert found.moves == 2
+
+
 def test_who_keeps_figures_hears_of_those_that_changed() -> None:
     found, heard = Findings(), []
     found.heed = lambda *change: heard.append(change)

@@ -1,0 +1,68 @@
+"""Publishing in two ways beside each other, in slices by turns: what one costs more than the other."""
+
+import asyncio
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+
+from tests.bench import raw
+from tests.bench.contenders import Contender
+from tests.bench.figures import Figures
+from tests.bench.loads import WINDOW, counts_of, new_topic
+
+SLICES = 20
+SETTLES_S = 0.2
+"""What is written behind belongs to the slice."""
+DEDUPLICATED = "public/deduplicated"
+
+
+async def by_turns(
+    contender: Contender, sides: Sequence[tuple[raw.Link, bytes]], count: int
+) -> list[float]:
+    """CPU µs per entry of each side, which is a connection with producer 1 and what it sends; closes them."""
+    each = count // SLICES
+    used = [0.0] * len(sides)
+    for turn in range(-1, SLICES):  # the first warms all up
+        for side in range(len(sides))[:: 1 if turn % 2 else -1]:
+            link, payload = sides[side]
+            frames = raw.blocks(payload, each, first=(turn + 1) * each)
+            counts = counts_of(frames, payload, each)
+            cpu = contender.cpu_s()
+            await raw.publish(link, frames, counts, WINDOW)
+            await asyncio.sleep(SETTLES_S)
+            if turn >= 0:
+                used[side] += contender.cpu_s() - cpu
+    for link, _ in sides:
+        link.close()
+    return [cpu / (each * SLICES) * 1e6 for cpu in used]
+
+
+def deduplicated(contender: Contender, size: int, count: int) -> Figures:
+    """``count`` entries to a topic of a namespace with deduplication, and as many to one without."""
+
+    async def work() -> Figures:
+        _ask(contender, "PUT", f"/admin/v2/namespaces/{DEDUPLICATED}", allowed=409)
+        _ask(contender, "POST", f"/admin/v2/namespaces/{DEDUPLICATED}/deduplication", b"true")
+        plain = new_topic("plain")
+        sides = []
+        for topic in (plain, plain.replace("public/default", DEDUPLICATED)):
+            link = await raw.connect(contender.url, topic)
+            await raw.open_producer(link, topic)
+            sides.append((link, raw.payload_of(size)))
+        without, used = await by_turns(contender, sides, count)
+        return {"CPU µs/entry": used, "without": without, "with to without": used / without}
+
+    return asyncio.run(work())
+
+
+def _ask(
+    contender: Contender, method: str, path: str, body: bytes | None = None, allowed: int = 0
+) -> None:
+    """A REST call that may answer ``allowed`` besides. Raises OSError."""
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(contender.http + path, body, headers, method=method)
+    try:
+        urllib.request.urlopen(request, timeout=30).close()
+    except urllib.error.HTTPError as error:
+        if error.code != allowed:
+            raise

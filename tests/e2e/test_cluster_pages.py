@@ -1,0 +1,186 @@
+"""Brokers, bundles and bookies in a browser: what is shown is true, a bundle is changed as previewed, and while a part
+is away nothing is said to be done that is not known to be."""
+
+import re
+import subprocess
+from itertools import pairwise
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.watching import STATUS
+from tests.support.life.cast import CLUSTER, STORIES
+from tests.support.life.life import Life, console_path
+
+NAMESPACE = "archive/2025-q4"
+INVOICES = next(story for story in STORIES if story.topic.endswith("/invoices"))
+
+
+def bundles_of(life: Life, namespace: str) -> list[str]:
+    """Ranges, by the admin REST."""
+    status, found = life.instance.rest("GET", f"/admin/v2/namespaces/{namespace}/bundles")
+    assert status == 200
+    edges: list[str] = found["boundaries"]
+    return [f"{low}_{high}" for low, high in pairwise(edges)]
+
+
+def owned_by(life: Life) -> dict[str, str]:
+    """Bundle → broker."""
+    found = {}
+    for broker in life.instance.rest("GET", "/admin/v2/brokers")[1]:
+        path = f"/admin/v2/brokers/{CLUSTER}/{broker}/ownedNamespaces"
+        found |= dict.fromkeys(life.instance.rest("GET", path)[1], broker)
+    return found
+
+
+def row(page: Page, text: str) -> Locator:
+    return page.get_by_role("row").filter(has_text=text).first
+
+
+def open_change(page: Page, life: Life, namespace: str, bundle: str) -> Locator:
+    page.goto(f"{life.instance.http}/c/{CLUSTER}/bundles?q={namespace}")
+    page.get_by_role("button", name=f"Change {namespace}/{bundle}").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Owner")
+    return dialog
+
+
+def an_owned(life: Life, namespace: str) -> tuple[str, str]:
+    """A range, and its owner."""
+    owners = owned_by(life)
+    return next(
+        (each, owners[f"{namespace}/{each}"])
+        for each in bundles_of(life, namespace)
+        if f"{namespace}/{each}" in owners
+    )
+
+
+@pytest.mark.timeout(300)
+def test_the_pages_show_every_broker_bundle_and_bookie(page: Page, life: Life) -> None:
+    page.goto(f"{life.instance.http}/")
+    page.get_by_role("link", name="Cluster", exact=True).click()
+    brokers = life.instance.rest("GET", "/admin/v2/brokers")[1]
+    for broker in brokers:
+        expect(row(page, broker)).to_contain_text("up")
+    owners = owned_by(life)
+    first = brokers[0]
+    mine = sum(owner == first for owner in owners.values())
+    expect(page.get_by_role("link", name=f"Bundles of {first}: {mine}")).to_be_visible()
+    page.get_by_role("link", name=re.compile(f"Bundles of {first}")).click()
+    expect(page.get_by_label("Owner")).to_have_value(first)
+    shown = page.get_by_role("row").filter(has=page.get_by_role("gridcell"))
+    expect(shown.first).to_contain_text(first)
+    expect(page.get_by_role("status").filter(has_text="bundles")).to_have_text(f"{mine} bundles")
+    page.get_by_role("link", name="Bookies", exact=True).click()
+    for bookie in ("bookie-1", "bookie-2", "bookie-3"):
+        expect(row(page, bookie)).to_contain_text("writable")
+        expect(row(page, bookie)).to_contain_text("GiB")
+
+
+@pytest.mark.timeout(300)
+def test_a_topic_leads_to_its_owners_bundles_and_the_palette_to_the_page(
+    page: Page, life: Life
+) -> None:
+    page.goto(life.instance.http + console_path(INVOICES))
+    badge = page.get_by_text("owned by")
+    owner = badge.get_by_role("link").inner_text()
+    badge.get_by_role("link").click()
+    expect(page.get_by_label("Owner")).to_have_value(owner)
+    words = page.get_by_role("textbox", name="Words of namespace or range")
+    expect(words).to_have_value(INVOICES.topic.partition("://")[2].rpartition("/")[0])
+    page.keyboard.press("Control+k")
+    page.get_by_role("textbox", name="Open a topic or a place").fill("bookies")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"/c/{CLUSTER}/bookies$"))
+
+
+@pytest.mark.timeout(300)
+def test_a_bundle_is_unloaded_and_the_receipt_says_who_has_it(page: Page, life: Life) -> None:
+    bundle, owner = an_owned(life, NAMESPACE)
+    dialog = open_change(page, life, NAMESPACE, bundle)
+    expect(dialog).to_contain_text(f"{owner} closes its topics and gives it up")
+    dialog.get_by_role("button", name="Unload bundle").click()
+    receipt = dialog.get_by_role("status")
+    expect(receipt).to_contain_text(f"{owner} gave the bundle up.")
+    expect(receipt).to_contain_text(
+        re.compile("No broker owned it right after|taken it again|owns it now")
+    )
+    dialog.get_by_role("button", name="Close").last.click()
+    audit = life.instance.rest("GET", "/api/v1/audit?q=/unload&limit=1")[1]["rows"]
+    assert (audit[0]["target"].endswith(f"{bundle}/unload"), audit[0]["status"]) == (True, 200)
+
+
+@pytest.mark.timeout(300)
+def test_a_bundle_is_split_where_it_was_shown_and_its_commands_do_the_same(
+    page: Page, life: Life
+) -> None:
+    bundle, _ = an_owned(life, NAMESPACE)
+    dialog = open_change(page, life, NAMESPACE, bundle)
+    dialog.get_by_label("What to do").select_option("split")
+    dialog.get_by_label("Where to cut").select_option("topics")
+    parts = dialog.get_by_role("listitem").filter(has_text="0x").locator(".mono")
+    expect(parts).to_have_count(2)
+    shown = parts.all_inner_texts()
+    dialog.get_by_role("button", name="Split into 2").click()
+    expect(dialog.get_by_role("status")).to_contain_text("The bundle is 2 bundles now.")
+    present = bundles_of(life, NAMESPACE)
+    assert set(shown) <= set(present)
+    assert bundle not in present
+    dialog.get_by_role("button", name="Close").last.click()
+    expect(page.get_by_role("button", name=f"Change {NAMESPACE}/{shown[0]}")).to_be_visible()
+
+    dialog = open_change(page, life, NAMESPACE, shown[0])
+    dialog.get_by_label("What to do").select_option("split")
+    expect(parts).to_have_count(2)
+    wanted = parts.all_inner_texts()
+    dialog.get_by_text("As a command").click()
+    made = dialog.get_by_role("region", name="curl command").inner_text()
+    subprocess.run(["/bin/sh", "-c", made], check=True, capture_output=True, timeout=60)
+    assert set(wanted) <= set(bundles_of(life, NAMESPACE))
+    dialog.get_by_role("button", name="Split into 2").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("The bundle was split since the preview")
+    dialog.get_by_role("button", name="Cancel").click()
+
+
+@pytest.mark.timeout(300)
+def test_a_broker_killed_under_a_dialog_is_not_said_to_have_given_up_its_bundle(
+    page: Page, life: Life
+) -> None:
+    owner = life.instance.rest("GET", "/admin/v2/brokers")[1][-1]
+    name = next(name for name, broker in owned_by(life).items() if broker == owner)
+    namespace, _, bundle = name.rpartition("/")
+    dialog = open_change(page, life, namespace, bundle)
+    expect(dialog.get_by_role("button", name="Unload bundle")).to_be_enabled()
+    with life.without("broker-2"):
+        dialog.get_by_role("button", name="Unload bundle").click()
+        said = dialog.locator("[role=alert], [role=status]").last
+        expect(said).to_contain_text(
+            re.compile("not known whether it was done|Nothing was changed")
+        )
+        expect(dialog).not_to_contain_text("gave the bundle up")
+        expect(page.locator(STATUS)).to_contain_text(re.compile("broker", re.IGNORECASE))
+        page.goto(f"{life.instance.http}/c/{CLUSTER}/brokers")
+        line = row(page, owner)
+        expect(line).to_contain_text("down")
+    page.goto(f"{life.instance.http}/c/{CLUSTER}/brokers")
+    expect(row(page, owner)).to_contain_text("up")
+
+
+@pytest.mark.timeout(300)
+def test_without_the_metadata_store_the_pages_name_it_and_show_no_numbers_of_their_own(
+    page: Page, life: Life
+) -> None:
+    page.goto(f"{life.instance.http}/c/{CLUSTER}/bundles")
+    expect(page.get_by_role("grid", name="Bundles")).to_be_visible()
+    with life.without("zookeeper"):
+        expect(page.locator(STATUS)).to_contain_text("Metadata store")
+        expect(page.get_by_role("grid", name="Bundles")).to_be_visible()
+        expect(page.get_by_text("Stale").last).to_be_visible()
+        status, answer = life.instance.rest("GET", f"/api/v1/clusters/{CLUSTER}/bundles")
+        assert (status, answer["hop"]) == (503, "store")
+        opened = page.context.new_page()
+        opened.goto(f"{life.instance.http}/c/{CLUSTER}/bundles")
+        expect(opened.get_by_role("main")).to_contain_text("metadata store")
+        expect(opened.get_by_role("grid")).to_have_count(0)
+        opened.close()
+    expect(page.locator(STATUS)).to_contain_text("All parts answer")

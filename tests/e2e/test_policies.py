@@ -1,0 +1,162 @@
+"""Policies set in a browser: what the dialog says that goes is what goes, on a topic and on a namespace."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pulsar
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.test_accessibility import violations
+from tests.support.instance import Instance
+
+ADMIN = "/admin/v2/persistent/public"
+KEEP = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+EARLIEST = {"ledgerId": -1, "entryId": -1}
+WITHIN_S = 150.0
+
+
+def publish(instance: Instance, topic: str, count: int, size: int = 100) -> None:
+    client = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    producer = client.create_producer(f"persistent://public/{topic}", batching_enabled=False)
+    for _ in range(count):
+        producer.send(b"v" * size)
+    client.close()
+
+
+def done(instance: Instance, method: str, path: str, body: Any = None) -> Any:
+    status, answer = instance.rest(method, path, body)
+    assert status in (200, 204), (method, path, status, answer)
+    return answer
+
+
+def stats(instance: Instance, topic: str) -> Any:
+    return done(instance, "GET", f"{ADMIN}/{topic}/stats")
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not holds():
+        assert time.monotonic() < deadline, "did not come to hold"
+        time.sleep(0.5)
+
+
+def policy(page: Page, title: str):  # type: ignore[no-untyped-def]
+    return page.get_by_role("listitem", name=title, exact=True)
+
+
+def cluster(instance: Instance) -> str:
+    return str(done(instance, "GET", "/admin/v2/clusters")[0])
+
+
+@pytest.mark.timeout(400)
+def test_a_topics_ttl_expires_the_messages_that_it_was_said_to(
+    page: Page, instance: Instance
+) -> None:
+    topic = "default/ttl-here"
+    done(instance, "PUT", f"{ADMIN}/{topic}")
+    done(instance, "PUT", f"{ADMIN}/{topic}/subscription/reader", EARLIEST)
+    publish(instance, topic, 7)
+    page.goto(f"/c/{cluster(instance)}/t/public/{topic}/policies")
+    ttl, dialog = policy(page, "Message TTL"), page.get_by_role("dialog")
+    expect(ttl.get_by_text("broker", exact=True)).to_be_visible()
+    ttl.get_by_role("button", name="Set…").click()
+    dialog.get_by_role("textbox", name="Message TTL").fill("1")
+    preview = dialog.locator("[data-preview]")
+    expect(preview).to_contain_text("set by the brokers, to 1 s, set by this topic.")
+    expect(preview).to_contain_text("7 messages that reader has not read go within 1 min")
+    dialog.get_by_text("As a command").click()
+    expect(dialog.get_by_role("region", name="pulsar-admin command")).to_contain_text(
+        "topicPolicies set-message-ttl --ttl 1"
+    )
+    dialog.get_by_role("button", name="Save and lose 7 messages").click()
+    expect(dialog.get_by_role("status")).to_contain_text("Message TTL is 1 s")
+    dialog.get_by_role("button", name="Close").last.click()
+    expect(ttl.get_by_text("topic", exact=True)).to_be_visible()
+    assert instance.rest("GET", f"{ADMIN}/{topic}/messageTTL") == (200, 1)
+
+    def reader() -> Any:
+        return stats(instance, topic)["subscriptions"]["reader"]
+
+    until(lambda: reader()["msgBacklog"] == 0)
+    assert reader()["totalMsgExpired"] == 7
+
+    # and back to the brokers': somebody else's change is seen first
+    ttl.get_by_role("button", name="Remove…").click()
+    remove = dialog.get_by_role("button", name="Remove", exact=True)
+    expect(remove).to_be_enabled()
+    done(instance, "POST", f"{ADMIN}/{topic}/messageTTL?messageTTL=5")
+    with page.expect_response(lambda answer: answer.status == 409):
+        remove.click()
+    expect(dialog.get_by_role("alert")).to_contain_text("It is set here to 5 s")
+    expect(preview).to_contain_text("From 5 s, set by this topic, to never (0)")
+    remove.click()
+    expect(dialog.get_by_role("status")).to_contain_text("is not set here any more")
+    assert instance.rest("GET", f"{ADMIN}/{topic}/messageTTL?applied=true") == (200, 0)
+
+
+@pytest.mark.timeout(400)
+def test_a_namespaces_retention_frees_the_bytes_that_it_was_said_to(
+    page: Page, instance: Instance
+) -> None:
+    done(instance, "PUT", "/admin/v2/namespaces/public/kept")
+    done(instance, "POST", "/admin/v2/namespaces/public/kept/retention", KEEP)
+    for name in ("kept/a", "kept/own"):
+        done(instance, "PUT", f"{ADMIN}/{name}")
+        done(instance, "PUT", f"{ADMIN}/{name}/subscription/s", EARLIEST)
+        publish(instance, name, 20, 1_000)
+        done(instance, "POST", f"{ADMIN}/{name}/subscription/s/skip_all")
+        done(instance, "PUT", f"{ADMIN}/{name}/unload")
+        publish(instance, name, 1)
+    done(instance, "POST", f"{ADMIN}/kept/own/retention", KEEP)
+    before = stats(instance, "kept/a")["storageSize"]
+    kept = stats(instance, "kept/own")["storageSize"]
+
+    page.goto(f"/c/{cluster(instance)}/tenants/public/kept")
+    dialog = page.get_by_role("dialog")
+    page.get_by_role("button", name="Change properties…").click()
+    dialog.get_by_role("textbox", name="Properties").fill("team=ops")
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("region", name="Properties")).to_contain_text("ops")
+    path = "/admin/v2/namespaces/public/kept/properties"
+    assert instance.rest("GET", path) == (200, {"team": "ops"})
+
+    policy(page, "Retention").get_by_role("button", name="Change…").click()
+    dialog.get_by_role("textbox", name="Retention time").fill("0")
+    with page.expect_response(
+        lambda answer: answer.request.method == "POST" and answer.status == 200
+    ) as asked:
+        dialog.get_by_role("textbox", name="Retention size").fill("0")
+    effects = asked.value.json()["effects"]
+    assert (effects["topics"], effects["counted"]) == (1, 1)
+    assert 0 < effects["bytes"] < before
+    preview = dialog.locator("[data-preview]")
+    expect(preview).to_contain_text("of storage can be freed.")
+    expect(preview).to_contain_text("1 topic has its own value and keeps it")
+    expect(preview).to_contain_text("persistent://public/kept/own")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("status")).to_contain_text("of storage can be freed")
+    until(lambda: stats(instance, "kept/a")["storageSize"] == before - effects["bytes"])
+    assert stats(instance, "kept/own")["storageSize"] == kept
+
+
+@pytest.mark.timeout(300)
+def test_the_tab_and_its_dialog_are_for_everybody(
+    browser: Browser, instance: Instance, axe_source: str
+) -> None:
+    topic = "default/for-everybody"
+    done(instance, "PUT", f"{ADMIN}/{topic}")
+    done(instance, "PUT", f"{ADMIN}/{topic}/subscription/reader", EARLIEST)
+    publish(instance, topic, 3)
+    context = browser.new_context(base_url=instance.http, bypass_csp=True)  # for axe's script
+    page = context.new_page()
+    page.goto(f"/c/{cluster(instance)}/t/public/{topic}/policies")
+    expect(policy(page, "Message TTL")).to_be_visible()
+    found = violations(page, "policies", axe_source)
+    policy(page, "Message TTL").get_by_role("button", name="Set…").click()
+    page.get_by_role("dialog").get_by_role("textbox", name="Message TTL").fill("1")
+    expect(page.get_by_role("button", name="Save and lose 3 messages")).to_be_enabled()
+    found += violations(page, "policy dialog", axe_source)
+    context.close()
+    assert found == []

@@ -1,0 +1,56 @@
+"""Every call of the console's OpenAPI document and of the admin REST, tried by schemathesis with good and bad values:
+no answer but those that are documented, and none that says that something broke."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.admin import openapi
+from tests.support.instance import ROOT, Instance, running_instance
+
+EXAMPLES = int(os.environ.get("EXAMPLES", "1"))
+"""Of each call of the admin REST, ten times as many of the console's; raise it for a long search."""
+CONSOLE = ROOT / "frontend" / "openapi.json"
+CHECKS = ("status_code_conformance", "content_type_conformance", "response_schema_conformance")
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    with running_instance(tmp_path_factory.mktemp("instance")) as made:
+        tenant = {"allowedClusters": ["standalone"]}
+        assert made.rest("PUT", "/admin/v2/tenants/fuzzed", tenant)[0] == 204
+        assert made.rest("PUT", "/admin/v2/namespaces/fuzzed/ns")[0] == 204
+        topic = "/admin/v2/persistent/fuzzed/ns/t"
+        assert made.rest("PUT", topic)[0] == 204
+        assert made.rest("PUT", f"{topic}/subscription/s")[0] == 204
+        yield made
+
+
+def complaints(instance: Instance, document: Path, *checks: str, examples: int) -> str:
+    """What schemathesis found, empty for nothing. ``examples``: drawn of each call, the same ones each time."""
+    names = document.with_name("names.toml")
+    names.write_text('[parameters]\n"path.cluster" = "standalone"\n')
+    command = [Path(sys.executable).with_name("schemathesis"), "--config-file", names, "run"]
+    command += [document, "--url", instance.http, "--checks", ",".join(checks), "--seed", "1"]
+    command += ["--phases", "fuzzing", "--max-examples", str(examples), "--continue-on-failure"]
+    command += ["--generation-database", "none", "--no-color", "--warnings", "off"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, cwd=names.parent)
+    assert "Test cases:" in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
+    return "" if done.returncode == 0 else done.stdout[-6000:]
+
+
+def test_the_console_answers_what_it_documents(instance: Instance, tmp_path: Path) -> None:
+    document = tmp_path / "console.json"
+    document.write_text(CONSOLE.read_text())
+    assert complaints(instance, document, *CHECKS, examples=10 * EXAMPLES) == ""
+
+
+def test_no_call_of_the_admin_rest_breaks(instance: Instance, tmp_path: Path) -> None:
+    document = tmp_path / "admin.json"
+    document.write_text(json.dumps(openapi.document()))
+    assert complaints(instance, document, "status_code_conformance", examples=EXAMPLES) == ""

@@ -1,0 +1,71 @@
+"""A gateway that holds keys: it encrypts for its producers and decrypts for its consumers, as official clients do."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pulsar
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from tests.support.instance import Instance, running_instance
+from tests.support.net.sealing import Sealer
+
+ANSWER_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Sealer:
+    return Sealer(tmp_path_factory.mktemp("keys"), "mine")
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory, keys: Sealer) -> Iterator[Instance]:
+    folder = str(keys.public_file.parent)
+    path = tmp_path_factory.mktemp("websocket-keys")
+    with running_instance(path, MAGNETAR_WEBSOCKET_KEY_FOLDER=folder) as made:
+        yield made
+
+
+@pytest.mark.parametrize("query", ["", "&batchingEnabled=true&compressionType=ZSTD"])
+def test_both_sides_open_what_the_other_encrypted(
+    instance: Instance, keys: Sealer, query: str, tmp_path: Path
+) -> None:
+    where = f"ws://127.0.0.1:{instance.ports['HTTP']}/ws/v2"
+    topic = f"persistent/public/default/keys{len(query)}"
+    contents = [b"%d" % number * 100 for number in range(5)]
+    reads = pulsar.CryptoKeyReader(str(keys.public_file), str(keys.private_file))
+    client = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    try:
+        name = topic.replace("/", "://", 1)
+        official = client.subscribe(name, "official", crypto_key_reader=reads)
+        action = pulsar.ConsumerCryptoFailureAction.CONSUME
+        blind = client.subscribe(name, "blind", crypto_failure_action=action)
+        with (
+            connect(f"{where}/consumer/{topic}/socket") as consumer,
+            connect(f"{where}/producer/{topic}?encryptionKeys=mine{query}") as producer,
+        ):
+            for content in contents:
+                producer.send(json.dumps({"payload": base64.b64encode(content).decode()}))
+            for _ in contents:
+                assert json.loads(producer.recv(ANSWER_S))["result"] == "ok"
+            frames = [json.loads(consumer.recv(ANSWER_S)) for _ in contents]
+            assert [base64.b64decode(frame["payload"]) for frame in frames] == contents
+            assert [official.receive(30_000).data() for _ in contents] == contents
+            assert contents[0] not in blind.receive(30_000).data()
+            sending = client.create_producer(name, encryption_key="mine", crypto_key_reader=reads)
+            sending.send(b"from the client")
+            last = json.loads(consumer.recv(ANSWER_S))
+            assert base64.b64decode(last["payload"]) == b"from the client"
+    finally:
+        client.close()
+
+
+def test_a_key_that_is_not_there_refuses_the_handshake(instance: Instance) -> None:
+    where = f"ws://127.0.0.1:{instance.ports['HTTP']}/ws/v2/producer/persistent/public/default/x"
+    with pytest.raises(InvalidStatus) as caught, connect(f"{where}?encryptionKeys=..%2Fmine"):
+        pass
+    assert caught.value.response.status_code == 500
+    assert b"Key &#x27;../mine&#x27;" in bytes(caught.value.response.body)

@@ -1,0 +1,326 @@
+"""Schemas that nobody honest brings, and parts of an instance that are away or lost while clients bring good ones: who
+asked is told so in Pulsar's words, whoever publishes already notices nothing, and nothing hangs."""
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+import pulsar
+import pytest
+from kazoo.client import KazooClient
+
+from engine.base.names import TopicName
+from engine.metadata import paths
+from engine.schema.locator import parse_locator
+from engine.schema.schema_registry import DEFINITION_BYTES_MAX, schema_id
+from engine.wire import pulsar_pb2 as pb
+from tests.support.instance import Instance, running_instance
+from tests.support.raw_client import Wire
+from tests.unit.schema.test_hostile_definitions import DEFINITIONS
+
+PATIENCE_S = 90
+"""What no answer may take, on a machine with other things to do."""
+LOST_BROKER = ("ServiceNotReady", "MetadataError")
+"""Errors that clients try again on."""
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    with running_instance(tmp_path_factory.mktemp("schemas")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def publisher(instance: Instance) -> Iterator[Callable[[], None]]:
+    """Publishes one message by a schema and has it back, over a producer that is attached all the time."""
+
+    class Value(pulsar.schema.Record):  # type: ignore[misc]
+        number = pulsar.schema.Integer()
+
+    client = pulsar.Client(instance.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    of = pulsar.schema.AvroSchema(Value)
+    consumer = client.subscribe("publisher", "s", schema=of)
+    producer = client.create_producer("publisher", schema=of, batching_enabled=False)
+
+    def once() -> None:
+        number = next(_numbers)
+        producer.send(Value(number=number))
+        received = -1
+        while received < number:  # earlier ones may come again when the broker's session ended
+            message = consumer.receive(PATIENCE_S * 1000)
+            received = message.value().number
+            consumer.acknowledge(message)
+        assert received == number
+
+    once()
+    yield once
+    once()
+    client.close()
+
+
+def new_topic() -> str:
+    return f"persistent://public/default/bad-{next(_numbers)}"
+
+
+class Asking:
+    """One connection that asks for schemas of one topic, which exists."""
+
+    def __init__(self, instance: Instance, topic: str = "") -> None:
+        self._instance = instance
+        self.topic = topic or new_topic()
+        self.wire = self._connected()
+
+    def _connected(self) -> Wire:
+        wire = self.raw()
+        self._instance.rest("PUT", f"/admin/v2/{quote(self.topic.replace('://', '/'))}")
+        answer = wire.ask("lookupTopic", topic=self.topic, request_id=0)
+        assert answer["lookupTopicResponse"]["response"] == "Connect", answer
+        return wire
+
+    def raw(self) -> Wire:
+        wire = Wire(self._instance.ports["BROKER"], answers_pings=True)
+        wire._socket.settimeout(PATIENCE_S)
+        return wire.open()
+
+    def again(self) -> None:
+        """On a new connection."""
+        self.wire.close()
+        self.wire = self._connected()
+
+    def _ask(self, field: str, **body: Any) -> dict[str, Any]:
+        """The answer's body; that the broker lets go of producers is passed over."""
+        answer = self.wire.ask(field, **body)
+        while answer["type"] in ("CLOSE_PRODUCER", "CLOSE_CONSUMER"):
+            more = self.wire.frame()
+            assert more is not None
+            answer = more
+        return _body(answer)
+
+    def look_up(self) -> dict[str, Any]:
+        return self._ask("lookupTopic", topic=self.topic, request_id=0)
+
+    def produce(self, schema: pb.Schema) -> dict[str, Any]:
+        """The answer's body: ``schema_version``, or ``error`` and ``message``."""
+        at = next(_numbers)
+        return self._ask("producer", topic=self.topic, producer_id=at, request_id=at, schema=schema)
+
+    def subscribe(self, schema: pb.Schema) -> dict[str, Any]:
+        at = next(_numbers)
+        fields = {"subscription": f"s{at}", "subType": 0, "consumer_id": at, "request_id": at}
+        return self._ask("subscribe", topic=self.topic, schema=schema, **fields)
+
+    def create(self, schema: pb.Schema) -> dict[str, Any]:
+        at = next(_numbers)
+        return self._ask("getOrCreateSchema", topic=self.topic, request_id=at, schema=schema)
+
+    def get(self) -> dict[str, Any]:
+        return self._ask("getSchema", topic=self.topic, request_id=next(_numbers))
+
+
+Connect = Callable[..., Asking]
+
+
+@pytest.fixture
+def connect(instance: Instance) -> Iterator[Connect]:
+    """Connections, closed in the end."""
+    made: list[Asking] = []
+
+    def one(topic: str = "") -> Asking:
+        made.append(Asking(instance, topic))
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.wire.close()
+
+
+def _body(answer: dict[str, Any]) -> dict[str, Any]:
+    (found,) = (body for key, body in answer.items() if key != "type")
+    said: dict[str, Any] = dict(found)
+    if "error_code" in said:
+        said["error"], said["message"] = said["error_code"], said["error_message"]
+    return said
+
+
+def avro(*names: str) -> pb.Schema:
+    fields = [{"name": name, "type": "int", "default": 0} for name in names]
+    document = {"type": "record", "name": "R", "fields": fields}
+    return pb.Schema(name="R", type=pb.Schema.Avro, schema_data=json.dumps(document).encode())
+
+
+def test_definitions_that_are_none_are_refused_on_a_connection_that_goes_on(
+    connect: Connect, publisher: Callable[[], None]
+) -> None:
+    asking = connect()
+    refused = 0
+    for data in DEFINITIONS.values():
+        for kind in (pb.Schema.Avro, pb.Schema.Json, pb.Schema.ProtobufNative, pb.Schema.KeyValue):
+            schema = pb.Schema(name="x", type=kind, schema_data=data)
+            for ask in (asking.produce, asking.create):
+                said = ask(schema)
+                if "error" in said:
+                    assert said["error"] == "IncompatibleSchema"
+                    assert len(said["message"]) < 2000
+                    refused += 1
+    assert refused > 100
+    publisher()
+    assert (
+        "error" not in asking.produce(avro("a"))
+        or "exists schema type" in (asking.produce(avro("a"))["message"])
+    )
+
+
+def test_a_type_that_does_not_fit_is_refused(
+    connect: Connect, publisher: Callable[[], None]
+) -> None:
+    asking = connect()
+    assert "error" not in asking.produce(avro("a"))
+    string = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
+    text = pb.Schema(name="s", type=pb.Schema.Int32, schema_data=b"four")
+    for schema in (string, text):
+        for ask in (asking.produce, asking.subscribe, asking.create):
+            said = ask(schema)
+            assert said["error"] == "IncompatibleSchema", said
+    publisher()
+
+
+def test_a_definition_of_a_megabyte_is_kept_and_one_that_is_too_long_refused(
+    connect: Connect, publisher: Callable[[], None]
+) -> None:
+    asking = connect()
+    big = avro(*(f"field_{i}" for i in range(24_000)))
+    assert len(big.schema_data) > 1_000_000
+    assert "error" not in asking.produce(big)
+    assert asking.get()["schema"]["type"] == "Avro"
+    padded = pb.Schema(
+        name="R",
+        type=pb.Schema.Avro,
+        schema_data=avro("a").schema_data + b" " * DEFINITION_BYTES_MAX,
+    )
+    said = asking.produce(padded)
+    assert said["error"] == "IncompatibleSchema"
+    assert f"at most {DEFINITION_BYTES_MAX}" in said["message"]
+    publisher()
+    beyond = pb.Schema(name="R", type=pb.Schema.Avro, schema_data=b" " * (6 << 20))
+    with suppress(ConnectionError):  # while the rest of the frame is sent, or after it
+        asking.wire.say("producer", topic=asking.topic, producer_id=0, request_id=0, schema=beyond)
+        assert asking.wire.frame() is None, "a frame above the limit was taken"
+    publisher()
+
+
+def test_rest_refuses_what_is_none_by_its_field(
+    instance: Instance, publisher: Callable[[], None]
+) -> None:
+    for name in ("rest", quote("тема"), "r%2Fest", "..."):
+        path = f"/admin/v2/schemas/public/default/{name}/schema"
+        for body in (
+            {"type": "AVRO", "schema": "{", "properties": {}},
+            {"type": "AVRO", "schema": '{"type":"\ud800"}', "properties": {}},
+            {"type": "NONSENSE", "schema": "", "properties": {}},
+            {"type": "STRING", "schema": "", "properties": {"\ud800": "x"}},
+            {"type": "STRING", "schema": "", "properties": {"x": 1}},
+            {"type": "AVRO", "schema": "[" * 100_000, "properties": {}},
+            {"type": "AVRO", "schema": '"int"', "properties": {"x": "y" * DEFINITION_BYTES_MAX}},
+            [],
+        ):
+            status, said = instance.rest("POST", path, body)
+            assert 400 <= status < 500, (body if len(str(body)) < 200 else "long", status, said)
+    publisher()
+
+
+def test_hostile_names_of_properties_come_back_as_they_were(
+    connect: Connect, publisher: Callable[[], None]
+) -> None:
+    topic = f"{new_topic()}-тема ..%2f"
+    asking = connect(topic)
+    schema = avro("a")
+    hostile = {"../..": "\x00", "ключ": "я" * 10_240, "": "", "n" * 10_240: "\u202e"}
+    schema.properties.extend(pb.KeyValue(key=key, value=hostile[key]) for key in hostile)
+    assert "error" not in asking.produce(schema)
+    found = asking.get()["schema"]["properties"]
+    assert {one["key"]: one["value"] for one in found} == hostile
+    publisher()
+
+
+def eventually(ask: Callable[[], dict[str, Any]], want: Callable[[dict[str, Any]], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not want(said := ask()):
+        assert time.monotonic() < end, said
+        time.sleep(0.2)
+
+
+def _lookup(asking: Asking) -> dict[str, Any]:
+    try:
+        return asking.look_up()
+    except (OSError, AssertionError):
+        asking.wire.close()
+        asking.wire = asking.raw()
+        return {"response": "closed"}
+
+
+@pytest.mark.parametrize("part", ["bookie-1", "zookeeper"])
+def test_while_a_part_is_away_known_schemas_come_in_and_new_ones_are_told_to_try_again(
+    instance: Instance, connect: Connect, publisher: Callable[[], None], part: str
+) -> None:
+    asking = connect()
+    assert "error" not in asking.produce(avro("a"))
+    instance.control("stop", part)
+    try:
+        began = time.monotonic()
+        for said in (asking.create(avro("a")), asking.get()):
+            # A session that is over before takes the topics along.
+            assert said.get("error", LOST_BROKER[0]) == LOST_BROKER[0], said
+            assert part == "zookeeper" or "error" not in said
+        said = asking.produce(avro("a", "b"))
+        assert said["error"] in LOST_BROKER, said
+        assert time.monotonic() - began < PATIENCE_S
+    finally:
+        instance.control("start", part)
+        instance.wait_running(part)
+        eventually(lambda: _lookup(asking), lambda said: said["response"] == "Connect")
+
+    def ask() -> dict[str, Any]:
+        try:
+            return asking.produce(avro("a", "b"))
+        except (OSError, AssertionError):  # the broker may have had to let go of its topics
+            asking.again()
+            return {"error": "closed"}
+
+    eventually(ask, lambda said: "error" not in said)
+    publisher()
+
+
+def test_a_lost_ledger_keeps_out_only_who_needs_it(
+    instance: Instance, connect: Connect, publisher: Callable[[], None]
+) -> None:
+    asking = connect()
+    assert "error" not in asking.produce(avro("a"))
+    assert "error" not in asking.produce(avro("a", "b"))
+    name = schema_id(TopicName.parse(asking.topic))
+    store = KazooClient(f"127.0.0.1:{instance.ports['ZOOKEEPER']}")
+    store.start(PATIENCE_S)
+    try:
+        _, versions = parse_locator(store.get(paths.schema(name))[0])
+        store.delete(paths.ledger(versions[1].ledger_id))
+    finally:
+        store.stop()
+        store.close()
+    instance.control("kill", "broker-1")
+    instance.control("start", "broker-1")
+    instance.wait_running("broker-1")
+    asking.again()
+    for known in (avro("a", "b"), avro("a")):
+        assert "error" not in asking.produce(known)
+    assert "error" not in asking.subscribe(avro("a", "b"))
+    for said in (asking.produce(avro("a", "c")), asking.get(), asking.subscribe(avro("a"))):
+        assert said["error"] == "MetadataError", said
+        assert "schema version 1 is lost" in said["message"]
+    status, _ = instance.rest("DELETE", f"/admin/v2/schemas/{name}/schema")
+    assert status == 200
+    assert "error" not in asking.produce(avro("a", "c"))
+    publisher()

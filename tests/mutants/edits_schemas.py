@@ -1,0 +1,101 @@
+"""Mistakes in the registry of schemas."""
+
+from tests.mutants.edit import Edit
+
+LOST = "unit/schema/test_lost_versions.py"
+REGISTRY = "engine/schema/schema_registry.py::SchemaRegistry"
+STORED = "engine/schema/stored_versions.py::StoredVersions"
+
+EDITS = (
+    Edit(
+        "version-that-others-followed-loses-its-ledger",
+        f"{REGISTRY}._swap",
+        "return added in (await self._stored.node(name)).versions",
+        "return False",
+        (
+            "unit/schema/test_schema_registry.py::test_a_version_that_others_followed_already_keeps_its_ledger",
+        ),
+        "S1",
+    ),
+    Edit(
+        "what-is-lost-is-nobodys",
+        f"{REGISTRY}._stands_for",
+        "return kind is schema.kind",
+        "return False",
+        (f"{LOST}::test_flipped_bytes_in_the_bookies_log_are_met_and_told",),
+        "S2",
+    ),
+    Edit(
+        "what-is-lost-is-anybodys",
+        f"{REGISTRY}._stands_for",
+        "not kinds or schema.kind in kinds",
+        "True",
+        (f"{LOST}::test_a_lost_newest_version_stops_only_who_needs_its_definition",),
+        "S2",
+    ),
+    Edit(
+        "another-definition-is-believed",
+        f"{STORED}._fetch",
+        "one.hash and digest_of(found.schema) != one.hash",
+        "False",
+        (f"{LOST}::test_a_lost_newest_version_stops_only_who_needs_its_definition",),
+        "S2",
+    ),
+    Edit(
+        "nothing-is-remembered-of-a-node",
+        f"{STORED}.last_node",
+        "except (StoreUnavailableError, SessionExpiredError, LostVersionError):",
+        "except LostVersionError:",
+        (f"{LOST}::test_while_the_store_is_away_known_schemas_come_in_and_new_ones_may_try_again",),
+        "S3",
+    ),
+    Edit(
+        "a-removed-node-is-remembered",
+        f"{STORED}.drop_node",
+        "self._nodes.drop(name)",
+        "pass",
+        (f"{LOST}::test_what_was_removed_is_not_remembered_when_the_store_goes_away",),
+        "S3",
+    ),
+    Edit(
+        "kept-without-bound",
+        "engine/schema/kept.py::Kept.put",
+        "self.bytes > self._bytes_max",
+        "False",
+        (
+            "unit/schema/test_kept.py::test_bytes_are_bounded_and_add_up",
+            f"{LOST}::test_what_is_kept_of_large_definitions_is_bounded",
+        ),
+        "S4",
+    ),
+    Edit(
+        "long-judgements-hold-the-loop",
+        "engine/schema/apart.py::Apart.run",
+        "size < LONG_BYTES",
+        "True",
+        ("unit/schema/test_apart.py::test_what_is_long_is_done_elsewhere",),
+        "S4",
+    ),
+    Edit(
+        "comparisons-without-end",
+        "engine/schema/avro_rules.py::Comparison._take",
+        "self._left < 0",
+        "False",
+        ("unit/schema/test_hostile_definitions.py::test_wide_unions_are_bounded_too",),
+        "S4",
+    ),
+    Edit(
+        "half-characters-are-told",
+        "engine/schema/kinds.py::shown",
+        'text.encode(errors="backslashreplace").decode()',
+        "text",
+        ("unit/schema/test_hostile_definitions.py::test_each_is_judged_in_words_that_can_be_told",),
+    ),
+    Edit(
+        "a-ledger-is-left-by-a-failed-append",
+        f"{REGISTRY}._add",
+        "isinstance(error, LedgerError)",
+        "False",
+        (f"{LOST}::test_a_version_that_no_bookie_takes_leaves_no_ledger",),
+    ),
+)

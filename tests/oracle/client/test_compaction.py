@@ -1,0 +1,217 @@
+"""Compaction as the official client and REST see it on both brokers: what is left, in which order, at which ids."""
+
+import json
+import time
+from typing import Any
+
+import pulsar
+
+from tests.oracle.conftest import Side
+
+NAMESPACE = "public/compacted"
+EARLIEST = pulsar.MessageId.earliest
+Pair = tuple[str | None, bytes]
+
+ROUNDS: list[list[Pair]] = [
+    [("a", b"1"), ("b", b"1"), ("a", b"2"), ("c", b"1"), (None, b"x"), ("d", b"4")],
+    [("e", b"1"), ("a", b"3"), (None, b"y")],
+    [("b", b"2"), ("f", b"1")],
+]
+"""Without empty values: sent singly without their uncompressed size, as the C++ client does, Apache keeps them."""
+BATCHES: list[list[Pair]] = [
+    [*ROUNDS[0], ("b", b""), ("g", b"1")],
+    [("c", b""), ("h", b"1"), ("a", b""), (None, b"")],
+    [("h", b""), ("i", b"1"), ("j", b""), ("k", b"1")],
+]
+
+
+def wait_compacted(side: Side, path: str) -> list[Any]:
+    """Statuses of beginning it, and of its end."""
+    told: list[Any] = [side.call("GET", f"{path}/compaction")]
+    told.append(side.put(f"{path}/compaction"))
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        found = json.loads(side.call("GET", f"{path}/compaction")[1])
+        if found["status"] != "RUNNING":
+            told.append(found)
+            return told
+        time.sleep(0.05)
+    raise AssertionError("the compaction does not end")
+
+
+class Places:
+    """Ids told by how many ledgers the topic had before: they differ between brokers."""
+
+    def __init__(self) -> None:
+        self._ledgers: dict[int, int] = {}
+
+    def of(self, message_id: Any) -> tuple[int, int, int]:
+        ledger = self._ledgers.setdefault(message_id.ledger_id(), len(self._ledgers))
+        return ledger, message_id.entry_id(), message_id.batch_index()
+
+
+class Story:
+    """What happens to one topic."""
+
+    def __init__(self, side: Side, client: Any, name: str) -> None:
+        self.side, self.client = side, client
+        self.topic = f"persistent://{NAMESPACE}/{name}"
+        self.path = f"/admin/v2/persistent/{NAMESPACE}/{name}"
+        self.places = Places()
+        self.told: list[Any] = []
+
+    def publish(self, pairs: list[Pair], **options: Any) -> None:
+        producer = self.client.create_producer(
+            self.topic,
+            "of one length, as it is stored",
+            batching_max_publish_delay_ms=10_000,
+            batching_max_messages=4,
+            **options,
+        )
+        for key, value in pairs:
+            more = {} if key is None else {"partition_key": key}
+            producer.send_async(value, lambda result, message_id: None, **more)
+        producer.flush()
+        producer.close()
+
+    def read(self, start: Any = EARLIEST, **options: Any) -> list[Any]:
+        reader = self.client.create_reader(self.topic, start, is_read_compacted=True, **options)
+        found = self._rest(reader)
+        reader.close()
+        return found
+
+    def _rest(self, reader: Any) -> list[Any]:
+        found = []
+        while reader.has_message_available():
+            message = reader.read_next(20_000)
+            place = self.places.of(message.message_id())
+            found.append((message.partition_key(), message.data(), place))
+        return found
+
+    def seek(self) -> None:
+        """To each id of the topic, and to its ends."""
+        whole = self.client.create_reader(self.topic, EARLIEST)
+        ids = []
+        while whole.has_message_available():
+            ids.append(whole.read_next(20_000).message_id())
+        whole.close()
+        reader = self.client.create_reader(self.topic, EARLIEST, is_read_compacted=True)
+        for one in [*ids[::3], EARLIEST, pulsar.MessageId.latest]:
+            reader.seek(one)
+            self.told.append(("sought", self._rest(reader)))
+        reader.close()
+        for one in ids[::2]:
+            self.told.append(("from", self.read(one, start_message_id_inclusive=True)))
+            self.told.append(("behind", self.read(one)))
+
+    def consume(self, name: str) -> None:
+        """A durable subscription, twice."""
+        for _ in range(2):
+            consumer = self.client.subscribe(
+                self.topic,
+                name,
+                consumer_type=pulsar.ConsumerType.Failover,
+                initial_position=pulsar.InitialPosition.Earliest,
+                is_read_compacted=True,
+            )
+            found = []
+            while True:
+                try:
+                    message = consumer.receive(2_000)
+                except pulsar.Timeout:
+                    break
+                found.append((message.partition_key(), message.data()))
+                if len(found) <= 2:
+                    consumer.acknowledge_cumulative(message)
+            self.told.append((name, found))
+            consumer.close()
+
+    def view(self) -> None:
+        view = self.client.create_table_view(self.topic)
+        self.told.append(("view", [(key, view.get(key)) for key in "abcdefghijk"]))
+        view.close()
+
+    def unload(self) -> None:
+        assert self.side.put(f"{self.path}/unload") == 204
+
+
+def tell(side: Side, name: str, rounds: list[list[Pair]], **options: Any) -> list[Any]:
+    client = pulsar.Client(side.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    try:
+        story = Story(side, client, name)
+        for pairs in rounds:
+            story.publish(pairs, **options)
+            story.told.append(("before", story.read()))
+            story.told += wait_compacted(side, story.path)
+            story.told.append(("after", story.read()))
+            story.unload()
+            story.told.append(("unloaded", story.read()))
+        story.publish([("l", b"1"), ("a", b"9"), (None, b"z"), ("k", b"2")], **options)
+        story.told.append(("and more", story.read()))
+        story.seek()
+        story.consume("durable")
+        story.view()
+        stats = json.loads(side.call("GET", f"{story.path}/internalStats")[1])
+        ledger = stats["compactedLedger"]
+        packed = "compression_type" in options  # two libraries
+        story.told.append(("ledger", ledger["entries"], packed or ledger["size"]))
+        story.told.append(sorted(json.loads(side.call("GET", f"{story.path}/subscriptions")[1])))
+        return story.told
+    finally:
+        client.close()
+
+
+def make(sides: tuple[Side, Side]) -> None:
+    for side in sides:
+        side.put(f"/admin/v2/namespaces/{NAMESPACE}")
+        retention = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 100}
+        assert side.post(f"/admin/v2/namespaces/{NAMESPACE}/retention", retention) == 204
+
+
+def compare(theirs: list[Any], ours: list[Any]) -> None:
+    for mine, apaches in zip(ours, theirs, strict=True):
+        assert mine == apaches
+
+
+def test_single_messages_are_compacted_alike(sides: tuple[Side, Side]) -> None:
+    make(sides)
+    compare(*(tell(side, "single", ROUNDS, batching_enabled=False) for side in sides))
+
+
+def test_batches_are_compacted_alike(sides: tuple[Side, Side]) -> None:
+    make(sides)
+    compare(*(tell(side, "batches", BATCHES, batching_enabled=True) for side in sides))
+
+
+def test_compressed_batches_are_compacted_alike(sides: tuple[Side, Side]) -> None:
+    make(sides)
+    kind = pulsar.CompressionType.ZSTD
+    compare(
+        *(
+            tell(side, "zstd", BATCHES, batching_enabled=True, compression_type=kind)
+            for side in sides
+        )
+    )
+
+
+def test_what_is_asked_wrongly_is_refused_alike(sides: tuple[Side, Side]) -> None:
+    make(sides)
+    answers: list[list[Any]] = []
+    for side in sides:
+        told: list[Any] = []
+        base = f"/admin/v2/persistent/{NAMESPACE}"
+        for name in ("missing", "parted", "parted-partition-0", "plain"):
+            if name == "parted":
+                side.put(f"{base}/parted/partitions", 2)
+            if name == "plain":
+                side.put(f"{base}/plain")
+            path = f"{base}/{name}/compaction"
+            # Begun with its parent, a partition may still be under way.
+            verbs = ("GET",) if "-partition-" in name else ("GET", "PUT")
+            told += [(name, verb, side.call(verb, path)[0]) for verb in verbs]
+        for path, verb in ((f"/admin/v2/namespaces/{NAMESPACE}", "PUT"), (f"{base}/plain", "POST")):
+            path += "/compactionThreshold"
+            told += [side.call(verb, path, value)[0] for value in (-1, "x", 0, 1000)]
+            told += [side.call("GET", path), side.call("DELETE", path)[0], side.call("GET", path)]
+        answers.append(told)
+    compare(*answers)

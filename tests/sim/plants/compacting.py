@@ -1,0 +1,93 @@
+"""Mistakes in compaction and in reading compacted topics."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from engine.base.ids import Position
+from engine.base.slices import View
+from engine.broker.compaction import last_values
+from engine.broker.compaction.compacted_cursor import CompactedCursor
+from engine.broker.compaction.compactor import CompactionSource, Sink
+from engine.broker.compaction.last_values import Selection
+from engine.managed.cursors import cursor_store
+from engine.managed.cursors.cursor import Cursor
+from engine.managed.cursors.cursor_store import CursorStore
+from tests.sim.plants.planting import Patches
+
+
+def compacted_ledger_counts_before_it_is_stored() -> Patches:
+    """The cursor moves to a ledger whose last entries may not be confirmed yet."""
+
+    async def close(self: Sink) -> None:
+        if self._parts:
+            await self._flush()
+
+    return [(Sink, "close", close)]
+
+
+def what_only_the_last_compaction_kept_is_forgotten() -> Patches:
+    """A compaction reads what is behind the horizon alone."""
+    entries = CompactionSource.entries
+
+    def later(self: CompactionSource) -> AsyncIterator[list[tuple[Position, bytes]]]:
+        self._before = None
+        return entries(self)
+
+    return [(CompactionSource, "entries", later)]
+
+
+def compacted_ledger_deleted_by_the_next_owner() -> Patches:
+    """Whoever loads the topic deletes both ledgers of a compaction that was cut off, also the one that counts."""
+    return [(cursor_store, "COMPACTED_LEDGER", "another property")]
+
+
+def old_compacted_ledger_deleted_first() -> Patches:
+    """The ledger that counts goes before the cursor names the new one."""
+    replacing = Cursor.replacing
+
+    async def early(self: Cursor, old: int, new: int) -> None:
+        await replacing(self, old, new)
+        assert self._persister is not None
+        self._persister.store._spared.discard(old)
+        await self._persister.store._sweep()
+
+    return [(Cursor, "replacing", early)]
+
+
+def cut_off_compactions_leave_their_ledgers() -> Patches:
+    """Nobody is told of a ledger before the cursor names it, and of the old one not at all."""
+
+    async def replacing(self: CursorStore, state: Any, old: int, new: int) -> None:
+        pass
+
+    async def replaced(self: CursorStore, state: Any, kept: int) -> None:
+        pass
+
+    return [(CursorStore, "replacing", replacing), (CursorStore, "replaced", replaced)]
+
+
+def an_empty_message_takes_its_batch_along() -> Patches:
+    """Of a batch with an empty message nothing is kept."""
+    kept = Selection.kept
+
+    def whole(self: Selection, number: int, entry: bytes) -> bytes | None:
+        left = kept(self, number, entry)
+        metadata, _ = last_values._read(entry)
+        batch = metadata is not None and metadata.HasField("num_messages_in_batch")
+        return None if batch and left != entry and b"\x18\x00" in entry else left
+
+    return [(Selection, "kept", whole)]
+
+
+def readers_go_on_in_the_topic_whatever_left_it() -> Patches:
+    """Who has read beyond the horizon does not look whether it has moved."""
+    read_nowait = CompactedCursor.read_nowait
+
+    def on(self: CompactedCursor, entries_max: int, bytes_max: int) -> list[View] | None:
+        if self._known is not None and self._at > self._known.horizon:
+            views = self._cursor.read_nowait(entries_max, bytes_max)
+            self._pass(views)
+            return views
+        return read_nowait(self, entries_max, bytes_max)
+
+    return [(CompactedCursor, "read_nowait", on)]

@@ -1,0 +1,97 @@
+"""A subscription that acknowledges nothing, so that nothing is trimmed, and all that its topics hold in the end."""
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from engine.base.clock import LoopClock
+from engine.base.entropy import RandomEntropy
+from engine.base.errors import MagnetarError
+from engine.client.client import PulsarClient, never_final
+from engine.client.message_ids import MessageId
+from engine.client.raw_consumer import FROM_EARLIEST, RawConsumer
+from engine.client.raw_reader import RawReader
+from engine.wire.batches import unpack_entry
+from engine.wire.events import Delivered
+from tests.sim.kit.cluster import BROKER_PORT, EPOCH_MS, Cluster
+from tests.sim.kit.loop import Node
+from tests.sim.kit.network import SimNetwork
+from tests.sim.kit.scenario import Run
+from tests.sim.topics.client import SETTINGS
+
+SETTLE_S = 60.0
+
+
+def client_of(cluster: Cluster, name: str) -> PulsarClient:
+    """The shipped client, to be made on the node that uses it."""
+
+    async def brokers() -> Sequence[str]:
+        return [f"pulsar://{machine.name}:{BROKER_PORT}" for machine in cluster.brokers]
+
+    return PulsarClient(
+        network=SimNetwork(cluster.world),
+        clock=LoopClock(EPOCH_MS),
+        entropy=RandomEntropy(random.Random(f"{cluster.loop.seed}/{name}/entropy")),
+        brokers=brokers,
+        settings=SETTINGS,
+        operation_timeout_s=SETTLE_S,
+    )
+
+
+class Keeper:
+    """``stored``: each topic's entries in order, once they were ``read``."""
+
+    def __init__(self, run: Run, topics: Sequence[str]) -> None:
+        self._run = run
+        self._topics = topics
+        self._node = Node("keeper")
+        run.cluster.clients.append("keeper")
+        self.stored: dict[str, list[Delivered]] = {}
+
+    async def keep(self) -> None:
+        keeping = self._run.loop.spawn(self._node, self._keep())
+        await self._run.reach("keep", keeping.done, SETTLE_S, lambda: ["a subscription"])
+
+    async def read(self) -> None:
+        reading = self._run.loop.spawn(self._node, self._read())
+        await self._run.reach("read", reading.done, SETTLE_S, lambda: ["the topic"])
+
+    def messages(self, topic: str, partition: int = -1) -> Iterator[tuple[MessageId, bytes]]:
+        """What was read of a topic, with the ids that producers should have been told."""
+        for one in self.stored[topic]:
+            opened = unpack_entry(one.entry)
+            size = len(opened.messages) if opened.batched else 0
+            for message in opened.messages:
+                at = MessageId(one.position, partition, message.batch_index, size)
+                yield at, message.value or b""
+
+    async def _keep(self) -> None:
+        client = client_of(self._run.cluster, "keeper")
+        for topic in self._topics:
+
+            async def attach(topic: str = topic) -> None:
+                link = await client.owner(topic)
+                consumer = await RawConsumer.open(
+                    link,
+                    topic,
+                    "keeper",
+                    on_messages=lambda messages: None,
+                    initial=FROM_EARLIEST,
+                )
+                with suppress(MagnetarError):
+                    await consumer.close()
+
+            await client.patiently(attach, timeout_s=None, is_final=never_final)
+        await client.close()
+
+    async def _read(self) -> None:
+        client = client_of(self._run.cluster, "keeper")
+        for topic in self._topics:
+
+            async def read(topic: str = topic) -> None:
+                link = await client.owner(topic)
+                reader = await RawReader.open(link, topic, name="reader")
+                self.stored[topic] = list(await reader.rest())
+
+            await client.patiently(read, timeout_s=None, is_final=never_final)
+        await client.close()

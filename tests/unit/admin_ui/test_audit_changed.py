@@ -1,0 +1,56 @@
+"""What an audit entry keeps of a change: what differs, no secret, and no more than fits."""
+
+import json
+
+from admin_ui.audit.changed import (
+    CHANGES_CHARS_MAX,
+    GIVEN_CHARS_MAX,
+    HIDDEN,
+    changes_text,
+    given_text,
+)
+from engine.metadata.account import Account
+
+
+def of(*changes: tuple[str, object, object]) -> list[dict[str, object]]:
+    account = Account()
+    for change in changes:
+        account.add(*change)
+    return json.loads(changes_text(account) or "[]")
+
+
+def test_of_documents_only_what_differs() -> None:
+    before, after = b'{"a": 1, "b": [2], "c": {"d": 3}}', b'{"a": 1, "b": [4], "e": null}'
+    assert of(("/p", before, after)) == [
+        {"where": "/p", "before": {"b": [2], "c": {"d": 3}}, "after": {"b": [4]}}
+    ]
+
+
+def test_what_is_no_document_is_told_by_its_size_and_nothing_by_none() -> None:
+    assert of(("/p", None, b"\x00\xff"), ("/q", b"", None), ("/r", b"x", b"x")) == [
+        {"where": "/p", "before": None, "after": "2 bytes"},
+        {"where": "/q", "before": {}, "after": None},
+    ]
+
+
+def test_secrets_are_hidden_wherever_they_are() -> None:
+    given = {"authenticationParameters": "x", "a": [{"s3Secret": "y", "n": 1}], "password": ""}
+    kept = {"authenticationParameters": HIDDEN, "a": [{"s3Secret": HIDDEN, "n": 1}], "password": ""}
+    assert json.loads(given_text(json.dumps(given).encode())) == kept
+    assert of(("/p", None, json.dumps(given).encode()))[0]["after"] == kept
+
+
+def test_what_is_too_long_is_cut_or_counted() -> None:
+    assert len(given_text(json.dumps("x" * 9999).encode())) == GIVEN_CHARS_MAX
+    assert given_text(b"no json") == given_text(b"") == ""
+    long = b'"' + b"x" * (CHANGES_CHARS_MAX - 200) + b'"'
+    found = of(("/a", None, long), ("/b", None, long), ("/c", None, b"1"))
+    assert [each.get("where") for each in found] == ["/a", None]
+    assert found[-1] == {"more": 2}
+
+
+def test_what_a_database_cannot_hold_is_kept_by_its_escape() -> None:
+    assert given_text(b'{"\\ud800": "\\u0000"}') == '{"\\ud800": "\\u0000"}'
+    assert of(("/p", b'{"a": 1}', b'{"a": "\\udfff"}')) == [
+        {"where": "/p", "before": {"a": 1}, "after": {"a": "\udfff"}}
+    ]

@@ -1,0 +1,247 @@
+"""Brokers, bundles and bookies by the console's API: what is known of them, and bundles changed as previewed."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admin_ui.cluster import selectors, services, shapes
+from admin_ui.models import AuditEntry
+from engine.admin import api
+from engine.base.errors import Conflict, NotReady
+from engine.base.names import BundleName, NamespaceName, TopicName
+from engine.ownership import division
+from engine.tenancy.namespaces import get_bundles
+from engine.tenancy.resources.racks import set_rack
+from gateway.services import engine_link, topics
+from gateway.services.bundles import owner_now
+from gateway.services.collector import collector
+from gateway.services.engine_link import Engine
+from tests.support.admin.gateway_client import Answer, request
+from tests.unit.admin_ui.test_tenants import BenchLink
+
+API = "/api/v1/clusters/standalone"
+DEFAULT = NamespaceName.of("public", "default")
+PLAIN = DEFAULT.topic("plain")
+PATIENCE_S = 30
+Call = Callable[..., Answer]
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> Iterator[BenchLink]:
+    made = BenchLink(tmp_path)
+    engine_link.install(made)
+    made.run(filled)
+    yield made
+    made.close()
+    engine_link.install(None)
+
+
+async def filled(engine: Engine) -> None:
+    for count in range(12):
+        await topics.create(engine, DEFAULT.topic(f"t{count}"), {})
+    await topics.create(engine, PLAIN, {})
+
+
+@pytest.fixture
+def call(link: BenchLink, transactional_db: None) -> Call:
+    return request
+
+
+def settled(call: Call, path: str, enough: Callable[[Any], bool]) -> Any:
+    """The answer once the collector has heard enough for it."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        answer = call("GET", f"{API}/{path}")
+        if answer.status == 200 and enough(answer.json):
+            return answer.json
+        assert time.monotonic() < until, answer.json
+        time.sleep(0.05)
+
+
+def bundles_of(call: Call, more: str = "") -> list[Any]:
+    found = settled(
+        call,
+        f"bundles?q=public/default{more}",
+        lambda said: said["rows"] and all(row["topics"] is not None for row in said["rows"]),
+    )
+    return list(found["rows"])
+
+
+def bundle_of(link: BenchLink, topic: TopicName) -> BundleName:
+    return link.run(lambda engine: get_bundles(engine.store, DEFAULT)).of_topic(topic)
+
+
+def path_of(bundle: BundleName, change: str) -> str:
+    return f"{API}/bundles/{bundle.namespace}/{bundle.range}/{change}"
+
+
+def owner(link: BenchLink, bundle: BundleName) -> str:
+    return link.run(lambda engine: owner_now(engine.store, bundle))
+
+
+def preview(call: Call, bundle: BundleName, change: str, **more: Any) -> Any:
+    answer = call("POST", path_of(bundle, change), {"preview": True, **more})
+    assert answer.status == 200, answer.json
+    return answer.json
+
+
+def test_each_bundle_has_its_owner_and_the_sum_of_its_topics(call: Call, link: BenchLink) -> None:
+    link.run(lambda engine: link.bench.loaded(PLAIN))
+    rows = bundles_of(call)
+    assert len(rows) == 4
+    assert sum(row["topics"] for row in rows) == 13
+    (row,) = [row for row in rows if row["bundle"] == bundle_of(link, PLAIN).range]
+    broker = link.bench.broker.record.id
+    assert (row["owner"], row["state"], row["known"]) == (broker, "up", "live")
+    others = [row for row in bundles_of(call, f"&broker={broker}") if row["owner"] != broker]
+    assert others == []
+    brokers = settled(call, "brokers", lambda said: said["rows"][0]["known"] == "live")
+    (line,) = brokers["rows"]
+    assert (line["id"], line["state"]) == (broker, "up")
+    assert line["started"] == link.bench.broker.record.started_ms
+    owned = link.bench.broker.running.ownership.owned()
+    assert line["bundles"] == len(owned)
+    assert brokers["unowned"] > 0
+
+
+def test_bundles_are_sorted_filtered_and_windowed(call: Call, link: BenchLink) -> None:
+    by_topics = [row["topics"] for row in bundles_of(call, "&sort=-topics")]
+    assert by_topics == sorted(by_topics, reverse=True)
+    names = [row["bundle"] for row in bundles_of(call)]
+    assert names == sorted(names)
+    window = call("GET", f"{API}/bundles?q=DEFAULT&offset=1&limit=2").json
+    assert (window["total"], [row["bundle"] for row in window["rows"]]) == (4, names[1:3])
+    assert call("GET", f"{API}/bundles?q=no-such").json["total"] == 0
+    assert call("GET", f"{API}/bundles?sort=colour").json["field"] == "sort"
+
+
+def test_what_is_not_known_is_last_in_every_order() -> None:
+    rows: list[Any] = [
+        {"tenant": "t", "namespace": "n", "bundle": name, "topics": count}
+        for name, count in (("a", None), ("b", 1), ("c", 3))
+    ]
+    for sort in ("topics", "-topics"):
+        assert selectors._ordered(list(rows), sort)[-1]["bundle"] == "a"
+
+
+def test_of_a_broker_that_does_not_answer_the_last_is_shown(call: Call, link: BenchLink) -> None:
+    link.run(lambda engine: link.bench.loaded(PLAIN))
+    bundles_of(call)
+    settled(call, "brokers", lambda said: said["rows"][0]["known"] == "live")
+    link.silence()
+    said = settled(call, "brokers", lambda said: said["rows"][0]["state"] == "down")
+    assert (said["rows"][0]["known"], said["rows"][0]["topics"] >= 1) == ("last", True)
+    wanted = bundle_of(link, PLAIN).range
+    rows = settled(
+        call,
+        "bundles?q=public/default",
+        lambda said: all(row["known"] == "last" for row in said["rows"] if row["owner"]),
+    )["rows"]
+    (row,) = [row for row in rows if row["bundle"] == wanted]
+    assert (row["state"], row["topics"] > 0) == ("down", True)
+
+
+def test_bookies_come_with_their_racks(call: Call, link: BenchLink) -> None:
+    rows = settled(call, "bookies", lambda said: said["rows"])["rows"]
+    assert [row["rack"] for row in rows] == [""]
+    bookie = rows[0]["id"]
+    rack = {"rack": "/r1", "hostname": "h"}
+    link.run(lambda engine: set_rack(engine.store, bookie, "default", rack))
+    (row,) = settled(call, "bookies", lambda said: said["rows"][0]["rack"])["rows"]
+    assert (row["rack"], row["group"]) == ("/r1", "default")
+    assert (row["known"], row["free_bytes"], row["ledgers"]) == ("no", None, None)
+
+
+def test_a_bundle_is_given_up_as_previewed(call: Call, link: BenchLink) -> None:
+    link.run(lambda engine: link.bench.loaded(PLAIN))
+    bundles_of(call)
+    bundle, broker = bundle_of(link, PLAIN), link.bench.broker.record.id
+    before = AuditEntry.objects.count()
+    said = preview(call, bundle, "unload")
+    assert AuditEntry.objects.count() == before, "a question is no change"
+    assert (said["row"]["owner"], said["brokers"], said["parts"]) == (broker, 1, [])
+    done = call("POST", path_of(bundle, "unload"), {"token": said["token"]})
+    assert (done.status, done.json["before"], done.json["owner"]) == (200, broker, "")
+    assert owner(link, bundle) == ""
+    entry = AuditEntry.objects.latest("pk")
+    assert (entry.target.endswith("/unload"), entry.status) == (True, 200)
+    again = call("POST", path_of(bundle, "unload"), {"token": said["token"]})
+    assert (again.status, "has no owner now" in again.json["reason"]) == (409, True)
+    assert preview(call, bundle, "unload")["token"] is None, "there is nothing to give up"
+
+
+def test_a_split_is_the_one_that_was_shown(call: Call, link: BenchLink) -> None:
+    bundle = bundle_of(link, PLAIN)
+    given_up = api.OnBundle(DEFAULT, bundle.range)
+    link.run(lambda engine: engine.call(api.UNLOAD_BUNDLE, given_up))
+    bundles_of(call)
+    preview(call, bundle, "split")
+    assert owner(link, bundle) == "", "a question takes nothing"
+    said = preview(call, bundle, "split", algorithm="topics")
+    parts = [part["bundle"] for part in said["parts"]]
+    assert len(parts) == 2
+    done = call("POST", path_of(bundle, "split"), {"token": said["token"]})
+    assert (done.status, done.json["parts"], done.json["owner"]) == (200, parts, None)
+    ranges = link.run(lambda engine: get_bundles(engine.store, DEFAULT)).ranges
+    assert set(parts) <= set(ranges)
+    assert bundle.range not in ranges
+    assert {row["bundle"] for row in bundles_of(call)} == set(ranges)
+    again = call("POST", path_of(bundle, "split"), {"token": said["token"]})
+    assert (again.status, "split since the preview" in again.json["reason"]) == (409, True)
+    assert call("POST", path_of(bundle, "split"), {"preview": True}).status == 412
+    too_little = preview(call, BundleName.parse(DEFAULT, parts[0]), "split", algorithm="flow")
+    assert (too_little["token"], too_little["parts"]) == (None, [])
+
+
+def test_what_a_path_or_a_body_cannot_mean_is_refused(call: Call, link: BenchLink) -> None:
+    bundle = bundle_of(link, PLAIN)
+    assert call("POST", f"{API}/bundles/public/default/x/unload", {"preview": True}).json[
+        "field"
+    ] == ("bundle")
+    assert call("POST", path_of(bundle, "unload"), {}).json["field"] == "token"
+    asked = {"preview": True, "algorithm": "colour"}
+    assert call("POST", path_of(bundle, "split"), asked).json["field"] == "algorithm"
+    missing = BundleName(NamespaceName.of("public", "none"), bundle.lower, bundle.upper)
+    assert call("POST", path_of(missing, "unload"), {"preview": True}).status == 404
+    link.run(lambda engine: link.bench.loaded(PLAIN))
+    token = preview(call, bundle, "unload")["token"]
+    assert call("POST", path_of(bundle, "split"), {"token": token}).json["field"] == "token"
+
+
+def test_a_broker_that_dies_while_it_unloads_is_not_said_to_have_done_it(
+    call: Call, link: BenchLink
+) -> None:
+    link.run(lambda engine: link.bench.loaded(PLAIN))
+    bundle = bundle_of(link, PLAIN)
+    said = preview(call, bundle, "unload")
+    link.silence()
+    answer = call("POST", path_of(bundle, "unload"), {"token": said["token"]})
+    assert (answer.status, "at" in answer.json) == (503, False)
+
+
+async def test_who_owns_it_by_now_is_not_known_while_the_store_is_away(tmp_path: Path) -> None:
+    class Away:
+        async def get(self, *given: Any) -> Any:
+            raise NotReady("away")
+
+    bundle = BundleName(DEFAULT, 0, 1)
+    assert await services._owner_after(Engine(Away(), None), bundle) is None  # type: ignore[arg-type]
+
+
+def test_the_names_of_algorithms_are_those_of_brokers() -> None:
+    assert {*shapes.ALGORITHMS.values(), shapes.WHERE_ASKED} == set(division.ALGORITHMS)
+
+
+def test_an_owner_that_changed_since_the_preview_is_named(link: BenchLink) -> None:
+    bundle = bundle_of(link, PLAIN)
+
+    async def other(engine: Engine) -> None:
+        collector().start()
+        await services._check_as_seen(engine, bundle, "pulsar://other:1")
+
+    link.run(lambda engine: engine.call(api.LAST_MESSAGE_ID, api.OnTopic(PLAIN)))
+    with pytest.raises(Conflict, match=r"is owned by .* now, other than"):
+        link.run(other)

@@ -1,0 +1,183 @@
+"""Policies of topics and namespaces in the console: what saving would take is what goes, or nothing is saved."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admin_ui.models import AuditEntry
+from admin_ui.policies import effects
+from engine.admin import api
+from engine.base.names import NamespaceName
+from engine.tenancy.policies import BY_NAME, POLICIES
+from gateway.services import engine_link, policies, topics
+from gateway.services.engine_link import Engine
+from tests.support.admin.gateway_client import Answer, request
+from tests.unit.admin_ui.test_tenants import BenchLink
+
+NAMESPACE = NamespaceName.of("public", "default")
+PLAIN, MANY, OWN = NAMESPACE.topic("plain"), NAMESPACE.topic("many"), NAMESPACE.topic("own")
+TOPICS = "/api/v1/clusters/standalone/topics/persistent/public/default"
+DEFAULT = "/api/v1/clusters/standalone/tenants/public/namespaces/default"
+TTL = BY_NAME["messageTTL"]
+Call = Callable[..., Answer]
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> Iterator[BenchLink]:
+    made = BenchLink(tmp_path)
+    engine_link.install(made)
+    made.run(filled)
+    yield made
+    made.close()
+    engine_link.install(None)
+
+
+async def filled(engine: Engine) -> None:
+    await topics.create_partitioned(engine, MANY, 2, {})
+    for name in (PLAIN, OWN):
+        await topics.create(engine, name, {})
+    for name in (PLAIN, OWN, MANY.partition_at(0), MANY.partition_at(1)):
+        args = api.CreateSubscription(name, "s", api.EARLIEST_MESSAGE)
+        await engine.call(api.CREATE_SUBSCRIPTION, args)
+    await policies.set_on_topic(engine, OWN, TTL, 3_600)
+
+
+@pytest.fixture
+def call(link: BenchLink, transactional_db: None) -> Call:
+    return request
+
+
+def publish(link: BenchLink, name: Any, count: int, age_s: int = 0) -> None:
+    first_ms = time.time_ns() // 1_000_000 - age_s * 1000
+    link.run(lambda engine: link.bench.publish(name, count, first_ms))
+
+
+def preview(call: Call, place: str, policy: str, value: Any) -> Any:
+    answer = call("POST", f"{place}/policies/{policy}", {"preview": True, "value": value})
+    assert answer.status == 200, answer.json
+    return answer.json
+
+
+def row(call: Call, topic: str, name: str) -> Any:
+    found = call("GET", f"{TOPICS}/{topic}/policies").json["policies"]
+    return next(one for one in found if one["name"] == name)
+
+
+def test_a_topic_has_every_policy_that_topics_have_with_where_it_comes_from(
+    call: Call, link: BenchLink
+) -> None:
+    found = call("GET", f"{TOPICS}/plain/policies").json["policies"]
+    assert [one["name"] for one in found] == [
+        policy.name for policy in POLICIES if policy.topic_key and policy.shown
+    ]
+    ttl = row(call, "own", "messageTTL")
+    assert (ttl["value"], ttl["level"], ttl["own"]) == (3_600, "topic", 3_600)
+    assert (ttl["inherited"], ttl["inherited_level"]) == (0, "broker")
+    link.run(lambda engine: policies.set_on_namespace(engine, NAMESPACE, TTL, 60))
+    ttl = row(call, "plain", "messageTTL")
+    assert (ttl["value"], ttl["level"], ttl["own"], ttl["inherited_level"]) == (
+        *(60, "namespace", None),
+        "namespace",
+    )
+    assert call("GET", f"{TOPICS}/many-partition-0/policies").status == 412
+    assert call("GET", f"{TOPICS}/nope/policies").status == 404
+    volatile = TOPICS.replace("persistent", "non-persistent")
+    assert call("GET", f"{volatile}/x/policies").status == 405
+
+
+def test_a_topics_ttl_takes_what_was_told_of_all_its_partitions(
+    call: Call, link: BenchLink
+) -> None:
+    publish(link, MANY.partition_at(0), 5, age_s=1_000)
+    publish(link, MANY.partition_at(1), 3)
+    before = AuditEntry.objects.count()
+    said = preview(call, f"{TOPICS}/many", "messageTTL", 500)
+    assert AuditEntry.objects.count() == before, "a question is no change"
+    found = said["effects"]
+    assert (found["topics"], found["counted"], found["at_rest"]) == (1, 1, 0)
+    assert found["subscriptions"] == [
+        {
+            **{"topic": str(MANY.partition_at(0)), "name": "s", "deleted": False},
+            **{"entries": 5, "messages": 5, "exact": True},
+        }
+    ]
+    assert (found["within_s"], found["not_counted"]) == (300.0, [])
+    done = call("POST", f"{TOPICS}/many/policies/messageTTL", {"token": said["token"]})
+    assert (done.status, done.json["row"]["own"]) == (200, 500)
+    assert done.json["effects"]["entries"] == 5
+    assert row(call, "many", "messageTTL")["level"] == "topic"
+    removed = preview(call, f"{TOPICS}/many", "messageTTL", None)
+    assert removed["effects"]["subscriptions"] == []
+    done = call("POST", f"{TOPICS}/many/policies/messageTTL", {"token": removed["token"]})
+    assert (done.json["row"]["own"], done.json["row"]["level"]) == (None, "broker")
+
+
+def test_what_would_take_more_than_was_seen_is_not_saved(call: Call, link: BenchLink) -> None:
+    publish(link, PLAIN, 2, age_s=1_000)
+    path = f"{TOPICS}/plain/policies/messageTTL"
+    said = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
+    publish(link, PLAIN, 1, age_s=990)
+    refused = call("POST", path, {"token": said["token"]})
+    assert (refused.status, "would lose more messages" in refused.json["reason"]) == (409, True)
+    said = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
+    args = api.CreateSubscription(PLAIN, "later", api.EARLIEST_MESSAGE)
+    link.run(lambda engine: engine.call(api.CREATE_SUBSCRIPTION, args))
+    refused = call("POST", path, {"token": said["token"]})
+    assert (refused.status, "later" in refused.json["reason"]) == (409, True)
+    assert row(call, "plain", "messageTTL")["own"] is None
+    said = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
+    publish(link, PLAIN, 4)
+    assert call("POST", path, {"token": said["token"]}).status == 200, "newer ones do not go"
+
+
+def test_a_value_that_was_set_meanwhile_is_not_overwritten(call: Call, link: BenchLink) -> None:
+    path = f"{TOPICS}/plain/policies/messageTTL"
+    said = preview(call, f"{TOPICS}/plain", "messageTTL", 500)
+    link.run(lambda engine: policies.set_on_topic(engine, PLAIN, TTL, 60))
+    refused = call("POST", path, {"token": said["token"]})
+    assert (refused.status, "changed meanwhile" in refused.json["reason"]) == (409, True)
+    token = preview(call, f"{TOPICS}/plain", "messageTTL", 500)["token"]
+    for other in (f"{TOPICS}/many/policies/messageTTL", f"{TOPICS}/plain/policies/retention"):
+        refused = call("POST", other, {"token": token})
+        assert (refused.status, refused.json["field"]) == (400, "token")
+
+
+def test_a_namespaces_change_leaves_out_topics_that_have_their_own(
+    call: Call, link: BenchLink
+) -> None:
+    for name in (PLAIN, OWN, MANY.partition_at(1)):
+        publish(link, name, 4, age_s=1_000)
+    link.run(lambda engine: engine.call(api.UNLOAD, api.OnTopic(PLAIN)))
+    said = preview(call, DEFAULT, "messageTTL", 500)
+    assert (said["overriding"], said["overriding_total"]) == (
+        [{"name": str(OWN), "value": 3_600}],
+        1,
+    )
+    found = said["effects"]
+    assert (found["topics"], found["counted"], found["at_rest"]) == (2, 1, 1)
+    assert [one["topic"] for one in found["subscriptions"]] == [str(MANY.partition_at(1))]
+    done = call("POST", f"{DEFAULT}/policies/messageTTL", {"token": said["token"]})
+    assert (done.status, done.json["row"]["level"]) == (200, "namespace")
+    assert preview(call, DEFAULT, "maxProducersPerTopic", 5)["effects"] is None
+
+
+def test_what_is_not_known_is_said_and_not_zero(
+    call: Call, link: BenchLink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effects, "ASKED_MAX", 1)
+    for name in (PLAIN, OWN, MANY.partition_at(0)):
+        publish(link, name, 1)
+    found = preview(call, DEFAULT, "messageTTL", 500)["effects"]
+    assert found["not_counted_total"] == 2
+    assert (found["topics"], found["counted"]) == (2, 0)
+    assert found["not_counted"][0]["reason"] == effects.NOT_ASKED
+    known = preview(call, DEFAULT, "messageTTL", 500)["token"]
+    link.silence()
+    refused = call("POST", f"{DEFAULT}/policies/messageTTL", {"token": known})
+    assert (refused.status, "nothing was saved" in refused.json["reason"]) == (503, True)
+    said = preview(call, DEFAULT, "messageTTL", 500)
+    assert (said["effects"], said["overriding_total"]) == (None, None)
+    assert said["unknown"]

@@ -1,0 +1,61 @@
+"""Rows of the list as JSON: written anew when something but their time is another."""
+
+import json
+from typing import Any
+
+import pytest
+
+from admin_ui.topics import row_texts
+from admin_ui.topics.row_texts import RowTexts
+from engine.admin.api import ROW_COLUMNS
+from gateway.services.index.topic_index import TopicIndex
+
+NAME = "persistent://public/default/\u00e9t\u00e9"
+
+
+def told(index: TopicIndex, at: int, backlog: int) -> None:
+    numbers = [backlog if column == "backlog" else 0 for column in ROW_COLUMNS]
+    index.hear(
+        "b", {"at": at, "rows": [[NAME, *numbers]], "gone": [], "whole": False, "more": False}
+    )
+
+
+def parsed(row: tuple[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads("".join(row))
+    return found
+
+
+def test_a_row_is_that_of_the_index_with_its_trend_and_problem() -> None:
+    index, texts = TopicIndex(), RowTexts()
+    told(index, 5, 7)
+    row = parsed(texts.row(index, NAME, 9, (1, None, 7), ("warning", "slow")))
+    problem = {"severity": "warning", "cause": "slow"}
+    assert row == {**index.row(NAME, 9), "trend": [1, None, 7], "attention": problem}
+    assert parsed(texts.row(index, NAME, 9, None, None)) == {
+        **index.row(NAME, 9),
+        "attention": None,
+    }
+
+
+def test_only_what_changes_is_written_anew() -> None:
+    index, texts = TopicIndex(), RowTexts()
+    told(index, 5, 7)
+    first = texts.row(index, NAME, 9, None, None)
+    told(index, 6, 7)
+    later = texts.row(index, NAME, 9, None, None)
+    assert later[0] is first[0]
+    assert (parsed(first)["at"], parsed(later)["at"]) == (5, 6)
+    told(index, 7, 8)
+    assert parsed(texts.row(index, NAME, 9, None, None))["backlog"] == 8
+    list(index.silence("b", True))
+    assert parsed(texts.row(index, NAME, 9, None, None))["known"] == "last"
+
+
+def test_texts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_texts, "KEPT_MAX", 2)
+    index, texts = TopicIndex(), RowTexts()
+    names = [f"persistent://public/default/{letter}" for letter in "abc"]
+    index.catalog(dict.fromkeys(names, 0), [])
+    for name in names:
+        assert parsed(texts.row(index, name, 9, None, None))["name"] == name
+    assert len(texts) == 2

@@ -1,0 +1,85 @@
+"""What brokers tell of themselves: all topics page by page, sums by namespace, the load report, settings in force."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.base.names import TopicName
+from engine.broker.administration.nodes import node_operations
+from engine.broker.service import BrokerService
+from tests.support.admin.broker_instance import BrokerInstance
+
+TOPICS = [TopicName.parse(f"persistent://public/default/t{n}") for n in range(7)]
+
+
+@pytest.fixture
+async def instance(tmp_path: Path) -> AsyncIterator[BrokerInstance]:
+    made = BrokerInstance(tmp_path)
+    await made.cluster.start("b0")
+    yield made
+    await made.close()
+
+
+async def asked(instance: BrokerInstance, operation: Any, args: Any) -> Any:
+    [broker] = await instance.admin.brokers()
+    return await instance.admin.call_on(broker, operation, args)
+
+
+async def filled(instance: BrokerInstance) -> BrokerService:
+    broker = await instance.broker()
+    for topic in TOPICS:
+        await instance.admin.call(api.CREATE_TOPIC, api.CreateTopic(topic))
+        args = api.CreateSubscription(topic, "s", api.EARLIEST_MESSAGE, {})
+        await instance.admin.call(api.CREATE_SUBSCRIPTION, args)
+    await instance.publish(TOPICS[0], 3)
+    return broker
+
+
+async def test_all_topics_are_told_page_by_page(
+    instance: BrokerInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_operations, "PAGE_TOPICS", 3)
+    monkeypatch.setattr(node_operations, "TURN_TOPICS", 2)
+    broker = await filled(instance)
+    found: dict[str, Any] = {}
+    after, pages = "", 0
+    while after is not None:
+        page = await asked(instance, api.TOPICS_STATS, api.TopicsPage(after))
+        [(namespace, bundles)] = page["topics"].items()
+        assert namespace == "public/default"
+        for bundle, domains in bundles.items():
+            for name, line in domains["persistent"].items():
+                assert broker.running.ownership.known_bundle(TopicName.parse(name)).range == bundle  # type: ignore[union-attr]
+                found[name] = line
+        after, pages = page["next"], pages + 1
+    assert pages == 3
+    assert list(found) == [topic.full for topic in TOPICS]
+    line = found[TOPICS[0].full]
+    assert line["storageSize"] > 0
+    assert line["subscriptions"]["s"]["msgBacklog"] == 3
+    assert line["producerCount"] == 0
+
+
+async def test_sums_and_the_load_report_count_the_same(instance: BrokerInstance) -> None:
+    broker = await filled(instance)
+    [metrics] = await asked(instance, api.BROKER_METRICS, api.NoArguments())
+    assert metrics["dimensions"] == {"namespace": "public/default"}
+    assert metrics["metrics"]["brk_msg_backlog"] == 3
+    assert metrics["metrics"]["brk_no_of_subscriptions"] == len(TOPICS)
+    report = await asked(instance, api.LOAD_REPORT, api.NoArguments())
+    assert (report["numTopics"], report["webServiceUrl"]) == (len(TOPICS), broker.record.web_url)
+    assert report["bundles"] == [str(bundle) for bundle in broker.running.ownership.owned()]
+    assert sum(one["topics"] for one in report["lastStats"].values()) == len(TOPICS)
+    assert "cpu" not in report
+
+
+async def test_settings_in_force_have_pulsars_names_and_no_secret(instance: BrokerInstance) -> None:
+    await instance.broker()
+    found = await asked(instance, api.RUNTIME_SETTINGS, api.NoArguments())
+    assert found["brokerDeduplicationEnabled"] == "false"
+    assert found["maxMessagePublishBufferSizeInMB"] == "256"
+    assert found["clusterName"] == "standalone"
+    assert "a-token-of-some-length" not in found.values()

@@ -1,0 +1,273 @@
+"""Changes of cursors as they are previewed and confirmed, on a broker over a real bookie, with batches and holes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.base.errors import Conflict
+from engine.base.ids import Position
+from engine.base.names import TopicName
+from engine.broker.topics.ports import SubscriptionCursor
+from engine.managed.ack_state import bits_of
+from engine.wire.batches import Message, pack_entry
+from engine.wire.kernels import batch_sizes
+from tests.support.admin.bench import AdminBench
+from tests.support.ledger_cluster import run_of
+from tests.support.managed_cluster import Sink
+
+TOPIC = TopicName.parse("persistent://public/default/orders")
+BATCH = 3
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    args = api.CreateSubscription(TOPIC, "s", api.EARLIEST_MESSAGE)
+    await made.admin.call(api.CREATE_SUBSCRIPTION, args)
+    yield made
+    await made.close()
+
+
+async def publish(bench: AdminBench, count: int, **extra: int) -> list[Position]:
+    """``count`` entries a second apart, every second one a batch of three messages; where they went."""
+    entries = []
+    for i in range(count):
+        messages = [
+            Message(b"v", key=f"k{i}.{j}", sequence_id=i) for j in range(BATCH if i % 2 else 1)
+        ]
+        entries.append(
+            pack_entry(messages, producer_name="p", publish_ms=1_000 * (i + 1), extra=extra)
+        )
+    run, sink = run_of(*entries), Sink()
+    run.counts = batch_sizes(run.buf, run.spans)
+    (await bench.loaded(TOPIC)).log.append(run, sink)
+    await sink.settle(count)
+    return [Position(*one) for one in sink.positions]
+
+
+async def cursor_of(bench: AdminBench) -> SubscriptionCursor:
+    return (await bench.loaded(TOPIC)).subscriptions["s"].cursor
+
+
+async def preview(bench: AdminBench, change: Any, **how: Any) -> api.JsonObject:
+    args = api.PreviewChange(TOPIC, "s", change, **how)
+    return await bench.admin.call(api.PREVIEW_CHANGE, args)
+
+
+def confirmed(said: api.JsonObject, change: Any, key: str = "one") -> api.MoveCursor:
+    same = ("base", "target", "lost", "again", "lost_messages", "again_messages", "exact")
+    given = {name: said[name] for name in same}
+    return api.MoveCursor(TOPIC, "s", id=key, change=change, by="alice", **given)
+
+
+async def make(
+    bench: AdminBench, said: api.JsonObject, change: Any, key: str = "one", **more: Any
+) -> api.JsonObject:
+    args = replace(confirmed(said, change, key), **more)
+    return await bench.admin.call(api.MOVE_CURSOR, args)
+
+
+async def undo(bench: AdminBench, key: str, by: str = "undo") -> api.JsonObject:
+    said = await preview(bench, "undo", undo=key)
+    return await make(bench, said, "undo", by, undoes=key)
+
+
+COUNTERS = (
+    *("cursorLedger", "cursorLedgerLastEntry", "lastLedgerSwitchTimestamp", "state"),
+    "messagesConsumedCounter",
+)
+"""Where it is stored and how often it was, and what counts from when the topic was loaded."""
+
+
+async def internals(bench: AdminBench) -> api.JsonObject:
+    found = await bench.admin.call(api.INTERNAL_STATS, api.InternalStats(TOPIC))
+    cursor: api.JsonObject = found["cursors"]["s"]
+    for counter in COUNTERS:
+        cursor.pop(counter, None)
+    return cursor
+
+
+def ack_some(cursor: SubscriptionCursor, at: list[Position]) -> None:
+    """Holes behind the mark, and parts of two batches."""
+    cursor.acknowledge([at[0], at[3], at[4], at[8]])
+    cursor.acknowledge_batch(at[5], [0b110])
+    cursor.acknowledge_batch(at[7], [0b001])
+
+
+async def test_a_preview_counts_entries_messages_holes_and_says_which(bench: AdminBench) -> None:
+    at = await publish(bench, 10)
+    ack_some(await cursor_of(bench), at)
+    said = await preview(bench, "skip-all")
+    assert (said["lost"], said["again"], said["holes"]) == (6, 0, 3)
+    assert said["lost_messages"] == 3 + 1 + 2 + 1 + 1 + 3  # 1, 2, 5 and 7 in part, 6, 9
+    assert said["exact"]
+    assert (said["from"], said["to"]) == (str(at[1]), f"{at[9].ledger_id}:10")
+    assert said["first"] == {"id": str(at[1]), "publish_time": 2_000, "key": "k1.0"}
+    assert said["last"] == {"id": str(at[9]), "publish_time": 10_000, "key": "k9.2"}
+    assert (said["delayed"], said["consumers"], said["undoable"]) == (0, [], True)
+    said = await preview(bench, "skip", count=3)
+    assert (said["lost"], said["lost_messages"], said["to"]) == (3, 3 + 1 + 2, str(at[6]))
+
+
+async def test_a_reset_says_what_is_lost_and_what_comes_again(bench: AdminBench) -> None:
+    at = await publish(bench, 10)
+    ack_some(await cursor_of(bench), at)
+    said = await preview(bench, "reset", timestamp_ms=7_500)  # entry 7 is next
+    assert (said["lost"], said["again"]) == (4, 1)
+    assert (said["lost_messages"], said["again_messages"]) == (3 + 1 + 2 + 1, 2 + 1)
+    said = await preview(bench, "reset", timestamp_ms=0)
+    assert (said["lost"], said["again"]) == (0, 4)
+    assert said["again_messages"] == 1 + 3 + 1 + 1 + 1 + 2
+    done = await make(bench, said, "reset")
+    assert (done["again"], done["mark_delete"]) == (4, f"{at[0].ledger_id}:-1")
+    assert (await cursor_of(bench)).backlog_entries() == 10
+
+
+async def test_messages_to_be_delivered_later_are_told(bench: AdminBench) -> None:
+    await publish(bench, 4, deliver_at_time=1 << 50)
+    said = await preview(bench, "skip-all")
+    assert said["delayed"] == 8
+
+
+async def test_what_came_after_the_preview_is_not_touched(bench: AdminBench) -> None:
+    at = await publish(bench, 10)
+    said = await preview(bench, "skip-all")
+    later = await publish(bench, 5)
+    cursor = await cursor_of(bench)
+    cursor.acknowledge([at[0], at[1], later[2]])
+    cursor.acknowledge_batch(at[3], [0b001])
+    done = await make(bench, said, "skip-all")
+    assert done["done"]
+    assert (done["lost"], done["meanwhile"]) == (8, 2)
+    assert done["lost_messages"] == said["lost_messages"] - 1 - 3 - 2
+    assert (done["mark_delete"], cursor.backlog_entries()) == (str(at[9]), 4)
+    assert cursor.is_acknowledged(later[2])
+
+
+async def test_skipped_and_undone_the_cursor_is_what_it_was(bench: AdminBench) -> None:
+    at = await publish(bench, 10)
+    ack_some(await cursor_of(bench), at)
+    before, state = await internals(bench), (await cursor_of(bench)).state()
+    said = await preview(bench, "skip-all")
+    await make(bench, said, "skip-all")
+    assert (await cursor_of(bench)).backlog_entries() == 0
+    await bench.restart()  # what is needed to undo it is stored with it
+    (told,) = await bench.admin.call(api.LAST_CHANGES, api.OnTopic(TOPIC))
+    assert told["at"] > 0
+    assert told | {"at": 0} == {
+        "subscription": "s", "id": "one", "at": 0, "by": "alice", "change": "skip-all",
+        "lost": 6, "again": 0, "lost_messages": 11, "again_messages": 0, "exact": True,
+        "undoable": True, "undoes": "",
+    }  # fmt: skip
+    done = await undo(bench, "one")
+    assert (done["again"], done["lost"]) == (6, 0)
+    assert await internals(bench) == before
+    assert (await cursor_of(bench)).state() == state
+    await bench.restart()
+    assert (await cursor_of(bench)).state() == state
+    redone = await undo(bench, "undo", "redo")
+    assert (redone["lost"], (await cursor_of(bench)).backlog_entries()) == (6, 0)
+
+
+async def test_a_reset_undone_gives_its_acknowledgements_back(bench: AdminBench) -> None:
+    at = await publish(bench, 10)
+    ack_some(await cursor_of(bench), at)
+    state = (await cursor_of(bench)).state()
+    await make(bench, await preview(bench, "reset", timestamp_ms=0), "reset")
+    (await cursor_of(bench)).acknowledge([at[6]])
+    await undo(bench, "one")
+    cursor = await cursor_of(bench)
+    assert cursor.is_acknowledged(at[6])  # acknowledged after the reset
+    cursor = await cursor_of(bench)
+    effect = cursor.effect(state, state)
+    assert not effect.returned
+    assert cursor.backlog_entries() == 5
+
+
+async def test_a_preview_is_good_once(bench: AdminBench) -> None:
+    await publish(bench, 10)
+    said = await preview(bench, "skip", count=2)
+    assert (await make(bench, said, "skip"))["done"]
+    await undo(bench, "one")
+    again = await make(bench, said, "skip")
+    assert (again["done"], again["why"]) == (False, "used")
+    await bench.restart()
+    assert (await make(bench, said, "skip"))["why"] == "used"
+    assert (await cursor_of(bench)).backlog_entries() == 10
+
+
+async def test_a_cursor_that_was_moved_is_not_moved_by_an_old_preview(bench: AdminBench) -> None:
+    at = await publish(bench, 10)
+    cursor = await cursor_of(bench)
+    cursor.acknowledge(at[:5])
+    said = await preview(bench, "skip-all")
+    args = api.ResetCursor(TOPIC, "s", timestamp_ms=0)
+    await bench.admin.call(api.RESET_CURSOR, args)
+    refused = await make(bench, said, "skip-all")
+    assert (refused["done"], refused["why"], refused["entries"]) == (False, "moved", 5)
+    assert (await make(bench, said, "skip-all", dry=True))["why"] == "moved"
+    assert cursor.backlog_entries() == 10
+
+
+async def test_an_undo_that_would_lose_acknowledgements_says_so(bench: AdminBench) -> None:
+    at = await publish(bench, 10)
+    await make(bench, await preview(bench, "skip-all"), "skip-all")
+    args = api.ResetCursor(TOPIC, "s", timestamp_ms=0)
+    await bench.admin.call(api.RESET_CURSOR, args)
+    (await cursor_of(bench)).acknowledge(at[:4])  # delivered again, and taken
+    said = await preview(bench, "undo", undo="one")
+    assert (said["moved"], said["again"], said["gone"]) == (6, 4, 0)
+
+
+async def test_an_undo_says_what_is_gone(bench: AdminBench) -> None:
+    await publish(bench, 10)
+    await make(bench, await preview(bench, "skip-all"), "skip-all")
+    await bench.restart()  # another ledger is written from now on
+    await publish(bench, 1)
+    await bench.admin.call(api.TRIM, api.OnTopic(TOPIC))
+    said = await preview(bench, "undo", undo="one")
+    assert (said["gone"], said["again"]) == (10, 0)
+
+
+async def test_only_the_last_change_can_be_undone(bench: AdminBench) -> None:
+    await publish(bench, 10)
+    await make(bench, await preview(bench, "skip", count=1), "skip", "one")
+    await make(bench, await preview(bench, "skip", count=1), "skip", "two")
+    with pytest.raises(Conflict, match="only the last can be undone"):
+        await preview(bench, "undo", undo="one")
+
+
+async def test_two_confirmations_of_one_preview_make_one_change(bench: AdminBench) -> None:
+    await publish(bench, 10)
+    said = await preview(bench, "skip", count=2)
+    both = await asyncio.gather(
+        make(bench, said, "skip"), make(bench, said, "skip"), return_exceptions=True
+    )
+    done = [one for one in both if isinstance(one, dict) and one["done"]]
+    assert len(done) == 1
+    assert (await cursor_of(bench)).backlog_entries() == 8
+
+
+@pytest.mark.parametrize(
+    ("index", "excluded", "due"),
+    [(-1, False, -1), (0, False, 0b111), (1, False, 0b110), (1, True, 0b100), (2, True, None)],
+)
+async def test_a_reset_into_a_batch_leaves_what_is_behind_it(
+    bench: AdminBench, index: int, excluded: bool, due: int | None
+) -> None:
+    at = await publish(bench, 4)
+    place = api.MessagePosition(*at[1], batch_index=index, excluded=excluded)
+    await bench.admin.call(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", position=place))
+    cursor = await cursor_of(bench)
+    if due is None:  # the next entry is the first one
+        assert (cursor.mark_delete, cursor.ack_set(at[1])) == (at[1], None)
+    else:
+        assert cursor.mark_delete == at[0]
+        partly = cursor.ack_set(at[1])
+        assert (-1 if partly is None else bits_of(partly)) == (-1 if due == 0b111 else due)

@@ -1,0 +1,99 @@
+"""What a topic holds is told, and a deletion takes no more than that."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.base.errors import Conflict, InvalidField, NotFound
+from engine.base.names import TopicName
+from engine.broker.administration.previews import holdings
+from gateway.services import topics
+from tests.support.admin.bench import AdminBench
+
+TOPIC = TopicName.parse("persistent://public/default/t")
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    await topics.create(made.engine, TOPIC, {})
+    await subscribe(made, "s")
+    await made.publish(TOPIC, 12)
+    yield made
+    await made.close()
+
+
+async def subscribe(bench: AdminBench, name: str) -> None:
+    args = api.CreateSubscription(TOPIC, name, api.EARLIEST_MESSAGE)
+    await bench.admin.call(api.CREATE_SUBSCRIPTION, args)
+
+
+async def held(bench: AdminBench) -> dict[str, Any]:
+    return await bench.engine.call(api.HOLDINGS, api.OnTopic(TOPIC))
+
+
+async def test_what_is_stored_and_unread_is_told(bench: AdminBench) -> None:
+    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 5))
+    said = await held(bench)
+    assert (said["entries"], said["terminated"], said["producers"]) == (12, False, [])
+    assert said["bytes"] > 0
+    (subscription,) = said["subscriptions"]
+    assert subscription == {
+        **{"name": "s", "durable": True, "consumers": []},
+        **{"entries": 7, "messages": 7, "exact": True},
+    }
+    assert said["last"].endswith(":11")
+
+
+async def test_nothing_goes_that_nobody_saw(bench: AdminBench) -> None:
+    seen = (await held(bench))["seen"]
+    await bench.publish(TOPIC, 1)
+    with pytest.raises(Conflict, match="published since"):
+        await topics.delete(bench.engine, TOPIC, force=True, seen=seen)
+    seen = (await held(bench))["seen"]
+    await subscribe(bench, "later")
+    with pytest.raises(Conflict, match="Subscription later was made"):
+        await topics.delete(bench.engine, TOPIC, force=True, seen=seen)
+    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 5))
+    seen = (await held(bench))["seen"]
+    await bench.admin.call(api.RESET_CURSOR, api.ResetCursor(TOPIC, "s", timestamp_ms=0))
+    with pytest.raises(Conflict, match="Subscription s was moved back"):
+        await topics.delete(bench.engine, TOPIC, force=True, seen=seen)
+    assert (await held(bench))["entries"] == 13, "all of it is still there"
+
+
+async def test_what_was_read_meanwhile_is_no_hindrance(bench: AdminBench) -> None:
+    seen = (await held(bench))["seen"]
+    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 5))
+    await topics.delete(bench.engine, TOPIC, force=True, seen=seen)
+    with pytest.raises(NotFound):
+        await held(bench)
+
+
+async def test_a_client_that_came_is_named_and_what_is_no_preview_refused(
+    bench: AdminBench,
+) -> None:
+    topic = await bench.loaded(TOPIC)
+    seen = (await held(bench))["seen"]
+    holdings.check(topic, {**seen, "users": ["producer gone"]})
+    topic.publishers.attached["new"] = None  # type: ignore[assignment]
+    with pytest.raises(Conflict, match="producer new"):
+        holdings.check(topic, seen)
+    del topic.publishers.attached["new"]
+    for wrong in ({}, {**seen, "last": "x"}, {**seen, "unread": 3}):
+        with pytest.raises(InvalidField):
+            holdings.check(topic, wrong)
+
+
+async def test_a_topic_that_keeps_nothing_holds_nothing(bench: AdminBench) -> None:
+    live = TopicName.parse("non-persistent://public/default/live")
+    await topics.create(bench.engine, live, {})
+    said = await bench.engine.call(api.HOLDINGS, api.OnTopic(live))
+    assert (said["bytes"], said["entries"], said["last"], said["subscriptions"]) == (0, 0, "", [])
+    await topics.delete(bench.engine, live, force=True, seen=said["seen"])
+    with pytest.raises(NotFound):
+        await bench.engine.call(api.HOLDINGS, api.OnTopic(live))

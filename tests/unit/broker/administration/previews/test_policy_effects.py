@@ -1,0 +1,205 @@
+"""What a policy is told to take is what goes when it is saved."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.admin import api
+from engine.base.errors import NotFound
+from engine.base.ids import EARLIEST
+from engine.base.names import NamespaceName, TopicName
+from engine.broker.administration.previews.policy_effects import RULES
+from engine.broker.topics.topic import Topic
+from engine.tenancy.policies import BY_NAME, POLICIES
+from gateway.services import policies, topics
+from tests.support.admin.bench import AdminBench
+
+NAMESPACE = NamespaceName.of("public", "default")
+TOPIC = NAMESPACE.topic("t")
+KEEP = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+NOTHING = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+WITHIN_S = 30.0
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    await policies.set_on_namespace(made.engine, NAMESPACE, BY_NAME["retention"], KEEP)
+    await topics.create(made.engine, TOPIC, {})
+    await subscribe(made, "s")
+    await made.publish(TOPIC, 12)
+    yield made
+    await made.close()
+
+
+async def subscribe(bench: AdminBench, name: str, at: Any = api.EARLIEST_MESSAGE) -> None:
+    await bench.admin.call(api.CREATE_SUBSCRIPTION, api.CreateSubscription(TOPIC, name, at))
+
+
+async def effect(bench: AdminBench, name: str, value: Any, **more: Any) -> dict[str, Any]:
+    args = api.PolicyEffect(TOPIC, name, value, **more)
+    return await bench.engine.call(api.POLICY_EFFECT, args)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WITHIN_S):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+async def closed_ledger(bench: AdminBench) -> Topic:
+    """The topic with what was published in a ledger that is closed."""
+    await bench.engine.call(api.UNLOAD, api.OnTopic(TOPIC))
+    return await bench.loaded(TOPIC)
+
+
+def test_each_row_that_takes_something_has_its_rule() -> None:
+    assert set(RULES) == {policy.name for policy in POLICIES if policy.takes}
+
+
+async def test_retention_frees_the_closed_ledgers_that_it_is_told_to_free(
+    bench: AdminBench,
+) -> None:
+    topic = await closed_ledger(bench)
+    size = topic.log.stats().size
+    assert size > 0
+    assert (await effect(bench, "retention", NOTHING))["bytes"] == 0, "s has not read them"
+    await bench.admin.call(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s"))
+    await topic.log.cursors["s"].persisted()
+    assert (await effect(bench, "retention", KEEP))["bytes"] == 0
+    said = await effect(bench, "retention", NOTHING)
+    assert (said["bytes"], said["subscriptions"], said["within_s"]) == (size, [], 0)
+    await policies.set_on_namespace(bench.engine, NAMESPACE, BY_NAME["retention"], NOTHING)
+    await until(lambda: topic.log.stats().size == 0)
+
+
+async def test_a_reader_loses_what_retention_frees_before_it(bench: AdminBench) -> None:
+    topic = await closed_ledger(bench)
+    await bench.admin.call(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s"))
+    await topic.log.cursors["s"].persisted()
+    await bench.publish(TOPIC, 2)
+    reader = await topic.log.open_cursor("r", EARLIEST, durable=False, cursor_properties={})
+    topic._add_subscription(reader)
+    (lost,) = (await effect(bench, "retention", NOTHING))["subscriptions"]
+    assert (lost["name"], lost["entries"], lost["messages"]) == ("r", 12, 12)
+    assert (await effect(bench, "retention", KEEP))["subscriptions"] == []
+    await policies.set_on_namespace(bench.engine, NAMESPACE, BY_NAME["retention"], NOTHING)
+    await until(lambda: reader.backlog_entries() == 2)
+
+
+async def test_what_outlives_a_ttl_is_counted_by_subscription_and_goes(bench: AdminBench) -> None:
+    await subscribe(bench, "done", api.LATEST_MESSAGE)
+    await bench.admin.call(api.SKIP_MESSAGES, api.Skip(TOPIC, "s", 2))
+    topic = await bench.loaded(TOPIC)
+    said = await effect(bench, "messageTTL", 3, at_ms=10_000)  # published at 1 s, 2 s, …
+    assert said["subscriptions"] == [
+        {"name": "s", "deleted": False, "entries": 4, "messages": 4, "exact": True}
+    ]
+    assert said["within_s"] == 300
+    assert (await effect(bench, "messageTTL", 3, at_ms=10_000, measured=False))["subscriptions"][0][
+        "messages"
+    ] is None
+    await topic.expire(10_000 - 3_000)
+    assert topic.subscriptions["s"].cursor.backlog_entries() == 6
+    assert (await effect(bench, "messageTTL", 0))["subscriptions"] == []
+
+
+async def test_a_ttl_frees_what_nobody_keeps_by_retention(bench: AdminBench) -> None:
+    topic = await closed_ledger(bench)
+    await policies.set_on_namespace(bench.engine, NAMESPACE, BY_NAME["retention"], NOTHING)
+    await until(lambda: topic.policies.retention_minutes == 0)
+    said = await effect(bench, "messageTTL", 1)
+    assert (said["bytes"], said["subscriptions"][0]["entries"]) == (topic.log.stats().size, 12)
+
+
+@pytest.mark.parametrize("name", ["destination_storage", "message_age"])
+async def test_a_quota_evicts_what_it_was_told_to_or_sends_producers_away(
+    bench: AdminBench, name: str
+) -> None:
+    topic = await bench.loaded(TOPIC)
+    size = topic.log.stats().size
+    value = {"limitSize": size // 2, "limitTime": 60, "policy": "consumer_backlog_eviction"}
+    row = BY_NAME[f"backlogQuota.{name}"]
+    said = await effect(bench, row.name, value)
+    (lost,) = said["subscriptions"]
+    assert lost["entries"] > 0
+    assert said["within_s"] == 60
+    await policies.set_on_topic(bench.engine, TOPIC, row, {"limit": value["limitSize"], **value})
+    await until(lambda: topic.policies.size_quota.limit > 0 or topic.policies.age_quota.limit > 0)
+    await topic.quotas.check()
+    assert topic.subscriptions["s"].cursor.backlog_entries() == 12 - lost["entries"]
+    said = await effect(bench, row.name, {**value, "policy": "producer_exception"})
+    assert (said["subscriptions"], said["producers"]) == ([], 0)
+    far = {**value, "limitSize": size * 2, "limitTime": 1 << 31}
+    assert (await effect(bench, row.name, far))["subscriptions"] == []
+
+
+async def test_subscriptions_and_topics_that_nobody_uses_are_named(bench: AdminBench) -> None:
+    hour_on = (await bench.loaded(TOPIC)).context.clock.wall_ms() + 3_600_000
+    assert (await effect(bench, "subscriptionExpirationTime", 59))["subscriptions"] == []
+    said = await effect(bench, "subscriptionExpirationTime", 59, at_ms=hour_on)
+    assert said["subscriptions"] == [
+        {"name": "s", "deleted": True, "entries": 12, "messages": 12, "exact": True}
+    ]
+    rule = {"deleteWhileInactive": True, "maxInactiveDurationSeconds": 30}
+    caught_up = {**rule, "inactiveTopicDeleteMode": "delete_when_subscriptions_caught_up"}
+    assert not (await effect(bench, "inactiveTopicPolicies", caught_up))["deleted"], "a backlog"
+    await bench.admin.call(api.CLEAR_BACKLOG, api.OnSubscription(TOPIC, "s"))
+    assert not (await effect(bench, "inactiveTopicPolicies", caught_up))["deleted"], "kept for ever"
+    await policies.set_on_namespace(bench.engine, NAMESPACE, BY_NAME["retention"], NOTHING)
+    topic = await bench.loaded(TOPIC)
+    await until(lambda: topic.policies.retention_minutes == 0)
+    said = await effect(bench, "inactiveTopicPolicies", caught_up)
+    assert (said["deleted"], said["within_s"]) == (True, 90)
+    assert said["bytes"] == topic.log.stats().size
+    none = {**rule, "inactiveTopicDeleteMode": "delete_when_no_subscriptions"}
+    assert not (await effect(bench, "inactiveTopicPolicies", none))["deleted"]
+
+
+async def test_a_subscription_that_cannot_be_read_is_unknown_and_keeps_all(
+    bench: AdminBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await closed_ledger(bench)
+    monkeypatch.setitem(topic.log.unread_cursors, "s", "its bookie is silent")
+    said = await effect(bench, "messageTTL", 1)
+    assert (said["unknown"], said["subscriptions"]) == ({"s": "its bookie is silent"}, [])
+    assert said["bytes"] == 0
+
+
+async def test_topics_with_a_value_of_their_own_are_listed(bench: AdminBench) -> None:
+    async def asked(name: str) -> dict[str, Any]:
+        args = api.OwnPolicy(NAMESPACE, name=name)
+        return await bench.engine.call(api.TOPICS_WITH_POLICY, args)
+
+    parted = NAMESPACE.topic("pt")
+    await topics.create_partitioned(bench.engine, parted, 2, {})
+    assert await asked("messageTTL") == {}
+    await policies.set_on_topic(bench.engine, parted, BY_NAME["messageTTL"], 60)
+    await policies.set_on_topic(bench.engine, TOPIC, BY_NAME["retention"], NOTHING)
+    assert await asked("messageTTL") == {str(parted): 60}
+    assert await asked("retention") == {str(TOPIC): NOTHING}
+    assert await asked("subscriptionExpirationTime") == {}
+    said = await policies.of_topic(bench.engine, parted)
+    assert said["messageTTL"] == {
+        **{"value": 60, "level": "topic", "own": 60, "everywhere": None},
+        **{"inherited": 0, "inherited_level": "broker"},
+    }
+    assert said["retention"]["inherited_level"] == "namespace"
+    ttl, one_more = BY_NAME["messageTTL"], NAMESPACE.topic("pt-of-all")
+    await topics.create_partitioned(bench.engine, one_more, 2, {})
+    await policies.set_on_topic(bench.engine, parted, ttl, 70, everywhere=True)
+    await policies.set_on_topic(bench.engine, one_more, ttl, 80, everywhere=True)
+    assert await asked("messageTTL") == {str(parted): 60, str(one_more): 80}
+
+
+async def test_a_policy_that_takes_nothing_has_no_effect_to_ask_for(bench: AdminBench) -> None:
+    with pytest.raises(NotFound, match="Nothing goes by"):
+        await effect(bench, "maxProducersPerTopic", 1)
+    with pytest.raises(NotFound):
+        args = api.PolicyEffect(TopicName.parse("persistent://public/default/no"), "retention", {})
+        await bench.engine.call(api.POLICY_EFFECT, replace(args, value=NOTHING))

@@ -1,0 +1,46 @@
+"""What a subscription has still to acknowledge, counted by looking at it."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.base.ids import EARLIEST, Position
+from engine.broker.administration import backlog_scan
+from engine.broker.administration.backlog_scan import scan
+from engine.broker.dispatch.consumer import SubscriptionType
+from tests.support.broker_bench import Bench, opened
+
+
+async def acknowledged(bench: Bench, *indexes: int) -> list[Position]:
+    """A subscription of eight entries with three messages each; their positions."""
+    consumer, client = await bench.join(SubscriptionType.SHARED)
+    await bench.publish(8, num_messages=3)
+    bench.subscription.acknowledge(consumer, [client.received[i] for i in indexes])
+    return client.received
+
+
+async def test_what_is_acknowledged_is_not_counted(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bench:
+        places = await acknowledged(bench, 0, 1, 4)
+        log, cursor = bench.topic.log, bench.subscription.cursor
+        found = await scan(log, cursor, None)
+        assert (found["entries"], found["messages"], found["aborted"]) == (5, 15, False)
+        assert (found["filterAcceptedEntries"], found["filterAcceptedMessages"]) == (5, 15)
+        assert (found["firstMessageId"], found["lastMessageId"]) == (str(places[2]), str(places[7]))
+        assert (await scan(log, cursor, EARLIEST))["entries"] == 5
+        assert (await scan(log, cursor, places[4]))["firstMessageId"] == str(places[5])
+        nothing = await scan(log, cursor, log.next_position(log.last_confirmed))
+        assert nothing["entries"] == 0
+        assert "firstMessageId" not in nothing
+
+
+@pytest.mark.parametrize(("most", "entries", "aborted"), [(4, 4, True), (8, 8, False)])
+async def test_no_more_is_looked_at_than_pulsar_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, entries: int, aborted: bool
+) -> None:
+    monkeypatch.setattr(backlog_scan, "ENTRIES_MAX", most)
+    monkeypatch.setattr(backlog_scan, "STEP", 3)
+    async with opened(tmp_path) as bench:
+        await acknowledged(bench)
+        found = await scan(bench.topic.log, bench.subscription.cursor, None)
+        assert (found["entries"], found["aborted"]) == (entries, aborted)

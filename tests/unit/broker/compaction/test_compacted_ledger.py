@@ -1,0 +1,75 @@
+"""A compacted ledger is searched and read by places in the topic."""
+
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from engine.base.ids import EARLIEST, Position
+from engine.broker.compaction import compacted_ledger
+from engine.broker.compaction.compacted_ledger import CompactedLedger, behind
+from engine.broker.compaction.compactor import Sink
+from engine.broker.compaction.kept_entries import pack_kept
+from engine.wire.batches import Message, pack_entry
+from tests.support.broker_bench import Bench, opened
+from tests.support.raw_client import entry_of
+
+HORIZON = Position(9, 0)
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+async def written(bench: Bench, entries: Sequence[tuple[Position, bytes]]) -> CompactedLedger:
+    sink = Sink()
+    sink.writer = await bench.topic.log.new_ledger({}, sink)
+    for position, entry in entries:
+        await sink.add(pack_kept(position, -1, entry))
+    await sink.close()
+    reader = await bench.topic.log.open_ledger(sink.writer.ledger_id)
+    return await CompactedLedger.opened(reader, HORIZON)
+
+
+async def test_any_place_is_found_and_read_from(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compacted_ledger, "PLACES_MAX", 5)
+    places = [Position(3, i) for i in (0, 1, 7, 200)] + [Position(4, 2), Position(6, 0)]
+    ledger = await written(bench, [(one, entry_of(b"%d" % one.entry_id)) for one in places])
+    asked = [EARLIEST, *(Position(i, j) for i in range(2, 8) for j in (0, 1, 2, 3, 199, 201))]
+    for one in asked:
+        number = await ledger.find(one)
+        assert number == bisect_left(places, one)
+        for entries_max in (1, 2, 100):
+            views, after, at = await ledger.read(number, one, entries_max, 1 << 20)
+            found = [view.run.position(i) for view in views for i in view.indexes]
+            assert found == places[number : number + entries_max]
+            assert at == (behind(found[-1]) if found else behind(HORIZON))
+            assert after == number + len(found)
+    assert ledger.last == (places[-1], -1)
+
+
+async def test_the_last_message_of_a_batch_is_the_last_that_is_left(bench: Bench) -> None:
+    messages = [Message(b"1", "a"), Message(b"2", "b"), Message(b"", compacted_out=True)]
+    for left, expected in ((messages, 1), (messages[:2], 1), (messages[2:], 0)):
+        entry = pack_entry(left, producer_name="p", publish_ms=1, batched=True)
+        ledger = await written(bench, [(Position(3, 4), entry)])
+        assert ledger.last == (Position(3, 4), expected)
+
+
+async def test_an_empty_one_is_at_its_end(bench: Bench) -> None:
+    ledger = await written(bench, [])
+    assert ledger.last == (EARLIEST, -1)
+    assert await ledger.find(EARLIEST) == ledger.entries == 0
+    assert await ledger.read(0, EARLIEST, 10, 10) == ([], 0, behind(HORIZON))
+
+
+async def test_writing_waits_for_room_and_ends_with_its_ledger(bench: Bench) -> None:
+    big = entry_of(bytes(1 << 20))
+    ledger = await written(bench, [(Position(3, i), big) for i in range(12)])
+    assert ledger.entries == 12
+    assert ledger.reader.closed

@@ -1,0 +1,152 @@
+"""Of each key the last message stays unless it is empty, out of single messages and batches of every kind."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.broker.compaction.last_values import LastValues
+from engine.wire.batches import Message, pack_entry, read_metadata, unpack_entry
+from engine.wire.compression import LZ4, NONE, ZLIB
+from engine.wire.kernels import BROKER_METADATA_MAGIC
+
+KEYS = st.one_of(st.none(), st.sampled_from("abcd"))
+MESSAGES = st.builds(Message, st.sampled_from([b"", b"1", b"22", None]), KEYS)
+
+
+@dataclass(frozen=True)
+class Sent:
+    messages: list[Message]
+    batched: bool
+    compression: int
+    stamped: bool = False
+
+    @property
+    def entry(self) -> bytes:
+        packed = pack_entry(
+            self.messages,
+            producer_name="p",
+            publish_ms=1,
+            batched=self.batched,
+            compression=self.compression,
+        )
+        stamp = BROKER_METADATA_MAGIC.to_bytes(2, "big") + b"\0\0\0\2\x08\x05"
+        return stamp + packed if self.stamped else packed
+
+
+ENTRIES = st.lists(
+    st.one_of(
+        st.builds(
+            Sent,
+            st.lists(MESSAGES, min_size=1, max_size=5),
+            st.just(True),
+            st.sampled_from([NONE, LZ4, ZLIB]),
+            st.booleans(),
+        ),
+        st.builds(
+            Sent, MESSAGES.map(lambda one: [one]), st.just(False), st.just(NONE), st.booleans()
+        ),
+    ),
+    max_size=8,
+)
+
+
+def compact(entries: list[bytes], *, retain: bool = False) -> tuple[list[bytes | None], LastValues]:
+    values = LastValues(retain_null_key=retain)
+    for number, entry in enumerate(entries):
+        values.take(number, entry)
+    selection = values.selection()
+    return [selection.kept(number, entry) for number, entry in enumerate(entries)], values
+
+
+def seen(entries: list[bytes | None]) -> list[tuple[int, int, str | None, bytes | None]]:
+    """Entry, index, key and value of each message that is there."""
+    return [
+        (number, one.batch_index, one.key, one.value or None)
+        for number, entry in enumerate(entries)
+        if entry is not None
+        for one in unpack_entry(entry).messages
+        if not one.compacted_out
+    ]
+
+
+@given(ENTRIES, st.booleans())
+def test_the_last_value_of_each_key_stays_where_it_was(sent: list[Sent], retain: bool) -> None:
+    entries = [one.entry for one in sent]
+    kept, values = compact(entries, retain=retain)
+    everything = seen(entries)
+    last = {key: (number, index) for number, index, key, _ in everything if key is not None}
+    expected = [
+        one
+        for one in everything
+        if (retain if one[2] is None else one[3] is not None and last[one[2]] == one[:2])
+    ]
+    assert seen(kept) == expected
+    assert values.keys == len({one[2] for one in expected} - {None})
+    again, _ = compact([one for one in kept if one is not None], retain=retain)
+    assert again == [one for one in kept if one is not None]
+
+
+@given(ENTRIES)
+def test_what_stays_of_a_batch_keeps_its_place_size_and_metadata(sent: list[Sent]) -> None:
+    entries = [one.entry for one in sent]
+    for one, entry, left in zip(sent, entries, compact(entries)[0], strict=True):
+        if left is None:
+            continue
+        before, after = read_metadata(entry), read_metadata(left)
+        assert before is not None
+        assert after is not None
+        assert left[:2] == entry[:2]  # what a broker put before it stays
+        if one.batched:
+            assert len(unpack_entry(left).messages) == len(one.messages)
+            before.uncompressed_size = after.uncompressed_size
+            assert after == before
+        else:
+            assert left == entry
+
+
+def test_what_falls_away_is_counted_as_apache_counts() -> None:
+    """A marker, an older value, one without a key, and one that is empty, whether it takes another with it or not."""
+    sent = [("a", b"1"), ("b", b"1"), ("a", b"2"), ("b", b""), ("c", b""), (None, b"x")]
+    entries = [Sent([Message(value, key)], False, NONE).entry for key, value in sent]
+    entries.append(packed(b"m", marker_type=10))
+    assert compact(entries)[1].removed == 5
+    assert compact(entries, retain=True)[1].removed == 4
+
+
+def packed(value: bytes, **fields: Any) -> bytes:
+    return pack_entry([Message(value)], producer_name="p", publish_ms=1, extra=fields)
+
+
+def test_markers_go_and_what_cannot_be_read_stays() -> None:
+    batch = Sent([Message(b"1", "a"), Message(b"2", "b")], True, LZ4).entry
+    damaged = batch[:-1] + bytes([batch[-1] ^ 0xFF])
+    short = packed(b"xx", num_messages_in_batch=9)
+    entries = [packed(b"m", marker_type=10), b"", b"\0\0\0\x7f", short, batch, damaged[:-2]]
+    kept, values = compact(entries)
+    assert kept[0] is None
+    assert kept[1:] == entries[1:]
+    assert values.keys == 2
+    assert values.removed == 1
+
+
+def test_an_encrypted_batch_is_one_message_by_its_own_key() -> None:
+    keys = [{"key": "k", "value": b"v"}]
+    secret = {"encryption_keys": keys, "num_messages_in_batch": 2}
+    entries = [packed(b"1", partition_key="a", **secret), packed(b"2", **secret)]
+    entries += [packed(b"3", partition_key="a", **secret)]
+    assert compact(entries)[0] == [None, None, entries[2]]
+    assert compact(entries, retain=True)[0] == [None, entries[1], entries[2]]
+
+
+def test_a_message_is_empty_by_its_flag_its_size_or_its_payload() -> None:
+    one = packed(b"1", partition_key="a")
+    for empty in (
+        packed(b"", partition_key="a"),
+        packed(b"", partition_key="a", uncompressed_size=0),
+        packed(b"x", partition_key="a", null_value=True),
+        Sent([Message(b"", "a")], True, NONE).entry,
+    ):
+        assert compact([one, empty])[0] == [None, None]
+    assert compact([one, packed(b"x", partition_key="a", uncompressed_size=1)])[0][0] is None

@@ -1,0 +1,111 @@
+"""What a broker holds for producers is bounded: entries that slow storage has not confirmed."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.broker.connection.sessions import Sessions
+from engine.broker.topics.publish import Publish
+from engine.net.network import LoopNetwork
+from engine.wire import client_commands as say
+from tests.support.broker_bench import NAME, Bench, opened, until
+from tests.support.raw_client import entry_of
+
+SIZE = 16 << 10
+ENTRY = entry_of(bytes(SIZE))
+PRODUCERS = 4
+EACH_MAX = 1 << 20
+ALL_MAX = 3 << 20
+SENT = 12 << 20
+"""By each, more than sockets hold."""
+READ = 512 << 10
+"""More than one read of a socket brings."""
+
+
+class SlowStorage:
+    """A stage that lets nothing pass until it is told to."""
+
+    def __init__(self) -> None:
+        self.kept: list[Publish] = []
+
+    def admit(self, publish: Publish) -> bool:
+        self.kept.append(publish)
+        return False
+
+    def stored(self, publish: Publish, start: int, stop: int) -> None:
+        pass
+
+    def failed(self, publish: Publish, start: int) -> None:
+        pass
+
+
+@contextlib.asynccontextmanager
+async def served(directory: Path) -> AsyncIterator[tuple[Bench, Sessions, int]]:
+    """A topic behind sessions with small budgets, and their port."""
+    async with opened(directory) as bench:
+        settings = replace(
+            bench.context.settings,
+            max_pending_publish_bytes_per_connection=EACH_MAX,
+            max_message_publish_buffer_size=ALL_MAX,
+        )
+        context = replace(bench.context, settings=settings)
+        everything = bench.everything
+        sessions = Sessions(context, bench.registry, everything, everything, bench.schemas)
+        server = await LoopNetwork().listen("127.0.0.1", 0, sessions.accept)
+        yield bench, sessions, server.port
+        await sessions.close()
+        server.close()
+        await until(lambda: sessions.count == 0)
+
+
+async def connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 12)
+    writer.write(say.connect("test"))
+    return reader, writer
+
+
+@pytest.mark.timeout(300)
+async def test_fast_producers_over_slow_storage_are_not_read_beyond_the_budgets(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path) as (bench, sessions, port):
+        slow = SlowStorage()
+        bench.topic.stages = (slow,)
+        writers = []
+        for i in range(PRODUCERS):
+            _, writer = await connected(port)
+            writer.write(say.producer(NAME.full, 1, 2, producer_name=f"p{i}"))
+            writers.append(writer)
+        await until(lambda: len(bench.topic.producers) == PRODUCERS)
+        sends = [say.send(1, i, ENTRY) for i in range(SENT // SIZE)]
+
+        async def flood(writer: asyncio.StreamWriter) -> None:
+            for send in sends:
+                writer.write(send)
+                await writer.drain()
+
+        floods = [asyncio.create_task(flood(writer)) for writer in writers]
+        budget = sessions._publish_budget
+        await until(lambda: budget.high)
+        before = -1
+        while before != budget.bytes:  # until nothing more is read
+            before = budget.bytes
+            await asyncio.sleep(0.3)
+        assert budget.bytes <= ALL_MAX + PRODUCERS * READ
+        for session in sessions._open:
+            assert session.publish_budget.bytes <= EACH_MAX + READ
+        assert not any(task.done() for task in floods), "they wait with what they have"
+        assert sum(publish.run.size for publish in slow.kept) == budget.bytes
+        bench.topic.stages = ()
+        for publish in slow.kept:
+            bench.topic.log.append(publish.run, publish)
+        await asyncio.gather(*floods)
+        await until(lambda: bench.topic.published.messages.total == PRODUCERS * len(sends))
+        await until(lambda: budget.bytes == 0)
+        for writer in writers:
+            writer.close()
+            await writer.wait_closed()

@@ -1,0 +1,149 @@
+"""What SUBSCRIBE asks of a subscription, as the broker reads it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.ids import LATEST, Position
+from engine.broker.connection.consume import key_policy
+from engine.broker.dispatch.choose.keys import KeyPolicy
+from engine.broker.dispatch.consumer import SubscriptionType
+from engine.broker.errors import ConsumerAssignError
+from engine.broker.topics.subscription import Subscription
+from engine.client.broker_link import BrokerLink
+from engine.wire import pulsar_pb2 as pb
+from engine.wire.commands import command_frame
+from tests.support.broker_bench import Bench, link_to, served
+
+
+def meta(*ranges: tuple[int, int], sticky: bool = True) -> pb.KeySharedMeta:
+    return pb.KeySharedMeta(
+        keySharedMode=pb.STICKY if sticky else pb.AUTO_SPLIT,
+        hashRanges=[pb.IntRange(start=start, end=end) for start, end in ranges],
+    )
+
+
+def test_ranges_count_where_the_consumer_chooses_them() -> None:
+    assert key_policy(meta((0, 9), (10, 10))) == KeyPolicy(True, False, ((0, 9), (10, 10)))
+    assert key_policy(meta((0, 9), sticky=False)) == KeyPolicy()
+    assert key_policy(pb.KeySharedMeta()) == KeyPolicy()
+
+
+@pytest.mark.parametrize(
+    ("ranges", "why"),
+    [
+        ([], "Ranges for KeyShared policy must not be empty."),
+        ([(0, 1), (5, 3)], r"Fixed hash range start > end for range: \[5,3\]"),
+        ([(5, 20), (0, 5)], r"own ranges conflict: \[0,5\] overlaps with \[5,20\]"),
+    ],
+)
+def test_ranges_that_cannot_be(ranges: list[tuple[int, int]], why: str) -> None:
+    with pytest.raises(ConsumerAssignError, match=why):
+        key_policy(meta(*ranges))
+
+
+class Asker:
+    """A connection to a broker whose topic has six entries of the times 10 to 60 s."""
+
+    def __init__(self, bench: Bench, link: BrokerLink) -> None:
+        self.bench = bench
+        self.link = link
+
+    async def subscribe(
+        self, name: str, kind: SubscriptionType = SubscriptionType.EXCLUSIVE, **fields: Any
+    ) -> Subscription:
+        await self.ask(
+            "subscribe",
+            topic=self.bench.topic.name.full,
+            subscription=name,
+            subType=int(kind),
+            consumer_id=self.link.new_id(),
+            **fields,
+        )
+        return self.bench.topic.subscriptions[name]
+
+    async def ask(self, command: str, **fields: Any) -> None:
+        request_id = self.link.new_id()
+        await self.link.request(request_id, command_frame(command, request_id=request_id, **fields))
+
+
+@pytest.fixture
+async def asker(tmp_path: Path) -> AsyncIterator[Asker]:
+    async with served(tmp_path) as (bench, _, url):
+        for second in range(10, 70, 10):
+            await bench.publish(1, publish_ms=second * 1000)
+        link = await link_to(url)
+        yield Asker(bench, link)
+        link.close()
+
+
+def wire_id(position: Position) -> dict[str, int]:
+    return {"ledgerId": position.ledger_id, "entryId": position.entry_id}
+
+
+@pytest.mark.parametrize(("initial", "backlog"), [(0, 0), (1, 6)])
+async def test_a_start_behind_the_end_is_none_and_the_initial_position_counts(
+    asker: Asker, initial: int, backlog: int
+) -> None:
+    last = asker.bench.topic.log.last_confirmed
+    for far in (Position(last.ledger_id, last.entry_id + 2), Position(1 << 40, 0), LATEST):
+        found = await asker.subscribe(
+            f"r{far}", durable=False, start_message_id=wire_id(far), initialPosition=initial
+        )
+        assert found.cursor.backlog_entries() == backlog
+    next_one = wire_id(Position(last.ledger_id, last.entry_id + 1))
+    found = await asker.subscribe(
+        "next", durable=False, start_message_id=next_one, initialPosition=initial
+    )
+    assert found.cursor.backlog_entries() == 0
+
+
+async def test_rolling_back_moves_a_subscription_that_is_there_and_sends_its_consumers_away(
+    asker: Asker,
+) -> None:
+    first = await asker.subscribe("s", initialPosition=0)
+    (held,) = first.consumers
+    assert first.cursor.backlog_entries() == 0
+    now_s = asker.bench.context.clock.wall_ms() // 1000
+    again = await asker.subscribe("s", start_message_rollback_duration_sec=now_s - 35)
+    assert again is first
+    assert again.cursor.backlog_entries() == 3
+    assert (len(again.consumers), held.attached) == (1, False)
+    made = await asker.subscribe("new", start_message_rollback_duration_sec=now_s - 45)
+    assert made.cursor.backlog_entries() == 2
+
+
+async def test_that_a_subscription_is_to_be_replicated_is_kept(asker: Asker) -> None:
+    found = await asker.subscribe("s", replicate_subscription_state=True)
+    other = await asker.subscribe("volatile", durable=False, replicate_subscription_state=True)
+    assert (found.replicated, other.replicated) == (True, False)
+    await found.cursor.persisted()
+    await asker.bench.kill()
+    await asker.bench.load()
+    assert asker.bench.subscription.replicated
+    asker.bench.subscription.replicate(False)
+    await asker.bench.subscription.cursor.persisted()
+    await asker.bench.kill()
+    await asker.bench.load()
+    assert not asker.bench.subscription.replicated
+
+
+@pytest.mark.parametrize("kind", SubscriptionType)
+async def test_only_where_all_comes_again_in_order_messages_tell_their_epoch(
+    asker: Asker, kind: SubscriptionType
+) -> None:
+    found = await asker.subscribe("s", kind, consumer_epoch=5)
+    (consumer,) = found.consumers
+    assert consumer.epoch == (5 if kind.ordered else None)
+    for epoch, then in ((7, 7), (6, 7)):
+        found.redeliver(consumer, None, epoch)
+        assert consumer.epoch == (then if kind.ordered else None)
+
+
+async def test_a_seek_to_a_negative_time_goes_to_the_first_message(asker: Asker) -> None:
+    found = await asker.subscribe("s", initialPosition=0)
+    (consumer,) = found.consumers
+    await asker.ask("seek", consumer_id=consumer.consumer_id, message_publish_time=(1 << 64) - 1)
+    assert found.cursor.backlog_entries() == 6

@@ -1,0 +1,20 @@
+"""Durations: sums since the start, quantiles of the latest."""
+
+from engine.broker.control.durations import LATEST, Durations
+
+
+def test_there_are_no_quantiles_before_there_is_anything() -> None:
+    none = Durations()
+    assert (none.quantiles_s(), none.mean_s(), none.count) == ({}, None, 0)
+
+
+def test_quantiles_are_of_the_latest_and_sums_of_all() -> None:
+    found = Durations()
+    for _ in range(LATEST):
+        found.add(1000.0)
+    for number in range(LATEST):
+        found.add(float(number))
+    assert (found.count, found.total_s) == (2 * LATEST, 1000.0 * LATEST + sum(range(LATEST)))
+    assert found.quantiles_s()[0.5] in (499.0, 500.0)
+    assert found.quantiles_s()[0.9999] == 999.0
+    assert found.mean_s() == 499.5

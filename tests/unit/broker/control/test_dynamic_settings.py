@@ -1,0 +1,142 @@
+"""Settings that change while brokers run: for all of them, kept, checked, seen by what is loaded."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from engine.admin import api
+from engine.base.errors import Failed, PreconditionFailed
+from engine.base.names import TopicName
+from engine.broker.service import BrokerService
+from engine.broker.settings import NodeSettings
+from engine.metadata import paths
+from tests.support.admin.broker_instance import BrokerInstance
+
+TOPIC = TopicName.parse("dynamic")
+
+
+@pytest.fixture
+async def instance(tmp_path: Path) -> AsyncIterator[BrokerInstance]:
+    made = BrokerInstance(tmp_path)
+    await made.cluster.start("b0")
+    yield made
+    await made.close()
+
+
+async def change(instance: BrokerInstance, name: str, value: str | None) -> None:
+    [broker, *_] = await instance.admin.brokers()
+    await instance.admin.call_on(broker, api.CHANGE_SETTING, api.ChangeSetting(name, value))
+
+
+async def reached(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def runtime(broker: BrokerService, name: str) -> str:
+    return broker.running.dynamic.runtime()[name]
+
+
+async def test_a_change_acts_on_every_broker_and_on_what_is_loaded(
+    instance: BrokerInstance,
+) -> None:
+    both = [await instance.broker() for _ in range(2)]
+    await instance.admin.call(api.CREATE_TOPIC, api.CreateTopic(TOPIC))
+    topic = instance.owner(TOPIC).running.registry.loaded(TOPIC)
+    assert topic is not None
+    stages = len(topic.stages)
+    await change(instance, "maxPublishRatePerTopicInMessages", "7")
+    await reached(lambda: topic.policies.publish_rate.messages == 7)
+    assert len(topic.stages) == stages + 1
+    await change(instance, "brokerPublisherThrottlingMaxMessageRate", "9")
+    await change(instance, "managedLedgerCacheSizeMB", "3")
+    await change(instance, "brokerShutdownTimeoutMs", "1234")
+    for broker in both:
+        await reached(
+            lambda one=broker: runtime(one, "brokerShutdownTimeoutMs") == "1234"  # type: ignore[misc]
+        )
+        assert broker.running.dynamic.of(NodeSettings).broker_shutdown_timeout_ms == 1234
+        assert broker.running.context.settings.broker_publisher_throttling_max_message_rate == 9
+        assert broker.running.registry.cache_bytes_max == 3 << 20
+    assert len(topic.stages) == stages + 2
+    for name in list(await values(instance)):
+        await change(instance, name, None)
+    await reached(lambda: len(topic.stages) == stages)
+    assert await values(instance) == {}
+
+
+async def values(instance: BrokerInstance) -> dict[str, str]:
+    [broker, *_] = await instance.admin.brokers()
+    found = await instance.admin.call_on(broker, api.DYNAMIC_SETTINGS, api.NoArguments())
+    assert "maxPublishRatePerTopicInMessages" in found["names"]
+    return dict(found["values"])
+
+
+async def test_a_change_outlives_the_broker(instance: BrokerInstance) -> None:
+    one = await instance.broker()
+    await change(instance, "maxTopicsPerNamespace", "5")
+    assert (await instance.cluster.store.get(paths.CONFIGURATION))[0] == (
+        b'{"maxTopicsPerNamespace":"5"}'
+    )
+    await instance.stop(one)
+    again = await instance.broker()
+    assert runtime(again, "maxTopicsPerNamespace") == "5"
+    assert again.running.catalog.defaults()["maxTopicsPerNamespace"].value == 5
+
+
+async def test_what_must_not_change_or_has_no_such_value_is_refused(
+    instance: BrokerInstance,
+) -> None:
+    await instance.broker()
+    for name in ("brokerServicePort", "nosuch", "internalToken"):
+        with pytest.raises(PreconditionFailed, match="Can't update non-dynamic configuration"):
+            await change(instance, name, "1")
+        with pytest.raises(PreconditionFailed, match="Can't delete non-dynamic configuration"):
+            await change(instance, name, None)
+    for name, value, word in (
+        ("maxTopicsPerNamespace", "abc", "whole number from 0"),
+        ("maxTopicsPerNamespace", "-1", "whole number from 0"),
+        ("allowAutoTopicCreation", "maybe", "true or false"),
+        ("subscriptionTypesEnabled", "Exclusive,None", "must be of Exclusive"),
+        ("allowAutoTopicCreationType", "other", "non-partitioned, partitioned"),
+    ):
+        with pytest.raises(
+            PreconditionFailed, match=f"Invalid dynamic-config value: {name}.*{word}"
+        ):
+            await change(instance, name, value)
+    assert await values(instance) == {}
+    await change(instance, "maxTopicsPerNamespace", None)
+
+
+async def test_what_others_stored_is_used_where_it_can_be(
+    instance: BrokerInstance, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = instance.cluster.store
+    await store.create(
+        paths.CONFIGURATION,
+        b'{"maxTopicsPerNamespace":"abc","defaultNumPartitions":"3","loadBalancerEnabled":"no"}',
+        make_parents=True,
+    )
+    with caplog.at_level(logging.WARNING):
+        broker = await instance.broker()
+    assert runtime(broker, "defaultNumPartitions") == "3"
+    assert runtime(broker, "maxTopicsPerNamespace") == "0"
+    assert "dynamic setting not used name=maxTopicsPerNamespace" in caplog.text
+    await change(instance, "maxTopicsPerNamespace", "4")
+    assert (await values(instance))["loadBalancerEnabled"] == "no"
+    await store.put(paths.CONFIGURATION, b"[]")
+    with pytest.raises(Failed, match="a JSON object is needed"):
+        await values(instance)
+    assert runtime(broker, "maxTopicsPerNamespace") == "4"
+
+
+async def test_changes_at_once_are_all_kept(instance: BrokerInstance) -> None:
+    await instance.broker()
+    names = instance.brokers[0][0].running.dynamic.names
+    counted = [name for name in names if "Rate" in name and name.endswith(("Msg", "Byte"))]
+    await asyncio.gather(*(change(instance, name, "11") for name in counted))
+    assert await values(instance) == dict.fromkeys(counted, "11")

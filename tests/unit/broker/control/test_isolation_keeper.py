@@ -1,0 +1,123 @@
+"""Isolation policies where brokers take and give up bundles: real brokers, one bookie, metadata in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.admin import api
+from engine.base.errors import NotReady
+from engine.base.names import NamespaceName, TopicName
+from engine.broker.service import BrokerService
+from engine.metadata import paths
+from engine.tenancy.namespaces import create_namespace
+from engine.tenancy.resources.isolation import delete_isolation_policy, set_isolation_policy
+from tests.support.admin.broker_instance import BrokerInstance
+
+C = "standalone"
+NAMESPACE = NamespaceName.parse("public/iso")
+TOPICS = [TopicName.parse(f"persistent://public/iso/t{n}") for n in range(12)]
+OTHERS = [TopicName.parse(f"persistent://public/others/t{n}") for n in range(12)]
+
+
+@pytest.fixture
+async def instance(tmp_path: Path) -> AsyncIterator[BrokerInstance]:
+    made = BrokerInstance(tmp_path)
+    await made.cluster.start("b0")
+    yield made
+    await made.close()
+
+
+async def isolate(
+    instance: BrokerInstance, primary: BrokerService, secondary: BrokerService, scope: str = ""
+) -> None:
+    data = {
+        "namespaces": ["public/iso"],
+        "primary": [primary.record.id.replace(".", "\\.")],
+        "secondary": [secondary.record.id],
+        "auto_failover_policy": {
+            "policy_type": "min_available",
+            "parameters": {"min_limit": "1", "usage_threshold": "100"},
+        },
+        **({"unload_scope": scope} if scope else {}),
+    }
+    await set_isolation_policy(instance.cluster.store, C, "p", data)
+
+
+async def place(instance: BrokerInstance, topics: list[TopicName]) -> set[str]:
+    """Native URLs of who serves ``topics``, which are looked up."""
+    answers = [await instance.admin.call(api.LOOKUP, api.OnTopic(topic)) for topic in topics]
+    return {answer["brokerUrl"] for answer in answers}
+
+
+async def settled(instance: BrokerInstance, topics: list[TopicName], *on: BrokerService) -> None:
+    wanted = {broker.record.service_url for broker in on}
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                if await place(instance, topics) == wanted:
+                    return
+            except NotReady:
+                pass  # a bundle is being given up
+            await asyncio.sleep(0.02)
+
+
+async def namespace(instance: BrokerInstance) -> None:
+    """Both, with bundles enough for some to be everywhere."""
+    for name in (NAMESPACE, NamespaceName.parse("public/others")):
+        await create_namespace(instance.cluster.store, name, None, cluster=C, default_bundles=64)
+
+
+async def test_a_namespace_moves_to_its_primary_and_others_leave_it(
+    instance: BrokerInstance,
+) -> None:
+    one, two, three = [await instance.broker() for _ in range(3)]
+    await namespace(instance)
+    await place(instance, TOPICS + OTHERS)
+    await isolate(instance, one, two)
+    await settled(instance, TOPICS, one)
+    await settled(instance, OTHERS, two, three)
+    await instance.stop(one)
+    await settled(instance, TOPICS, two)
+    again = await instance.broker(http=one.http_port)
+    await settled(instance, TOPICS, again)
+    await delete_isolation_policy(instance.cluster.store, C, "p")
+    await settled(instance, TOPICS, again)
+    await settled(instance, OTHERS, two, three)
+
+
+async def test_what_is_to_stay_stays_and_new_bundles_go_where_they_belong(
+    instance: BrokerInstance,
+) -> None:
+    one, two = [await instance.broker() for _ in range(2)]
+    await namespace(instance)
+    before = {topic: await place(instance, [topic]) for topic in TOPICS}
+    await isolate(instance, one, one, scope="none")
+    await asyncio.sleep(0.2)
+    assert {topic: await place(instance, [topic]) for topic in TOPICS} == before
+    for broker in (one, two):
+        await instance.admin.call_on(
+            next(b for b in await instance.admin.brokers() if b.id == broker.record.id),
+            api.UNLOAD_BUNDLE,
+            api.OnBundle(NAMESPACE),
+        )
+    assert await place(instance, TOPICS) == {one.record.service_url}
+
+
+async def test_without_any_broker_that_may_serve_it_a_bundle_waits(
+    instance: BrokerInstance,
+) -> None:
+    one = await instance.broker()
+    await namespace(instance)
+    store = instance.cluster.store
+    await store.create(paths.isolation_policies(C), b'{"p":{"namespaces":["["]}}')
+    with pytest.raises(NotReady, match="cannot be read"):
+        await place(instance, TOPICS)
+    await store.delete(paths.isolation_policies(C))
+    await isolate(instance, one, one)
+    with pytest.raises(NotReady, match="No broker may serve public/others"):
+        await place(instance, OTHERS)
+    assert await place(instance, TOPICS) == {one.record.service_url}
+    await delete_isolation_policy(store, C, "p")
+    assert await place(instance, OTHERS) == {one.record.service_url}

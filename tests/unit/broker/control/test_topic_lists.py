@@ -1,0 +1,94 @@
+"""Who follows a namespace is told of every topic that comes or goes, from the list that it was given on."""
+
+import asyncio
+from collections.abc import Set
+
+import pytest
+
+from engine.base.names import NamespaceName
+from engine.broker.control.topic_lists import TopicLists
+from engine.broker.errors import ServiceNotReady
+from engine.broker.ports import TopicMode
+from tests.support.broker_bench import Everything, until
+
+NAMESPACE = NamespaceName.parse("public/default")
+
+
+class Told:
+    """What a follower was told, put together."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.times = 0
+
+    def changed(self, new: Set[str], gone: Set[str]) -> None:
+        assert not new & self.names
+        assert gone <= self.names
+        self.names = (self.names | new) - gone
+        self.times += 1
+
+
+async def follow(lists: TopicLists) -> Told:
+    told = Told()
+    told.names = set(await lists.follow(NAMESPACE, told))
+    return told
+
+
+def change(everything: Everything, names: list[str]) -> None:
+    everything.listed = names
+    for callback in list(everything.told.values()):
+        callback()
+
+
+async def test_all_followers_are_told_of_one_list() -> None:
+    everything = Everything()
+    lists = TopicLists(everything)
+    everything.listed = ["a", "b"]
+    one, two = await follow(lists), await follow(lists)
+    assert one.names == two.names == {"a", "b"}
+    assert len(everything.told) == 1
+    change(everything, ["b", "c"])
+    await until(lambda: one.names == two.names == {"b", "c"})
+    assert one.times == 1
+    lists.leave(NAMESPACE, one)
+    change(everything, ["d"])
+    await until(lambda: two.names == {"d"})
+    assert one.names == {"b", "c"}
+    await lists.close()
+
+
+async def test_the_store_is_not_watched_for_nobody() -> None:
+    everything = Everything()
+    lists = TopicLists(everything)
+    told = await follow(lists)
+    lists.leave(NAMESPACE, told)
+    lists.leave(NAMESPACE, told)
+    assert everything.told == {}
+    await lists.close()
+
+
+async def test_what_changes_while_the_store_is_silent_is_told_later() -> None:
+    everything = Silent()
+    lists = TopicLists(everything)
+    told = await follow(lists)
+    everything.silent = True
+    change(everything, ["a"])
+    await until(lambda: everything.refused)
+    with pytest.raises(ServiceNotReady):
+        await lists.follow(NAMESPACE, Told())
+    everything.silent = False
+    await until(lambda: told.names == {"a"})
+    assert everything.told
+    await lists.close()
+
+
+class Silent(Everything):
+    silent = False
+    refused = 0
+
+    async def topics_of_namespace(self, namespace: NamespaceName, mode: TopicMode) -> list[str]:
+        await asyncio.sleep(0)
+        if self.silent:
+            self.refused += 1
+            raise ServiceNotReady("silent")
+        return await super().topics_of_namespace(namespace, mode)

@@ -1,0 +1,55 @@
+"""Limits of unacknowledged messages: of the whole broker, and as policies that act on consumers already there."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.broker.dispatch.consumer import SubscriptionType
+from engine.broker.ports import TopicPolicies
+from engine.broker.upkeep import Upkeep
+from tests.support.broker_bench import Bench, opened, until
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as found:
+        yield found
+
+
+async def test_too_much_out_in_all_stops_those_with_a_large_share_until_half_is_free(
+    bench: Bench,
+) -> None:
+    settings = replace(bench.context.settings, max_unacked_messages_per_broker=20)
+    everything = bench.everything
+    upkeep = Upkeep(bench.registry, everything, everything.ledger_config, settings)
+    (job,) = (job for job in upkeep.jobs if job.name == "unacked")
+    consumer, client = await bench.join(SubscriptionType.SHARED)
+    await bench.publish(20)
+    await until(lambda: len(client.received) == 20)
+    await job.work(1.0)
+    assert bench.subscription.state.blocked
+    await bench.publish(5)
+    bench.subscription.acknowledge(consumer, client.received[:10])
+    await job.work(1.0)
+    assert len(client.received) == 20
+    bench.subscription.acknowledge(consumer, client.received[10:11])
+    await job.work(1.0)
+    await until(lambda: len(client.received) == 25)
+    assert not bench.subscription.state.blocked
+
+
+@pytest.mark.parametrize("whose", ["unacked_per_consumer", "unacked_per_subscription"])
+async def test_a_policy_acts_on_those_who_are_there(bench: Bench, whose: str) -> None:
+    _, client = await bench.join(SubscriptionType.SHARED)
+    await bench.publish(10)
+    await until(lambda: len(client.received) == 10)
+    tight = replace(TopicPolicies(), **{whose: 5})
+    await bench.topic.apply(tight, bench.everything.ledger_config(tight))
+    await bench.publish(3)
+    assert len(client.received) == 10
+    assert bench.subscription.state.paused_for == "acks"
+    wide = TopicPolicies()
+    await bench.topic.apply(wide, bench.everything.ledger_config(wide))
+    await until(lambda: len(client.received) == 13)

@@ -1,0 +1,372 @@
+"""What is sent again is stored once: over retries, connections, failures, restarts and changes of the policy."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.base.ids import Position
+from engine.base.slices import Slice
+from engine.broker.errors import ServiceNotReady
+from engine.broker.ports import TopicPolicies
+from engine.broker.topics.deduplication import CURSOR
+from engine.broker.topics.publish import Producer, Publish
+from engine.managed.errors import ManagedLedgerError
+from engine.managed.ledger import ManagedLedger
+from engine.managed.writing.appends import AppendSink
+from engine.wire import client_commands
+from engine.wire.batches import read_metadata
+from engine.wire.errors import ServerError
+from engine.wire.kernels import following, head_sequences, take_sends
+from tests.support.broker_bench import NAME, Bench, Client, commands_in, opened, until
+from tests.support.raw_client import entry_of
+
+ON = TopicPolicies(deduplication=True)
+DUPLICATE = None
+
+
+class Sender(Client):
+    """A connection with one producer. ``told``: of each receipt the sequence id and the entry id, None: a duplicate."""
+
+    def __init__(self, bench: Bench, name: str) -> None:
+        super().__init__()
+        self.told: list[tuple[int, int | None]] = []
+        self.bench = bench
+        self.producer = Producer(self, 1, name, bench.topic, now_ms=0)
+
+    def send(self, data: bytes) -> None:
+        for command in commands_in(data):
+            if command.HasField("send_receipt"):
+                place = command.send_receipt.message_id
+                stored = place.ledgerId < 1 << 63
+                self.told.append(
+                    (command.send_receipt.sequence_id, place.entryId if stored else DUPLICATE)
+                )
+        super().send(data)
+
+    async def join(self) -> "Sender":
+        await self.bench.topic.deduplication.ready()
+        await self.bench.topic.publishers.admit(self.producer)
+        return self
+
+    def sends(self, *ids: int | tuple[int, int], chunk: tuple[int, int] | None = None) -> None:
+        """Sequence ids, of batches the first and the last, in one burst. ``chunk``: which of how many."""
+        data = b""
+        for one in ids:
+            first, last = one if isinstance(one, tuple) else (one, None)
+            metadata: dict[str, Any] = {
+                "producer_name": self.producer.name,
+                "sequence_id": first,
+                "highest_sequence_id": last,
+            }
+            if chunk is not None:
+                metadata |= {"uuid": "u", "chunk_id": chunk[0], "num_chunks_from_msg": chunk[1]}
+            entry = entry_of(b"%d" % first, **{k: v for k, v in metadata.items() if v is not None})
+            data += client_commands.send(1, first, entry, highest_sequence_id=last)
+        _, _, run = take_sends(data, 0, len(data), 1 << 20)
+        assert run is not None
+        Publish(run, self.producer, None, chunk is not None).start()
+
+    async def answered(self, count: int) -> list[tuple[int, int | None]]:
+        await until(lambda: len(self.told) >= count)
+        return self.told
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as made:
+        made.everything.in_force = ON
+        await made.registry.unload(NAME)
+        await made.load()
+        yield made
+
+
+async def stored(bench: Bench) -> list[tuple[str, int]]:
+    """Producer name and sequence id of every entry."""
+    ledger = bench.topic.log
+    found = []
+    position = ledger.next_position(Position(-1, -1))
+    while position <= ledger.last_confirmed:
+        metadata = read_metadata((await ledger.read_entry(position)).entry(0))
+        assert metadata is not None
+        found.append((metadata.producer_name, metadata.sequence_id))
+        position = ledger.next_position(position)
+    return found
+
+
+async def test_what_is_sent_again_is_answered_and_not_stored(bench: Bench) -> None:
+    one = await Sender(bench, "a").join()
+    assert bench.topic.deduplication.status == "Enabled"
+    one.sends(0, 1, 2)
+    assert await one.answered(3) == [(0, 0), (1, 1), (2, 2)]
+    one.sends(1, 2, 3, 4)
+    assert (await one.answered(7))[3:] == [(1, DUPLICATE), (2, DUPLICATE), (3, 3), (4, 4)]
+    one.sends(9, 5)  # ids may leave gaps, and what lies in a gap was passed over
+    assert (await one.answered(9))[7:] == [(9, 5), (5, DUPLICATE)]
+    assert await stored(bench) == [("a", i) for i in (0, 1, 2, 3, 4, 9)]
+    assert bench.topic.last_sequence("a") == 9
+    assert one.producer.pending == 0
+    assert one.publish_budget.bytes == 0
+
+
+async def test_what_may_be_under_way_waits_for_its_outcome(bench: Bench) -> None:
+    old = await Sender(bench, "a").join()
+    old.sends(0, 1, 2, 3)
+    old.producer.leave()  # its connection is gone, what it sent is not
+    new = await Sender(bench, "a").join()
+    new.sends(2, 3, 4)
+    new.sends(5)
+    new.sends(5, 6)
+    assert (old.told, new.told) == ([], [])
+    assert await new.answered(6) == [
+        (2, DUPLICATE),
+        (3, DUPLICATE),
+        (4, 4),
+        (5, 5),
+        (5, DUPLICATE),
+        (6, 6),
+    ]
+    assert await stored(bench) == [("a", i) for i in range(7)]
+
+
+async def test_what_failed_is_no_duplicate(bench: Bench) -> None:
+    one = await Sender(bench, "a").join()
+    one.sends(0)
+    await one.answered(1)
+    bookie = bench.cluster.bookies["b0"]
+    bookie.mode.set(True, "for a test")
+    one.sends(1, 2)
+    one.sends(1)
+    await until(lambda: one.dropped)
+    await until(lambda: not one.producer.pending)
+    assert bench.topic.last_sequence("a") == 0
+    bookie.mode.set(False, "for a test")
+    again = Sender(bench, "a")
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await again.join()
+                break
+            except Exception:  # not writable yet
+                await asyncio.sleep(0.05)
+    again.sends(1, 2)
+    await again.answered(2)
+    assert sorted(set(await stored(bench))) == [("a", 0), ("a", 1), ("a", 2)]
+    assert len(await stored(bench)) == 3
+
+
+@pytest.mark.parametrize("interval", [1, 3, 1000])
+async def test_it_is_known_after_a_crash(bench: Bench, interval: int) -> None:
+    settings = replace(bench.context.settings, deduplication_entries_interval=interval)
+    bench.topic.context = replace(bench.context, settings=settings)
+    one, two = await Sender(bench, "a").join(), await Sender(bench, "b").join()
+    one.sends(*range(7))
+    two.sends((0, 4), 7)
+    await one.answered(7)
+    await two.answered(2)
+    if interval < 1000:
+        cursor = bench.topic.log.cursors[CURSOR]
+        await cursor.persisted()
+        assert cursor.properties
+    await bench.kill()
+    await bench.load()
+    one = await Sender(bench, "a").join()
+    assert [bench.topic.last_sequence(name) for name in ("a", "b", "c")] == [6, 7, -1]
+    one.sends(5, 6, 7)
+    assert await one.answered(3) == [(5, DUPLICATE), (6, DUPLICATE), (7, one.told[2][1])]
+    assert one.told[2][1] is not DUPLICATE
+
+
+async def test_a_topic_closed_well_is_loaded_without_reading(bench: Bench) -> None:
+    one = await Sender(bench, "a").join()
+    one.sends(*range(5))
+    await one.answered(5)
+    await bench.registry.unload(NAME)
+    topic = await bench.load()
+    cursor = topic.log.cursors[CURSOR]
+    assert (cursor.properties, cursor.backlog_entries()) == ({"a": 4}, 0)
+
+
+async def test_a_batch_is_judged_by_its_highest_id(bench: Bench) -> None:
+    one = await Sender(bench, "a").join()
+    one.sends((0, 9), (10, 19))
+    assert [told for told, _ in await one.answered(2)] == [0, 10]
+    one.sends((10, 19), (20, 29))
+    assert (await one.answered(4))[2:] == [(10, DUPLICATE), (20, 2)]
+    one.sends((25, 34), 30)
+    await until(lambda: one.errors)
+    [(sequence, code, text)] = one.errors
+    assert (sequence, code) == (34, ServerError.NotAllowedError)
+    assert "25 to 34 holds messages that are stored, up to 29" in text
+    assert (await one.answered(5))[4:] == [(30, 3)]
+
+
+async def test_a_message_in_chunks_is_one(bench: Bench) -> None:
+    one = await Sender(bench, "a").join()
+    for i in range(3):
+        one.sends(4, chunk=(i, 3))
+        await one.answered(i + 1)
+    assert one.told == [(4, 0), (4, 1), (4, 2)]
+    one.sends(4, chunk=(0, 3))
+    one.sends(4, chunk=(2, 3))
+    assert (await one.answered(5))[3:] == [(4, DUPLICATE), (4, DUPLICATE)]
+    one.sends(5, chunk=(0, 2))
+    await one.answered(6)
+    await bench.kill()
+    await bench.load()
+    one = await Sender(bench, "a").join()
+    assert bench.topic.last_sequence("a") == 4
+    for i in range(2):
+        one.sends(5, chunk=(i, 2))
+    assert DUPLICATE not in [entry for _, entry in await one.answered(2)]
+
+
+async def test_producers_that_send_together_are_told_apart(bench: Bench) -> None:
+    one = await Sender(bench, "a").join()
+    two = Producer(one, 2, "b", bench.topic, now_ms=0)
+    await bench.topic.publishers.admit(two)
+
+    def burst(*sends: tuple[int, int]) -> None:
+        data = b"".join(client_commands.send(i, n, entry_of(b"x")) for i, n in sends)
+        _, _, run = take_sends(data, 0, len(data), 1 << 20)
+        assert run is not None
+        owners = [one.producer if i == 1 else two for i, _ in sends]
+        Publish(run, owners[0], owners).start()
+
+    burst((1, 0), (2, 5), (1, 1), (2, 6))
+    await one.answered(4)
+    burst((2, 6), (1, 1), (1, 2), (2, 7))
+    await one.answered(8)
+    assert sorted(seq for seq, entry in one.told[4:] if entry is DUPLICATE) == [1, 6]
+    assert bench.topic.log.last_confirmed.entry_id == 5
+    assert [bench.topic.last_sequence(name) for name in "ab"] == [2, 7]
+
+
+async def apply(bench: Bench, on: bool, status: str) -> None:
+    policies = replace(ON, deduplication=on)
+    await bench.topic.apply(policies, bench.everything.ledger_config(policies))
+    await until(lambda: bench.topic.deduplication.status == status)
+
+
+async def test_what_many_producers_send_in_one_run_is_stored_as_one(bench: Bench) -> None:
+    one = await Sender(bench, "p0").join()
+    producers = [one.producer, *(Producer(one, i, f"p{i}", bench.topic, now_ms=0) for i in (2, 3))]
+    for other in producers[1:]:
+        await bench.topic.publishers.admit(other)
+    appended: list[int] = []
+    append = bench.topic.log.append
+
+    def counted(run: Slice, sink: AppendSink) -> None:
+        appended.append(run.count)
+        append(run, sink)
+
+    bench.topic.log.append = counted  # type: ignore[method-assign]
+
+    def burst(*ids: int) -> None:
+        sends = [(each, n) for n in ids for each in producers]
+        data = b"".join(
+            client_commands.send(each.producer_id, n, entry_of(b"x", producer_name=each.name))
+            for each, n in sends
+        )
+        _, _, run = take_sends(data, 0, len(data), 1 << 20)
+        assert run is not None
+        Publish(run, producers[0], [each for each, _ in sends]).start()
+
+    burst(4, 5)
+    await one.answered(6)
+    assert appended == [6]
+    burst(6, 5)  # 5 is judged when it is known that 6 is stored
+    burst(7, 8)
+    await one.answered(6 + 6 + 6)
+    assert [seq for seq, entry in one.told if entry is DUPLICATE] == [5] * 3
+    assert sum(appended) == 6 + 3 + 6
+    assert [bench.topic.last_sequence(each.name) for each in producers] == [8] * 3
+
+
+async def test_the_policy_takes_effect_at_once(bench: Bench) -> None:
+    one = await Sender(bench, "a").join()
+    one.sends(0)
+    await one.answered(1)
+    one.sends(1)
+    one.sends(1)  # waits, and goes on when nothing is judged any more
+    await apply(bench, False, "Disabled")
+    assert CURSOR not in bench.topic.log.cursors
+    one.sends(0)
+    assert DUPLICATE not in [entry for _, entry in await one.answered(4)]
+    await apply(bench, True, "Enabled")
+    one.sends(2, 2)
+    assert DUPLICATE in [entry for _, entry in (await one.answered(6))[4:]]
+
+
+async def test_a_topic_loaded_without_it_keeps_no_cursor_of_it(bench: Bench) -> None:
+    await Sender(bench, "a").join()
+    await bench.registry.unload(NAME)
+    bench.everything.in_force = TopicPolicies()
+    topic = await bench.load()
+    await until(lambda: CURSOR not in topic.log.cursors)
+    assert topic.stages == ()
+
+
+async def test_producers_come_again_while_it_is_not_known_what_is_stored(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.broker.topics.deduplication.READY_WAIT_S", 0.05)
+    one = await Sender(bench, "a").join()
+    one.sends(0)
+    await one.answered(1)
+    await apply(bench, False, "Disabled")
+
+    async def silent(*args: object, **more: object) -> object:
+        raise ManagedLedgerError("silent")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ManagedLedger, "open_cursor", silent)
+        await apply(bench, True, "Failed")
+        with pytest.raises(ServiceNotReady, match=r"is not known yet\. silent"):
+            await Sender(bench, "b").join()
+    await until(lambda: bench.topic.deduplication.status == "Enabled")
+    await Sender(bench, "b").join()
+
+
+async def test_names_are_forgotten_when_nobody_used_them_for_long_or_they_are_too_many(
+    bench: Bench,
+) -> None:
+    senders = [await Sender(bench, f"p{i}").join() for i in range(6)]
+    for one in senders:
+        one.sends(3)
+        await one.answered(1)
+    deduplication = bench.topic.deduplication
+    for one in senders[:4]:
+        one.producer.leave()
+    settings = replace(bench.context.settings, deduplication_max_number_of_producers=5)
+    bench.topic.context = replace(bench.context, settings=settings)
+    deduplication.check()
+    assert [bench.topic.last_sequence(f"p{i}") for i in range(6)] == [-1, 3, 3, 3, 3, 3]
+    settings = replace(settings, deduplication_producer_inactivity_timeout_minutes=0)
+    bench.topic.context = replace(bench.context, settings=settings)
+    deduplication.check()
+    assert [bench.topic.last_sequence(f"p{i}") for i in range(6)] == [-1, -1, -1, -1, 3, 3]
+
+
+@given(
+    st.lists(st.integers(0, 400), min_size=1, max_size=8),
+    st.integers(0, 1 << 40),
+    st.integers(1, 300),
+)
+def test_following_is_what_it_seems(breaks: list[int], first: int, count: int) -> None:
+    ids = [first + i for i in range(count)]
+    for place in breaks:
+        if place % 3 == 0 and place < count:
+            ids[place] += place % 5 - 2
+    data = b"".join(client_commands.send(7, max(i, 0), entry_of(b"")) for i in ids)
+    _, _, run = take_sends(data, 0, len(data), 1 << 20)
+    assert run is not None
+    found = following(run.heads)
+    sequences = [one for one, _ in head_sequences(run.heads)]
+    plain = sequences == list(range(sequences[0], sequences[0] + count))
+    assert found == ((sequences[0], sequences[-1]) if plain else None)

@@ -1,0 +1,221 @@
+"""What nobody uses is deleted; what somebody holds, or comes for at the same moment, never is."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.base.names import TopicName
+from engine.broker.dispatch.consumer import Consumer, SubscriptionType
+from engine.broker.errors import ServiceNotReady
+from engine.broker.ports import InactiveTopics, TopicPolicies
+from engine.broker.topics.inactivity import RETURN_MS, Inactivity
+from engine.broker.topics.publish import Producer
+from engine.broker.topics.topic import Topic
+from engine.managed.ledger import InitialPosition
+from engine.metadata import paths
+from tests.support.broker_bench import NAME, Bench, Client, opened
+
+PLAIN = TopicPolicies(inactive_topics=InactiveTopics(delete=True, after_s=60))
+CAUGHT_UP = TopicPolicies(inactive_topics=InactiveTopics(True, when_caught_up=True, after_s=60))
+
+
+class Hands:
+    """The clock, wound by hand."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+    def wall_ms(self) -> int:
+        return int(self.now_s * 1000)
+
+
+class Looks:
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.clock = Hands()
+        self.forgotten: list[TopicName] = []
+        self.inactivity = Inactivity(bench.registry, self.clock, self._forget)
+
+    async def _forget(self, name: TopicName) -> None:
+        self.forgotten.append(name)
+
+    async def pass_s(self, seconds: float) -> list[Topic]:
+        """So much time passes; the topics that are due then."""
+        while touched := self.bench.registry.tick(1.0):  # until all rates are zero
+            self.inactivity.count(touched)
+        self.clock.now_s += seconds
+        return await self.inactivity.topics_due()
+
+    async def due(self) -> bool:
+        """Whether the topic is due after a minute without anybody."""
+        await self.pass_s(0)
+        return bool(await self.pass_s(61))
+
+    @property
+    def stored(self) -> bool:
+        tree = self.bench.cluster.server.tree
+        return tree.exists(paths.managed_ledger(NAME.managed_ledger_name)) is not None
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as made:
+        made.topic.policies = PLAIN
+        yield made
+
+
+@pytest.fixture
+def looks(bench: Bench) -> Looks:
+    return Looks(bench)
+
+
+async def test_an_unused_topic_goes_when_its_time_is_over(bench: Bench, looks: Looks) -> None:
+    assert await looks.pass_s(0) == []
+    assert await looks.pass_s(59) == []
+    (topic,) = await looks.pass_s(1)
+    await looks.inactivity.delete(topic)
+    assert not looks.stored
+    assert bench.registry.loaded(NAME) is None
+    assert looks.forgotten == [NAME]
+    assert await looks.pass_s(61) == []
+
+
+async def test_what_happens_meanwhile_counts(bench: Bench, looks: Looks) -> None:
+    await looks.pass_s(0)
+    await looks.pass_s(50)
+    await bench.topic.publishers.admit(bench.producer)
+    bench.producer.leave()
+    assert await looks.pass_s(50) == []
+    assert await looks.pass_s(61) != []
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        replace(PLAIN, inactive_topics=InactiveTopics(delete=False)),
+        replace(PLAIN, retention_minutes=2),
+        replace(PLAIN, retention_minutes=-1),
+        replace(PLAIN, inactive_topics=InactiveTopics(delete=True, after_s=100)),
+    ],
+)
+async def test_policies_decide(bench: Bench, looks: Looks, policies: TopicPolicies) -> None:
+    bench.topic.policies = policies
+    assert not await looks.due()
+
+
+async def test_system_topics_stay(bench: Bench, looks: Looks) -> None:
+    topic = await bench.load(TopicName.parse("persistent://public/default/__change_events"))
+    topic.policies = PLAIN
+    await looks.pass_s(0)
+    assert topic not in await looks.pass_s(61)
+
+
+async def test_producers_and_subscriptions_hold_a_topic(bench: Bench, looks: Looks) -> None:
+    await bench.topic.publishers.admit(bench.producer)
+    assert not await looks.due()
+    bench.producer.leave()
+    await bench.topic.create_subscription("s", InitialPosition.LATEST, {})
+    assert not await looks.due()
+    await bench.topic.delete_subscription("s")
+    assert await looks.due()
+
+
+async def test_a_caught_up_subscription_does_not_hold_it_where_so_said(
+    bench: Bench, looks: Looks
+) -> None:
+    bench.topic.policies = CAUGHT_UP
+    _, client = await bench.join(SubscriptionType.EXCLUSIVE)
+    assert not await looks.due()
+    bench.subscription.detach(bench.subscription.consumers[0])
+    await bench.publish(1)
+    assert client.received == []
+    assert not await looks.due()
+    await bench.subscription.clear()
+    assert await looks.due()
+    await looks.inactivity.delete(bench.topic)
+    assert not looks.stored
+
+
+async def test_who_came_since_the_look_keeps_it(bench: Bench, looks: Looks) -> None:
+    await looks.pass_s(0)
+    (topic,) = await looks.pass_s(61)
+    await topic.publishers.admit(bench.producer)
+    await looks.inactivity.delete(topic)
+    assert looks.stored
+    assert not topic.closing
+
+
+async def test_who_comes_during_the_deletion_gets_a_new_topic(bench: Bench, looks: Looks) -> None:
+    await looks.pass_s(0)
+    (topic,) = await looks.pass_s(61)
+    deletion = asyncio.ensure_future(looks.inactivity.delete(topic))
+    await asyncio.sleep(0)
+    with pytest.raises(ServiceNotReady):
+        await topic.publishers.admit(bench.producer)
+    with pytest.raises(ServiceNotReady):
+        await topic.create_subscription("s", InitialPosition.EARLIEST, {})
+    with pytest.raises(ServiceNotReady):
+        await topic.subscribe(
+            Consumer(
+                Client(),
+                1,
+                "c",
+                SubscriptionType.SHARED,
+                settings=bench.context.settings,
+                partition=-1,
+                now_ms=0,
+            ),
+            "s",
+            durable=True,
+            initial=InitialPosition.EARLIEST,
+            properties={},
+        )
+    await deletion
+    fresh = await bench.registry.get(NAME, create=True)
+    assert fresh is not topic
+    await fresh.publishers.admit(Producer(Client(), 1, "q", fresh, now_ms=0))
+
+
+async def test_a_subscription_being_made_holds_it(bench: Bench) -> None:
+    making = asyncio.ensure_future(
+        bench.topic.create_subscription("s", InitialPosition.EARLIEST, {})
+    )
+    await asyncio.sleep(0)
+    assert not bench.topic.close_unused(caught_up=True)
+    await making
+
+
+async def test_entries_under_way_hold_it(bench: Bench) -> None:
+    bench.send(3)
+    assert not bench.topic.close_unused(caught_up=False)
+
+
+async def test_a_subscription_without_a_consumer_goes_after_its_time(
+    bench: Bench, looks: Looks
+) -> None:
+    bench.topic.policies = TopicPolicies(subscription_expiration_minutes=10)
+    looks.clock.now_s = bench.context.clock.wall_ms() / 1000
+    await bench.join(SubscriptionType.EXCLUSIVE)
+    await bench.topic.create_subscription("unused", InitialPosition.LATEST, {})
+    for seconds, expected in ((599, ["s", "unused"]), (3, ["s"])):
+        looks.clock.now_s += seconds
+        await looks.inactivity.expire_subscriptions(bench.topic)
+        assert bench.topic.subscription_names == expected
+
+
+async def test_consumers_may_come_again_after_a_crash(bench: Bench, looks: Looks) -> None:
+    bench.topic.policies = TopicPolicies(subscription_expiration_minutes=10)
+    await bench.topic.create_subscription("s", InitialPosition.LATEST, {})
+    looks.clock.now_s = bench.context.clock.wall_ms() / 1000 + 100_000
+    bench.topic.loaded_ms = looks.clock.wall_ms() - RETURN_MS + 1
+    await looks.inactivity.expire_subscriptions(bench.topic)
+    assert bench.topic.subscription_names == ["s"]
+    bench.topic.loaded_ms -= 1
+    await looks.inactivity.expire_subscriptions(bench.topic)
+    assert bench.topic.subscription_names == []

@@ -1,0 +1,271 @@
+"""One producer alone on a topic: who gets it, who waits, who is shut out, and what a restart remembers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.broker.connection.produce import ProduceCommands
+from engine.broker.errors import ProducerBusy, ProducerFenced, ServiceNotReady, TopicTerminated
+from engine.broker.topics.publish import Producer
+from engine.broker.topics.publishers import EPOCH
+from engine.managed.errors import ManagedLedgerError
+from engine.managed.ledger import ManagedLedger
+from engine.wire import pulsar_pb2 as pb
+from tests.support.broker_bench import NAME, Bench, Client, opened, until
+
+ALONE, WAITS, FENCES = pb.Exclusive, pb.WaitForExclusive, pb.ExclusiveWithFencing
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+def someone(
+    bench: Bench,
+    name: str,
+    mode: pb.ProducerAccessMode = pb.Shared,
+    *,
+    client: Client | None = None,
+    reconnects: int = 0,
+    topic_epoch: int | None = None,
+) -> Producer:
+    return Producer(
+        client or Client(),
+        1,
+        name,
+        bench.topic,
+        now_ms=0,
+        epoch=reconnects,
+        access_mode=mode,
+        topic_epoch=topic_epoch,
+    )
+
+
+async def joined(bench: Bench, name: str, mode: pb.ProducerAccessMode = pb.Shared) -> Producer:
+    producer = someone(bench, name, mode)
+    assert not isinstance(await bench.topic.publishers.admit(producer), asyncio.Future)
+    return producer
+
+
+async def waiting(bench: Bench, name: str) -> tuple[Producer, "asyncio.Future[int]"]:
+    producer = someone(bench, name, WAITS)
+    future = await bench.topic.publishers.admit(producer)
+    assert isinstance(future, asyncio.Future)
+    return producer, future
+
+
+async def refused(bench: Bench, producer: Producer, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=f"^{text}$"):
+        await bench.topic.publishers.admit(producer)
+    assert bench.topic.publishers.attached.get(producer.name) is not producer
+
+
+async def test_an_exclusive_producer_keeps_all_others_out_until_it_leaves(bench: Bench) -> None:
+    publishers = bench.topic.publishers
+    assert await publishers.admit(someone(bench, "before")) is None
+    await refused(
+        bench, someone(bench, "e", ALONE), ProducerFenced, "Topic has existing shared producers"
+    )
+    publishers.attached["before"].leave()
+    first = someone(bench, "e", ALONE)
+    assert await publishers.admit(first) == 0
+    taken = "Topic has an existing exclusive producer: e"
+    await refused(bench, someone(bench, "s"), ProducerBusy, taken)
+    await refused(bench, someone(bench, "f", ALONE), ProducerFenced, taken)
+    first.leave()
+    assert await publishers.admit(someone(bench, "s")) == 0
+    publishers.attached["s"].leave()
+    assert await publishers.admit(someone(bench, "f", ALONE)) == 1
+    assert bench.topic.log.properties[EPOCH] == "1"
+
+
+async def test_those_who_wait_get_the_topic_one_after_the_other(bench: Bench) -> None:
+    first = await joined(bench, "first", ALONE)
+    second, second_turn = await waiting(bench, "second")
+    third, third_turn = await waiting(bench, "third")
+    _, fourth_turn = await waiting(bench, "fourth")
+    third.leave()
+    assert third_turn.cancelled()
+    first.leave()
+    assert await second_turn == 1
+    assert list(bench.topic.producers.values()) == [second]
+    assert not fourth_turn.done()
+    second.leave()
+    assert await fourth_turn == 2
+    assert list(bench.topic.publishers.waiting) == []
+
+
+async def test_one_waits_for_shared_producers_too_and_no_new_ones_come(bench: Bench) -> None:
+    one, two = [await joined(bench, name) for name in ("one", "two")]
+    _, turn = await waiting(bench, "w")
+    busy = "Topic has an existing exclusive producer: w"
+    await refused(bench, someone(bench, "late"), ProducerBusy, busy)
+    await refused(
+        bench, someone(bench, "e", ALONE), ProducerFenced, "Topic has existing shared producers"
+    )
+    one.leave()
+    await asyncio.sleep(0.05)
+    assert not turn.done()
+    two.leave()
+    assert await turn == 0
+
+
+async def test_fencing_sends_all_others_away_and_those_who_wait(bench: Bench) -> None:
+    leader = await joined(bench, "leader", ALONE)
+    _, turn = await waiting(bench, "w")
+    fencing = someone(bench, "f", FENCES)
+    assert await bench.topic.publishers.admit(fencing) == 1
+    assert leader.closed
+    assert leader.outlet.dropped == [1]  # type: ignore[attr-defined]
+    with pytest.raises(ProducerFenced, match="Fenced by f"):
+        await turn
+    assert list(bench.topic.producers.values()) == [fencing]
+    back = someone(bench, "leader", ALONE, reconnects=1, topic_epoch=0)
+    moved = "Topic epoch has already moved. Current epoch: 1, Producer epoch: 0"
+    await refused(bench, back, ProducerFenced, moved)
+    for mode in (WAITS, FENCES):
+        back = someone(bench, "leader", mode, reconnects=1, topic_epoch=0)
+        await refused(bench, back, ProducerFenced, moved)
+
+
+async def test_two_that_fence_at_once_get_epochs_of_their_own(bench: Bench) -> None:
+    one, two = (someone(bench, name, FENCES) for name in ("one", "two"))
+    admit = bench.topic.publishers.admit
+    assert await asyncio.gather(admit(one), admit(two)) == [0, 1]
+    assert list(bench.topic.producers.values()) == [two]
+    assert one.closed
+
+
+async def test_one_that_comes_again_keeps_its_epoch(bench: Bench) -> None:
+    client = Client()
+    publishers = bench.topic.publishers
+    assert await publishers.admit(someone(bench, "e", ALONE, client=client)) == 0
+    _, turn = await waiting(bench, "w")
+    again = someone(bench, "e", ALONE, client=client, reconnects=1, topic_epoch=0)
+    assert await publishers.admit(again) == 0
+    assert not turn.done()
+    assert client.dropped == []
+    fencing = someone(bench, "e", FENCES, client=client, reconnects=2, topic_epoch=0)
+    assert await publishers.admit(fencing) == 0
+    assert (again.closed, client.dropped) == (True, [])
+
+
+async def test_a_holder_whose_connection_is_dead_is_not_in_the_way(bench: Bench) -> None:
+    client = Client()
+    publishers = bench.topic.publishers
+    await publishers.admit(someone(bench, "e", ALONE, client=client))
+    client.alive = False
+    assert await publishers.admit(someone(bench, "e", ALONE, reconnects=1, topic_epoch=0)) == 0
+    publishers.attached["e"].outlet.alive = False  # type: ignore[attr-defined]
+    assert await publishers.admit(someone(bench, "s")) == 0
+
+
+async def test_the_epoch_outlives_the_broker(bench: Bench) -> None:
+    await joined(bench, "e", ALONE)
+    await bench.kill()
+    topic = await bench.load(NAME)
+    assert topic.publishers.epoch == 0
+    late = someone(bench, "late", ALONE)
+    assert await topic.publishers.admit(late) == 1
+    late.leave()
+    old = someone(bench, "e", ALONE, reconnects=1, topic_epoch=0)
+    with pytest.raises(ProducerFenced, match="already moved"):
+        await topic.publishers.admit(old)
+
+
+async def test_an_epoch_that_cannot_be_stored_changes_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publishers = bench.topic.publishers
+    shared = await joined(bench, "s")
+
+    async def fails(*given: object) -> None:
+        raise ManagedLedgerError("silent")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ManagedLedger, "update_properties", fails)
+        with pytest.raises(ServiceNotReady, match="may not be stored: silent"):
+            await publishers.admit(someone(bench, "f", FENCES))
+        assert (publishers.attached, shared.closed) == ({"s": shared}, False)
+        _, turn = await waiting(bench, "w")
+        shared.leave()
+        with pytest.raises(ServiceNotReady, match="silent"):
+            await turn
+    assert await publishers.admit(someone(bench, "e", ALONE)) == 0
+
+
+async def test_who_waits_is_told_when_the_topic_ends(bench: Bench) -> None:
+    await joined(bench, "e", ALONE)
+    _, turn = await waiting(bench, "w")
+    await bench.topic.terminate()
+    with pytest.raises(TopicTerminated):
+        await turn
+
+
+async def test_a_client_is_told_twice_when_its_producer_waits(bench: Bench) -> None:
+    client = Client()
+    commands = ProduceCommands(client, bench.context, bench.registry, bench.schemas)
+    holder = await joined(bench, "e", ALONE)
+    told: list[pb.CommandProducerSuccess | pb.CommandError] = []
+
+    def send(data: bytes) -> None:
+        command = pb.BaseCommand.FromString(data[8:])
+        told.append(
+            command.producer_success if command.HasField("producer_success") else command.error
+        )
+
+    client.send = send  # type: ignore[method-assign]
+
+    async def ask(producer_id: int) -> None:
+        client.send(
+            await commands.producer(
+                pb.CommandProducer(
+                    topic=str(NAME),
+                    producer_id=producer_id,
+                    request_id=producer_id + 100,
+                    producer_name=f"w{producer_id}",
+                    producer_access_mode=WAITS,
+                )
+            )
+        )
+
+    for producer_id in (1, 2, 3):
+        await ask(producer_id)
+    assert [(one.request_id, one.producer_ready) for one in told] == [
+        (101, False),
+        (102, False),
+        (103, False),
+    ]
+    await commands.close(pb.CommandCloseProducer(producer_id=1, request_id=9))
+    holder.leave()
+    await until(lambda: len(told) == 4)
+    ready = told[3]
+    assert (ready.request_id, ready.producer_ready, ready.topic_epoch) == (102, True, 1)
+    assert list(commands.producers) == [2]
+    await bench.registry.unload(NAME)
+    await until(lambda: len(told) == 5)
+    assert (told[4].request_id, told[4].error) == (103, pb.ServiceNotReady)
+    commands.leave()
+
+
+async def test_a_client_that_goes_leaves_the_line(bench: Bench) -> None:
+    commands = ProduceCommands(Client(), bench.context, bench.registry, bench.schemas)
+    holder = await joined(bench, "e", ALONE)
+    await commands.producer(
+        pb.CommandProducer(
+            topic=str(NAME),
+            producer_id=1,
+            request_id=1,
+            producer_name="w",
+            producer_access_mode=WAITS,
+        )
+    )
+    assert len(bench.topic.publishers.waiting) == 1
+    commands.leave()
+    assert bench.topic.publishers.waiting == {}
+    holder.leave()
+    await joined(bench, "s")

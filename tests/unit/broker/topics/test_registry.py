@@ -1,0 +1,95 @@
+"""Loading a topic: who may make it, and how often the metadata store is asked whether it is there."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.base.names import TopicName
+from engine.broker.errors import ServiceNotReady, TopicNotFound
+from engine.broker.topics.topic import Topic
+from engine.managed.errors import ManagedLedgerNotFoundError
+from engine.metadata import paths
+from tests.support.broker_bench import Bench, Everything, opened
+
+OTHER = TopicName.parse("persistent://public/default/other")
+
+
+class Asked(Everything):
+    """Counts questions; ``create`` alone allows a topic that is not there."""
+
+    asked = 0
+
+    async def ensure_topic(self, topic: TopicName, *, create: bool) -> None:
+        self.asked += 1
+        if not create:
+            raise TopicNotFound(f"Topic {topic} does not exist")
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(tmp_path) as made:
+        made.registry._namespaces = Asked()
+        yield made
+
+
+async def test_a_topic_that_is_there_is_loaded_without_asking_whether_it_is(bench: Bench) -> None:
+    await bench.registry.get(OTHER, create=True)
+    await bench.registry.unload(OTHER)
+    asked = Asked()
+    bench.registry._namespaces = asked
+    assert (await bench.registry.get(OTHER, create=False)).name == OTHER
+    assert asked.asked == 0
+
+
+async def test_a_topic_that_is_not_there_is_made_only_for_who_may(bench: Bench) -> None:
+    with pytest.raises(TopicNotFound):
+        await bench.registry.get(OTHER, create=False)
+    path = paths.managed_ledger(OTHER.managed_ledger_name)
+    assert await bench.cluster.store.exists(path) is None
+    refused, made, asked = await asyncio.gather(
+        bench.registry.get(OTHER, create=False),
+        bench.registry.get(OTHER, create=True),
+        bench.registry.get(OTHER, create=False, asked=False),
+        return_exceptions=True,
+    )
+    assert isinstance(refused, TopicNotFound)
+    assert made is asked is bench.registry.loaded(OTHER)
+    assert bench.registry.load_times.failed == 0
+
+
+async def test_nothing_is_loaded_once_the_broker_shuts_down(bench: Bench) -> None:
+    await bench.registry.close()
+    for asked in (True, False):
+        with pytest.raises(ServiceNotReady, match="shutting down"):
+            await bench.registry.get(OTHER, create=True, asked=asked)
+
+
+async def test_who_comes_as_a_load_ends_begins_another(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The load is done, and the loop has not told anybody yet: waiting for it again would stand still for ever."""
+    may_go_on = asyncio.Event()
+    waits = asyncio.Event()
+
+    class Slow(Asked):
+        async def ensure_topic(self, topic: TopicName, *, create: bool) -> None:
+            if not waits.is_set():
+                waits.set()
+                await may_go_on.wait()
+
+    registry, opens = bench.registry, bench.registry._open
+    registry._namespaces = Slow()
+    first = asyncio.create_task(registry.get(OTHER, create=True))
+    await waits.wait()  # it found nothing, and asks whether it may make the topic
+
+    async def nothing_there(name: TopicName, make: bool) -> Topic:
+        monkeypatch.setattr(registry, "_open", opens)
+        may_go_on.set()  # the first goes on before anybody hears of this
+        raise ManagedLedgerNotFoundError("none")
+
+    monkeypatch.setattr(registry, "_open", nothing_there)
+    second = asyncio.create_task(registry.get(OTHER, create=True))
+    async with asyncio.timeout(5):
+        assert await first is await second is registry.loaded(OTHER)

@@ -1,0 +1,580 @@
+"""The index, told bit by bit, is what a recomputation from everything that was told would be."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.admin.api import ROW_COLUMNS
+from gateway.services.index import selection, topic_index
+from gateway.services.index.due import REFRESH_MS, RETRY_MS
+from gateway.services.index.figures import (
+    BACKLOG,
+    BYTES_IN,
+    NOTHING,
+    RATE_OUT,
+    STORAGE,
+    SUBSCRIPTIONS,
+    UNREAD,
+    Values,
+    at_rest,
+)
+from gateway.services.index.rows import AT_REST, FIELDS, KNOWN, LAST, LIVE, NO, parts_of
+from gateway.services.index.selection import Chosen
+from gateway.services.index.topic_index import SELECTIONS_MAX, TopicIndex
+
+T = "persistent://t/n/"
+
+
+def values(**given: int | None) -> list[int | None]:
+    return [given.get(column, 0) for column in ROW_COLUMNS]
+
+
+def answer(
+    at: int, *rows: list[Any], gone: tuple[str, ...] = (), whole: bool = False, more: bool = False
+) -> dict[str, Any]:
+    return {"at": at, "rows": list(rows), "gone": list(gone), "whole": whole, "more": more}
+
+
+def rest(at: int, *rows: list[Any], missing: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {"at": at, "rows": list(rows), "missing": list(missing)}
+
+
+def row(index: TopicIndex, name: str) -> dict[str, Any]:
+    return index.row(T + name, 999)
+
+
+class Model:
+    """What was told, and all of it counted anew when asked."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+        self.claims: dict[str, dict[str, tuple[Values, bool]]] = {}
+        """By part, the newest last; whether some values were kept from before."""
+        self.rest: dict[str, tuple[Values, bool]] = {}
+        """And whether they were read."""
+        self.silent: set[str] = set()
+        self.last: dict[str, Values] = {}
+        """Of topics that got a part of which something is not known."""
+
+    def owner(self, part: str) -> str:
+        base, mark, _ = part.rpartition("-partition-")
+        return base if mark and self.known.get(base) else part
+
+    def is_known(self, part: str) -> bool:
+        base, _, index = part.rpartition("-partition-")
+        return self.known.get(part) == 0 or (
+            base in self.known and index.isdecimal() and int(index) < self.known[base]
+        )
+
+    def parts(self) -> set[str]:
+        found = {part for part, claims in self.claims.items() if claims}
+        for name, partitions in self.known.items():
+            found |= {f"{name}-partition-{i}" for i in range(partitions)} or {name}
+        return found
+
+    def resting(self, part: str) -> tuple[Values, bool]:
+        persistent = part.startswith("persistent:")
+        return self.rest.get(part, (UNREAD, False) if persistent else (NOTHING, True))
+
+    def figures(self, part: str) -> tuple[Values, int]:
+        claims = self.claims.get(part)
+        if claims:
+            broker = list(claims)[-1]
+            value, kept = claims[broker]
+            known = LAST if kept or broker in self.silent else LIVE
+        else:
+            value, read = self.resting(part)
+            known = AT_REST if read and None not in value else LAST
+        return value, NO if value[BACKLOG] is None else known
+
+    def claim(self, broker: str, part: str, told: Values) -> None:
+        is_new = part not in self.parts()
+        topic = self.shown().get(self.owner(part))
+        if is_new and topic is not None and None not in topic[1] and None in told:
+            self.last.setdefault(self.owner(part), topic[1])
+        before = UNREAD if is_new else self.figures(part)[0]
+        kept = None in told and None not in before
+        self.claims.setdefault(part, {})[broker] = (filled(told, before) if kept else told, kept)
+
+    def leave(self, broker: str, part: str) -> None:
+        before = self.figures(part)[0]
+        mine = self.claims.get(part, {}).pop(broker, None)
+        if mine is None:
+            if part in self.parts() and not self.claims.get(part):
+                self.rest[part] = self.resting(part)[0], not part.startswith("persistent:")
+            return
+        if self.claims[part]:
+            newest = list(self.claims[part])[-1]
+            left, _ = self.claims[part][newest]
+            if None in left and None not in before:
+                self.claims[part][newest] = filled(left, before), True
+            return
+        stored = at_rest(mine[0][SUBSCRIPTIONS], mine[0][BACKLOG], mine[0][STORAGE])
+        self.rest[part] = (stored, False) if part.startswith("persistent:") else (NOTHING, True)
+        self.prune()
+
+    def read(self, part: str, told: Values) -> None:
+        if None in told and self.figures(part)[1] != NO:
+            self.rest[part] = self.resting(part)[0], False
+        else:
+            self.rest[part] = told, None not in told
+
+    def prune(self) -> None:
+        self.rest = {part: kept for part, kept in self.rest.items() if self.is_known(part)}
+
+    def shown(self) -> dict[str, tuple[int, Values, int]]:
+        found: dict[str, list[tuple[Values, int]]] = {name: [] for name in self.known}
+        for part in self.parts():
+            found.setdefault(self.owner(part), []).append(self.figures(part))
+        out = {}
+        for name, all_ in found.items():
+            summed: list[int | None] = []
+            for column, numbers in enumerate(zip(*(each for each, _ in all_), strict=True)):
+                known = [number for number in numbers if number is not None]
+                total = max(known, default=0) if column == SUBSCRIPTIONS else sum(known)
+                summed.append(total if len(known) == len(numbers) else None)
+            figures = tuple(summed), max(known for _, known in all_)
+            if None not in summed:
+                self.last.pop(name, None)
+            elif name in self.last:
+                figures = filled(tuple(summed), self.last[name]), LAST
+            out[name] = self.known.get(name, 0), *figures
+        return out
+
+
+def filled(values: Values, last: Values) -> Values:
+    return tuple(old if value is None else value for value, old in zip(values, last, strict=True))
+
+
+NAMES = [f"{T}a", f"{T}b", "persistent://u/m/c", "non-persistent://t/n/a", f"{T}a-partition-0"]
+PARTS = [*NAMES, f"{T}a-partition-1", f"{T}a-partition-7", "persistent://u/m/c-partition-0"]
+NUMBER = st.integers(0, 3)
+STEP = st.tuples(
+    st.sampled_from(("row", "row", "row", "gone", "whole", "silence", "forget", "catalog", "read")),
+    st.sampled_from(("b1", "b2", "b3")),
+    st.sampled_from(PARTS),
+    st.tuples(NUMBER, NUMBER, NUMBER, st.sampled_from((None, 0, 1, 2))),
+)
+
+
+def naive_order(model: Model, chosen: Chosen) -> list[str]:
+    found = []
+    for name, (partitions, numbers, _) in sorted(model.shown().items()):
+        parts = parts_of(name)
+        tenant, _, namespace = chosen.namespace.rpartition("/")
+        wanted = {
+            "tenant": tenant or chosen.tenant,
+            "namespace": namespace,
+            "domain": chosen.domain,
+        }
+        if any(word not in name.lower() for word in chosen.q.lower().split()):
+            continue
+        if any(value and parts[field] != value for field, value in wanted.items()):
+            continue
+        if chosen.standing and (not numbers[BACKLOG] or (numbers[RATE_OUT] or 0) >= 500):
+            continue
+        fields = {**parts, **dict(zip(ROW_COLUMNS, numbers, strict=True))}
+        fields |= {"name": name, "partitions": partitions}
+        found.append((fields[chosen.sort.removeprefix("-")], name))
+    known = [pair for pair in found if pair[0] is not None]
+    known.sort(key=lambda pair: pair[0], reverse=chosen.sort.startswith("-"))
+    return [name for _, name in known + [pair for pair in found if pair[0] is None]]
+
+
+CHOICES = [
+    Chosen(),
+    Chosen(sort="-name"),
+    Chosen(sort="-backlog"),
+    Chosen(sort="backlog", tenant="t"),
+    Chosen(sort="-tenant"),
+    Chosen(sort="partitions", namespace="t/n"),
+    Chosen(sort="-subscriptions", domain="persistent"),
+    Chosen(sort="msg_rate_out", q="PARTITION"),
+    Chosen(sort="-backlog", q="n  PerSistent t/"),
+    Chosen(standing=True),
+]
+
+
+@pytest.mark.parametrize("merge_share", [1, 50])
+@settings(max_examples=50)
+@given(steps=st.lists(STEP, max_size=40), looks=st.integers(2, 9))
+def test_it_is_what_a_recomputation_gives(merge_share: int, steps: list[Any], looks: int) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(selection, "MERGE_SHARE", merge_share)
+        recompute(steps, looks)
+
+
+def recompute(steps: list[Any], looks: int) -> None:
+    index, model = TopicIndex(), Model()
+    for turn, (step, broker, part, (one, two, three, some)) in enumerate(steps):
+        told = values(
+            producers=one,
+            subscriptions=two,
+            msg_rate_out=500 * three,
+            backlog=some,
+            storage_bytes=one,
+        )
+        if step == "row":
+            model.claim(broker, part, tuple(told))
+            index.hear(broker, answer(turn, [part, *told]))
+        elif step == "gone":
+            model.leave(broker, part)
+            index.hear(broker, answer(turn, gone=(part,)))
+        elif step == "whole":
+            model.claim(broker, part, tuple(told))
+            index.hear(broker, answer(turn, [part, *told], whole=True, more=True))
+            index.hear(broker, answer(turn))
+            for other in list(model.claims):
+                if other != part and broker in model.claims[other]:
+                    model.leave(broker, other)
+        elif step == "silence":
+            silent = broker in index.sources and bool(one)
+            (model.silent.add if silent else model.silent.discard)(broker)
+            list(index.silence(broker, bool(one)))
+        elif step == "forget":
+            for each in list(model.claims):
+                if broker in model.claims[each]:
+                    model.leave(broker, each)
+            model.silent.discard(broker)
+            list(index.forget(broker))
+        elif step == "catalog":
+            name = NAMES[(one + 2 * two) % len(NAMES)]
+            if "-partition-" not in name:
+                change_catalog(index, model, name, three - 1)
+            elif not model.known.get(f"{T}a"):  # else it is a partition, and no topic of the list
+                change_catalog(index, model, name, min(three - 1, 0))
+        else:
+            names = index.due(10**9, 100)
+            assert all(not model.claims.get(each) for each in names)
+            index.rested(rest(turn, *([each, two, some, one] for each in names)))
+            for each in names:
+                model.read(each, at_rest(two, some, one))
+        if turn % looks == 0:
+            check(index, model)
+    check(index, model)
+
+
+def change_catalog(index: TopicIndex, model: Model, name: str, partitions: int) -> None:
+    """-1: it is no more."""
+    before = model.known.get(name, -1)
+    had = model.shown().get(name)
+    if 0 < before < partitions:
+        if had is not None and None not in had[1]:
+            model.last[name] = had[1]
+    elif before != partitions:
+        model.last.pop(name, None)
+    if not 0 < before <= partitions:  # else what grows keeps what is known of it
+        for each in list(model.rest):
+            if model.is_known(each) and model.owner(each) == name and before != partitions:
+                del model.rest[each]
+    if partitions < 0:
+        model.known.pop(name, None)
+        index.catalog({}, [name])
+    else:
+        covered = [f"{name}-partition-0"] if partitions and name == f"{T}a" else []
+        for each in covered:
+            if model.known.pop(each, None) is not None:
+                model.rest.pop(each, None)
+        model.known[name] = partitions
+        index.catalog({name: partitions}, covered)
+    model.prune()
+
+
+def check(index: TopicIndex, model: Model) -> None:
+    shown = model.shown()
+    assert {each.name: (each.partitions, each.values, each.known) for each in index} == shown
+    totals = index.totals
+    for column, name in enumerate(ROW_COLUMNS):
+        total = sum(numbers[column] or 0 for _, numbers, _ in shown.values())
+        assert totals[name] == (total / 1000 if "rate" in name else total)
+    assert totals["topics"] == len(shown)
+    assert totals["unknown"] == sum(known == NO for _, _, known in shown.values())
+    assert totals["last"] == sum(known == LAST for _, _, known in shown.values())
+    for broker, source in index.sources.items():
+        mine = [claims[broker] for claims in model.claims.values() if broker in claims]
+        assert source.rate_out == sum(numbers[RATE_OUT] or 0 for numbers, _ in mine)
+        assert source.bytes_in == sum(numbers[BYTES_IN] or 0 for numbers, _ in mine)
+        assert len(source.parts) == len(mine)
+    for chosen in CHOICES:
+        assert index.select(chosen).names() == naive_order(model, chosen), chosen
+
+
+def test_what_happens_between_the_steps_of_a_large_change_is_counted_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker falls silent, and is gone, with many topics: others have their turn meanwhile."""
+    monkeypatch.setattr(topic_index, "STEP", 1)
+    parts = [f"{T}p-partition-{number}" for number in range(4)]
+    found = []
+    for turns in (0, 1, 3):
+        index = TopicIndex()
+        index.catalog({f"{T}p": 4, f"{T}x": 0}, [])
+        index.hear("b", answer(1, *([each, *values(backlog=2)] for each in (*parts, f"{T}x"))))
+        silence = index.silence("b", True)
+        for _ in range(turns):
+            next(silence)
+        index.hear("c", answer(2, [parts[1], *values(backlog=7)], [parts[3], *values(backlog=9)]))
+        index.catalog({}, [f"{T}x"])
+        list(silence)
+        forget = index.forget("b")
+        for _ in range(turns):
+            next(forget)
+        index.hear("c", answer(3, [parts[2], *values(backlog=11)], gone=(parts[3],)))
+        list(forget)
+        shown = {each.name: (each.values, each.known) for each in index}
+        found.append((shown, index.totals, sorted(index.due(9, 9))))
+    assert found[0] == found[1] == found[2]
+    shown, totals, due = found[0]
+    assert shown[f"{T}p"][0][BACKLOG] == totals["backlog"] == 2 + 7 + 11 + 2
+    assert (shown[f"{T}p"][1], due) == (LAST, [parts[0], parts[3]])
+
+
+def test_every_field_sorts_both_ways() -> None:
+    index = TopicIndex()
+    index.hear("b", answer(5, *([f"{T}{name}", *values(backlog=1)] for name in "bca")))
+    for field in FIELDS:
+        up = index.select(Chosen(sort=field)).names()
+        down = index.select(Chosen(sort=f"-{field}")).names()
+        assert up == [f"{T}a", f"{T}b", f"{T}c"]
+        assert down == (up[::-1] if field in ("name", "topic") else up), "equals stand by name"
+
+
+def test_words_are_looked_for_in_what_a_short_selection_left() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}{word}-{i}": 0 for word in ("blue", "red") for i in range(40)}, [])
+    few = index.select(Chosen(q="blue 7"))
+    assert len(few) == 4
+    index.catalog({f"{T}blue-77": 0}, [])
+    found = index.select(Chosen(q="77 ue n/", sort="-backlog", tenant="t"))
+    assert found.names() == [f"{T}blue-77"], "the short one is brought up to date before"
+    assert index.select(Chosen(q="red 7", sort="name")).names() == [
+        f"{T}red-{i}" for i in (17, 27, 37, 7)
+    ]
+
+
+def test_only_topics_with_a_cause_are_there_and_follow_it() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}{name}": 0 for name in "abc"}, [])
+    chosen = Chosen(attention="slow")
+    assert index.select(chosen, [f"{T}b", f"{T}gone"]).names() == [f"{T}b"]
+    assert index.select(chosen, [f"{T}c", f"{T}a"]).names() == [f"{T}a", f"{T}c"]
+    assert len(index.select(Chosen())) == 3, "a list without a cause is not limited"
+    assert len(index.select(chosen)) == 0
+
+
+def test_a_partitions_own_row_says_who_serves_it() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}p": 2}, [])
+    index.hear("b", answer(7, [f"{T}p-partition-0", *values(backlog=4)]))
+    served = index.part_row(f"{T}p-partition-0", 9)
+    resting = index.part_row(f"{T}p-partition-1", 9)
+    assert served
+    assert (served["owner"], served["backlog"], served["at"]) == ("b", 4, 7)
+    assert resting
+    assert (resting["owner"], resting["backlog"]) == ("", None)
+    assert index.part_row(f"{T}p-partition-2", 9) is None
+
+
+def test_a_topic_that_moves_is_counted_once_and_never_missing() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}m": 0}, [])
+    index.hear("old", answer(10, [f"{T}m", *values(backlog=5)]))
+    index.hear("new", answer(12, [f"{T}m", *values(backlog=6)]))
+    assert (index.totals["backlog"], row(index, "m")["at"]) == (6, 12)
+    index.hear("old", answer(11, [f"{T}m", *values(backlog=4)]))  # late: it came before
+    assert index.totals["backlog"] == 6
+    index.hear("old", answer(13, gone=(f"{T}m",)))
+    assert (index.totals["backlog"], row(index, "m")["loaded"]) == (6, True)
+    index.hear("new", answer(14, gone=(f"{T}m",)))
+    assert (row(index, "m")["backlog"], row(index, "m")["loaded"]) == (6, False)
+    assert index.totals["topics"] == 1
+
+
+def test_a_move_heard_in_the_other_order_ends_at_the_new_owner() -> None:
+    index = TopicIndex()
+    index.hear("new", answer(12, [f"{T}m", *values(backlog=6)]))
+    index.hear("old", answer(10, [f"{T}m", *values(backlog=5)]))
+    index.hear("old", answer(13, gone=(f"{T}m",)))
+    assert (index.totals["backlog"], index.totals["topics"]) == (6, 1)
+
+
+def test_what_nobody_read_is_unknown_and_the_totals_say_so() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}x": 0, f"{T}p": 2}, [])
+    assert index.totals["unknown"] == 2
+    assert [row(index, "x")[field] for field in ("backlog", "producers")] == [None, 0]
+    names = index.due(1000, 100)
+    assert sorted(names) == [f"{T}p-partition-0", f"{T}p-partition-1", f"{T}x"]
+    answered = rest(7, [f"{T}x", 2, 9, 100], [f"{T}p-partition-0", 1, 3, 50])
+    index.rested({**answered, "missing": [f"{T}p-partition-1"]})
+    assert index.totals["unknown"] == 0
+    assert (index.totals["backlog"], index.totals["storage_bytes"]) == (12, 150)
+    assert [row(index, "x")[field] for field in ("subscriptions", "backlog", "loaded", "at")] == [
+        *(2, 9, False, 7)
+    ]
+    assert index.due(1000, 100) == []
+    assert len(index.due(7 + REFRESH_MS, 100)) == 3, "somebody else may have used them"
+
+
+def test_a_non_persistent_topic_that_nobody_has_loaded_holds_nothing() -> None:
+    index = TopicIndex()
+    index.catalog({"non-persistent://t/n/p": 2}, [])
+    assert index.totals["unknown"] == 0
+    assert index.due(0, 100) == []
+
+
+def test_what_could_not_be_read_is_tried_again_later() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}x": 0, f"{T}y": 0}, [])
+    names = index.due(1000, 1)
+    index.postpone(names, 1000)
+    assert index.due(1000, 5) == [f"{T}y"]
+    index.rested(rest(1000, [f"{T}y", 1, None, 5]))
+    assert index.due(1000 + RETRY_MS - 1, 5) == []
+    assert index.due(1000 + RETRY_MS, 5) == [f"{T}x", f"{T}y"]
+
+
+def test_what_was_read_before_a_topic_was_used_again_does_not_stay() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}x": 0}, [])
+    (name,) = index.due(0, 5)
+    index.hear("b", answer(20, [name, *values(backlog=7)]))
+    index.hear("b", answer(21, gone=(name,)))
+    index.rested(rest(19, [name, 1, 1, 1]))
+    assert row(index, "x")["backlog"] == 7
+    assert index.due(0, 5) == [name]
+
+
+def test_one_that_came_and_went_unseen_is_read_again() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}x": 0}, [])
+    index.rested(rest(5, *([name, 1, 1, 1] for name in index.due(0, 5))))
+    index.hear("b", answer(20, gone=(f"{T}x",)))
+    assert index.due(20, 5) == [f"{T}x"]
+
+
+def test_topics_of_a_silent_broker_keep_their_last_figures_until_it_answers_or_is_gone() -> None:
+    for end in ("answers", "goes"):
+        index = TopicIndex()
+        index.catalog({f"{T}x": 0, f"{T}y": 0}, [])
+        told = values(backlog=2, producers=1, msg_rate_in=500)
+        index.hear("b", answer(5, *([f"{T}{name}", *told] for name in "xy")))
+        index.hear("b", answer(6, ["non-persistent://t/n/z", *told]))
+        assert row(index, "x")["known"] == "live"
+        version = index.version
+        list(index.silence("b", True))
+        assert index.version > version, "it is news"
+        x = row(index, "x")
+        assert [
+            x[it] for it in ("known", "loaded", "backlog", "producers", "msg_rate_in", "at")
+        ] == [*("last", None, 2, 1, 0.5, 6)]
+        totals = index.totals
+        assert [totals[it] for it in ("topics", "unknown", "last", "backlog")] == [3, 0, 3, 6]
+        assert index.due(10**6, 5) == [], "it may have them loaded"
+        if end == "answers":
+            index.hear("b", answer(9, [f"{T}x", *values(backlog=3)], whole=True))
+            list(index.silence("b", False))
+            assert (row(index, "x")["backlog"], row(index, "x")["known"]) == (3, "live")
+            assert (row(index, "y")["backlog"], row(index, "y")["known"]) == (2, "last")
+            assert index.due(10**6, 5) == [f"{T}y"]
+        else:
+            list(index.forget("b"))
+            x = row(index, "x")
+            assert (x["known"], x["loaded"], x["backlog"], x["producers"]) == ("last", False, 2, 0)
+            assert index.totals["topics"] == 2, "what keeps nothing is gone"
+            index.rested(rest(9, *([name, 1, 2, 3] for name in index.due(10**6, 5))))
+            assert (row(index, "x")["known"], row(index, "x")["at"]) == ("at_rest", 9)
+            assert index.totals["last"] == 0
+
+
+def test_a_figure_that_cannot_be_read_does_not_take_the_last_one_away() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}x": 0}, [])
+    index.rested(rest(5, *([name, 1, 4, 9] for name in index.due(0, 5))))
+    assert index.due(5 + REFRESH_MS, 5) == [f"{T}x"]
+    index.rested(rest(10**6, [f"{T}x", 1, None, 9]))
+    x = row(index, "x")
+    assert (x["known"], x["backlog"], x["at"]) == ("last", 4, 5)
+    index.hear("b", answer(20, [f"{T}x", *values(backlog=None)]))  # it is just being loaded
+    x = row(index, "x")
+    assert (x["known"], x["backlog"], x["at"], x["loaded"]) == ("last", 4, 5, True)
+    index.hear("b", answer(21, [f"{T}x", *values(backlog=6)]))
+    x = row(index, "x")
+    assert (x["known"], x["backlog"], x["at"]) == ("live", 6, 21)
+
+
+def test_while_a_broker_was_not_heard_nobody_says_that_a_topic_has_no_clients() -> None:
+    index = TopicIndex()
+    index.begin()
+    index.catalog({f"{T}x": 0, "non-persistent://t/n/p": 2}, [])
+    assert (row(index, "x")["known"], row(index, "x")["loaded"]) == ("no", None)
+    assert index.totals["unknown"] == 2
+    index.rested(rest(5, *([name, 1, 4, 9] for name in index.due(0, 5))))
+    x = row(index, "x")
+    assert (x["known"], x["backlog"], x["producers"], x["loaded"]) == ("last", 4, None, None)
+    list(index.become_complete())
+    x = row(index, "x")
+    assert (x["known"], x["backlog"], x["producers"], x["loaded"]) == ("at_rest", 4, 0, False)
+    assert index.row("non-persistent://t/n/p", 9)["known"] == "at_rest"
+
+
+def test_figures_of_an_earlier_life_are_shown_until_there_are_others() -> None:
+    index = TopicIndex()
+    index.begin()
+    index.catalog({f"{T}x": 0}, [])
+    index.recall({f"{T}x": (3, tuple(range(9))), f"{T}p": (4, tuple(range(9)))})
+    index.catalog({f"{T}p": 2}, [])
+    for name, at in (("x", 3), ("p", 4)):
+        shown = row(index, name)
+        assert (shown["known"], shown["backlog"], shown["at"], shown["loaded"]) == (
+            "last",
+            7,
+            at,
+            None,
+        )
+    index.hear("b", answer(8, [f"{T}x", *values(backlog=1)]))
+    assert (row(index, "x")["known"], row(index, "x")["backlog"]) == ("live", 1)
+    assert KNOWN[LAST] == "last"
+
+
+def test_a_growing_topic_keeps_what_is_known_of_its_partitions() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}p": 1}, [])
+    index.rested(rest(5, *([name, 1, 4, 1] for name in index.due(0, 5))))
+    assert index.select(Chosen(sort="-partitions")).names() == [f"{T}p"]
+    index.catalog({f"{T}p": 2}, [])
+    assert (row(index, "p")["backlog"], row(index, "p")["known"]) == (4, "last")
+    assert index.due(0, 5) == [f"{T}p-partition-1"]
+    index.rested(rest(5, missing=(f"{T}p-partition-1",)))
+    assert (row(index, "p")["backlog"], row(index, "p")["partitions"]) == (4, 2)
+
+
+def test_a_sum_is_as_old_as_its_oldest_part() -> None:
+    index = TopicIndex()
+    index.catalog({f"{T}p": 2}, [])
+    index.hear("a", answer(50, [f"{T}p-partition-0", *values(backlog=3, msg_rate_in=1500)]))
+    index.hear("b", answer(60, [f"{T}p-partition-1", *values(backlog=4, msg_rate_in=2500)]))
+    shown = row(index, "p")
+    assert (shown["backlog"], shown["msg_rate_in"], shown["partitions"]) == (7, 4.0, 2)
+    assert (shown["at"], index.at) == (50, 60)
+
+
+def test_orders_of_the_list_are_bounded() -> None:
+    index = TopicIndex()
+    index.hear("b", answer(5, [f"{T}a", *values(backlog=1)]))
+    for number in range(3 * SELECTIONS_MAX):
+        index.select(Chosen(q=str(number)))
+        assert index.select(Chosen(sort="-backlog")).names() == [f"{T}a"]
+    assert len(index._selections) == SELECTIONS_MAX
+    assert Chosen(sort="-backlog") in index._selections
+
+
+def test_an_order_that_nobody_asks_for_is_let_go() -> None:
+    index = TopicIndex()
+    index.select(Chosen())
+    index.drop_unused()
+    assert len(index._selections) == 1
+    index.drop_unused()
+    assert index._selections == {}

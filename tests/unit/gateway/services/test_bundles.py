@@ -1,0 +1,55 @@
+"""Sums of bundles: each topic in the bundle that brokers find for it, found out once for all who ask."""
+
+import asyncio
+
+import pytest
+
+from engine.base.errors import NotReady
+from engine.base.names import HASH_TOP, NamespaceName, TopicName
+from engine.tenancy.bundles import Bundles
+from gateway.services.bundles import Kept, sums
+from gateway.services.index.topic_index import TopicIndex
+
+NAMESPACE = NamespaceName.of("t", "n")
+EDGES = (0, 1 << 30, 1 << 31, HASH_TOP)
+
+
+async def test_every_topic_and_partition_is_in_the_bundle_that_brokers_find_for_it() -> None:
+    index = TopicIndex()
+    plain = [f"persistent://t/n/a{number}" for number in range(40)]
+    others = ["persistent://t/other/x", "non-persistent://t/n/y"]
+    index.catalog(dict.fromkeys([*plain, *others], 0) | {"persistent://t/n/parts": 9}, ())
+    found = await sums(index, {"t/n": EDGES})
+    names = [*plain, others[1], *(f"persistent://t/n/parts-partition-{one}" for one in range(9))]
+    bundles = Bundles(NAMESPACE, EDGES)
+    assert {name: bundle for bundle, fold in found.items() for name in fold.parts} == {
+        name: bundles.of_topic(TopicName.parse(name)) for name in names
+    }
+
+
+async def test_of_a_part_that_is_not_known_the_sum_is_not_known() -> None:
+    index = TopicIndex()
+    index.begin()
+    index.catalog({"persistent://t/n/a": 0}, ())
+    (fold,) = (await sums(index, {"t/n": (0, HASH_TOP)})).values()
+    assert set(fold.figures.values) == {None}
+
+
+async def test_what_is_asked_at_once_is_made_once_and_a_failure_is_not_kept() -> None:
+    made = 0
+
+    async def make() -> int:
+        nonlocal made
+        made += 1
+        await asyncio.sleep(0)
+        if made == 1:
+            raise NotReady("away")
+        return made
+
+    kept: Kept[int] = Kept()
+    with pytest.raises(NotReady):
+        await kept.get("a", make)
+    assert await asyncio.gather(*(kept.get("a", make) for _ in range(5))) == [2] * 5
+    assert await kept.get("b", make) == 3, "it depends on something else"
+    kept.forget()
+    assert await kept.get("b", make) == 4

@@ -1,0 +1,62 @@
+"""Somebody is about to use a topic that is not there: it is made by that, or there is none, as its namespace says."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.errors import NotFound
+from engine.base.names import TopicName
+from engine.tenancy.namespaces import set_policy
+from engine.tenancy.policies import BY_NAME
+from gateway.services import topics
+from tests.support.admin.bench import AdminBench
+
+MISSING = TopicName.parse("persistent://public/default/missing")
+RULES: dict[str, Any] = {
+    "none": {"allowAutoTopicCreation": False},
+    "plain": {"allowAutoTopicCreation": True, "topicType": "non-partitioned"},
+    "parts": {
+        "allowAutoTopicCreation": True,
+        "topicType": "partitioned",
+        "defaultNumPartitions": 3,
+    },
+}
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[AdminBench]:
+    made = AdminBench(tmp_path)
+    await made.start()
+    yield made
+    await made.close()
+
+
+async def rule(bench: AdminBench, name: str) -> None:
+    policy = BY_NAME["autoTopicCreation"]
+    await set_policy(bench.store, MISSING.namespace, policy, policy.read(RULES[name]), cluster="")
+
+
+@pytest.mark.parametrize(("name", "count"), [("plain", 0), ("parts", 3)])
+async def test_it_is_made_as_the_namespace_says(bench: AdminBench, name: str, count: int) -> None:
+    await rule(bench, name)
+    found = await topics.partitions(bench.engine, MISSING, allow_missing=True)
+    assert found == {"partitions": count, "deleted": False}
+    assert await topics.partitions_of(bench.engine, MISSING) == count
+    assert (await topics.lookup(bench.engine, MISSING))["brokerUrl"]
+
+
+async def test_where_none_is_made_there_is_none(bench: AdminBench) -> None:
+    await rule(bench, "none")
+    with pytest.raises(NotFound, match=f"Topic {MISSING} not found"):
+        await topics.partitions(bench.engine, MISSING, allow_missing=True)
+    with pytest.raises(NotFound, match=f"Topic not found {MISSING}"):
+        await topics.lookup(bench.engine, MISSING)
+
+
+async def test_who_only_asks_makes_none(bench: AdminBench) -> None:
+    await rule(bench, "parts")
+    with pytest.raises(NotFound):
+        await topics.partitions(bench.engine, MISSING, allow_missing=False)
+    assert await topics.partitions_of(bench.engine, MISSING) == 0

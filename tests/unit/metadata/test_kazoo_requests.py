@@ -1,0 +1,50 @@
+"""Requests that kazoo does not have: their bytes, and answers as ZooKeeper sends them.
+
+That a server understands them is held by ``tests/contract/test_metadata_store.py``.
+"""
+
+import struct
+
+import pytest
+from kazoo.exceptions import NoAuthError
+from kazoo.protocol.states import ZnodeStat
+
+from engine.metadata.kazoo_requests import MultiRead
+
+STAT = ZnodeStat(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+END = struct.pack("!i?i", -1, True, -1)
+
+
+def part(kind: int, body: bytes) -> bytes:
+    return struct.pack("!i?i", kind, False, 0) + body
+
+
+def text(some: bytes) -> bytes:
+    return struct.pack("!i", len(some)) + some
+
+
+def test_a_multi_read_asks_for_values_then_for_children() -> None:
+    asked = b"".join(
+        struct.pack("!i?i", kind, False, -1) + text(path) + b"\0"
+        for kind, path in ((4, b"/a"), (4, b"/b"), (8, b"/c"))
+    )
+    assert MultiRead(["/a", "/b"], "/c").serialize() == asked + END
+    assert MultiRead([], None).serialize() == END
+
+
+def test_its_answers_come_in_the_order_asked_for_and_tell_missing_nodes() -> None:
+    stat = struct.pack("!qqqqiiiqiiq", *STAT)
+    answer = (
+        b"head"
+        + part(4, text(b"value") + stat)
+        + part(-1, struct.pack("!i", -101))
+        + part(8, struct.pack("!i", 2) + text(b"x") + text(b"y"))
+        + END
+    )
+    found = MultiRead(["/a", "/b"], "/c").deserialize(answer, 4)
+    assert found == [(b"value", STAT), None, ["x", "y"]]
+
+
+def test_any_other_refusal_is_the_answer_to_all_of_it() -> None:
+    with pytest.raises(NoAuthError):
+        MultiRead(["/a"], None).deserialize(part(-1, struct.pack("!i", -102)) + END, 0)

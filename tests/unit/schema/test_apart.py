@@ -1,0 +1,54 @@
+"""Long computations do not hold the event loop up, and do not pile up either."""
+
+import asyncio
+import threading
+
+import pytest
+
+from engine.schema.apart import LONG_BYTES, Apart
+
+
+def thread_of() -> str:
+    return threading.current_thread().name
+
+
+async def test_what_is_long_is_done_elsewhere() -> None:
+    apart = Apart()
+    here = thread_of()
+    assert await apart.run(LONG_BYTES - 1, thread_of) == here
+    assert await apart.run(LONG_BYTES, thread_of) != here
+
+
+async def test_the_loop_goes_on_and_one_is_done_at_a_time() -> None:
+    apart = Apart()
+    go = threading.Event()
+    running: list[int] = []
+
+    def work(number: int) -> int:
+        running.append(number)
+        assert go.wait(60)
+        return number
+
+    tasks = [asyncio.create_task(apart.run(LONG_BYTES, work, number)) for number in range(3)]
+    async with asyncio.timeout(60):
+        while not running:
+            await asyncio.sleep(0.001)
+    tasks[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await tasks[0]
+    await asyncio.sleep(0.01)
+    assert running == [0]  # given up, and still the one at work
+    go.set()
+    assert await asyncio.gather(*tasks[1:]) == [1, 2]
+
+
+async def test_failures_are_told_to_who_asked() -> None:
+    apart = Apart()
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    for size in (0, LONG_BYTES, LONG_BYTES):
+        with pytest.raises(ValueError, match="no"):
+            await apart.run(size, fail)
+    assert await apart.run(LONG_BYTES, thread_of)

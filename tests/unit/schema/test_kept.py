@@ -1,0 +1,37 @@
+"""What is kept stays within its bytes, whatever comes and goes."""
+
+import random
+
+from engine.schema.kept import Kept
+
+
+def test_what_was_not_used_for_longest_goes_first() -> None:
+    kept: Kept[str, int] = Kept(30)
+    for number, name in enumerate("abc"):
+        kept.put(name, number, 10)
+    assert kept.get("a") == 0
+    kept.put("d", 3, 10)
+    assert [kept.get(name) for name in "abcd"] == [0, None, 2, 3]
+
+
+def test_what_is_put_again_weighs_once_and_what_is_too_heavy_is_not_kept() -> None:
+    kept: Kept[str, int] = Kept(30)
+    for weight in (10, 20, 5):
+        kept.put("a", weight, weight)
+    assert (kept.bytes, kept.get("a")) == (5, 5)
+    kept.put("b", 0, 31)
+    assert (kept.bytes, len(kept)) == (0, 0)
+    kept.drop("nobody")
+
+
+def test_bytes_are_bounded_and_add_up() -> None:
+    rng = random.Random(1)
+    kept: Kept[int, int] = Kept(1000)
+    for _ in range(2000):
+        key, weight = rng.randrange(60), rng.randrange(1, 120)
+        if rng.random() < 0.2:
+            kept.drop(key)
+        else:
+            kept.put(key, weight, weight)
+        assert kept.bytes <= 1000
+        assert kept.bytes == sum(kept.get(key) or 0 for key in range(60))
