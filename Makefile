@@ -7,7 +7,7 @@ SECONDS ?= 300
 JOBS ?= 2
 OUT ?= test-results/screenshots
 
-.PHONY: run setup dev test check unit slow console e2e incidents life screenshots sim bugs mutants torture fuzz bench lock proto clean
+.PHONY: run setup dev test check unit slow console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live bench lock proto clean
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -50,7 +50,7 @@ e2e:
 incidents:
 	INCIDENTS=all $(VENV)/pytest -q -s --timeout 900 tests/e2e/test_incidents.py
 
-# The scripted life of an instance to look at: 216 topics, slow, stuck, orphaned and nacking consumers, hostile names.
+# The scripted life of an instance to look at: 217 topics, slow, stuck, orphaned and nacking consumers, hostile names.
 life:
 	$(VENV)/python -m tests.support.life $(ARGS)
 
@@ -79,6 +79,10 @@ torture:
 # Hostile bytes against every parser; coverage-guided where atheris is installed.
 fuzz:
 	$(VENV)/python -m tests.fuzz.run --seconds $(SECONDS) $(ARGS)
+
+# A million frames of hostile clients to a broker, beside an honest one whose times are told.
+fuzz-live:
+	$(VENV)/python -m tests.fuzz.live $(ARGS)
 
 # Side by side with Apache Pulsar where Maven is at hand. Prints ratios, asserts nothing.
 bench:
