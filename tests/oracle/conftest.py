@@ -37,12 +37,12 @@ class Side:
         self.http = http
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
-        """Status and body of a REST call."""
+        """Status and body of a REST call. Apache's sometimes stands still for half a minute when namespaces are new."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if data is not None else {}
         request = urllib.request.Request(self.http + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30) as reply:
+            with urllib.request.urlopen(request, timeout=75) as reply:
                 return reply.status, reply.read()
         except urllib.error.HTTPError as error:
             with error:

@@ -3,11 +3,11 @@ with Apache's broker: both look every second."""
 
 import json
 import time
-from contextlib import ExitStack, closing
 from typing import Any
 
 from tests.oracle.client.talk import Place, Talk, on_both, wait_for
 from tests.oracle.conftest import Side
+from tests.support.raw_client import Wire
 
 MODES = {
     "none": ("delete_when_no_subscriptions", True),
@@ -106,12 +106,12 @@ def test_topics_that_nobody_uses_are_deleted_alike(sides: tuple[Side, Side]) -> 
     assert on_both(sides, unused) == (KEPT, KEPT)
 
 
-def beyond(side: Side, kind: str, action: str) -> tuple[Place, Talk]:
+def beyond(side: Side, kind: str, action: str, wires: list[Wire]) -> tuple[Place, Talk]:
     """A topic whose backlog is, or soon will be, beyond its quota, and a producer that is there."""
     namespace = f"{kind}-{action}".replace("_", "-")
     path = made(side, namespace)
-    place = Place(side, f"persistent://public/{namespace}/t")
-    assert place.rest("PUT", "")[0] == 204
+    place = Place(side, f"persistent://public/{namespace}/t", wires)
+    wait_for(lambda: place.rest("PUT", "")[0] in (204, 409), f"{place.topic} of {side.name}")
     assert place.rest("PUT", SUB, "earliest")[0] == 204
     there = Talk(place)
     there.ask("producer", topic=place.topic, producer_id=1)
@@ -141,11 +141,13 @@ def told(place: Place, there: Talk, kind: str, action: str) -> Any:
 def quotas(side: Side) -> Any:
     """One after the other: making several at once sometimes stops Apache's for half a minute."""
     asked = [(kind, action) for kind in LIMITS for action in ACTIONS]
-    with ExitStack() as stack:
-        made = {one: beyond(side, *one) for one in asked}
-        for place, _ in made.values():
-            stack.enter_context(closing(place))
+    wires: list[Wire] = []
+    try:
+        made = {one: beyond(side, *one, wires) for one in asked}
         return {one: told(*made[one], *one) for one in asked}
+    finally:
+        for wire in wires:
+            wire.close()
 
 
 def test_backlog_quotas_are_held_alike(sides: tuple[Side, Side]) -> None:

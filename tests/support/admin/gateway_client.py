@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import connections
+from django.db import OperationalError, connections
 
 from admin_ui.audit import audit_writer
+from admin_ui.models import AuditEntry
 from engine.admin.client import AdminClient
 from engine.metadata.cached import CachedStore
 from engine.metadata.memory import MemoryServer
@@ -20,6 +21,18 @@ from gateway.services import engine_link
 from gateway.services.engine_link import Engine, EngineLink
 
 HOST = "127.0.0.1:8080"
+
+
+async def audited(status: int) -> None:
+    """Returns when a change has ended so. A table being written answers no other reader of this process."""
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                if await AuditEntry.objects.filter(status=status).aexists():
+                    return
+            except OperationalError:
+                pass
+            await asyncio.sleep(0.01)
 
 
 class Answer(NamedTuple):

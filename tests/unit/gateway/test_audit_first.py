@@ -17,7 +17,7 @@ from admin_ui.audit import audit_writer
 from admin_ui.audit.audit_writer import AuditWriter, NotRecordedError
 from admin_ui.audit.recording import Recorder
 from admin_ui.models import AuditEntry
-from tests.support.admin.gateway_client import let_go_of_connections
+from tests.support.admin.gateway_client import audited, let_go_of_connections
 
 pytestmark = pytest.mark.usefixtures("database")
 Handle = Callable[[HttpRequest], Awaitable[HttpResponse]]
@@ -135,9 +135,7 @@ def test_an_outcome_that_cannot_be_written_changes_no_answer_and_is_written_late
         assert await changed(handle) == 204
         await sync_to_async(show)()
         assert [row.status async for row in AuditEntry.objects.all()] in ([None], [204])
-        async with asyncio.timeout(5):
-            while not await AuditEntry.objects.filter(status=204).aexists():
-                await asyncio.sleep(0.01)
+        await audited(204)
 
     asyncio.run(play())
 

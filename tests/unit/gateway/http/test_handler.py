@@ -11,6 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from admin_ui.models import AuditEntry
 from gateway.http import exchange, handler
+from tests.support.admin.gateway_client import audited
 from tests.unit.gateway.http.conftest import HOST, Client, HeldStore
 
 TENANTS = "/admin/v2/tenants"
@@ -87,9 +88,7 @@ async def test_a_change_that_has_begun_is_finished_and_audited(
         served.cancel()
         await asyncio.wait([served])
     store.open.set()
-    async with asyncio.timeout(5):
-        while not await AuditEntry.objects.filter(status=204).aexists():
-            await asyncio.sleep(0.01)
+    await audited(204)
     assert "t1" in await names()
     await asyncio.wait([served])
 
