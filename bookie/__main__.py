@@ -3,7 +3,6 @@
 
 import argparse
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -20,7 +19,7 @@ from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
 from engine.base.errors import MagnetarError
 from engine.base.log import LEVELS
-from engine.base.loop import EventLoop
+from engine.base.loop import EventLoop, shorten_collections
 from engine.base.settings import SettingsError
 from engine.metadata.connect import FORM, connect
 from engine.net.network import LoopNetwork
@@ -72,8 +71,7 @@ async def serve(settings: ProcessSettings) -> int:
         asyncio.get_running_loop().add_signal_handler(number, bookie.request_stop)
     try:
         await bookie.start()
-        gc.collect()
-        gc.freeze()  # what start-up made lives on; collections need not look at it again
+        shorten_collections()
         await bookie.over.wait()
     finally:
         await bookie.stop()

@@ -1,7 +1,6 @@
 """``python -m engine broker``: run one broker until SIGTERM or SIGINT, which drain it."""
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -12,7 +11,7 @@ from engine.auth.internal import TokenError
 from engine.base import log as logs
 from engine.base.clock import SystemClock
 from engine.base.entropy import RandomEntropy
-from engine.base.loop import EventLoop
+from engine.base.loop import EventLoop, shorten_collections
 from engine.base.settings import SettingsError
 from engine.metadata.connect import connect
 from engine.metadata.layout import LayoutError
@@ -54,9 +53,7 @@ async def serve(settings: Settings) -> None:
         )
         try:
             await broker.start()
-            # What start-up made is needed until the process ends: collections need not look at it.
-            gc.collect()
-            gc.freeze()
+            shorten_collections()
             await stop.wait()
         finally:
             await broker.drain()

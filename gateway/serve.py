@@ -2,7 +2,6 @@
 
 import argparse
 import fcntl
-import gc
 import logging
 import os
 import resource
@@ -18,7 +17,7 @@ from django.urls import get_resolver
 
 from engine.base import log as logs
 from engine.base.addresses import is_loopback
-from engine.base.loop import EventLoop
+from engine.base.loop import EventLoop, shorten_collections
 
 log = logging.getLogger("gateway")
 
@@ -121,11 +120,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def settle() -> None:
-    """Routes and all that they import are made now and needed until the end: collections, which hold up every request
-    while they last, need not look at them."""
+    """Routes and all that they import are made now: collections, which hold up every request, need not look at them."""
     get_resolver().url_patterns  # noqa: B018 - read at the first request otherwise
-    gc.collect()
-    gc.freeze()
+    shorten_collections()
 
 
 def record_history() -> None:

@@ -79,6 +79,10 @@ class Budget:
         if self._parent is not None:
             self._parent.give(size, items)
 
+    def unheeded(self) -> None:
+        """Its marks are told to nobody any more."""
+        self._on_high = self._on_low = None
+
     def _rise(self) -> None:
         if not self.high:
             self.high = True

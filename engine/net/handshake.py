@@ -42,6 +42,19 @@ def anyone(method: str, data: bytes) -> Verdict:
     return None
 
 
+@dataclass(slots=True)
+class Client:
+    """What a connection's client said of itself in CONNECT."""
+
+    version: str = ""
+    protocol_version: int = 0
+    takes_broker_metadata: bool = False
+    partial_producers: bool = False
+    """Its producers of a partitioned topic may leave partitions out."""
+    connected: bool = False
+    """CONNECTED was sent."""
+
+
 class Handshake:
     """Of one connection, whose frames its owner takes through ``peer``, at most while ``waiting`` is False.
 
@@ -62,14 +75,8 @@ class Handshake:
         feature_flags: dict[str, bool],
         connected: Callable[[], None],
     ) -> None:
-        self.client_version = ""
-        self.protocol_version = 0
-        self.takes_broker_metadata = False
-        self.partial_producers = False
-        """The client's producers of a partitioned topic may leave partitions out."""
+        self.client = Client()
         self.waiting = False
-        self.done = False
-        """CONNECTED was sent."""
         self._connection = connection
         self._peer = peer
         self._tasks = tasks
@@ -97,10 +104,10 @@ class Handshake:
 
     def connect(self, body: pb.CommandConnect) -> None:
         """CONNECT came."""
-        self.client_version = body.client_version
-        self.protocol_version = body.protocol_version
-        self.takes_broker_metadata = body.feature_flags.supports_broker_entry_metadata
-        self.partial_producers = body.feature_flags.supports_partial_producer
+        self.client.version = body.client_version
+        self.client.protocol_version = body.protocol_version
+        self.client.takes_broker_metadata = body.feature_flags.supports_broker_entry_metadata
+        self.client.partial_producers = body.feature_flags.supports_partial_producer
         self._judge(body.auth_method_name, body.auth_data)
 
     def auth_response(self, body: pb.CommandAuthResponse) -> None:
@@ -139,14 +146,14 @@ class Handshake:
             self._connection.data_received(b"".join(behind))
 
     def _answer(self, verdict: Verdict) -> None:
-        version = max(0, min(self.protocol_version, commands.PROTOCOL_VERSION))
+        version = max(0, min(self.client.protocol_version, commands.PROTOCOL_VERSION))
         if verdict is not None:
             self._peer.sent_challenge()
             self._connection.send(commands.auth_challenge(verdict.method, verdict.data, version))
             return
         self.stop()
         self._peer.sent_connected()
-        self.done = True
+        self.client.connected = True
         self._connection.send(
             commands.connected(
                 server_version=self._server_version,

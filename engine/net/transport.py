@@ -302,5 +302,6 @@ class Connection(asyncio.Protocol):
         try:
             self.closed(self.error if self.error is not None else error)
         finally:
-            if self.on_gone is not None:
-                self.on_gone()
+            on_gone, self.on_gone = self.on_gone, None
+            if on_gone is not None:
+                on_gone()

@@ -6,7 +6,6 @@ store does not tell stays as it was last known, and ``health`` says which of the
 """
 
 import asyncio
-import gc
 import logging
 import threading
 import time
@@ -62,7 +61,6 @@ GONE_MS = 2_000
 """A broker that is not registered any more may only have lost its session for a moment."""
 GONE_KEPT_MS = 3_600_000
 """One that is gone is shown for so long, as long as there are topics that it had and nobody has now."""
-SETTLE_TOPICS = 10_000
 UNUSED_ROUNDS = 60
 """An order of the list that nobody looked at for so many rounds is not kept any more."""
 FAILURES = (MagnetarError, TimeoutError, OSError)
@@ -181,8 +179,6 @@ class Collector:
         self._reading: asyncio.Task[None] | None = None
         self._turn = 0
         self._rounds = 0
-        self._settled = 0
-        """Topics when the garbage collector was last told to leave alone what there is."""
         self._watchers: set[Callable[[], None]] = set()
         self._told: object = None
         """The version that watchers know of."""
@@ -347,7 +343,6 @@ class Collector:
         self._rounds += 1
         if self._rounds % UNUSED_ROUNDS == 0:
             self._topics.drop_unused()
-        self._settle()
         assert self._bookies is not None
         self._snapshot = Snapshot(
             at, self._lines, self._bookies, self._topics, self.heard, self.attention
@@ -392,15 +387,6 @@ class Collector:
             self._topics.catalog(dict(known), ())
             await asyncio.sleep(0)
         self._complete = True
-
-    def _settle(self) -> None:
-        """Topics are many objects that live long and are in no circles: looking through all of them for garbage, again
-        and again, would hold up everybody for a tenth of a second and more."""
-        self._settled = min(self._settled, len(self._topics))
-        if len(self._topics) > self._settled + SETTLE_TOPICS:
-            self._settled = len(self._topics)
-            gc.collect(1)
-            gc.freeze()
 
     # Brokers
 

@@ -86,6 +86,7 @@ class Session(Connection):
             feature_flags=FEATURE_FLAGS,
             connected=self._keepalive.start,
         )
+        self._client = self._handshake.client
         self._produce = produce.ProduceCommands(self, context, registry, schema_rules)
         self._consume = consume.ConsumeCommands(self, context, registry, schema_rules)
         self._requests = Router(self, self._tasks, settings.max_pending_requests_per_connection)
@@ -103,25 +104,25 @@ class Session(Connection):
 
     @property
     def client_version(self) -> str:
-        return self._handshake.client_version
+        return self._client.version
 
     @property
     def protocol_version(self) -> int:
-        return self._handshake.protocol_version
+        return self._client.protocol_version
 
     @property
     def takes_broker_metadata(self) -> bool:
-        version = self._handshake.protocol_version
-        return version >= BROKER_METADATA_VERSION and self._handshake.takes_broker_metadata
+        version = self._client.protocol_version
+        return version >= BROKER_METADATA_VERSION and self._client.takes_broker_metadata
 
     @property
     def partial_producers(self) -> bool:
-        return self._handshake.partial_producers
+        return self._client.partial_producers
 
     @property
     def connected(self) -> bool:
         """Whether CONNECT was answered."""
-        return self._handshake.done
+        return self._client.connected
 
     @property
     def producers(self) -> int:
@@ -145,6 +146,10 @@ class Session(Connection):
         self._consume.leave()
         self._watches.leave()
         self._ended(self)
+        # They know the session: circles would stay until the garbage collector comes by, which is seldom.
+        self.publish_budget.unheeded()
+        del self._handshake, self._keepalive, self._tasks, self._requests
+        del self._produce, self._consume, self._watches
 
     def writable(self) -> None:
         self._consume.wake()
@@ -161,6 +166,8 @@ class Session(Connection):
         return not self.paused and not self.closing
 
     async def is_alive(self) -> bool:
+        if self.closing:
+            return False
         timeout_s = self._settings.connection_liveness_check_timeout_millis / 1000
         return await self._keepalive.is_alive(timeout_s)
 

@@ -25,6 +25,11 @@ BATCHES: list[list[Pair]] = [
 ]
 
 
+def length_of(number: int) -> int:
+    """Bytes of it as a varint."""
+    return max(-(-number.bit_length() // 7), 1)
+
+
 def wait_compacted(side: Side, path: str) -> list[Any]:
     """Statuses of beginning it, and of its end."""
     told: list[Any] = [side.call("GET", f"{path}/compaction")]
@@ -58,6 +63,8 @@ class Story:
         self.topic = f"persistent://{NAMESPACE}/{name}"
         self.path = f"/admin/v2/persistent/{NAMESPACE}/{name}"
         self.places = Places()
+        self.found: set[tuple[int, int]] = set()
+        """Ledger and entry of what was read last."""
         self.told: list[Any] = []
 
     def publish(self, pairs: list[Pair], **options: Any) -> None:
@@ -82,9 +89,12 @@ class Story:
 
     def _rest(self, reader: Any) -> list[Any]:
         found = []
+        self.found = set()
         while reader.has_message_available():
             message = reader.read_next(20_000)
-            place = self.places.of(message.message_id())
+            at = message.message_id()
+            self.found.add((at.ledger_id(), at.entry_id()))
+            place = self.places.of(at)
             found.append((message.partition_key(), message.data(), place))
         return found
 
@@ -143,7 +153,10 @@ def tell(side: Side, name: str, rounds: list[list[Pair]], **options: Any) -> lis
             story.publish(pairs, **options)
             story.told.append(("before", story.read()))
             story.told += wait_compacted(side, story.path)
-            story.told.append(("after", story.read()))
+            after, compacted = story.read(), story.found
+            while after and after[-1][:2] == ("", b""):
+                after.pop()  # Apache's tells late that what a batch ends in is gone
+            story.told.append(("after", after))
             story.unload()
             story.told.append(("unloaded", story.read()))
         story.publish([("l", b"1"), ("a", b"9"), (None, b"z"), ("k", b"2")], **options)
@@ -154,7 +167,9 @@ def tell(side: Side, name: str, rounds: list[list[Pair]], **options: Any) -> lis
         stats = json.loads(side.call("GET", f"{story.path}/internalStats")[1])
         ledger = stats["compactedLedger"]
         packed = "compression_type" in options  # two libraries
-        story.told.append(("ledger", ledger["entries"], packed or ledger["size"]))
+        # The numbers of ledgers are in each entry, and differ between brokers.
+        numbers = sum(length_of(ledger_id) for ledger_id, _ in compacted)
+        story.told.append(("ledger", ledger["entries"], packed or ledger["size"] - numbers))
         story.told.append(sorted(json.loads(side.call("GET", f"{story.path}/subscriptions")[1])))
         return story.told
     finally:

@@ -1,8 +1,13 @@
 """What runs at the end of a wake-up runs before the loop looks for more."""
 
 import asyncio
+import subprocess
+import sys
+
+import pytest
 
 from engine.base.loop import EventLoop, last_call
+from tests.support.instance import ROOT
 
 
 def test_last_callbacks_run_behind_all_that_was_ready_and_before_what_that_asked_for() -> None:
@@ -49,3 +54,36 @@ def test_other_loops_take_it_in_their_next_turn() -> None:
         await done.wait()
 
     asyncio.run(main())
+
+
+OLD_CIRCLES = """
+import gc, sys, weakref
+from engine.base.loop import shorten_collections
+
+class Node:
+    pass
+
+def circle():
+    node = Node()
+    node.me = node
+    return node, weakref.ref(node)
+
+shorten_collections()
+young, of_young = circle()
+del young
+gc.collect(1)
+assert of_young() is None, "a young circle"
+old, of_old = circle()
+gc.collect(1)
+del old
+gc.collect()
+assert of_old() is not None, "before the heap has doubled"
+more = [[n] for n in range(sys.getallocatedblocks())]
+gc.collect()
+assert of_old() is None, "when the heap has doubled"
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="its collector looks at a little at a time")
+def test_old_objects_are_looked_at_only_when_the_heap_has_doubled() -> None:
+    subprocess.run([sys.executable, "-c", OLD_CIRCLES], check=True, cwd=ROOT)

@@ -1,6 +1,8 @@
 """A request always gets an answer while its connection lasts."""
 
 import asyncio
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -168,6 +170,32 @@ async def test_the_last_message_of_a_batch_that_claims_no_messages_has_no_index(
             while not bench.publisher.receipts:
                 await asyncio.sleep(0.001)
         assert await bench.topic.last_message() == (bench.topic.log.last_confirmed, -1)
+
+
+async def test_a_connection_that_is_gone_leaves_nothing_to_the_garbage_collector(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as bench:
+        session = bench.sessions().accept()
+        sent = bytearray()
+        session.send = sent.extend  # type: ignore[method-assign, assignment]
+        asked = say.producer(NAME.full, 3, 1) + say.subscribe(NAME.full, "s", 0, 5, 2)
+        session.data_received(say.connect("test") + asked)
+        async with asyncio.timeout(120):
+            while {CommandType.PRODUCER_SUCCESS, CommandType.SUCCESS} - {
+                one.type for one in _commands(sent)
+            }:
+                await asyncio.sleep(0)
+        left = weakref.ref(session)
+        gc.disable()
+        try:
+            session.connection_lost(None)
+            del session
+            async with asyncio.timeout(120):
+                while left() is not None:
+                    await asyncio.sleep(0.001)
+        finally:
+            gc.enable()
 
 
 def _commands(sent: bytearray) -> list[pb.BaseCommand]:
