@@ -2,10 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Hashable
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 log = logging.getLogger(__name__)
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 
 
 class TaskScope:
@@ -60,3 +63,29 @@ class TaskScope:
         rest = [task for task in self._tasks if task is not me]
         if rest:
             await asyncio.wait(rest, timeout=deadline_s)
+
+
+class UnderWay(Generic[K, T]):
+    """Work that is done once however many ask for it meanwhile, by key, as tasks of ``scope``: ``of(key)`` or else
+    ``begin``, and await the task behind a shield, so that who gives up leaves it to the others."""
+
+    __slots__ = ("_scope", "tasks")
+
+    def __init__(self, scope: TaskScope) -> None:
+        self._scope = scope
+        self.tasks: dict[K, asyncio.Task[T]] = {}
+
+    def of(self, key: K) -> "asyncio.Task[T] | None":
+        """The task, unless it is done: one that the loop has not told of yet must not be waited for again."""
+        task = self.tasks.get(key)
+        return None if task is None or task.done() else task
+
+    def begin(self, key: K, name: str, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Start it, as a task of this name. Raises RuntimeError when the scope is closed."""
+        task = self.tasks[key] = self._scope.spawn(name, work)
+        task.add_done_callback(partial(self._ended, key))
+        return task
+
+    def _ended(self, key: K, task: "asyncio.Task[T]") -> None:
+        if self.tasks.get(key) is task:
+            del self.tasks[key]

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Generic, TypeVar
 
-from engine.base.tasks import TaskScope
+from engine.base.tasks import TaskScope, UnderWay
 from engine.client.broker_link import BrokerLink, LinkSettings
 from engine.client.errors import LostError, RedirectedError
 from engine.net.network import Network
@@ -23,7 +23,7 @@ class Links(Generic[L]):
         self._made = made
         self._settings = settings
         self._tasks = TaskScope("links", lambda name, error: None)  # whoever asked is told
-        self._opening: dict[tuple[str, str | None], asyncio.Task[L]] = {}
+        self._opening = UnderWay[tuple[str, str | None], L](self._tasks)
         self._open: dict[tuple[str, str | None], L] = {}
 
     async def get(self, url: str, proxy_to: str | None = None) -> L:
@@ -37,10 +37,9 @@ class Links(Generic[L]):
             return link
         if self._tasks.closed:
             raise LostError("the client is closed")
-        opening = self._opening.get(key)
-        if opening is None:
-            opening = self._opening[key] = self._tasks.spawn(f"open {url}", self._connect(key))
-            opening.add_done_callback(lambda _: self._opening.pop(key, None))
+        opening = self._opening.of(key) or self._opening.begin(
+            key, f"open {url}", self._connect(key)
+        )
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:

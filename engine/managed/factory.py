@@ -5,7 +5,7 @@ from functools import partial
 
 from engine.base.clock import Clock
 from engine.base.entropy import Entropy
-from engine.base.tasks import TaskScope
+from engine.base.tasks import TaskScope, UnderWay
 from engine.ledger.client import LedgerClient
 from engine.ledger.errors import NoSuchLedgerError
 from engine.managed.errors import (
@@ -51,7 +51,7 @@ class ManagedLedgerFactory:
             store, ledgers, clock, entropy, self.settings, self.cache, backlog_cache
         )
         self._tasks = TaskScope("managed ledgers", lambda name, error: None)
-        self._opening: dict[str, asyncio.Task[ManagedLedger]] = {}
+        self._opening = UnderWay[str, ManagedLedger](self._tasks)
         self._open: dict[str, ManagedLedger] = {}
         self._closed = False
 
@@ -81,13 +81,9 @@ class ManagedLedgerFactory:
         if ready is not None and not ready.ended:
             await ready.update_config(config)
             return ready
-        opening = self._opening.get(name)
-        if opening is None:
-            opening = self._tasks.spawn(
-                f"open {name}", self._start(name, config, properties or {}, make)
-            )
-            self._opening[name] = opening
-            opening.add_done_callback(lambda _: self._opening.pop(name, None))
+        opening = self._opening.of(name) or self._opening.begin(
+            name, f"open {name}", self._start(name, config, properties or {}, make)
+        )
         return await asyncio.shield(opening)
 
     async def _start(

@@ -3,13 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
 from operator import add
 from typing import NamedTuple
 
 from engine.base.errors import MagnetarError
 from engine.base.names import NamespaceName, TopicName
-from engine.base.tasks import TaskScope
+from engine.base.tasks import TaskScope, UnderWay
 from engine.broker.context import Context
 from engine.broker.control.durations import Durations
 from engine.broker.errors import (
@@ -88,7 +87,7 @@ class TopicRegistry:
         self._forget_schema = forget_schema
         self._scope = TaskScope("topics", self._task_failed)
         self._loaded: dict[str, Topic] = {}
-        self._loading: dict[str, asyncio.Task[Topic]] = {}
+        self._loading = UnderWay[str, Topic](self._scope)
         self._leaving: dict[str, asyncio.Task[None]] = {}
         self._deleting: dict[str, None] = {}
         self._touched: dict[Topic, bool] = {}
@@ -107,7 +106,7 @@ class TopicRegistry:
     @property
     def loading(self) -> int:
         """Topics that are being loaded."""
-        return len(self._loading)
+        return len(self._loading.tasks)
 
     @property
     def cache(self) -> EntryCache:
@@ -204,7 +203,7 @@ class TopicRegistry:
             except TopicNotFound:
                 log.debug("topic is not there yet topic=%s", name)
         # Asked anew by each caller: whether a topic may be created depends on who asks.
-        if asked and name.full not in self._loading:
+        if asked and self._loading.of(name.full) is None:
             await self._namespaces.ensure_topic(name, create=create)
         return await self._wait_loaded(name, make=True)
 
@@ -214,15 +213,11 @@ class TopicRegistry:
             topic = self._loaded.get(name.full)
             if topic is not None:
                 return topic
-            task = self._loading.get(name.full)
-            if task is not None and task.done():
-                task = None  # the loop has not noted its end yet
+            task = self._loading.of(name.full)
             own = task is None
             if task is None:
                 self._check_staying(name)
-                task = self._scope.spawn(f"load {name}", self._load(name, make))
-                self._loading[name.full] = task
-                task.add_done_callback(partial(self._load_ended, name.full))
+                task = self._loading.begin(name.full, f"load {name}", self._load(name, make))
             try:
                 return await asyncio.shield(task)
             except TopicNotFound:
@@ -233,10 +228,6 @@ class TopicRegistry:
                 if task.cancelled():
                     raise ServiceNotReady(f"Topic {name} is being unloaded") from None
                 raise
-
-    def _load_ended(self, name: str, task: asyncio.Task[Topic]) -> None:
-        if self._loading.get(name) is task:
-            del self._loading[name]
 
     def _check_staying(self, name: TopicName) -> None:
         if self._scope.closed:
@@ -330,7 +321,7 @@ class TopicRegistry:
 
     async def unload(self, name: TopicName) -> bool:
         """Close the topic gracefully: clients are told to look it up again. False when it was not loaded."""
-        loading = self._loading.get(name.full)
+        loading = self._loading.of(name.full)
         if loading is not None:
             await asyncio.wait([loading])
         topic = self._loaded.get(name.full)
@@ -366,7 +357,9 @@ class TopicRegistry:
 
     async def unload_where(self, chosen: Callable[[TopicName], bool]) -> int:
         """Unload the topics that ``chosen`` accepts, some at a time; how many there were."""
-        loading = [task for name, task in self._loading.items() if chosen(TopicName.parse(name))]
+        loading = [
+            task for name, task in self._loading.tasks.items() if chosen(TopicName.parse(name))
+        ]
         if loading:
             await asyncio.wait(loading)
         names = [topic.name for topic in self.topics() if chosen(topic.name)]

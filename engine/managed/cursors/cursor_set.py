@@ -10,7 +10,7 @@ from engine.base.backoff import Backoff
 from engine.base.errors import WorldError
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.names import decode_name
-from engine.base.tasks import TaskScope
+from engine.base.tasks import TaskScope, UnderWay
 from engine.ledger.errors import LedgerError
 from engine.managed.ack_state import AckState
 from engine.managed.cursors.ack_snapshot import AckSnapshot
@@ -86,7 +86,7 @@ class CursorSet:
     ) -> None:
         self.by_name: dict[str, Cursor] = {}
         self.unread: dict[str, str] = {}
-        self._reading: dict[str, asyncio.Task[Cursor | Exception]] = {}
+        self._reading = UnderWay[str, Cursor | Exception](tasks)
         self._discarding: dict[str, None] = {}
         self._reads_later = False
         self._when_read: list[Callable[[Cursor], None]] = []
@@ -174,11 +174,9 @@ class CursorSet:
 
     async def _read_again(self, name: str) -> Cursor:
         """An unread cursor, read by one at a time however many want it. Cancel-safe."""
-        reading = self._reading.get(name)
-        if reading is None:
-            reading = self._tasks.spawn(f"cursor {name}", self._try(name))
-            self._reading[name] = reading
-            reading.add_done_callback(lambda _: self._reading.pop(name, None))
+        reading = self._reading.of(name) or self._reading.begin(
+            name, f"cursor {name}", self._try(name)
+        )
         found = await asyncio.shield(reading)
         if isinstance(found, Exception):
             raise found
@@ -309,8 +307,8 @@ class CursorSet:
         """
         self._discarding[name] = None  # nobody begins to read it again
         try:
-            if name in self._reading:
-                await asyncio.wait([self._reading[name]])
+            if reading := self._reading.of(name):
+                await asyncio.wait([reading])
             async with self._lock:
                 await self._delete(name)
         finally:

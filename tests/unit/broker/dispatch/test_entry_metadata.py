@@ -49,8 +49,8 @@ async def test_a_connections_version_and_flag_decide(tmp_path: Path) -> None:
     async with opened(tmp_path) as bench:
         session = bench.sessions().accept()
         for version, flag, expected in ((17, True, False), (18, False, False), (18, True, True)):
-            session._handshake.protocol_version = version
-            session._handshake.takes_broker_metadata = flag
+            session._client.protocol_version = version
+            session._client.takes_broker_metadata = flag
             assert session.takes_broker_metadata == expected
         session.closed(None)
 
