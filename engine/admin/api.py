@@ -488,7 +488,7 @@ class BacklogSize(OnTopic):
 
 CREATE_TOPIC = Operation("create_topic", CreateTopic, NoneType, AdminAccess.TENANT)
 """AlreadyExists, or NotFound without its namespace."""
-DELETE_TOPIC = Operation("delete_topic", DeleteTopic, NoneType, AdminAccess.TENANT)
+DELETE_TOPIC = Operation("delete_topic", DeleteTopic, JsonObject, AdminAccess.TENANT)
 """NotFound when missing, PreconditionFailed when in use and not forced, Conflict when more than was seen would be
 lost: nothing was deleted then."""
 HOLDINGS = Operation("holdings", OnTopic, JsonObject, AdminAccess.LOOKUP, reads=True)
@@ -575,15 +575,17 @@ STORED_SCHEMAS = Operation(
 )
 """Each of the versions, also from before a deletion: ``{"version", "type", "timestamp", "data": the definition's bytes
 in base64, "properties"}``, or ``{"version", "reason"}`` for one that is not there or cannot be read."""
-REGISTER_SCHEMA = Operation("register_schema", RegisterSchema, int, AdminAccess.TENANT)
-"""The version that it is, a new one if it may follow the others: Conflict when not, naming the field that breaks, or
-when others came than were expected; Unprocessable for a definition that is none. NotFound without the namespace."""
+REGISTER_SCHEMA = Operation("register_schema", RegisterSchema, JsonObject, AdminAccess.TENANT)
+"""``version``: the one that it is, a new one if it may follow the others. Conflict when not, naming the field that
+breaks, or when others came than were expected; Unprocessable for a definition that is none; NotFound without the
+namespace."""
 CHECK_SCHEMA = Operation("check_schema", GivenSchema, JsonObject, AdminAccess.LOOKUP, reads=True)
 """``compatibility`` and ``schemaCompatibilityStrategy`` as IsCompatibilityResponse, and ``reason`` when it is not."""
 FIND_SCHEMA = Operation("find_schema", GivenSchema, int, AdminAccess.LOOKUP, reads=True)
 """The version that it is; -1 when it is not registered."""
-DELETE_SCHEMA = Operation("delete_schema", DeleteSchema, int, AdminAccess.TENANT)
-"""The number of the version that says so; -1 when nothing is left to say. Conflict when others came than expected."""
+DELETE_SCHEMA = Operation("delete_schema", DeleteSchema, JsonObject, AdminAccess.TENANT)
+"""``version``: the number of the one that says so; -1 when nothing is left to say. Conflict when others came than
+expected."""
 
 # Namespaces
 

@@ -59,7 +59,8 @@ class Engine(NamedTuple):
 
 def _account(operation: Operation[A, R], args: A, answer: R) -> None:
     """What a broker was told to change, and what it says was there before and is now."""
-    accounted = None if operation.reads else account.current()
+    asked = operation.reads or getattr(args, "dry", False)
+    accounted = None if asked else account.current()
     if accounted is not None:
         told = answer if isinstance(answer, dict) else {}
         after = {"now": told["after"]} if "after" in told else {}

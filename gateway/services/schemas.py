@@ -3,7 +3,7 @@
 import asyncio
 from base64 import b64decode
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from engine.admin import api
 from engine.base.names import TopicName
@@ -107,11 +107,12 @@ async def verdict(engine: Engine, candidate: api.GivenSchema) -> Verdict:
 
 
 async def register(engine: Engine, schema: api.GivenSchema, expected: int | None = None) -> int:
-    """See REGISTER_SCHEMA."""
+    """See REGISTER_SCHEMA; the version."""
     args = api.RegisterSchema(
         schema.topic, schema.kind, schema.definition, schema.properties, expected
     )
-    return await engine.call(api.REGISTER_SCHEMA, args)
+    answer = await engine.call(api.REGISTER_SCHEMA, args)
+    return cast(int, answer["version"])
 
 
 async def check(engine: Engine, schema: api.GivenSchema) -> Json:
@@ -127,5 +128,6 @@ async def find(engine: Engine, schema: api.GivenSchema) -> int:
 async def delete(
     engine: Engine, name: TopicName, *, force: bool = False, expected: int | None = None
 ) -> int:
-    """See DELETE_SCHEMA."""
-    return await engine.call(api.DELETE_SCHEMA, api.DeleteSchema(name, force, expected))
+    """See DELETE_SCHEMA; the version."""
+    answer = await engine.call(api.DELETE_SCHEMA, api.DeleteSchema(name, force, expected))
+    return cast(int, answer["version"])

@@ -234,7 +234,7 @@ class BrokerOperations:
         await topics.create_topic(store, name, record.encode())
         await self._registry.get(name, create=True, asked=False)
 
-    async def delete_topic(self, args: api.DeleteTopic) -> None:
+    async def delete_topic(self, args: api.DeleteTopic) -> JsonObject:
         name = args.topic
         if await topics.find_partitions(self._parts.store, name) is not None:
             raise Conflict(
@@ -249,14 +249,16 @@ class BrokerOperations:
             raise PreconditionFailed(f"Topic has {users} connected producers/consumers")
         if args.dry:
             holdings.check(topic, args.seen)
-            return
+            return {}
+        before = holdings.before_deletion(topic)
         if args.seen is not None:
             await self._registry.delete_checked(
                 topic, lambda: holdings.check(topic, args.seen), self._forget_policies
             )
-            return
-        await self._forget_policies(name)
-        await self._registry.delete(name, force=True)
+        else:
+            await self._forget_policies(name)
+            await self._registry.delete(name, force=True)
+        return {"before": before}
 
     async def holdings(self, args: api.OnTopic) -> JsonObject:
         return await holdings.of(await self._topic(args.topic), self._parts.clock.wall_ms())
@@ -375,7 +377,10 @@ class BrokerOperations:
         if await topics.find_partitions(self._parts.store, name) is not None:
             raise Unsupported("Termination of a partitioned topic is not allowed")
         topic = await self._kept(name, "Termination")
-        return reports.message_id(await topic.terminate(), name.partition)
+        before = topic.log.terminated
+        last = await topic.terminate()
+        changed = {"before": None if before is None else str(before), "after": str(last)}
+        return reports.message_id(last, name.partition) | changed
 
     async def unload(self, args: api.OnTopic) -> None:
         await self._topic(args.topic)

@@ -103,14 +103,16 @@ class SchemaOperations:
         index = [_place(one) for one in await _asked(self._schemas.index(args.topic))]
         return {"info": index[-1], "index": index} if index else {}
 
-    async def register(self, args: api.RegisterSchema) -> int:
+    async def register(self, args: api.RegisterSchema) -> JsonObject:
         await self._here(args.topic)
         schema = given(args.kind, args.definition, args.properties)
         strategy = await self._strategy(args.topic)
+        before = await self._newest(args.topic)
         # An administrator adds versions also where clients may not.
-        return await _asked(
+        version = await _asked(
             self._schemas.register(args.topic, schema, strategy, expected=args.expected)
         )
+        return {"version": version, "before": before, "after": await self._newest(args.topic)}
 
     async def check(self, args: api.GivenSchema) -> JsonObject:
         await self._here(args.topic)
@@ -126,12 +128,19 @@ class SchemaOperations:
         found = await _asked(self._schemas.find(args.topic, schema))
         return -1 if found is None else found
 
-    async def delete(self, args: api.DeleteSchema) -> int:
+    async def delete(self, args: api.DeleteSchema) -> JsonObject:
         await self._here(args.topic)
+        before = await self._newest(args.topic)
         if args.force:
             await _asked(self._schemas.remove(args.topic))
-            return -1
-        return await _asked(self._schemas.delete(args.topic, expected=args.expected))
+            return {"version": -1, "before": before}
+        version = await _asked(self._schemas.delete(args.topic, expected=args.expected))
+        return {"version": version, "before": before}
+
+    async def _newest(self, topic: TopicName) -> JsonObject | None:
+        """For the audit log, which keeps no definitions: the topic keeps each."""
+        found = (await _asked(self._schemas.page(topic, 1))).versions
+        return _line(*found[0]) if found else None
 
     async def _strategy(self, topic: TopicName) -> Strategy:
         try:

@@ -45,6 +45,17 @@ async def of(topic: Topic, now_ms: int) -> JsonObject:
     }
 
 
+def before_deletion(topic: Topic) -> JsonObject:
+    """What goes with it, for the audit log: quick, and not exact to the message."""
+    stats = topic.log.stats()
+    return {
+        "bytes": stats.size,
+        "entries": stats.entries,
+        "properties": dict(topic.log.properties),
+        "subscriptions": _seen(topic)["unread"],
+    }
+
+
 async def _lost(topic: Topic, subscription: Subscription, now_ms: int) -> JsonObject:
     if not topic.name.persistent:
         return {"entries": 0, "messages": 0, "exact": True}

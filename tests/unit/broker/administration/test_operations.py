@@ -9,6 +9,7 @@ from engine.admin import api
 from engine.admin.operation import Operation
 from engine.base.errors import NotFound, Unsupported
 from engine.base.names import TopicName
+from engine.metadata import account
 from gateway.services import topics
 from tests.support.admin.bench import AdminBench
 
@@ -53,4 +54,30 @@ async def test_latest_entries_come_newest_first_within_both_bounds(tmp_path: Pat
     live = TopicName.parse("non-persistent://public/default/t")
     with pytest.raises(Unsupported, match="non-persistent"):
         await bench.engine.call(api.LATEST_ENTRIES, api.LatestEntries(live, 9, 9))
+    await bench.close()
+
+
+async def test_what_ends_with_a_topic_is_told_for_the_audit_log(tmp_path: Path) -> None:
+    bench = AdminBench(tmp_path)
+    await bench.start()
+    await topics.create(bench.engine, TOPIC, {"owner": "me"})
+    await bench.engine.call(api.CREATE_SUBSCRIPTION, api.CreateSubscription(TOPIC, "s"))
+    sink = await bench.publish(TOPIC, 3)
+    last = "{}:{}".format(*sink.positions[-1])
+    with account.opened() as accounted:
+        await topics.terminate(bench.engine, TOPIC)
+        await topics.terminate(bench.engine, TOPIC)
+        seen = (await bench.engine.call(api.HOLDINGS, api.OnTopic(TOPIC)))["seen"]
+        await bench.engine.call(api.DELETE_TOPIC, api.DeleteTopic(TOPIC, seen=seen, dry=True))
+        await topics.delete(bench.engine, TOPIC, force=False)
+    first, again = (one for one in accounted.changes if one.where == "terminate")
+    assert (first.before, first.after["now"], again.before) == (None, last, last)
+    ended = [one for one in accounted.changes if one.where == "delete_topic"]
+    assert len(ended) == 1, "a question is no change"
+    assert ended[0].before == {
+        "bytes": sum(map(len, sink.payloads)),
+        "entries": 3,
+        "properties": {"owner": "me"},
+        "subscriptions": {"s": 3},
+    }
     await bench.close()

@@ -13,6 +13,7 @@ from engine.admin import api
 from engine.admin.api import GivenSchema
 from engine.base.errors import Conflict, NotFound
 from engine.base.names import NamespaceName, TopicName
+from engine.metadata import account
 from engine.tenancy.policies import BY_NAME
 from gateway.services import policies, schemas, topics
 from tests.support.admin.bench import AdminBench
@@ -90,6 +91,18 @@ async def test_deletion_hides_and_force_removes(bench: AdminBench) -> None:
     assert await schemas.register(engine, avro(("c", "string"))) == 2
     assert await schemas.delete(engine, TOPIC, force=True) == -1
     assert await schemas.metadata(engine, TOPIC) == {}
+
+
+async def test_the_audit_log_is_told_which_version_was_the_newest(bench: AdminBench) -> None:
+    with account.opened() as accounted:
+        await schemas.register(bench.engine, ONE)
+        await schemas.register(bench.engine, ONE)
+        await schemas.delete(bench.engine, TOPIC, force=True)
+    told = [one for one in accounted.changes if not one.where.startswith("/")]
+    newest = [(one.before or {}).get("version") for one in told]
+    assert newest == [None, 0, 0]
+    assert [one.after.get("now", {}).get("version") for one in told] == [0, 0, None]
+    assert told[2].before["type"] == "AVRO"
 
 
 async def test_pages_tell_of_versions_and_stored_ones_are_found_also_deleted(
