@@ -7,7 +7,7 @@ SECONDS ?= 300
 JOBS ?= 2
 OUT ?= test-results/screenshots
 
-.PHONY: run setup dev test check unit slow console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live bench lock proto clean
+.PHONY: run setup dev test check unit slow oracle console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live bench lock proto clean
 
 run: setup
 	@exec $(VENV)/python manage.py standalone run $(ARGS)
@@ -36,7 +36,11 @@ unit:
 # Real ZooKeeper, real processes, the official client, Spark; the crash tests; Apache beside us where Maven is. The tests
 # of a file stay together: they share servers.
 slow:
-	$(VENV)/pytest -q -n $(JOBS) --dist loadfile --timeout 600 tests/integration tests/interop tests/crash tests/oracle
+	$(VENV)/pytest -q -n $(JOBS) --dist loadfile --timeout 600 -m "not long" tests/integration tests/interop tests/crash tests/oracle
+
+# All that stands beside Apache, also its programs that take minutes.
+oracle:
+	$(VENV)/pytest -q -n $(JOBS) --dist loadfile --timeout 600 tests/oracle
 
 console:
 	$(PYTHON) bootstrap.py --npm run check

@@ -97,7 +97,10 @@ async def _terminate(engine: Engine, name: TopicName, seen: Json) -> list[str]:
                 raise Conflict(f"A client connected since the preview: {user}")
 
     await on_each(parts, look)
-    found = await on_each(parts, lambda part: engine.call(api.TERMINATE, api.OnTopic(part)))
+    found = [
+        one["last"]
+        for one in await on_each(parts, lambda part: engine.call(api.TERMINATE, api.OnTopic(part)))
+    ]
     return [f"{one['ledgerId']}:{one['entryId']}" for one in found if one["entryId"] >= 0]
 
 

@@ -520,7 +520,7 @@ MESSAGE_ID_BY_TIME = Operation(
 BACKLOG_SIZE = Operation("backlog_size", BacklogSize, int, AdminAccess.CONSUME, reads=True)
 """Bytes stored behind a position, of all when its ledger is none of the topic's; estimated from the entries' mean."""
 TERMINATE = Operation("terminate", OnTopic, JsonObject, AdminAccess.TENANT)
-"""Refuses publishing from now on; MessageId of the last message."""
+"""Refuses publishing from now on. ``last``: MessageId of the last message."""
 UNLOAD = Operation("unload", OnTopic, NoneType, AdminAccess.TENANT)
 """Close the topic; clients reconnect and load it again."""
 TRIM = Operation("trim", OnTopic, NoneType, AdminAccess.TENANT)

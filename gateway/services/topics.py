@@ -376,7 +376,7 @@ async def terminate(engine: Engine, name: TopicName) -> Json:
     """Seal the topic; its last MessageId."""
     _require_persistent(name)
     await refuse_parent(engine, name, "Termination of a partitioned topic is not allowed")
-    return message_id(await engine.call(api.TERMINATE, api.OnTopic(name)))
+    return message_id((await engine.call(api.TERMINATE, api.OnTopic(name)))["last"])
 
 
 async def terminate_partitions(engine: Engine, name: TopicName) -> Json:
@@ -392,7 +392,8 @@ async def terminate_partitions(engine: Engine, name: TopicName) -> Json:
     parts = [name.partition_at(index) for index in range(count)]
     found = await on_each(parts, lambda part: engine.call(api.TERMINATE, api.OnTopic(part)))
     return {
-        str(index): {**message_id(one), "partitionIndex": -1} for index, one in enumerate(found)
+        str(index): {**message_id(one["last"]), "partitionIndex": -1}
+        for index, one in enumerate(found)
     }
 
 

@@ -379,8 +379,11 @@ class BrokerOperations:
         topic = await self._kept(name, "Termination")
         before = topic.log.terminated
         last = await topic.terminate()
-        changed = {"before": None if before is None else str(before), "after": str(last)}
-        return reports.message_id(last, name.partition) | changed
+        return {
+            "last": reports.message_id(last, name.partition),
+            "before": None if before is None else str(before),
+            "after": str(last),
+        }
 
     async def unload(self, args: api.OnTopic) -> None:
         await self._topic(args.topic)

@@ -14,7 +14,7 @@ from tests.oracle.conftest import Side
 from tests.oracle.schemas.script import Given, pair, record
 from tests.oracle.servers import LEAN_PEER, PEER
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 NAMESPACE = "schemas/tool"
 TOPIC = f"persistent://{NAMESPACE}/t"

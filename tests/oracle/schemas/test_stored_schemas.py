@@ -36,7 +36,7 @@ from tests.oracle.test_apache_broker import Mixed
 from tests.oracle.test_ledgers_both_sides import ours as our_ledgers
 from tests.oracle.znodes import dump
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 NAMESPACE = "schemas/turns"
 A = record(("a", "int"))

@@ -18,7 +18,7 @@ from engine.tenancy import topics
 from tests.oracle.servers import connected
 from tests.oracle.test_apache_broker import Mixed
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 TOKEN = "oracle-tests-only"
 PATIENCE_S = 30.0
