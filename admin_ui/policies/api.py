@@ -8,7 +8,8 @@ from admin_ui.policies import selectors, services, shapes
 from admin_ui.policies.selectors import OF_NAMESPACES, OF_TOPICS
 from engine.base.errors import NotFound
 from engine.tenancy.namespaces import namespace_name
-from engine.tenancy.policies import BY_NAME, Policy
+from engine.tenancy.policies.policy import Policy
+from engine.tenancy.policies.table import BY_NAME
 from gateway.http.bodies import json_answer
 
 POLICY = Parameter("policy", "name of its row", place="path")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from engine.admin import api
 from engine.base.errors import NotFound
 from engine.base.names import NamespaceName, TopicName
-from engine.tenancy.policies import Policy
+from engine.tenancy.policies.policy import Policy
 from engine.tenancy.topics import list_topics
 from gateway.http.errors import describe
 from gateway.services import catalog, topics

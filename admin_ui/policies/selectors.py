@@ -7,14 +7,9 @@ from engine.base.errors import Unsupported
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata.records import Stored
 from engine.tenancy.namespaces import get_policies
-from engine.tenancy.policies import (
-    POLICIES,
-    Level,
-    Policy,
-    completed,
-    find,
-    of_cluster,
-)
+from engine.tenancy.policies.in_force import of_cluster
+from engine.tenancy.policies.policy import Level, Policy, completed, find
+from engine.tenancy.policies.table import POLICIES
 from gateway.http.errors import describe
 from gateway.services import policies
 from gateway.services.engine_link import Engine

@@ -9,7 +9,8 @@ from admin_ui.policies.effects import Found, Own, Seen
 from admin_ui.policies.selectors import Said, exact
 from engine.base.errors import Conflict, NotReady
 from engine.base.names import NamespaceName, TopicName
-from engine.tenancy.policies import SIZE_QUOTA, Policy, completed
+from engine.tenancy.policies.policy import Policy, completed
+from engine.tenancy.policies.table import SIZE_QUOTA
 from gateway.services import policies
 from gateway.services.collector import now_ms
 from gateway.services.engine_link import Engine

@@ -7,7 +7,7 @@ it was given.
 from rest_framework import serializers as s
 
 from admin_ui.shapes import Asked
-from engine.tenancy.policies import Level
+from engine.tenancy.policies.policy import Level
 
 LEVELS = tuple(level.value for level in Level)
 

@@ -3,7 +3,7 @@
 from rest_framework import serializers as s
 
 from engine.schema.kinds import SchemaKind
-from engine.tenancy.policies import Level
+from engine.tenancy.policies.policy import Level
 from engine.tenancy.strategy import Strategy
 
 KINDS = tuple(kind.value for kind in SchemaKind)

@@ -11,7 +11,8 @@ from engine.metadata.records import Stored
 from engine.tenancy.documents import new_policies
 from engine.tenancy.namespaces import get_policies, list_namespaces
 from engine.tenancy.nodes import children, find_node
-from engine.tenancy.policies import Level, Policy, find, of_cluster
+from engine.tenancy.policies.in_force import of_cluster
+from engine.tenancy.policies.policy import Level, Policy, find
 from engine.tenancy.tenants import get_tenant, list_tenants
 from gateway.services import catalog
 from gateway.services.engine_link import Engine

@@ -10,17 +10,10 @@ from engine.base.errors import NotBuilt, PreconditionFailed
 from engine.metadata.records import Document
 from engine.tenancy.bundles import bundles, even_bundles
 from engine.tenancy.checks import read_actions, read_roles, text_map, texts, typed
-from engine.tenancy.policies import (
-    OFFLOAD_DRIVER,
-    OFFLOADING,
-    POLICIES,
-    RETENTION,
-    SIZE_QUOTA,
-    find,
-    fits,
-    of_cluster,
-    put_on_namespace,
-)
+from engine.tenancy.policies.in_force import of_cluster, put_on_namespace
+from engine.tenancy.policies.policy import find
+from engine.tenancy.policies.table import OFFLOADING, POLICIES, RETENTION, SIZE_QUOTA
+from engine.tenancy.policies.values import OFFLOAD_DRIVER, fits
 
 _POLICY_KEYS = [
     "auth_policies",

@@ -13,7 +13,7 @@ from engine.base.names import NamespaceName, TopicName
 from engine.metadata.records import Document, Stored
 from engine.metadata.store import MetadataStore
 from engine.tenancy.namespaces import get_policies, update_policies
-from engine.tenancy.policies import find, put
+from engine.tenancy.policies.policy import find, put
 
 _NAMESPACE = ("auth_policies", "namespace_auth")
 _TOPICS = ("auth_policies", "destination_auth")

@@ -30,18 +30,10 @@ from engine.tenancy.checks import check_expected, check_properties_size
 from engine.tenancy.clusters import own_cluster
 from engine.tenancy.documents import given_policies, new_policies, ordered
 from engine.tenancy.nodes import change_node, children, create_node, delete_tree, find_node
-from engine.tenancy.policies import (
-    ALLOWED_CLUSTERS,
-    REPLICATION,
-    RETENTION,
-    SIZE_QUOTA,
-    Level,
-    Policy,
-    find,
-    fits,
-    of_cluster,
-    put_on_namespace,
-)
+from engine.tenancy.policies.in_force import of_cluster, put_on_namespace
+from engine.tenancy.policies.policy import Level, Policy, find
+from engine.tenancy.policies.table import ALLOWED_CLUSTERS, REPLICATION, RETENTION, SIZE_QUOTA
+from engine.tenancy.policies.values import fits
 from engine.tenancy.tenants import get_tenant, tenant_info, tenant_name
 
 ANYTHING = object()

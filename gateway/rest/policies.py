@@ -6,16 +6,15 @@ from typing import Any, ClassVar
 from django.http import Http404, HttpRequest, HttpResponse
 
 from engine.base.names import TopicName
-from engine.tenancy.forms import Choice, Fields, Names
 from engine.tenancy.namespaces import namespace_name
-from engine.tenancy.policies import (
+from engine.tenancy.policies.forms import Choice, Fields, Names
+from engine.tenancy.policies.policy import Level, Policy
+from engine.tenancy.policies.table import (
     AGE_QUOTA,
     OFFLOADING,
     POLICIES,
     SIZE_QUOTA,
     SUBSCRIPTION_RATE,
-    Level,
-    Policy,
 )
 from gateway.http.bodies import flag, json_answer, json_body, no_content
 from gateway.rest.base import AdminView

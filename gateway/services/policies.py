@@ -6,7 +6,8 @@ from engine.admin import api
 from engine.base.errors import PreconditionFailed
 from engine.base.names import NamespaceName, TopicName
 from engine.tenancy.namespaces import ANYTHING, check_clusters, get_policies, set_policy
-from engine.tenancy.policies import Level, Policy, find, of_cluster
+from engine.tenancy.policies.in_force import of_cluster
+from engine.tenancy.policies.policy import Level, Policy, find
 from gateway.services import topics
 from gateway.services.engine_link import Engine
 

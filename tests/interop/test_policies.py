@@ -15,7 +15,7 @@ from engine.broker.administration.operations import BrokerOperations
 from engine.broker.ports import BacklogQuota, QuotaAction, TopicPolicies
 from engine.broker.topics.topic import Topic
 from engine.tenancy.namespaces import create_namespace, namespace_name, set_policy
-from engine.tenancy.policies import BY_NAME
+from engine.tenancy.policies.table import BY_NAME
 from tests.support.standalone import Standalone
 
 RECEIVE_MS = 5000

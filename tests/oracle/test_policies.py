@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.tenancy.policies import POLICIES
+from engine.tenancy.policies.table import POLICIES
 from tests.interop.pulsar_shell import Shell
 from tests.oracle.conftest import Side
 from tests.oracle.test_rest import call

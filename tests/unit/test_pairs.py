@@ -39,7 +39,7 @@ THROUGH = {
     "engine/schema/values/json_values.py": "unit/schema/test_decoding.py",
     "engine/schema/values/primitive_values.py": "unit/schema/test_decoding.py",
     "engine/schema/values/shown.py": "unit/schema/test_decoding.py",
-    "engine/tenancy/forms.py": "unit/tenancy/test_policies.py",
+    "engine/tenancy/policies/forms.py": "unit/tenancy/policies/test_table.py",
     "engine/wire/bookie_kernels.py": "unit/wire/test_kernels.py",
 }
 """Sources whose tests use them by way of others: which test that is."""

@@ -14,18 +14,10 @@ from engine.broker.control.catalog import Catalog
 from engine.broker.errors import TopicNotFound
 from engine.broker.ports import TopicPolicies
 from engine.metadata.records import Document
-from engine.tenancy.policies import (
-    BY_NAME,
-    POLICIES,
-    RETENTION,
-    SIZE_QUOTA,
-    InForce,
-    Level,
-    find,
-    fits,
-    of_subscriptions,
-    put_on_subscription,
-)
+from engine.tenancy.policies.in_force import InForce, of_subscriptions, put_on_subscription
+from engine.tenancy.policies.policy import Level, find
+from engine.tenancy.policies.table import BY_NAME, POLICIES, RETENTION, SIZE_QUOTA
+from engine.tenancy.policies.values import fits
 
 
 class PolicyOperations:

@@ -12,11 +12,9 @@ from engine.broker.ports import (
     QuotaAction,
     TopicPolicies,
 )
-from engine.tenancy.policies import (
-    PARTITIONED,
-    WHEN_CAUGHT_UP,
-    InForce,
-)
+from engine.tenancy.policies.in_force import InForce
+from engine.tenancy.policies.table import WHEN_CAUGHT_UP
+from engine.tenancy.policies.values import PARTITIONED
 from engine.tenancy.strategy import Strategy
 
 

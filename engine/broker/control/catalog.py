@@ -18,13 +18,8 @@ from engine.metadata.records import Document, Stored
 from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
 from engine.tenancy import topics
 from engine.tenancy.namespaces import get_policies
-from engine.tenancy.policies import (
-    SUBSCRIPTION_RATE,
-    InForce,
-    in_force,
-    of_cluster,
-    of_subscriptions,
-)
+from engine.tenancy.policies.in_force import InForce, in_force, of_cluster, of_subscriptions
+from engine.tenancy.policies.table import SUBSCRIPTION_RATE
 from engine.tenancy.resources.resource_groups import KEY as GROUP
 from engine.tenancy.settings import PolicySettings
 

@@ -18,7 +18,7 @@ from engine.metadata.update import update
 from engine.tenancy.checks import node_name
 from engine.tenancy.namespaces import update_policies
 from engine.tenancy.nodes import children, find_node, read_node
-from engine.tenancy.policies import put
+from engine.tenancy.policies.policy import put
 
 KEY = "resource_group_name"
 """Of a namespace's policies."""

@@ -11,7 +11,7 @@ from admin_ui.models import AuditEntry
 from admin_ui.policies import effects
 from engine.admin import api
 from engine.base.names import NamespaceName
-from engine.tenancy.policies import BY_NAME, POLICIES
+from engine.tenancy.policies.table import BY_NAME, POLICIES
 from gateway.services import engine_link, policies, topics
 from gateway.services.engine_link import Engine
 from tests.support.admin.gateway_client import Answer, request

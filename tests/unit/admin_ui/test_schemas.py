@@ -14,7 +14,7 @@ from engine.admin.api import GivenSchema
 from engine.base.errors import Conflict, InvalidField, NotFound, Unprocessable
 from engine.base.names import NamespaceName, TopicName
 from engine.schema.kinds import version_bytes
-from engine.tenancy.policies import BY_NAME
+from engine.tenancy.policies.table import BY_NAME
 from engine.wire.batches import Message, pack_entry
 from gateway.services import policies, schemas, topics
 from tests.support.admin.bench import AdminBench

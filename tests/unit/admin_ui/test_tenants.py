@@ -12,7 +12,7 @@ from admin_ui.models import AuditEntry
 from admin_ui.policies import selectors
 from engine.base.names import NamespaceName
 from engine.tenancy.namespaces import get_policies, update_policies
-from engine.tenancy.policies import POLICIES
+from engine.tenancy.policies.table import POLICIES
 from gateway.services import engine_link, topics
 from gateway.services.engine_link import Engine, EngineLink
 from tests.support.admin.bench import AdminBench

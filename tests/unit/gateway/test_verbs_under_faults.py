@@ -45,7 +45,7 @@ from engine.tenancy.namespaces import (
     list_namespaces,
     set_policy,
 )
-from engine.tenancy.policies import RETENTION
+from engine.tenancy.policies.table import RETENTION
 from engine.tenancy.resources.isolation import (
     delete_isolation_policy,
     list_isolation_policies,

@@ -50,7 +50,8 @@ from engine.tenancy.namespaces import (
     set_bookie_affinity,
     set_policy,
 )
-from engine.tenancy.policies import BY_NAME, of_cluster
+from engine.tenancy.policies.in_force import of_cluster
+from engine.tenancy.policies.table import BY_NAME
 from engine.tenancy.tenants import (
     create_tenant,
     delete_tenant,

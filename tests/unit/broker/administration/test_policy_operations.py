@@ -13,7 +13,7 @@ from engine.metadata import paths
 from engine.metadata.store import StoreUnavailableError
 from engine.tenancy import topics as metadata
 from engine.tenancy.namespaces import create_namespace
-from engine.tenancy.policies import BY_NAME, SUBSCRIPTION_RATE
+from engine.tenancy.policies.table import BY_NAME, SUBSCRIPTION_RATE
 from gateway.services import namespaces, policies, topics
 from tests.support.admin.bench import AdminBench
 

@@ -14,7 +14,7 @@ from engine.admin.api import GivenSchema
 from engine.base.errors import Conflict, NotFound
 from engine.base.names import NamespaceName, TopicName
 from engine.metadata import account
-from engine.tenancy.policies import BY_NAME
+from engine.tenancy.policies.table import BY_NAME
 from gateway.services import policies, schemas, topics
 from tests.support.admin.bench import AdminBench
 

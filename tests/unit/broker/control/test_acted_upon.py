@@ -4,7 +4,8 @@ from typing import Any
 
 from engine.broker.control.acted_upon import namespace_policies, topic_policies
 from engine.broker.ports import BacklogQuota, MaxRate, QuotaAction, TopicPolicies
-from engine.tenancy.policies import SUBSCRIPTION_RATE, in_force, of_subscriptions
+from engine.tenancy.policies.in_force import in_force, of_subscriptions
+from engine.tenancy.policies.table import SUBSCRIPTION_RATE
 from engine.tenancy.settings import PolicySettings
 
 SETTINGS = PolicySettings(

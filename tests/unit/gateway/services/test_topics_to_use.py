@@ -9,7 +9,7 @@ import pytest
 from engine.base.errors import NotFound
 from engine.base.names import TopicName
 from engine.tenancy.namespaces import set_policy
-from engine.tenancy.policies import BY_NAME
+from engine.tenancy.policies.table import BY_NAME
 from gateway.services import topics
 from tests.support.admin.bench import AdminBench
 

@@ -14,7 +14,7 @@ from engine.base.ids import EARLIEST
 from engine.base.names import NamespaceName, TopicName
 from engine.broker.administration.previews.policy_effects import RULES
 from engine.broker.topics.topic import Topic
-from engine.tenancy.policies import BY_NAME, POLICIES
+from engine.tenancy.policies.table import BY_NAME, POLICIES
 from gateway.services import policies, topics
 from tests.support.admin.bench import AdminBench
 

@@ -4,362 +4,40 @@ A row is all that REST routes, effective values and the console's forms need; wh
 value (``in_force``). Names and JSON forms are Apache Pulsar's 4.0.8.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
-from engine.base.errors import InvalidField, InvalidRequest, NotBuilt, PreconditionFailed
+from engine.base.errors import InvalidRequest
 from engine.metadata.records import Document
-from engine.tenancy.forms import (
+from engine.tenancy.policies.forms import (
     INT_MAX,
     LONG_MAX,
     Choice,
     Decimal,
     Fields,
     Flag,
-    Form,
     Names,
     Several,
     Whole,
-    kind_of,
+)
+from engine.tenancy.policies.policy import Policy
+from engine.tenancy.policies.values import (
+    OFFLOAD_UNSET,
+    PLAIN,
+    OffloadForm,
+    QuotaForm,
+    TopicTypeForm,
+    check_creation,
+    check_persistence,
+    check_replication,
+    check_retention,
 )
 from engine.tenancy.settings import SUBSCRIPTION_TYPES, PolicySettings
 from engine.tenancy.strategy import BY_OLD_NAME, OLD_NAMES, Strategy
 
 QUORUM_MAX = 5
-PARTITIONED, PLAIN = "partitioned", "non-partitioned"
 WHEN_NO_SUBSCRIPTIONS = "delete_when_no_subscriptions"
 WHEN_CAUGHT_UP = "delete_when_subscriptions_caught_up"
-_SUBSCRIPTIONS = "subscriptionPolicies"
-QUOTA_ACTIONS = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
-
-
-class Level(StrEnum):
-    """Where a value was set; the last one that has it wins."""
-
-    BROKER = "broker"
-    NAMESPACE = "namespace"
-    GLOBAL = "global"
-    """Of a topic, in all clusters that replicate it."""
-    TOPIC = "topic"
-
-    @property
-    def of_a_topic(self) -> bool:
-        return self in (Level.GLOBAL, Level.TOPIC)
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """One row. ``key``: path in a namespace's stored Policies; ``topic_key``: in a topic's. Empty without that level.
-
-    ``name`` and ``topic_name`` are the routes' segments. ``unset``, ``topic_unset``: what reading the namespace's or
-    topic's answers when nothing is set. ``settings``: the broker's, for readers. ``nothing``, ``topic_nothing``: what a
-    namespace or topic may have stored for it that says nothing. ``older``: what the namespace says by an older policy
-    where it says nothing by this one. ``per_cluster``: the namespace has one of each cluster, by name (``of_cluster``);
-    ``per_subscription``: where each of a topic's has its own (``of_subscriptions``).
-    ``also``: at the key of that name as well, for older readers. ``removed``: what is stored when it is removed.
-    ``within``: what a namespace's record that holds the value has besides, when this value makes it.
-    ``shown``: whether the console offers it.
-    ``takes``: what is stored may go because of it: messages, subscriptions, topics.
-    ``topic_fields``: fields of the value and the keys in a topic's policies under which each is stored by itself;
-    ``topic_key`` is one of them then.
-    """
-
-    name: str
-    title: str
-    meaning: str
-    key: tuple[str, ...]
-    form: Form
-    default: Callable[[PolicySettings], Any]
-    settings: tuple[str, ...] = ()
-    topic_name: str = ""
-    topic_key: tuple[str, ...] = ()
-    topic_fields: tuple[tuple[str, str], ...] = ()
-    check: Callable[[Any], None] | None = None
-    unset: Any = None
-    topic_unset: Any = None
-    nothing: tuple[Any, ...] = ()
-    topic_nothing: tuple[Any, ...] = ()
-    older: Callable[[Mapping[str, Any]], Any] | None = None
-    per_cluster: bool = False
-    per_subscription: str = ""
-    also: str = ""
-    removed: Any = None
-    within: Mapping[str, Any] | None = None
-    shown: bool = True
-    takes: bool = False
-
-    def read(self, given: Any) -> Any:
-        """What is stored of a caller's value. Raises InvalidRequest or PreconditionFailed for what it may not
-        be."""
-        value = self.form.read(self.name, given)
-        if self.check is not None:
-            self.check(value)
-        return value
-
-    def says(self, level: Level, document: Mapping[str, Any]) -> Any:
-        """What the document of that level says, None when it says nothing."""
-        path = self.stored_at(level)
-        value = find(document, path) if path else None
-        if value is not None and level.of_a_topic and self.topic_fields:
-            found = {name: document.get(key) for name, key in self.topic_fields}
-            return {name: one for name, one in found.items() if one is not None}
-        return (
-            None if value in (self.topic_nothing if level.of_a_topic else self.nothing) else value
-        )
-
-    def holds(self, level: Level, document: Mapping[str, Any]) -> Any:
-        """What acts by that document: what it says, or by an older policy."""
-        value = self.says(level, document)
-        if value is None and level is Level.NAMESPACE and self.older is not None:
-            return self.older(document)
-        return value
-
-    def store(self, level: Level, document: Document, value: Any) -> None:
-        """Have the document of that level say ``value``; None: nothing."""
-        if level.of_a_topic and self.topic_fields:
-            for name, key in self.topic_fields:
-                put(document, (key,), None if value is None else value.get(name))
-        else:
-            put(document, self.stored_at(level), value)
-
-    def stored_at(self, level: Level) -> tuple[str, ...]:
-        """The path in the document of that level."""
-        return self.topic_key if level.of_a_topic else self.key
-
-
-class InForce(NamedTuple):
-    """A policy's value where it acts, and the level it comes from."""
-
-    value: Any
-    level: Level
-
-
-def find(document: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    """The value at ``path``; None when there is none."""
-    value: Any = document
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
-
-
-def put(document: Document, path: tuple[str, ...], value: Any) -> None:
-    """Store ``value`` at ``path``; None removes it."""
-    for name in path[:-1]:
-        document[name] = inner = dict(document.get(name) or {})
-        document = inner
-    if value is None:
-        document.pop(path[-1], None)
-    else:
-        document[path[-1]] = value
-
-
-def of_cluster(document: Mapping[str, Any], cluster: str) -> Document:
-    """A namespace's policies as ``cluster`` has them: of those that each has its own of, this one's."""
-    found = dict(document)
-    for policy in POLICIES:
-        if policy.per_cluster:
-            found[policy.key[0]] = find(document, (*policy.key, cluster))
-    return found
-
-
-def put_on_namespace(document: Document, policy: Policy, value: Any, cluster: str) -> None:
-    """Store ``value``, of ``cluster`` where each has its own; None removes it."""
-    if not policy.per_cluster:
-        if policy.within is not None:
-            if value is None and find(document, policy.key) is None:
-                return
-            document.setdefault(policy.key[0], dict(policy.within))
-        put(document, policy.key, policy.removed if value is None else value)
-        return
-    put(document, (*policy.key, cluster), value)
-    if policy.also:
-        put(document, (policy.also, cluster), value)
-
-
-def of_subscriptions(topic: Mapping[str, Any], policy: Policy) -> Document:
-    """What a topic's policies say for single subscriptions, by name."""
-    found = {
-        name: one.get(policy.per_subscription)
-        for name, one in (topic.get(_SUBSCRIPTIONS) or {}).items()
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def put_on_subscription(topic: Document, policy: Policy, subscription: str, value: Any) -> None:
-    """Store ``value`` for one subscription; None removes it."""
-    stored = None if value is None else {policy.per_subscription: value}
-    put(topic, (_SUBSCRIPTIONS, subscription), stored)
-
-
-def in_force(
-    settings: PolicySettings,
-    namespace: Mapping[str, Any],
-    topic: Mapping[str, Any],
-    everywhere: Mapping[str, Any] | None = None,
-) -> dict[str, InForce]:
-    """Every policy's value by name: the topic's, else what is set for it in all clusters (``everywhere``), else the
-    namespace's (``of_cluster``), else the broker's."""
-    documents = (
-        (Level.TOPIC, topic),
-        (Level.GLOBAL, everywhere or {}),
-        (Level.NAMESPACE, namespace),
-    )
-    found: dict[str, InForce] = {}
-    for policy in POLICIES:
-        default = policy.default(settings)
-        found[policy.name] = InForce(default, Level.BROKER)
-        for level, document in documents:
-            value = policy.holds(level, document)
-            if value is not None:
-                found[policy.name] = InForce(completed(default, value), level)
-                break
-    return found
-
-
-def completed(default: Any, value: Any) -> Any:
-    """``value`` as it acts: older versions stored fewer fields of a record, which are then the default's."""
-    return {**default, **value} if isinstance(default, dict) else value
-
-
-def fits(quota: Mapping[str, Any] | None, retention: Mapping[str, Any] | None) -> bool:
-    """Whether a size quota leaves retention its say: what is retained must be able to grow beyond the quota."""
-    if not quota or not retention:
-        return True
-    minutes, megabytes = retention["retentionTimeInMinutes"], retention["retentionSizeInMB"]
-    if minutes <= 0 or megabytes <= 0:
-        return True
-    return bool(quota["limitSize"] < megabytes << 20 and quota["limitTime"] < minutes * 60)
-
-
-def _check_retention(value: Document) -> None:
-    minutes, megabytes = value["retentionTimeInMinutes"], value["retentionSizeInMB"]
-    if (minutes == 0) != (megabytes == 0):
-        raise InvalidRequest(
-            "Invalid retention policy: a zero limit needs the other to be zero as well; -1 is no limit",
-        )
-
-
-def _check_persistence(value: Document) -> None:
-    ensemble, write, ack = (
-        value[f"bookkeeper{name}"] for name in ("Ensemble", "WriteQuorum", "AckQuorum")
-    )
-    if not ensemble >= write >= ack:
-        raise InvalidRequest(
-            f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuorum ({ack})"
-        )
-
-
-def _check_creation(value: Document) -> None:
-    refusal = "Invalid configuration for autoTopicCreationOverride. the detail is "
-    partitions = value.get("defaultNumPartitions")
-    kind = value["topicType"]
-    if kind not in (PARTITIONED, PLAIN):
-        raise PreconditionFailed(f"{refusal}Unknown topic type [{kind}]")
-    if kind == PARTITIONED and not partitions:
-        raise PreconditionFailed(
-            f"{refusal}[defaultNumPartitions] must be 1 or more when the type is partitioned."
-        )
-    if kind == PLAIN and partitions:
-        raise PreconditionFailed(
-            f"{refusal}[defaultNumPartitions] is not allowed when the type is non-partitioned."
-        )
-
-
-def _check_replication(clusters: list[str]) -> None:
-    if not clusters:
-        raise PreconditionFailed("ClusterIds should not be null or empty")
-    if "global" in clusters:
-        raise PreconditionFailed("Cannot specify global in the list of replication clusters")
-
-
-class _Text:
-    """Any text; checked with the rest of its record."""
-
-    def read(self, name: str, given: Any) -> str:
-        if not isinstance(given, str):
-            raise InvalidField(name, f"expected a text, got {kind_of(given)}")
-        return given
-
-    def schema(self) -> Document:
-        return {"type": "string", "enum": [PLAIN, PARTITIONED]}
-
-
-class _Quota:
-    """A backlog quota; ``limit`` is the old name of ``limitSize`` and is written beside it."""
-
-    def __init__(self, limit: str) -> None:
-        self._shown = limit
-        self._form = Fields(
-            {
-                "limitSize": Whole("bytes", low=-1, high=LONG_MAX),
-                "limitTime": Whole("seconds", low=-1),
-                "policy": Choice(QUOTA_ACTIONS),
-            },
-            {"limitSize": -1, "limitTime": -1},
-        )
-
-    def read(self, name: str, given: Any) -> Document:
-        if isinstance(given, dict) and "limitSize" not in given and "limit" in given:
-            given = {**given, "limitSize": given["limit"]}
-        value = self._form.read(name, given)
-        return {"limit": value["limitSize"], **value}
-
-    def schema(self) -> Document:
-        whole = self._form.schema()
-        return {
-            **whole,
-            "fields": [f for f in whole["fields"] if f["name"] in (self._shown, "policy")],
-        }
-
-
-OFFLOAD_DRIVER = "managedLedgerOffloadDriver"
-_OFFLOAD_UNSET: Document = {
-    "offloadersDirectory": "./offloaders",
-    "managedLedgerOffloadMaxThreads": 2,
-    "managedLedgerOffloadReadThreads": 2,
-    "managedLedgerOffloadPrefetchRounds": 1,
-    "managedLedgerExtraConfigurations": {},
-    "s3ManagedLedgerOffloadMaxBlockSizeInBytes": 64 << 20,
-    "s3ManagedLedgerOffloadReadBufferSizeInBytes": 1 << 20,
-    "s3ManagedLedgerOffloadRoleSessionName": "pulsar-s3-offload",
-    "gcsManagedLedgerOffloadMaxBlockSizeInBytes": 128 << 20,
-    "gcsManagedLedgerOffloadReadBufferSizeInBytes": 1 << 20,
-    "s3Driver": False,
-    "gcsDriver": False,
-    "fileSystemDriver": False,
-}
-_OFFLOAD_BUCKETS = {
-    "S3": "s3ManagedLedgerOffloadBucket",
-    "aws-s3": "s3ManagedLedgerOffloadBucket",
-    "google-cloud-storage": "gcsManagedLedgerOffloadBucket",
-    "filesystem": "",
-    "azureblob": "managedLedgerOffloadBucket",
-    "aliyun-oss": "managedLedgerOffloadBucket",
-}
-"""Drivers, and the field that names where each puts what it moves; empty: it needs none."""
-
-
-class _Offload:
-    """Where ledgers are moved to. One with a driver would have to act, which nothing does yet: it is refused."""
-
-    def read(self, name: str, given: Any) -> Document:
-        if given is None:
-            raise PreconditionFailed("The offloadPolicies must be specified for namespace offload.")
-        if not isinstance(given, dict):
-            raise InvalidField(name, f"expected an object, got {kind_of(given)}")
-        driver = given.get(OFFLOAD_DRIVER)
-        if driver not in _OFFLOAD_BUCKETS:
-            supported = ",".join(_OFFLOAD_BUCKETS)
-            raise PreconditionFailed(f"The driver is not supported, support value: {supported}")
-        bucket = _OFFLOAD_BUCKETS[driver]
-        if bucket and not (given.get(bucket) or given.get("managedLedgerOffloadBucket")):
-            raise PreconditionFailed("The bucket must be specified for namespace offload.")
-        raise NotBuilt(f"{OFFLOAD_DRIVER}: nothing moves ledgers to {driver} in this version")
-
-    def schema(self) -> Document:
-        return {"type": "object"}
 
 
 def _offload(name: str, title: str, meaning: str, field: str, **more: Any) -> Policy:
@@ -371,7 +49,7 @@ def _offload(name: str, title: str, meaning: str, field: str, **more: Any) -> Po
         ("offload_policies", field),
         Whole("", -1, LONG_MAX, lenient=True),
         lambda settings: more.get("unset"),
-        within=_OFFLOAD_UNSET,
+        within=OFFLOAD_UNSET,
         shown=False,
         **more,
     )
@@ -500,14 +178,14 @@ POLICIES: tuple[Policy, ...] = (
         topic_name="retention",
         topic_key=("retentionPolicies",),
         takes=True,
-        check=_check_retention,
+        check=check_retention,
     ),
     Policy(
         "backlogQuota.destination_storage",
         "Backlog quota: size",
         "What happens while a subscription's unacknowledged messages take more than this; -1 is no limit",
         ("backlog_quota_map", "destination_storage"),
-        _Quota("limitSize"),
+        QuotaForm("limitSize"),
         _quota_default,
         ("backlog_quota_default_limit_bytes", "backlog_quota_default_retention_policy"),
         topic_name="backlogQuota.destination_storage",
@@ -519,7 +197,7 @@ POLICIES: tuple[Policy, ...] = (
         "Backlog quota: age",
         "What happens while a subscription's oldest unacknowledged message is older than this; -1 is no limit",
         ("backlog_quota_map", "message_age"),
-        _Quota("limitTime"),
+        QuotaForm("limitTime"),
         _quota_default,
         ("backlog_quota_default_limit_second", "backlog_quota_default_retention_policy"),
         topic_name="backlogQuota.message_age",
@@ -602,7 +280,7 @@ POLICIES: tuple[Policy, ...] = (
         ),
         topic_name="persistence",
         topic_key=("persistence",),
-        check=_check_persistence,
+        check=check_persistence,
     ),
     Policy(
         "autoTopicCreation",
@@ -612,7 +290,7 @@ POLICIES: tuple[Policy, ...] = (
         Fields(
             {
                 "allowAutoTopicCreation": Flag(),
-                "topicType": _Text(),
+                "topicType": TopicTypeForm(),
                 "defaultNumPartitions": Whole("partitions", 0, 10_000),
             },
             {
@@ -631,7 +309,7 @@ POLICIES: tuple[Policy, ...] = (
             "allow_auto_topic_creation_type",
             "default_num_partitions",
         ),
-        check=_check_creation,
+        check=check_creation,
     ),
     Policy(
         "autoSubscriptionCreation",
@@ -938,7 +616,7 @@ POLICIES: tuple[Policy, ...] = (
         lambda settings: [],
         topic_name="replication",
         topic_key=("replicationClusters",),
-        check=_check_replication,
+        check=check_replication,
         unset=[],
         shown=False,
     ),
@@ -975,7 +653,7 @@ POLICIES: tuple[Policy, ...] = (
         "Offloading",
         "Where ledgers are moved to that are read seldom; nothing moves them yet",
         ("offload_policies",),
-        _Offload(),
+        OffloadForm(),
         lambda settings: None,
         topic_name="offloadPolicies",
         topic_key=("offloadPolicies",),

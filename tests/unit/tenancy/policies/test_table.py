@@ -6,18 +6,10 @@ from typing import Any
 import pytest
 
 from engine.base.errors import InvalidRequest, PreconditionFailed, Refusal
-from engine.tenancy.policies import (
-    BY_NAME,
-    POLICIES,
-    RETENTION,
-    SIZE_QUOTA,
-    InForce,
-    Level,
-    find,
-    fits,
-    in_force,
-    put,
-)
+from engine.tenancy.policies.in_force import InForce, in_force
+from engine.tenancy.policies.policy import Level, find, put
+from engine.tenancy.policies.table import BY_NAME, POLICIES, RETENTION, SIZE_QUOTA
+from engine.tenancy.policies.values import fits
 from engine.tenancy.settings import PolicySettings
 
 OLDER = "schemaAutoUpdateCompatibilityStrategy"

@@ -1,0 +1,154 @@
+"""What the values of some policies may be beyond their forms. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.base.errors import InvalidField, InvalidRequest, NotBuilt, PreconditionFailed
+from engine.metadata.records import Document
+from engine.tenancy.policies.forms import LONG_MAX, Choice, Fields, Whole, kind_of
+
+PARTITIONED, PLAIN = "partitioned", "non-partitioned"
+QUOTA_ACTIONS = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
+
+
+def fits(quota: Mapping[str, Any] | None, retention: Mapping[str, Any] | None) -> bool:
+    """Whether a size quota leaves retention its say: what is retained must be able to grow beyond the quota."""
+    if not quota or not retention:
+        return True
+    minutes, megabytes = retention["retentionTimeInMinutes"], retention["retentionSizeInMB"]
+    if minutes <= 0 or megabytes <= 0:
+        return True
+    return bool(quota["limitSize"] < megabytes << 20 and quota["limitTime"] < minutes * 60)
+
+
+def check_retention(value: Document) -> None:
+    """Raises InvalidRequest when one limit is zero and the other is not."""
+    minutes, megabytes = value["retentionTimeInMinutes"], value["retentionSizeInMB"]
+    if (minutes == 0) != (megabytes == 0):
+        raise InvalidRequest(
+            "Invalid retention policy: a zero limit needs the other to be zero as well; -1 is no limit",
+        )
+
+
+def check_persistence(value: Document) -> None:
+    """Raises InvalidRequest for quorums that do not fit into each other."""
+    ensemble, write, ack = (
+        value[f"bookkeeper{name}"] for name in ("Ensemble", "WriteQuorum", "AckQuorum")
+    )
+    if not ensemble >= write >= ack:
+        raise InvalidRequest(
+            f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuorum ({ack})"
+        )
+
+
+def check_creation(value: Document) -> None:
+    """Raises PreconditionFailed for a number of partitions that does not go with the type of topic."""
+    refusal = "Invalid configuration for autoTopicCreationOverride. the detail is "
+    partitions = value.get("defaultNumPartitions")
+    kind = value["topicType"]
+    if kind not in (PARTITIONED, PLAIN):
+        raise PreconditionFailed(f"{refusal}Unknown topic type [{kind}]")
+    if kind == PARTITIONED and not partitions:
+        raise PreconditionFailed(
+            f"{refusal}[defaultNumPartitions] must be 1 or more when the type is partitioned."
+        )
+    if kind == PLAIN and partitions:
+        raise PreconditionFailed(
+            f"{refusal}[defaultNumPartitions] is not allowed when the type is non-partitioned."
+        )
+
+
+def check_replication(clusters: list[str]) -> None:
+    """Raises PreconditionFailed for no clusters, and for the name that stands for all of them."""
+    if not clusters:
+        raise PreconditionFailed("ClusterIds should not be null or empty")
+    if "global" in clusters:
+        raise PreconditionFailed("Cannot specify global in the list of replication clusters")
+
+
+class TopicTypeForm:
+    """Any text; checked with the rest of its record."""
+
+    def read(self, name: str, given: Any) -> str:
+        if not isinstance(given, str):
+            raise InvalidField(name, f"expected a text, got {kind_of(given)}")
+        return given
+
+    def schema(self) -> Document:
+        return {"type": "string", "enum": [PLAIN, PARTITIONED]}
+
+
+class QuotaForm:
+    """A backlog quota; ``limit`` is the old name of ``limitSize`` and is written beside it."""
+
+    def __init__(self, limit: str) -> None:
+        self._shown = limit
+        self._form = Fields(
+            {
+                "limitSize": Whole("bytes", low=-1, high=LONG_MAX),
+                "limitTime": Whole("seconds", low=-1),
+                "policy": Choice(QUOTA_ACTIONS),
+            },
+            {"limitSize": -1, "limitTime": -1},
+        )
+
+    def read(self, name: str, given: Any) -> Document:
+        if isinstance(given, dict) and "limitSize" not in given and "limit" in given:
+            given = {**given, "limitSize": given["limit"]}
+        value = self._form.read(name, given)
+        return {"limit": value["limitSize"], **value}
+
+    def schema(self) -> Document:
+        whole = self._form.schema()
+        return {
+            **whole,
+            "fields": [f for f in whole["fields"] if f["name"] in (self._shown, "policy")],
+        }
+
+
+OFFLOAD_DRIVER = "managedLedgerOffloadDriver"
+OFFLOAD_UNSET: Document = {
+    "offloadersDirectory": "./offloaders",
+    "managedLedgerOffloadMaxThreads": 2,
+    "managedLedgerOffloadReadThreads": 2,
+    "managedLedgerOffloadPrefetchRounds": 1,
+    "managedLedgerExtraConfigurations": {},
+    "s3ManagedLedgerOffloadMaxBlockSizeInBytes": 64 << 20,
+    "s3ManagedLedgerOffloadReadBufferSizeInBytes": 1 << 20,
+    "s3ManagedLedgerOffloadRoleSessionName": "pulsar-s3-offload",
+    "gcsManagedLedgerOffloadMaxBlockSizeInBytes": 128 << 20,
+    "gcsManagedLedgerOffloadReadBufferSizeInBytes": 1 << 20,
+    "s3Driver": False,
+    "gcsDriver": False,
+    "fileSystemDriver": False,
+}
+_OFFLOAD_BUCKETS = {
+    "S3": "s3ManagedLedgerOffloadBucket",
+    "aws-s3": "s3ManagedLedgerOffloadBucket",
+    "google-cloud-storage": "gcsManagedLedgerOffloadBucket",
+    "filesystem": "",
+    "azureblob": "managedLedgerOffloadBucket",
+    "aliyun-oss": "managedLedgerOffloadBucket",
+}
+"""Drivers, and the field that names where each puts what it moves; empty: it needs none."""
+
+
+class OffloadForm:
+    """Where ledgers are moved to. One with a driver would have to act, which nothing does yet: it is refused."""
+
+    def read(self, name: str, given: Any) -> Document:
+        if given is None:
+            raise PreconditionFailed("The offloadPolicies must be specified for namespace offload.")
+        if not isinstance(given, dict):
+            raise InvalidField(name, f"expected an object, got {kind_of(given)}")
+        driver = given.get(OFFLOAD_DRIVER)
+        if driver not in _OFFLOAD_BUCKETS:
+            supported = ",".join(_OFFLOAD_BUCKETS)
+            raise PreconditionFailed(f"The driver is not supported, support value: {supported}")
+        bucket = _OFFLOAD_BUCKETS[driver]
+        if bucket and not (given.get(bucket) or given.get("managedLedgerOffloadBucket")):
+            raise PreconditionFailed("The bucket must be specified for namespace offload.")
+        raise NotBuilt(f"{OFFLOAD_DRIVER}: nothing moves ledgers to {driver} in this version")
+
+    def schema(self) -> Document:
+        return {"type": "object"}
