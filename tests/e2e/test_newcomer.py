@@ -88,15 +88,10 @@ def test_a_topic_moves_in_the_console_and_a_click_profiles_it(
     shown: list[float] = []
     deadline = time.monotonic() + RUN_TIMEOUT_MS / 1000
     while not page.get_by_text("succeeded", exact=True).first.is_visible():
-        bar = page.get_by_role("progressbar")
-        if bar.count():
-            value = (
-                bar.first.get_attribute("aria-valuenow", timeout=1000)
-                if bar.first.is_visible()
-                else None
-            )
-            if value is not None:
-                shown.append(float(value))
+        # read in one step: it is gone as soon as the run has ended
+        shown += page.get_by_role("progressbar").evaluate_all(
+            "bars => bars.slice(0, 1).map(bar => bar.ariaValueNow).filter(Boolean).map(Number)"
+        )
         assert time.monotonic() < deadline, page.inner_text("main")
         page.wait_for_timeout(200)
     assert shown == sorted(shown)
