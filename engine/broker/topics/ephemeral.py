@@ -18,12 +18,12 @@ from dataclasses import replace
 from engine.base.ids import EARLIEST, LATEST, Position
 from engine.base.slices import Slice, View
 from engine.broker.dispatch.choose.keys import KeyPolicy
-from engine.broker.dispatch.consumer import UNLIMITED, Consumer
+from engine.broker.dispatch.consumer import UNLIMITED
 from engine.broker.dispatch.dispatcher import Dispatcher
 from engine.broker.dispatch.dropping import DroppingDispatcher
 from engine.broker.errors import NotAllowed
 from engine.broker.topics.ports import SubscriptionCursor
-from engine.broker.topics.subscription import Subscription
+from engine.broker.topics.subscription import UnacknowledgedSubscription
 from engine.ledger.reading.reader import LedgerReader
 from engine.ledger.writing.writer import LedgerWriter, WriterListener
 from engine.managed.ack_state import AckState
@@ -167,7 +167,7 @@ class EphemeralCursor:
         raise _refused("Statistics of a cursor")
 
 
-class EphemeralSubscription(Subscription):
+class EphemeralSubscription(UnacknowledgedSubscription):
     """A subscription to a non-persistent topic: it goes with its last consumer."""
 
     __slots__ = ()
@@ -181,19 +181,6 @@ class EphemeralSubscription(Subscription):
         if keys is not None:  # nothing is out: there is no order to keep when a key changes hands
             keys = replace(keys, out_of_order=True)
         return DroppingDispatcher(self._source, self._context, self._chooser(keys), self.dropped)
-
-    def acknowledge(self, consumer: Consumer, positions: list[Position]) -> None:
-        pass
-
-    def acknowledge_partly(
-        self, consumer: Consumer, position: Position, ack_set: Sequence[int]
-    ) -> None:
-        pass
-
-    def acknowledge_cumulative(
-        self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()
-    ) -> None:
-        pass
 
 
 class EphemeralLog:

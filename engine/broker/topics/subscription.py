@@ -639,9 +639,8 @@ class Subscription:
         return moves
 
 
-class CompactionSubscription(Subscription):
-    """The compaction's own: anybody may read by it, but what lies before it is what was kept elsewhere, so that nobody
-    else moves it (M11)."""
+class UnacknowledgedSubscription(Subscription):
+    """What its consumers acknowledge moves nothing."""
 
     __slots__ = ()
 
@@ -657,6 +656,13 @@ class CompactionSubscription(Subscription):
         self, consumer: Consumer, position: Position, ack_set: Sequence[int] = ()
     ) -> None:
         pass
+
+
+class CompactionSubscription(UnacknowledgedSubscription):
+    """The compaction's own: anybody may read by it, but what lies before it is what was kept elsewhere, so that nobody
+    else moves it (M11)."""
+
+    __slots__ = ()
 
     async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         raise self._refused()
