@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,16 @@ THEIRS = {"preciseTimeBasedBacklogQuotaCheck": "true"}
 OURS = {
     "MAGNETAR_" + re.sub("([A-Z])", r"_\1", name).upper(): value for name, value in SETTINGS.items()
 }
+
+IN_TIME = {"client", "sockets", "topics", "test_apache_broker.py", "test_our_broker.py"}
+"""What is compared there is also when Apache's programs do it: decision 0024."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] in IN_TIME:
+            item.add_marker(pytest.mark.long)
 
 
 class Side:

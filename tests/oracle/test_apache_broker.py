@@ -194,7 +194,6 @@ def until_compacted(url: str, topic: str, expected: list[tuple[str, bytes]]) -> 
             found = compacted(url, topic)
 
 
-@pytest.mark.long
 def test_compacted_topics_change_to_our_broker_and_back(mixed: Mixed) -> None:
     """Each reads the other's compacted ledger, and compacts on top of it."""
     topic = f"{NAMESPACE}/compacted"

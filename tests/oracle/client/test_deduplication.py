@@ -16,15 +16,19 @@ def sends(producer: Any, *ids: int) -> list[tuple[int, bool]]:
 
 
 def tell(side: Side) -> list[Any]:
-    assert side.put(f"/admin/v2/namespaces/{NAMESPACE}") == 204
+    assert side.put(f"/admin/v2/namespaces/{NAMESPACE}") in (204, 409)
     assert side.post(f"/admin/v2/namespaces/{NAMESPACE}/deduplication", True) == 204
     story: list[Any] = []
-    client = pulsar.Client(side.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    client = pulsar.Client(
+        side.url,
+        operation_timeout_seconds=75,
+        logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+    )
     try:
         reader = client.create_reader(TOPIC, pulsar.MessageId.earliest)
         for ids in ((3, 4, 4, 1, 9), (9, 8, 10, 11), (11, 12)):
             producer = client.create_producer(
-                TOPIC, producer_name="twice", batching_enabled=False, send_timeout_millis=20_000
+                TOPIC, producer_name="twice", batching_enabled=False, send_timeout_millis=75_000
             )
             story.append(("last", producer.last_sequence_id()))
             story += sends(producer, *ids)
@@ -36,7 +40,7 @@ def tell(side: Side) -> list[Any]:
         story += sends(other, 3)
         found = []
         while reader.has_message_available():
-            message = reader.read_next(20_000)
+            message = reader.read_next(75_000)
             found.append((message.producer_name(), message.data()))
         story.append(found)
     finally:

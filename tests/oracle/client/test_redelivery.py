@@ -135,7 +135,7 @@ def limits_change_while_they_hold(place: Place) -> Any:
     for i, each in enumerate((20, 0)):
         set_on_topic(place, "maxUnackedMessagesOnConsumer", each)
         ack(talk, 1, ids[i])
-        story += [told(talk.heard(1.0)), standing(place, "s")]
+        story += [told(talk.heard(HANDOVER_S)), standing(place, "s")]
         talk.flow(1, 10)
         story += [told(talk.heard(QUIET_S)), standing(place, "s")]
     return story
@@ -165,7 +165,7 @@ def expiring(place: Place, kind: int) -> Any:
         story.append(place.rest("POST", "/subscription/s/expireMessages", ids[stop - 1])[0])
         wait_for(lambda left=left: place.stats("s")["msgBacklog"] == left, "expiry")  # type: ignore[misc]
         ack(talk, 1, *ids[start:stop])
-        story += [told(talk.heard(1.0)), standing(place, "s")]
+        story += [told(talk.heard(HANDOVER_S)), standing(place, "s")]
     return story
 
 

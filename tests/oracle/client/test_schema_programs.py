@@ -8,7 +8,6 @@ from tests.oracle.conftest import Side
 RUN = "programs-"
 
 
-@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_the_programs_see_of_apache_what_they_are_expected_to(
     sides: tuple[Side, Side], tmp_path_factory: pytest.TempPathFactory

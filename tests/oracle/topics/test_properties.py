@@ -102,7 +102,6 @@ def admin(side: Side, *words: str) -> str:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.long
 def test_apaches_tool_reads_and_changes_them(sides: tuple[Side, Side]) -> None:
     ours = sides[1]
     topic = f"{NAME}/by-tool"

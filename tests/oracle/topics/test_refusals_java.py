@@ -51,7 +51,6 @@ def told(side: Side, classes: str) -> list[str]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.long
 def test_refusals_are_told_alike(
     sides: tuple[Side, Side], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -18,7 +18,7 @@ from engine.tenancy import topics
 from tests.oracle.servers import connected
 from tests.oracle.test_apache_broker import Mixed
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.slow
 
 TOKEN = "oracle-tests-only"
 PATIENCE_S = 30.0

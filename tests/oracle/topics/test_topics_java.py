@@ -84,7 +84,6 @@ def seen(classes: str, server: tuple[str, str], *steps: str) -> list[str]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.long
 def test_topics_are_seen_alike(servers: list[tuple[str, str]], classes: str) -> None:
     steps = (START, "watch", "metadata", "http", "legacy", OLD)
     found = [seen(classes, server, *steps) for server in servers]
