@@ -95,6 +95,13 @@ def test_a_topics_ttl_expires_the_messages_that_it_was_said_to(
     expect(dialog.get_by_role("status")).to_contain_text("is not set here any more")
     assert instance.rest("GET", f"{ADMIN}/{topic}/messageTTL?applied=true") == (200, 0)
 
+    # and back to theirs
+    dialog.get_by_role("button", name="Put it back…").click()
+    expect(preview).to_contain_text("From never (0), set by the brokers, to 5 s")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("status")).to_contain_text("Message TTL is 5 s")
+    assert instance.rest("GET", f"{ADMIN}/{topic}/messageTTL") == (200, 5)
+
 
 @pytest.mark.timeout(400)
 def test_a_namespaces_retention_frees_the_bytes_that_it_was_said_to(

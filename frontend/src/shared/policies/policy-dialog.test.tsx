@@ -109,6 +109,30 @@ test("what a topic's policy takes is shown before it is saved with the preview's
   ]);
 });
 
+test("a change is put back as it was, previewed like any other", async () => {
+  const after: Policy = { ...ttl, value: 600, level: "topic", own: 600 };
+  const row = () => (sent.some(({ body }) => !body.preview) ? after : ttl);
+  const sent = gateway(
+    ({ value }) => [200, previewOf(`of ${value}`, row(), nothing)],
+    [200, { at: 2, row: after, effects: nothing }],
+    [200, { at: 3, row: ttl, effects: nothing }],
+  );
+  const { user, saved } = open(topic);
+  await type(user, "600");
+  const enabled = (name: string) => {
+    const button = screen.getByRole<HTMLButtonElement>("button", { name });
+    return waitFor(() => expect(button.disabled).toBe(false)).then(() => button);
+  };
+  await user.click(await enabled("Save"));
+  await user.click(await screen.findByRole("button", { name: "Put it back…" }));
+  expect(screen.getByText(/^From 10 min \(600 seconds\), set by this topic, to never/)).toBeTruthy();
+  await user.click(await enabled("Remove"));
+  expect((await screen.findByRole("status")).textContent).toContain("is not set here any more");
+  expect(saved).toHaveBeenLastCalledWith(ttl);
+  await user.click(screen.getByRole("button", { name: "Put it back…" }));
+  expect((screen.getByRole("textbox") as HTMLInputElement).value).toBe("600");
+});
+
 test("what somebody else changed meanwhile is shown, and saved over only when asked again", async () => {
   const theirs: Policy = { ...ttl, value: 60, level: "namespace", own: 60 };
   const ours: Policy = { ...theirs, value: 600, own: 600 };

@@ -20,7 +20,15 @@ import { describe, differing, problemsOf, type Texts, textsOf, toValue, type Val
 const REFUSED_VALUE = [400, 412, 422, 501];
 const TYPING_MS = 300;
 
-/** Sets or removes one policy: form, what saving would take, exactly that saved or a refusal, receipt. */
+interface Turn {
+  policy: Policy;
+  remove: boolean;
+  /** What the form begins with, when that is not what is in force. */
+  value?: Value;
+}
+
+/** Sets or removes one policy: form, what saving would take, exactly that saved or a refusal, receipt; from there, the
+ *  way back, which is previewed as well. */
 export function PolicyDialog({
   place,
   policy,
@@ -35,10 +43,35 @@ export function PolicyDialog({
   onSaved: (row: Policy) => void;
   onClose: () => void;
 }) {
-  const form = useRef<HTMLFormElement>(null);
   // The row stays as it was when the dialog opened, whatever the page behind hears, until a preview brings another.
-  const [opened] = useState(policy);
-  const [texts, setTexts] = useState<Texts>(() => textsOf(opened));
+  const [turns, setTurns] = useState<Turn[]>([{ policy, remove }]);
+  return (
+    <ChangeDialog
+      key={turns.length}
+      place={place}
+      turn={turns[turns.length - 1] as Turn}
+      onSaved={onSaved}
+      onBack={(turn) => setTurns((before) => [...before, turn])}
+      onClose={onClose}
+    />
+  );
+}
+
+function ChangeDialog({
+  place,
+  turn: { policy: opened, remove, value: first },
+  onSaved,
+  onBack,
+  onClose,
+}: {
+  place: PolicyPlace;
+  turn: Turn;
+  onSaved: (row: Policy) => void;
+  onBack: (turn: Turn) => void;
+  onClose: () => void;
+}) {
+  const form = useRef<HTMLFormElement>(null);
+  const [texts, setTexts] = useState<Texts>(() => textsOf(opened, first));
   const [tried, setTried] = useState(false);
   const [refusal, setRefusal] = useState<string | null>(null);
 
@@ -110,6 +143,9 @@ export function PolicyDialog({
           </div>
           <CommandLines of={commandsOf(place, opened.name, save.data.row.own)} />
           <div className={styles.buttons}>
+            <Button variant="default" onClick={() => onBack(wayBack(save.data.row, shown.own as Value))}>
+              Put it back…
+            </Button>
             <Button onClick={onClose} data-autofocus>
               Close
             </Button>
@@ -190,6 +226,11 @@ export function PolicyDialog({
       )}
     </Dialog>
   );
+}
+
+/** From what was saved to what was set here before, null for nothing. */
+function wayBack(saved: Policy, before: Value): Turn {
+  return before === null ? { policy: saved, remove: true } : { policy: saved, remove: false, value: before };
 }
 
 function commandsOf(place: PolicyPlace, policy: string, value: unknown): Commands {

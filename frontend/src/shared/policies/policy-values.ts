@@ -85,8 +85,7 @@ export function describe(policy: Policy, value: Value, parts = policy.parts): st
 }
 
 /** What the form starts with: the namespace's own value, else the one in force. What may stay away does so. */
-export function textsOf(policy: Policy): Texts {
-  const own = policy.own as Value;
+export function textsOf(policy: Policy, own = policy.own as Value): Texts {
   return Object.fromEntries(
     policy.parts.map((part) => {
       const plain = partOf(part.optional ? own : (own ?? (policy.value as Value)), part);
