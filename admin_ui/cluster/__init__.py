@@ -5,7 +5,9 @@ from admin_ui.cluster.api import (
     BrokersView,
     BundlesView,
     SplitBundleView,
+    UnloadBrokerView,
     UnloadBundleView,
+    UnloadNamespaceView,
 )
 from admin_ui.resource import Resource
 
@@ -17,5 +19,7 @@ CLUSTER = Resource(
         "bookies": BookiesView,
         f"{BUNDLE}/unload": UnloadBundleView,
         f"{BUNDLE}/split": SplitBundleView,
+        "tenants/<seg:tenant>/namespaces/<seg:namespace>/unload": UnloadNamespaceView,
+        "brokers/<seg:broker>/unload": UnloadBrokerView,
     }
 )

@@ -14,10 +14,12 @@ from admin_ui.calls import (
     checked,
     query,
 )
-from admin_ui.cluster import selectors, services, shapes
+from admin_ui.cluster import selectors, services, shapes, unloading
 from admin_ui.cluster.services import BundleChange
+from admin_ui.cluster.unloading import Scope
 from engine.base.errors import InvalidField, InvalidNameError
 from engine.base.names import BundleName, NamespaceName
+from engine.tenancy.namespaces import namespace_name
 from gateway.http.bodies import json_answer
 
 BUNDLE_PATH = (
@@ -109,6 +111,56 @@ class SplitBundleView(BundleChangeView):
     change = "split"
     body_shape = shapes.SplitBundleBody
     calls = _changes("splitBundle", shapes.SplitBundleBody)
+
+
+def _unloads(operation: str, *path: Parameter) -> dict[str, Call]:
+    return {
+        "post": Call(
+            operation,
+            (shapes.UnloadPreview, shapes.UnloadReceipt),
+            path,
+            body=shapes.BundleChangeBody,
+            errors=(400, 403, 404, 409, 412, 422),
+        )
+    }
+
+
+class UnloadManyView(ClusterView):
+    """Have many bundles given up, asked and confirmed as of one."""
+
+    permission = "namespace"
+    write_permission = "cluster"
+
+    async def unload(self, request: HttpRequest, scope: Scope) -> HttpResponse:
+        """The answer for the bundles of ``scope``."""
+        user = actor_of(request)
+        return await self.previewed(
+            checked(shapes.BundleChangeBody, request),
+            lambda engine: unloading.preview(engine, scope, user),
+            lambda engine, token: unloading.apply(engine, scope, user, token),
+        )
+
+
+class UnloadNamespaceView(UnloadManyView):
+    """All bundles of a namespace."""
+
+    calls = _unloads(
+        "unloadNamespace",
+        Parameter("tenant", place="path"),
+        Parameter("namespace", "without the tenant", place="path"),
+    )
+
+    async def post(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
+        return await self.unload(request, Scope(namespace=namespace_name(tenant, namespace)))
+
+
+class UnloadBrokerView(UnloadManyView):
+    """All bundles that a broker owns."""
+
+    calls = _unloads("unloadBroker", Parameter("broker", "its id, as of listBrokers", place="path"))
+
+    async def post(self, request: HttpRequest, broker: str) -> HttpResponse:
+        return await self.unload(request, Scope(broker=broker))
 
 
 def _bundle(tenant: str, namespace: str, bundle: str) -> BundleName:

@@ -1,7 +1,7 @@
 """Brokers, bundles and bookies: what the collector knows of them beside what is stored."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -175,10 +175,49 @@ async def one(bundle: BundleName, owner: str, cuts: Sequence[int]) -> tuple[Body
     return row, parts if cuts else []
 
 
+async def together(owned: list[Owned], owners: Mapping[BundleName, str]) -> Body:
+    """The brokers that own these bundles, and the figures of all of them as one; ``owned``: their namespaces."""
+    snapshot = await collector().snapshot()
+    edges = {str(one.bundles.namespace): one.bundles.edges for one in owned}
+    folds = await bundles.sums(snapshot.topics, edges)
+    lines = {line["url"]: line for line in snapshot.brokers}
+    rows = [row_of(each, url, folds.get(each), lines, snapshot) for each, url in owners.items()]
+    counts = Counter((row["owner"], row["state"]) for row in rows)
+    return {
+        "owners": [
+            {"broker": broker, "state": state, "bundles": count}
+            for (broker, state), count in counts.most_common()
+        ],
+        "figures": {
+            "known": KNOWN[max((KNOWN.index(row["known"]) for row in rows), default=LIVE)],
+            "at": min((row["at"] for row in rows), default=snapshot.taken),
+            **{name: _sum(row[name] for row in rows) for name in ("topics", *NUMBERS)},
+        },
+    }
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """None when one of them is not known."""
+    given = list(values)
+    known = [value for value in given if value is not None]
+    return sum(known) if len(known) == len(given) else None
+
+
+async def broker_names() -> dict[str, str]:
+    """Ids of brokers by their addresses."""
+    snapshot = await collector().snapshot()
+    return {line["url"]: str(line["id"]) for line in snapshot.brokers}
+
+
 async def broker_of(url: str) -> str:
     """Id of the broker of this address; the address itself when there is none of it."""
-    snapshot = await collector().snapshot()
-    return next((str(line["id"]) for line in snapshot.brokers if line["url"] == url), url)
+    return (await broker_names()).get(url, url)
+
+
+async def address_of(broker: str) -> str:
+    """Address of the broker of this id; the id itself when there is none of it."""
+    names = await broker_names()
+    return next((url for url, name in names.items() if name == broker), broker)
 
 
 async def answering() -> int:

@@ -95,3 +95,64 @@ class BundleReceipt(s.Serializer[object]):
         help_text="of an unload: who owns it by now, empty for nobody; null: not known, or of a split",
     )
     parts = s.ListField(child=s.CharField(), help_text="of a split: ranges that there are now")
+
+
+class UnloadOwner(s.Serializer[object]):
+    broker = s.CharField(help_text="as the owner of BundleRow")
+    state = s.CharField(help_text="as of BundleRow")
+    bundles = s.IntegerField(help_text="of those, how many it owns")
+
+
+class UnloadFigures(s.Serializer[object]):
+    known = s.ChoiceField(choices=KNOWN, help_text="as of BundleRow, the worst of the bundles")
+    at = s.IntegerField(help_text="when the oldest of them were counted")
+    topics = s.IntegerField(
+        allow_null=True, help_text="with each partition; null, as of all numbers: not known"
+    )
+    producers = s.IntegerField(allow_null=True)
+    consumers = s.IntegerField(allow_null=True)
+    msg_rate_in = s.FloatField(allow_null=True)
+    msg_rate_out = s.FloatField(allow_null=True)
+    bytes_rate_in = s.FloatField(allow_null=True)
+    bytes_rate_out = s.FloatField(allow_null=True)
+    backlog = s.IntegerField(allow_null=True)
+
+
+class UnloadPreview(s.Serializer[object]):
+    token = s.CharField(allow_null=True, help_text="null: there is nothing to be given up")
+    at = s.IntegerField()
+    total = s.IntegerField(help_text="bundles that have an owner now: those that would be given up")
+    unowned = s.IntegerField(help_text="bundles of the namespace without an owner; of a broker 0")
+    first = s.ListField(child=s.CharField(), help_text="some, as tenant/namespace/range")
+    brokers = s.IntegerField(help_text="that answer now")
+    owners = UnloadOwner(many=True)
+    figures = UnloadFigures(help_text="of all that would be given up together")
+
+
+class UnloadOther(s.Serializer[object]):
+    bundle = s.CharField(help_text="as tenant/namespace/range")
+    broker = s.CharField(help_text="its owner at the preview")
+    outcome = s.ChoiceField(
+        choices=("left", "failed", "unknown"),
+        help_text="left: not as previewed any more when its turn came; failed: not given up; unknown: its broker was"
+        " asked, and it is not known whether it gave it up",
+    )
+    why = s.CharField()
+
+
+class UnloadNewOwner(s.Serializer[object]):
+    broker = s.CharField(allow_blank=True, help_text="empty: nobody")
+    bundles = s.IntegerField()
+
+
+class UnloadReceipt(s.Serializer[object]):
+    at = s.IntegerField()
+    total = s.IntegerField(help_text="bundles that were confirmed: done, left, failed and unknown")
+    done = s.IntegerField(help_text="that their brokers said they gave up")
+    left = s.IntegerField()
+    failed = s.IntegerField()
+    unknown = s.IntegerField()
+    others = UnloadOther(many=True, help_text="those that are not done; the first hundred")
+    owners = UnloadNewOwner(
+        many=True, allow_null=True, help_text="of what is done, by now; null: not known"
+    )

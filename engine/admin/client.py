@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 
 from engine.admin.operation import A, Operation, R, encode_call
 from engine.auth.internal import TOKEN_HEADER
-from engine.base.errors import Failed, NotReady, refusal
+from engine.base.errors import Conflict, Failed, NotReady, refusal
 from engine.metadata import paths
 from engine.metadata.cached import derived, forget
 from engine.metadata.records import decode_json
@@ -97,7 +97,8 @@ class AdminClient:
     async def call_on(
         self, broker: BrokerAddress, operation: Operation[A, R], args: A, *, principal: str = ""
     ) -> R:
-        """Run ``operation`` on this very broker, for operations about the broker itself."""
+        """Run ``operation`` on this very broker: about the broker itself, or about what must not be done elsewhere.
+        Raises Conflict when it is another broker's business."""
         try:
             status, answer = await self._ask(
                 broker.rpc_url, operation, encode_call(args, principal)
@@ -106,6 +107,8 @@ class AdminClient:
             raise NotReady(f"Broker {broker.id} does not answer") from error
         finally:
             self._forget_changed(operation, args)
+        if status == 307:
+            raise Conflict(f"It is not broker {broker.id}'s any more")
         return cast(R, _result(status, answer))
 
     def _forget_changed(self, operation: Operation[Any, Any], args: Any) -> None:

@@ -40,14 +40,15 @@ class Owned:
 async def all_owned(store: MetadataStore) -> list[Owned]:
     """Of every namespace, sorted by name. Store errors pass through."""
     names = await catalog.namespaces(store)
-    found = await catalog.each(names, lambda name: _owned(store, NamespaceName.parse(name)))
+    found = await catalog.each(names, lambda name: owned_in(store, NamespaceName.parse(name)))
     return [one for one in found if one is not None]
 
 
-async def _owned(store: MetadataStore, namespace: NamespaceName) -> Owned | None:
+async def owned_in(store: MetadataStore, namespace: NamespaceName) -> Owned | None:
+    """Of one namespace; None when it is not there, or is being deleted. Store errors pass through."""
     try:
         bundles = await get_bundles(store, namespace)
-    except NotFound:  # it is being deleted
+    except NotFound:
         return None
     held = set(await children(store, f"{paths.NAMESPACE}/{namespace}"))
     owners = {each: await _owner(store, namespace, each) for each in bundles.ranges if each in held}

@@ -18,9 +18,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-async def each(items: Iterable[T], work: Callable[[T], Awaitable[R]]) -> list[R]:
-    """``work`` on every item, at most ``IN_FLIGHT_MAX`` at a time; results in order. Waits for all of them, and raises
-    then what the first that failed raised."""
+async def each(
+    items: Iterable[T], work: Callable[[T], Awaitable[R]], at_once: int = IN_FLIGHT_MAX
+) -> list[R]:
+    """``work`` on every item, so many ``at_once``; results in order. Waits for all of them, and raises then what the
+    first that failed raised."""
     given = list(items)
     ahead = iter(range(len(given)))
     results: dict[int, R] = {}
@@ -33,7 +35,7 @@ async def each(items: Iterable[T], work: Callable[[T], Awaitable[R]]) -> list[R]
             except Exception as error:  # raised below, when the others have ended
                 failures.append(error)
 
-    await asyncio.gather(*(worker() for _ in range(min(len(given), IN_FLIGHT_MAX))))
+    await asyncio.gather(*(worker() for _ in range(min(len(given), at_once))))
     if failures:
         raise failures[0]
     return [results[index] for index in range(len(given))]

@@ -72,6 +72,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/brokers/{broker}/unload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description All bundles that a broker owns. */
+        post: operations["unloadBroker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/bundles": {
         parameters: {
             query?: never;
@@ -277,6 +294,23 @@ export interface paths {
         /** @description A namespace's properties, all of them. */
         put: operations["setNamespaceProperties"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/tenants/{tenant}/namespaces/{namespace}/unload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description All bundles of a namespace. */
+        post: operations["unloadNamespace"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1515,6 +1549,13 @@ export interface components {
         };
         /** @enum {unknown} */
         NullEnum: null;
+        /**
+         * @description * `left` - left
+         *     * `failed` - failed
+         *     * `unknown` - unknown
+         * @enum {string}
+         */
+        OutcomeEnum: "left" | "failed" | "unknown";
         Overriding: {
             /** @description full name */
             name: string;
@@ -2198,7 +2239,93 @@ export interface components {
             /** @description the change to take back */
             id?: string;
         };
+        UnloadBrokerAnswer: components["schemas"]["UnloadPreview"] | components["schemas"]["UnloadReceipt"];
         UnloadBundleAnswer: components["schemas"]["BundlePreview"] | components["schemas"]["BundleReceipt"];
+        UnloadFigures: {
+            /**
+             * @description as of BundleRow, the worst of the bundles
+             *
+             *     * `at_rest` - at_rest
+             *     * `live` - live
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
+            /** @description when the oldest of them were counted */
+            at: number;
+            /** @description with each partition; null, as of all numbers: not known */
+            topics: number | null;
+            producers: number | null;
+            consumers: number | null;
+            /** Format: double */
+            msg_rate_in: number | null;
+            /** Format: double */
+            msg_rate_out: number | null;
+            /** Format: double */
+            bytes_rate_in: number | null;
+            /** Format: double */
+            bytes_rate_out: number | null;
+            backlog: number | null;
+        };
+        UnloadNamespaceAnswer: components["schemas"]["UnloadPreview"] | components["schemas"]["UnloadReceipt"];
+        UnloadNewOwner: {
+            /** @description empty: nobody */
+            broker: string;
+            bundles: number;
+        };
+        UnloadOther: {
+            /** @description as tenant/namespace/range */
+            bundle: string;
+            /** @description its owner at the preview */
+            broker: string;
+            /**
+             * @description left: not as previewed any more when its turn came; failed: not given up; unknown: its broker was asked, and it is not known whether it gave it up
+             *
+             *     * `left` - left
+             *     * `failed` - failed
+             *     * `unknown` - unknown
+             */
+            outcome: components["schemas"]["OutcomeEnum"];
+            why: string;
+        };
+        UnloadOwner: {
+            /** @description as the owner of BundleRow */
+            broker: string;
+            /** @description as of BundleRow */
+            state: string;
+            /** @description of those, how many it owns */
+            bundles: number;
+        };
+        UnloadPreview: {
+            /** @description null: there is nothing to be given up */
+            token: string | null;
+            at: number;
+            /** @description bundles that have an owner now: those that would be given up */
+            total: number;
+            /** @description bundles of the namespace without an owner; of a broker 0 */
+            unowned: number;
+            /** @description some, as tenant/namespace/range */
+            first: string[];
+            /** @description that answer now */
+            brokers: number;
+            owners: components["schemas"]["UnloadOwner"][];
+            /** @description of all that would be given up together */
+            figures: components["schemas"]["UnloadFigures"];
+        };
+        UnloadReceipt: {
+            at: number;
+            /** @description bundles that were confirmed: done, left, failed and unknown */
+            total: number;
+            /** @description that their brokers said they gave up */
+            done: number;
+            left: number;
+            failed: number;
+            unknown: number;
+            /** @description those that are not done; the first hundred */
+            others: components["schemas"]["UnloadOther"][];
+            /** @description of what is done, by now; null: not known */
+            owners: components["schemas"]["UnloadNewOwner"][] | null;
+        };
         UnloadTopicAnswer: components["schemas"]["TopicPreview"] | components["schemas"]["TopicReceipt"];
         /**
          * @description What a subscription has not acknowledged: ``messages`` null when storage does not tell, estimated unless
@@ -2431,6 +2558,90 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    unloadBroker: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description its id, as of listBrokers */
+                broker: string;
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["BundleChangeBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnloadBrokerAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3474,6 +3685,91 @@ export interface operations {
                 };
             };
             412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    unloadNamespace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                /** @description without the tenant */
+                namespace: string;
+                tenant: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["BundleChangeBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnloadNamespaceAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

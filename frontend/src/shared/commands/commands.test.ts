@@ -34,6 +34,7 @@ const ARGUMENTS: Record<string, unknown[]> = {
   setTopicPolicy: [at, { policy: "messageTTL", value: 600 }],
   unloadBundle: [bundle],
   splitBundle: [bundle, { edges: [0x20000000], middle: true, unload: true }],
+  unloadBroker: [{ cluster: "here", broker: "b:8080" }],
   skip: [{ ...at, subscription: "s" }, { count: 5 }],
   reset: [{ ...at, subscription: "s" }, { timestamp: 0 }],
   registerSchema: [at, { type: "AVRO", definition: "{}" }],
@@ -88,4 +89,17 @@ test("a split by a command cuts where the preview said, and a tool that cannot s
   expect(made.curl).toContain("split?splitAlgorithmName=specified_positions_divide&unload=false");
   expect(made.pulsarAdmin).toContain("--split-boundaries 536870912 shop/orders");
   expect(made.pulsarctl).toEqual({ why: "pulsarctl cuts a bundle in the middle only." });
+});
+
+test("what a broker owns is listed and given up one by one", () => {
+  const made = COMMANDS.unloadBroker({ cluster: "my cluster", broker: "b:8080" });
+  const grep = `grep -oE '[^" ,{]+/0x[0-9a-f]{8}_0x[0-9a-f]{8}'`;
+  expect(made.curl).toBe(
+    `curl -f -X GET ${location.origin}/admin/v2/brokers/my%20cluster/b%3A8080/ownedNamespaces | \\\n${grep} | \\\n` +
+      `while read -r bundle; do curl -f -X PUT "${location.origin}/admin/v2/namespaces/$bundle/unload"; done`,
+  );
+  expect(made.pulsarAdmin).toContain("pulsar-admin brokers namespaces 'my cluster' --url b:8080");
+  expect(made.pulsarctl).toContain(
+    `do pulsarctl namespaces unload --bundle "\${bundle##*/}" "\${bundle%/*}"; done`,
+  );
 });

@@ -157,6 +157,31 @@ function bundleSplit(
   };
 }
 
+/**
+ * Each bundle that the broker owns then, one after the other: no tool has one call for them. What the tools list names a
+ * bundle in each of their forms as tenant/namespace/range.
+ */
+function brokerUnload({ cluster, broker }: { cluster: string; broker: string }): Commands {
+  const each = (list: string, unload: string) =>
+    `${list} | \\\ngrep -oE '[^" ,{]+/0x[0-9a-f]{8}_0x[0-9a-f]{8}' | \\\n` +
+    `while read -r bundle; do ${unload}; done`;
+  const parted = `namespaces unload --bundle "\${bundle##*/}" "\${bundle%/*}"`;
+  return {
+    curl: each(
+      curl("GET", `/admin/v2/brokers/${path(cluster, broker)}/ownedNamespaces`),
+      `curl -f -X PUT "${location.origin}${NAMESPACES}/$bundle/unload"`,
+    ),
+    pulsarctl: each(
+      line("pulsarctl", "brokers", "namespaces", cluster, "--url", broker),
+      `pulsarctl ${parted}`,
+    ),
+    pulsarAdmin: each(
+      line("pulsar-admin", "brokers", "namespaces", cluster, "--url", broker),
+      `pulsar-admin ${parted}`,
+    ),
+  };
+}
+
 /** pulsar-admin takes all new values in one option, parted by commas: not those that hold a comma themselves. */
 function namespaceProperties(
   at: { tenant: string; namespace: string },
@@ -294,6 +319,12 @@ export const COMMANDS = {
     };
   },
   splitBundle: bundleSplit,
+  unloadNamespace: (at: { tenant: string; namespace: string }): Commands => ({
+    curl: curl("PUT", `${NAMESPACES}/${path(at.tenant, at.namespace)}/unload`),
+    pulsarctl: line("pulsarctl", "namespaces", "unload", `${at.tenant}/${at.namespace}`),
+    pulsarAdmin: line("pulsar-admin", "namespaces", "unload", `${at.tenant}/${at.namespace}`),
+  }),
+  unloadBroker: brokerUnload,
   skipAll: (at: OfSubscription) => cursorChange(at, "skip_all", ["skip", "--all"], ["clear-backlog"]),
   skip: (at: OfSubscription, { count }: { count: number }) =>
     cursorChange(at, `skip/${count}`, ["skip", "--count", String(count)], ["skip", "--count", String(count)]),
