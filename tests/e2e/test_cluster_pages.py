@@ -143,6 +143,52 @@ def test_a_bundle_is_split_where_it_was_shown_and_its_commands_do_the_same(
 
 
 @pytest.mark.timeout(300)
+def test_all_bundles_of_a_namespace_are_unloaded_and_the_receipt_counts_them(
+    page: Page, life: Life
+) -> None:
+    tenant, _, namespace = NAMESPACE.partition("/")
+    mine = sorted(name for name in owned_by(life) if name.startswith(f"{NAMESPACE}/"))
+    page.goto(f"{life.instance.http}/c/{CLUSTER}/tenants/{tenant}/{namespace}")
+    page.get_by_role("button", name="Unload…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(mine[0])
+    many = f"{len(mine)} bundle{'s' if len(mine) > 1 else ''}"
+    dialog.get_by_role("button", name=f"Unload {many}").click()
+    expect(dialog.get_by_role("status")).to_contain_text(f"{many} w")
+    expect(dialog.get_by_role("status")).to_contain_text("given up. Right after,")
+    dialog.get_by_role("button", name="Close").last.click()
+    (entry,) = life.instance.rest("GET", "/api/v1/audit?q=/unload&limit=1")[1]["rows"]
+    assert (entry["target"].endswith(f"/{namespace}/unload"), entry["status"]) == (True, 200)
+    assert len(entry["changes"]) == len(mine)
+
+
+@pytest.mark.timeout(300)
+def test_what_a_broker_owns_is_unloaded_by_the_command_and_then_not_by_the_old_preview(
+    page: Page, life: Life
+) -> None:
+    owners = owned_by(life)
+    broker = life.instance.rest("GET", "/admin/v2/brokers")[1][0]
+    mine = sum(owner == broker for owner in owners.values())
+    page.goto(f"{life.instance.http}/c/{CLUSTER}/bundles?broker={broker}")
+    page.get_by_role("button", name="Unload all its bundles…").click()
+    expect(page.get_by_role("dialog")).to_contain_text(f"{broker} closes the topics of {mine} bund")
+    page.keyboard.press("Escape")
+    page.goto(f"{life.instance.http}/c/{CLUSTER}/brokers")
+    page.get_by_role("button", name=f"all bundles of {broker}").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("To have none left on it, stop it")
+    dialog.get_by_text("As a command").click()
+    made = dialog.get_by_role("region", name="curl command").inner_text()
+    done = subprocess.run(["/bin/sh", "-c", made], capture_output=True, timeout=60, check=True)
+    assert b"error" not in done.stderr, done.stderr
+    dialog.get_by_role("button", name=f"Unload {mine} bund").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("not those of the preview any more")
+    dialog.get_by_role("button", name="Preview again").click()
+    expect(dialog.get_by_role("alert")).to_have_count(0)
+    dialog.get_by_role("button", name="Cancel").click()
+
+
+@pytest.mark.timeout(300)
 def test_a_broker_killed_under_a_dialog_is_not_said_to_have_given_up_its_bundle(
     page: Page, life: Life
 ) -> None:

@@ -109,6 +109,8 @@ DIALOGS: dict[str, tuple[str, Step]] = {
             lambda page: page.get_by_label("What to do").select_option("split") and None,
         ),
     ),
+    "unload-namespace": (f"/c/{CLUSTER}/tenants/shop/orders", press("Unload…")),
+    "unload-broker": (f"/c/{CLUSTER}/brokers", both(press("Unload…"), commands)),
     "policy": (f"/c/{CLUSTER}/tenants/shop/orders", press("Set…")),
     "policy-that-takes": (
         of("invoices", "policies"),

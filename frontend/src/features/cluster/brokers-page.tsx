@@ -1,5 +1,7 @@
+import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { lazy, Suspense, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { byteRate, count, dateTime, plural, rate } from "../../lib/format";
 import { figureColumn } from "../../shared/figure";
@@ -12,12 +14,16 @@ import { type Broker, brokersQuery } from "./queries";
 
 const route = getRouteApi("/c/$cluster/brokers");
 const HEIGHT_PX = 560;
+const UnloadDialog = lazy(() =>
+  import("../../shared/unloading/unload-dialog").then((module) => ({ default: module.UnloadDialog })),
+);
 
 export function BrokersPage() {
   const { cluster } = route.useParams();
   const found = useQuery(brokersQuery(cluster));
   const rows = found.data?.rows;
   const unowned = found.data?.unowned ?? null;
+  const [unloading, setUnloading] = useState<string | null>(null);
   return (
     <Page>
       <ClusterHead title="Brokers" at={found.dataUpdatedAt} failed={found.isError} />
@@ -99,9 +105,31 @@ export function BrokersPage() {
                 ...figureColumn<Broker>("bytes out", "Bytes out", (row) => row.bytes_rate_out, byteRate),
                 wide: true,
               },
+              {
+                key: "unload",
+                header: "Changes",
+                headerHidden: true,
+                cell: (row) => (
+                  <Button
+                    size="compact-xs"
+                    variant="default"
+                    disabled={row.bundles === 0}
+                    aria-label={`Unload… all bundles of ${row.id}`}
+                    title="Unload all its bundles"
+                    onClick={() => setUnloading(row.id)}
+                  >
+                    Unload…
+                  </Button>
+                ),
+              },
             ]}
           />
         </Panel>
+      )}
+      {unloading !== null && (
+        <Suspense fallback={null}>
+          <UnloadDialog whose={{ cluster, broker: unloading }} onClose={() => setUnloading(null)} />
+        </Suspense>
       )}
     </Page>
   );

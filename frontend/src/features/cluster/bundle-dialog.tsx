@@ -1,29 +1,25 @@
-import { Button, Checkbox, NativeSelect } from "@mantine/core";
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { Checkbox, NativeSelect } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { count, dateTime, known, rate } from "../../lib/format";
-import { NotDone } from "../../shared/changes/not-done";
-import { CommandLines } from "../../shared/commands/command-lines";
+import { PreviewedDialog } from "../../shared/changes/previewed-dialog";
 import { COMMANDS } from "../../shared/commands/commands";
 import styles from "../../shared/cursor/cursor.module.css";
 import { Figure } from "../../shared/figure";
-import { Dialog } from "../../ui/dialog";
 import { Fact } from "../../ui/fact";
 import { CheckIcon } from "../../ui/icons";
-import { ErrorNotice } from "../../ui/states";
 import { applyLabel, CUTS, doneOf, edgesOf, effectOf, remarksOf } from "./bundle-words";
-import own from "./cluster.module.css";
 import {
   type Algorithm,
   applyChange,
   type BundleId,
   type BundlePreview,
+  type BundleReceipt,
   previewChange,
   type Wanted,
 } from "./queries";
 
-/** Changes a bundle: form, preview of exactly that, exactly what was previewed or a refusal, receipt. */
+/** Changes a bundle as previewed. */
 export function BundleDialog({
   id,
   onChanged,
@@ -35,103 +31,44 @@ export function BundleDialog({
   onClose: () => void;
 }) {
   const [wanted, setWanted] = useState<Wanted>({ change: "unload" });
-  const [shown, setShown] = useState<BundlePreview>();
-  const preview = useQuery({
-    queryKey: ["bundle-change", id, wanted],
-    queryFn: () => previewChange(id, wanted),
-    enabled: shown === undefined,
-    staleTime: Number.POSITIVE_INFINITY,
-    gcTime: 0,
-    refetchOnWindowFocus: false,
-    retry: false,
-  });
-  const apply = useMutation({
-    mutationFn: (seen: BundlePreview) => applyChange(id, wanted.change, seen.token ?? ""),
-    onMutate: setShown,
-    onError: () => setShown(undefined),
-    onSettled: onChanged,
-  });
-  const now = preview.isFetching ? undefined : preview.data;
-  const seen = shown ?? now;
-  const commands = seen && commandsOf(id, wanted, seen);
   return (
-    <Dialog
-      onClose={onClose}
-      title={apply.data ? "Done" : "Change bundle"}
-      closeOnClickOutside={!apply.isPending}
-      size="lg"
-    >
-      <div className={styles.dialog}>
-        <p className={styles.target}>
+    <PreviewedDialog<BundlePreview, BundleReceipt>
+      title="Change bundle"
+      target={
+        <>
           <b>
             {id.tenant}/{id.namespace}
           </b>
           <span className="mono">{id.bundle}</span>
-        </p>
-        {apply.data ? (
-          <>
-            <div className={styles.preview} role="status">
-              <p>
-                <CheckIcon /> {dateTime(apply.data.at)}: {doneOf(wanted, apply.data)}
-              </p>
-              {apply.data.parts.length > 0 && (
-                <ul className={own.parts}>
-                  {apply.data.parts.map((part) => (
-                    <li key={part} className="mono">
-                      {part}
-                    </li>
-                  ))}
-                </ul>
-              )}
-            </div>
-            {commands && <CommandLines of={commands} />}
-            <div className={styles.buttons}>
-              <Button onClick={onClose} data-autofocus>
-                Close
-              </Button>
-            </div>
-          </>
-        ) : (
-          <>
-            <Form value={wanted} disabled={apply.isPending || apply.isError} onChange={setWanted} />
-            {preview.error && !shown ? (
-              <ErrorNotice
-                error={preview.error}
-                title="The effect could not be computed"
-                onRetry={() => preview.refetch()}
-              />
-            ) : (
-              <Preview wanted={wanted} preview={seen} cluster={id.cluster} />
-            )}
-            {apply.error && <NotDone error={apply.error} what="bundle" />}
-            {commands && <CommandLines of={commands} />}
-            <div className={styles.buttons}>
-              <Button variant="default" onClick={onClose}>
-                Cancel
-              </Button>
-              {apply.error ? (
-                <Button
-                  onClick={() => {
-                    apply.reset();
-                    preview.refetch();
-                  }}
-                >
-                  Preview again
-                </Button>
-              ) : (
-                <Button
-                  disabled={!now || now.token === null || preview.isError}
-                  loading={apply.isPending}
-                  onClick={() => now && apply.mutate(now)}
-                >
-                  {applyLabel(wanted, seen)}
-                </Button>
-              )}
-            </div>
-          </>
-        )}
-      </div>
-    </Dialog>
+        </>
+      }
+      what="bundle"
+      identity={["bundle-change", id, wanted]}
+      preview={() => previewChange(id, wanted)}
+      apply={(token) => applyChange(id, wanted.change, token)}
+      form={(isDisabled) => <Form value={wanted} disabled={isDisabled} onChange={setWanted} />}
+      effect={(preview) => <Effect wanted={wanted} preview={preview} cluster={id.cluster} />}
+      label={(preview) => applyLabel(wanted, preview)}
+      receipt={(done) => (
+        <>
+          <p>
+            <CheckIcon /> {dateTime(done.at)}: {doneOf(wanted, done)}
+          </p>
+          {done.parts.length > 0 && (
+            <ul className={styles.names}>
+              {done.parts.map((part) => (
+                <li key={part} className="mono">
+                  {part}
+                </li>
+              ))}
+            </ul>
+          )}
+        </>
+      )}
+      commands={(preview) => commandsOf(id, wanted, preview)}
+      onChanged={onChanged}
+      onClose={onClose}
+    />
   );
 }
 
@@ -192,27 +129,13 @@ function Form({
   );
 }
 
-function Preview({
-  wanted,
-  preview,
-  cluster,
-}: {
-  wanted: Wanted;
-  preview: BundlePreview | undefined;
-  cluster: string;
-}) {
-  if (!preview)
-    return (
-      <div className={styles.preview} aria-live="polite">
-        <span>Computing what it would do…</span>
-      </div>
-    );
+function Effect({ wanted, preview, cluster }: { wanted: Wanted; preview: BundlePreview; cluster: string }) {
   const { row, parts } = preview;
   return (
-    <div className={styles.preview} aria-live="polite">
+    <>
       <p>{effectOf(wanted, preview)}</p>
       {parts.length > 0 && (
-        <ul className={own.parts}>
+        <ul className={styles.names}>
           {parts.map(({ bundle, topics }) => (
             <li key={bundle}>
               <span className="mono">{bundle}</span> with {known(topics, count)}{" "}
@@ -247,6 +170,6 @@ function Preview({
           <li key={remark}>{remark}</li>
         ))}
       </ul>
-    </div>
+    </>
   );
 }

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useCallback, useMemo } from "react";
+import { lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { byteRate, count, known, plural, rate } from "../../lib/format";
 import { Figure } from "../../shared/figure";
 import { FilterInput } from "../../ui/filter-input";
@@ -19,6 +19,9 @@ import { useBundleWindow } from "./use-bundle-window";
 const route = getRouteApi("/c/$cluster/bundles");
 const BundleDialog = lazy(() =>
   import("./bundle-dialog").then((module) => ({ default: module.BundleDialog })),
+);
+const UnloadDialog = lazy(() =>
+  import("../../shared/unloading/unload-dialog").then((module) => ({ default: module.UnloadDialog })),
 );
 
 export function BundlesPage() {
@@ -41,6 +44,7 @@ export function BundlesPage() {
     open,
   );
   const opened = parseBundle(change);
+  const [unloading, setUnloading] = useState("");
   return (
     <Page shape="wide">
       <ClusterHead title="Bundles" at={list.at} failed={list.isError} />
@@ -59,6 +63,12 @@ export function BundlesPage() {
         <output className={styles.dim} aria-live="polite">
           {list.total !== undefined && plural(list.total, "bundle")}
         </output>
+        {/* Of all that the broker owns: not beside a list of some of them. */}
+        {broker && !q && (
+          <Button size="compact-xs" variant="default" onClick={() => setUnloading(broker)}>
+            Unload all its bundles…
+          </Button>
+        )}
       </search>
       {list.total === undefined ? (
         list.error !== null ? (
@@ -84,6 +94,11 @@ export function BundlesPage() {
             resetKey={JSON.stringify(filter)}
           />
         </div>
+      )}
+      {unloading !== "" && (
+        <Suspense fallback={null}>
+          <UnloadDialog whose={{ cluster, broker: unloading }} onClose={() => setUnloading("")} />
+        </Suspense>
       )}
       {opened && (
         <Suspense fallback={null}>

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { plural, time } from "../../lib/format";
 import { PolicyDialog } from "../../shared/policies/policy-dialog";
@@ -18,6 +18,9 @@ import { NamespaceProperties } from "./namespace-properties";
 import { namespaceQuery, putPolicy } from "./queries";
 
 const route = getRouteApi("/c/$cluster/tenants/$tenant/$namespace");
+const UnloadDialog = lazy(() =>
+  import("../../shared/unloading/unload-dialog").then((module) => ({ default: module.UnloadDialog })),
+);
 
 export function NamespacePage() {
   const id = route.useParams();
@@ -27,6 +30,7 @@ export function NamespacePage() {
   const found = useQuery(namespaceQuery(id));
   const [change, setChange] = useState<{ policy: Policy; remove: boolean } | null>(null);
   const [deletion, setDeletion] = useState(false);
+  const [unloading, setUnloading] = useState(false);
   const shown = found.data;
   const client = useQueryClient();
   return (
@@ -68,9 +72,14 @@ export function NamespacePage() {
         }
         freshness={<ReadAt at={found.dataUpdatedAt} failed={found.isError} />}
         actions={
-          <Button variant="default" disabled={!shown} onClick={() => setDeletion(true)}>
-            Delete…
-          </Button>
+          <>
+            <Button variant="default" disabled={!shown} onClick={() => setUnloading(true)}>
+              Unload…
+            </Button>
+            <Button variant="default" disabled={!shown} onClick={() => setDeletion(true)}>
+              Delete…
+            </Button>
+          </>
         }
       />
       {failureOf(found) && (
@@ -110,6 +119,11 @@ export function NamespacePage() {
           onSaved={(row) => putPolicy(client, id, row)}
           onClose={() => setChange(null)}
         />
+      )}
+      {unloading && (
+        <Suspense fallback={null}>
+          <UnloadDialog whose={id} onClose={() => setUnloading(false)} />
+        </Suspense>
       )}
       {deletion && (
         <NamespaceDeletion

@@ -1,0 +1,39 @@
+import { answerOf, api } from "../../api/client";
+import type { components } from "../../api/schema";
+
+type Schemas = components["schemas"];
+
+export type UnloadPreview = Schemas["UnloadPreview"];
+export type UnloadReceipt = Schemas["UnloadReceipt"];
+
+/** Whose bundles: of a namespace, or what a broker owns. */
+export type Whose =
+  | { cluster: string; tenant: string; namespace: string }
+  | { cluster: string; broker: string };
+
+type Body = { preview: true } | { preview: false; token: string };
+
+function unload(whose: Whose, body: Body) {
+  if ("broker" in whose)
+    return answerOf(
+      api.POST("/api/v1/clusters/{cluster}/brokers/{broker}/unload", {
+        params: { path: { ...whose } },
+        body,
+      }),
+    );
+  return answerOf(
+    api.POST("/api/v1/clusters/{cluster}/tenants/{tenant}/namespaces/{namespace}/unload", {
+      params: { path: { ...whose } },
+      body,
+    }),
+  );
+}
+
+export function previewUnload(whose: Whose): Promise<UnloadPreview> {
+  return unload(whose, { preview: true }) as Promise<UnloadPreview>;
+}
+
+/** Exactly what the preview said that this token came with. */
+export function applyUnload(whose: Whose, token: string): Promise<UnloadReceipt> {
+  return unload(whose, { preview: false, token }) as Promise<UnloadReceipt>;
+}

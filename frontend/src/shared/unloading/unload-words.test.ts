@@ -1,0 +1,70 @@
+import { expect, test } from "vitest";
+import type { UnloadPreview, UnloadReceipt, Whose } from "./unload-queries";
+import { applyLabel, doneOf, effectOf, othersOf, remarksOf, unnamedOf } from "./unload-words";
+
+const namespace: Whose = { cluster: "here", tenant: "shop", namespace: "orders" };
+const broker: Whose = { cluster: "here", broker: "a:8080" };
+const preview: UnloadPreview = {
+  ...{ token: "t", at: 0, total: 3, unowned: 1, first: [], brokers: 2 },
+  owners: [
+    { broker: "a:8080", state: "up", bundles: 2 },
+    { broker: "b:8080", state: "up", bundles: 1 },
+  ],
+  figures: {
+    ...{ known: "live", at: 0, topics: 3, producers: 1, consumers: 1, msg_rate_in: 0, msg_rate_out: 0 },
+    ...{ bytes_rate_in: 0, bytes_rate_out: 0, backlog: null },
+  },
+};
+const [a = { broker: "", state: "", bundles: 0 }] = preview.owners;
+const receipt: UnloadReceipt = {
+  ...{ at: 0, total: 3, done: 3, left: 0, failed: 0, unknown: 0, others: [] },
+  owners: [{ broker: "", bundles: 3 }],
+};
+
+test("what would be given up is counted, by whom, and what nobody owns is told apart", () => {
+  expect(effectOf(namespace, preview)).toBe(
+    "2 brokers close the topics of 3 bundles and give them up. Whoever uses them comes back, to the brokers that take them. No stored message is lost. 1 more has no owner and stays so.",
+  );
+  expect(effectOf(broker, { ...preview, total: 1, unowned: 0, owners: [a] })).toContain(
+    "a:8080 closes the topics of 1 bundle and gives it up.",
+  );
+  expect(applyLabel(preview)).toBe("Unload 3 bundles");
+  expect(applyLabel({ ...preview, token: null })).toBe("Too many to be confirmed");
+});
+
+test("where nobody owns anything there is nothing to do", () => {
+  const nothing = { ...preview, token: null, total: 0, owners: [] };
+  expect(applyLabel(nothing)).toBe("Nothing to unload");
+  expect(effectOf(broker, nothing)).toContain("owns no bundle");
+  expect(effectOf(namespace, nothing)).toContain("No broker owns a bundle of it");
+  expect(remarksOf(broker, nothing)).toEqual([]);
+});
+
+test("who takes them next is said, and that a broker is not kept empty by it", () => {
+  expect(remarksOf(namespace, preview).join()).toContain("may be the same one");
+  expect(remarksOf(namespace, { ...preview, brokers: 1 }).join()).toContain("takes them again itself");
+  expect(remarksOf(namespace, { ...preview, brokers: 0 }).join()).toContain("nobody takes them");
+  expect(remarksOf(broker, preview).join()).toContain("takes bundles again");
+  const down = { ...preview, owners: [{ ...a, state: "down" }] };
+  expect(remarksOf(broker, down)[0]).toContain("a:8080 does not answer");
+});
+
+test("a receipt counts what was done, and says who has it only as far as that is known", () => {
+  expect(doneOf(receipt)).toBe(
+    "3 bundles were given up. Right after, nobody owned 3 of them: whoever uses one has it taken.",
+  );
+  expect(doneOf({ ...receipt, owners: null })).toContain("not known");
+  const taken = { ...receipt, done: 2, left: 1, owners: [{ broker: "b:8080", bundles: 2 }] };
+  expect(doneOf(taken)).toBe("2 of 3 bundles were given up. Right after, b:8080 owned 2 of them.");
+});
+
+test("what was not given up is told by how it ended, and what is not named is counted", () => {
+  expect(othersOf(receipt)).toEqual([]);
+  const partly = { ...receipt, total: 9, done: 1, left: 1, failed: 2, unknown: 5 };
+  expect(othersOf(partly)).toEqual([
+    "1 bundle was left alone: not as previewed any more.",
+    "2 bundles were not given up.",
+    "It is not known whether 5 bundles were given up: look at the bundles.",
+  ]);
+  expect(unnamedOf(partly)).toBe(8);
+});
