@@ -4,7 +4,6 @@
 other brokers' are kept and left alone.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -12,19 +11,13 @@ from typing import Any, TypeVar
 from engine.base.errors import MisuseError, PreconditionFailed
 from engine.base.log import bound
 from engine.base.settings import Setting, settings_of
-from engine.base.tasks import TaskScope
 from engine.metadata import paths
+from engine.metadata.follow import Follower
 from engine.metadata.records import decode_json, encode_json
-from engine.metadata.store import (
-    MetadataStore,
-    NoNodeError,
-    SessionExpiredError,
-    StoreUnavailableError,
-)
+from engine.metadata.store import MetadataStore, NoNodeError
 from engine.metadata.update import update
 from engine.tenancy.checks import check_document_size
 
-RETRY_S = 1.0
 T = TypeVar("T")
 
 
@@ -49,9 +42,7 @@ class DynamicSettings:
         }
         self.names = sorted(name for name, (_, one) in self._settings.items() if one.is_live)
         self._told: dict[str, str] = {}
-        self._changed = asyncio.Event()
-        self._tasks = TaskScope("dynamic settings")
-        self._stop = store.watch(paths.CONFIGURATION, lambda _: self._changed.set())
+        self._follower = Follower(store, "dynamic settings", [paths.CONFIGURATION], self.load)
         self._log = bound(__name__)
 
     def of(self, kind: type[T]) -> T:
@@ -74,22 +65,10 @@ class DynamicSettings:
             await self.load()
         except ValueError as error:
             self._log.warning("dynamic settings not used reason=%s", error)
-        self._tasks.spawn("follow", self._follow())
+        self._follower.start()
 
     async def close(self) -> None:
-        self._stop()
-        await self._tasks.close()
-
-    async def _follow(self) -> None:
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            try:
-                await self.load()
-            except (StoreUnavailableError, SessionExpiredError, ValueError) as error:
-                self._log.warning("dynamic settings not read yet reason=%s", error)
-                await asyncio.sleep(RETRY_S)
-                self._changed.set()
+        await self._follower.close()
 
     async def values(self) -> Mapping[str, str]:
         """What is stored. Raises the store's errors, ValueError when it cannot be read."""

@@ -1,19 +1,16 @@
 """Gives up bundles that isolation policies place on other brokers: when policies change, when brokers come or go."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from engine.base.log import bound
 from engine.base.names import BundleName
-from engine.base.tasks import TaskScope
 from engine.metadata import paths
-from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
+from engine.metadata.follow import Follower
+from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import live_brokers
 from engine.tenancy.resources.isolation import isolation_of
 
-RETRY_S = 1.0
 LOOK_INTERVAL_S = 60.0
 """At least so often: a bundle may also have been taken by what was known before a change."""
 
@@ -37,34 +34,15 @@ class IsolationKeeper:
         self._broker_id = broker_id
         self._cluster = cluster
         self._unload = unload
-        self._changed = asyncio.Event()
-        self._tasks = TaskScope("isolation")
-        self._stops: list[Callable[[], None]] = []
+        watched = (paths.isolation_policies(cluster), paths.LOADBALANCE_BROKERS)
+        self._follower = Follower(store, "isolation", watched, self._look, every_s=LOOK_INTERVAL_S)
         self._log = bound(__name__, broker=broker_id)
 
     def start(self) -> None:
-        for path in (paths.isolation_policies(self._cluster), paths.LOADBALANCE_BROKERS):
-            self._stops.append(self._store.watch(path, lambda _: self._changed.set()))
-        self._changed.set()
-        self._tasks.spawn("keep", self._keep())
+        self._follower.start()
 
     async def close(self) -> None:
-        for stop in self._stops:
-            stop()
-        await self._tasks.close()
-
-    async def _keep(self) -> None:
-        while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_INTERVAL_S):
-                    await self._changed.wait()
-            self._changed.clear()
-            try:
-                await self._look()
-            except (StoreUnavailableError, SessionExpiredError, ValueError) as error:
-                self._log.warning("isolation policies not acted upon yet reason=%s", error)
-                await asyncio.sleep(RETRY_S)
-                self._changed.set()
+        await self._follower.close()
 
     async def _look(self) -> None:
         policies = await isolation_of(self._store, self._cluster)

@@ -1,22 +1,15 @@
 """Which bookies are registered, where they listen, in which racks they stand: the metadata store's view, watched."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 
-from engine.base.tasks import TaskScope
 from engine.metadata import paths
+from engine.metadata.follow import Follower
 from engine.metadata.records import BookieRacks, BookieRegistration, RecordFormatError
-from engine.metadata.store import (
-    MetadataStore,
-    NoNodeError,
-    SessionExpiredError,
-    StoreUnavailableError,
-)
+from engine.metadata.store import MetadataStore, NoNodeError
 
 log = logging.getLogger(__name__)
 
-RELOAD_RETRY_S = 0.5
 WATCHED = (
     paths.AVAILABLE,
     paths.READ_ONLY,
@@ -35,37 +28,17 @@ class Registrations:
         self.health_check_off = False
         self.loaded = False
         self._store = store
-        self._tasks = TaskScope("bookie registrations")
+        self._follower = Follower(store, "bookie registrations", WATCHED, self.load)
         self._addresses: dict[str, tuple[str, int]] = {}
-        self._changed = asyncio.Event()
         self._listeners: dict[object, Callable[[], None]] = {}
         self._when_back: list[Callable[[str], None]] = []
-        self._stops: list[Callable[[], None]] = []
 
     def start(self) -> None:
         """Watch and load; idempotent."""
-        if self._stops:
-            return
-        for path in WATCHED:
-            self._stops.append(self._store.watch(path, lambda _path: self._changed.set()))
-        self._changed.set()
-        self._tasks.spawn("follow", self._follow())
+        self._follower.start()
 
     async def close(self) -> None:
-        for stop in self._stops:
-            stop()
-        await self._tasks.close()
-
-    async def _follow(self) -> None:
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            try:
-                await self.load()
-            except (StoreUnavailableError, SessionExpiredError) as e:
-                log.info("bookie registrations not read, trying again reason=%s", e)
-                await asyncio.sleep(RELOAD_RETRY_S)
-                self._changed.set()
+        await self._follower.close()
 
     async def load(self) -> None:
         """Read them now. Raises the store's errors."""

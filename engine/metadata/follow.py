@@ -1,0 +1,64 @@
+"""Work that is done again whenever something in the metadata changed, however long the store takes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+
+from engine.base.log import bound
+from engine.base.tasks import TaskScope
+from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnavailableError
+
+RETRY_S = 0.5
+
+
+class Follower:
+    """``work`` reads what it needs and acts by it: once after ``start``, and after each change of the nodes
+    ``watched``; several changes may be one turn. It is tried again while the store does not answer, or what is stored
+    cannot be read (ValueError). ``every_s``: at least so often. ``what``: for the log.
+
+    ``start`` inside the running loop; starting again does nothing.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        what: str,
+        watched: Iterable[str],
+        work: Callable[[], Awaitable[None]],
+        *,
+        every_s: float | None = None,
+    ) -> None:
+        self._store = store
+        self._watched = watched
+        self._work = work
+        self._every_s = every_s
+        self._changed = asyncio.Event()
+        self._tasks = TaskScope(what)
+        self._stops: list[Callable[[], None]] = []
+        self._log = bound(__name__, what=what)
+
+    def start(self) -> None:
+        if self._stops:
+            return
+        for path in self._watched:
+            self._stops.append(self._store.watch(path, lambda _: self._changed.set()))
+        self._changed.set()
+        self._tasks.spawn("follow", self._follow())
+
+    async def close(self) -> None:
+        for stop in self._stops:
+            stop()
+        await self._tasks.close()
+
+    async def _follow(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._every_s):
+                    await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._work()
+            except (StoreUnavailableError, SessionExpiredError, ValueError) as error:
+                self._log.warning("not followed yet reason=%s", error)
+                await asyncio.sleep(RETRY_S)
+                self._changed.set()

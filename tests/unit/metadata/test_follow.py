@@ -1,0 +1,75 @@
+"""Work that follows the metadata: at once, after each change, again until the store answers, and now and then."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from engine.metadata.follow import RETRY_S, Follower
+from engine.metadata.memory import Fault, MemoryServer
+from engine.metadata.store import MetadataStore, NoNodeError
+
+pytestmark = pytest.mark.virtual_time
+NODE = "/followed"
+
+
+async def reached(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def following(store: MetadataStore, seen: list[bytes], every_s: float | None = None) -> Follower:
+    async def work() -> None:
+        try:
+            value, _ = await store.get(NODE)
+        except NoNodeError:
+            value = b""
+        seen.append(value)
+        if value == b"unreadable":
+            raise ValueError("of another kind")
+
+    return Follower(store, "a test", [NODE], work, every_s=every_s)
+
+
+async def test_it_is_done_at_once_and_after_each_change_until_it_is_closed() -> None:
+    store, seen = MemoryServer().session(), []
+    follower = following(store, seen)
+    follower.start()
+    follower.start()
+    await reached(lambda: seen == [b""])
+    await store.create(NODE, b"one")
+    await reached(lambda: seen == [b"", b"one"])
+    await follower.close()
+    await store.put(NODE, b"two")
+    await asyncio.sleep(10 * RETRY_S)
+    assert seen == [b"", b"one"]
+    await store.close()
+
+
+async def test_it_is_tried_again_while_the_store_or_what_is_stored_cannot_be_read() -> None:
+    armed = [Fault(lose_request=True)] * 3
+    server = MemoryServer(on_call=lambda _s, op, _p: armed.pop() if op == "get" and armed else None)
+    store, seen = server.session(), []
+    await store.create(NODE, b"unreadable")
+    follower = following(store, seen)
+    follower.start()
+    await reached(lambda: len(seen) == 3)
+    assert armed == []
+    await store.put(NODE, b"good")
+    await reached(lambda: seen[-1] == b"good")
+    often = len(seen)
+    await asyncio.sleep(10 * RETRY_S)
+    assert len(seen) == often
+    await follower.close()
+    await store.close()
+
+
+async def test_it_is_done_at_least_so_often() -> None:
+    store, seen = MemoryServer().session(), []
+    follower = following(store, seen, every_s=60.0)
+    follower.start()
+    await asyncio.sleep(150.0)
+    assert len(seen) == 3
+    await follower.close()
+    await store.close()
