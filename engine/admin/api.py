@@ -64,9 +64,21 @@ class NoArguments:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSetting:
-    """``name`` is Pulsar's; without ``value`` the broker's own setting holds again."""
+    """``name`` is Pulsar's; without ``value`` the broker's own setting holds again. With ``checked``, only while
+    ``expected`` is stored."""
 
     name: str
+    value: str | None = None
+    checked: bool = False
+    expected: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSettings:
+    """All settings that may change, or with ``name`` this one, as it would be if ``value`` were stored; without
+    ``value``, if nothing were."""
+
+    name: str = ""
     value: str | None = None
 
 
@@ -674,7 +686,14 @@ DYNAMIC_SETTINGS = Operation(
 answers. Names are Pulsar's."""
 CHANGE_SETTING = Operation("change_setting", ChangeSetting, JsonObject, AdminAccess.SUPERUSER)
 """For all brokers, durable; it acts here when this answers. PreconditionFailed for a setting that must not change while
-brokers run, and for a value that it may not have."""
+brokers run, and for a value that it may not have; Conflict when another value than expected is stored."""
+LIVE_SETTINGS = Operation(
+    "live_settings", LiveSettings, list[JsonObject], AdminAccess.SUPERUSER, reads=True
+)
+"""What this broker makes of each: ``{"name", "meaning", "allowed": what it may be, "choices": [texts], "default",
+"started": what the broker was started with, "in_force", "heard": what was stored when it last looked, null for nothing,
+"refused": why it does not act by that, "would_be": what would be in force, "refusal": why it would not}``. Values are
+texts."""
 RUNTIME_SETTINGS = Operation(
     "runtime_settings", NoArguments, dict[str, str], AdminAccess.SUPERUSER, reads=True
 )

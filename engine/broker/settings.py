@@ -71,7 +71,11 @@ class NodeSettings:
         4, "of a new namespace (defaultNumberOfNamespaceBundles)", low=1, high=1 << 20
     )
     broker_shutdown_timeout_ms: int = live(
-        count(15_000, "milliseconds to hand over topics in (brokerShutdownTimeoutMs)", high=600_000)
+        count(
+            15_000,
+            "milliseconds in which a broker that stops hands over its topics (brokerShutdownTimeoutMs)",
+            high=600_000,
+        )
     )
 
     def __post_init__(self) -> None:
@@ -132,26 +136,28 @@ class DataPathSettings:
     broker_publisher_throttling_max_message_rate: int = live(
         count(
             0,
-            "messages per second of all producers; 0: no limit (brokerPublisherThrottlingMaxMessageRate)",
+            "messages per second of all producers of a broker; 0: no limit "
+            "(brokerPublisherThrottlingMaxMessageRate)",
         )
     )
     broker_publisher_throttling_max_byte_rate: int = live(
         size(
             0,
-            "bytes per second of all producers; 0: no limit (brokerPublisherThrottlingMaxByteRate)",
+            "bytes per second of all producers of a broker; 0: no limit "
+            "(brokerPublisherThrottlingMaxByteRate)",
             high=(1 << 63) - 1,
         )
     )
     dispatch_throttling_rate_in_msg: int = live(
         count(
             0,
-            "messages per second to all consumers; 0: no limit (dispatchThrottlingRateInMsg)",
+            "messages per second to all consumers of a broker; 0: no limit (dispatchThrottlingRateInMsg)",
         )
     )
     dispatch_throttling_rate_in_byte: int = live(
         size(
             0,
-            "bytes per second to all consumers; 0: no limit (dispatchThrottlingRateInByte)",
+            "bytes per second to all consumers of a broker; 0: no limit (dispatchThrottlingRateInByte)",
             high=(1 << 63) - 1,
         )
     )
@@ -186,7 +192,7 @@ class DataPathSettings:
     dispatcher_max_read_batch_size: int = live(
         count(
             1000,
-            "entries of one read; Pulsar 100 (dispatcherMaxReadBatchSize)",
+            "entries that are read for a subscription at once; Pulsar 100 (dispatcherMaxReadBatchSize)",
             low=1,
             high=100_000,
         )
@@ -194,7 +200,7 @@ class DataPathSettings:
     dispatcher_max_read_size_bytes: int = live(
         size(
             MIB,
-            "bytes of one read; Pulsar 5 MiB (dispatcherMaxReadSizeBytes)",
+            "bytes that are read for a subscription at once; Pulsar 5 MiB (dispatcherMaxReadSizeBytes)",
             low=1,
             high=64 * MIB,
         )
@@ -224,7 +230,8 @@ class DataPathSettings:
     dispatcher_max_round_robin_batch_size: int = live(
         count(
             20,
-            "entries to a consumer before the next one's turn (dispatcherMaxRoundRobinBatchSize)",
+            "entries to a consumer of a shared subscription before the next one's turn "
+            "(dispatcherMaxRoundRobinBatchSize)",
             low=1,
             high=100_000,
         )

@@ -47,19 +47,26 @@ class PolicySettings:
     max_consumers_per_topic: int = count(0, "0: no limit (maxConsumersPerTopic)")
     max_consumers_per_subscription: int = count(0, "0: no limit (maxConsumersPerSubscription)")
     max_subscriptions_per_topic: int = count(0, "0: no limit (maxSubscriptionsPerTopic)")
-    max_topics_per_namespace: int = live(count(0, "0: no limit (maxTopicsPerNamespace)"))
+    max_topics_per_namespace: int = live(
+        count(0, "topics of one namespace; 0: no limit (maxTopicsPerNamespace)")
+    )
     allow_auto_topic_creation: bool = live(
         flag(True, "a topic is made by its first client (allowAutoTopicCreation)")
     )
     allow_auto_topic_creation_type: str = live(
         text(
             "non-partitioned",
-            "of topics so made (allowAutoTopicCreationType)",
+            "what a topic is that its first client makes (allowAutoTopicCreationType)",
             choices=("non-partitioned", "partitioned"),
         )
     )
     default_num_partitions: int = live(
-        count(1, "of partitioned topics so made (defaultNumPartitions)", low=1, high=10_000)
+        count(
+            1,
+            "partitions of a partitioned topic that its first client makes (defaultNumPartitions)",
+            low=1,
+            high=10_000,
+        )
     )
     broker_delete_inactive_topics_enabled: bool = live(
         flag(False, "topics that nobody uses are deleted (brokerDeleteInactiveTopicsEnabled)")
@@ -67,14 +74,16 @@ class PolicySettings:
     broker_delete_inactive_topics_mode: str = live(
         text(
             "delete_when_no_subscriptions",
-            "when nobody uses them: also with subscriptions, or not (brokerDeleteInactiveTopicsMode)",
+            "which topics nobody uses: those without subscriptions, or also those whose subscriptions have "
+            "acknowledged all (brokerDeleteInactiveTopicsMode)",
             choices=("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"),
         )
     )
     broker_delete_inactive_topics_max_inactive_duration_seconds: int = live(
         count(
             60,
-            "seconds after which they are (brokerDeleteInactiveTopicsMaxInactiveDurationSeconds)",
+            "seconds after which a topic that nobody uses is deleted "
+            "(brokerDeleteInactiveTopicsMaxInactiveDurationSeconds)",
             low=1,
         )
     )
@@ -112,47 +121,74 @@ class PolicySettings:
         "0: never (brokerDeduplicationSnapshotIntervalSeconds)",
     )
     max_publish_rate_per_topic_in_messages: int = live(
-        count(0, "per second; 0: no limit (maxPublishRatePerTopicInMessages)")
+        count(
+            0,
+            "messages per second to a topic; 0: no limit (maxPublishRatePerTopicInMessages)",
+        )
     )
     max_publish_rate_per_topic_in_bytes: int = live(
-        size(0, "bytes per second; 0: no limit (maxPublishRatePerTopicInBytes)", high=(1 << 63) - 1)
+        size(
+            0,
+            "bytes per second to a topic; 0: no limit (maxPublishRatePerTopicInBytes)",
+            high=(1 << 63) - 1,
+        )
     )
     dispatch_throttling_rate_per_topic_in_msg: int = live(
-        count(0, "messages per second; 0: no limit (dispatchThrottlingRatePerTopicInMsg)")
+        count(
+            0,
+            "messages per second from a topic to its consumers; 0: no limit "
+            "(dispatchThrottlingRatePerTopicInMsg)",
+        )
     )
     dispatch_throttling_rate_per_topic_in_byte: int = live(
         size(
             0,
-            "bytes per second; 0: no limit (dispatchThrottlingRatePerTopicInByte)",
+            "bytes per second from a topic to its consumers; 0: no limit (dispatchThrottlingRatePerTopicInByte)",
             high=(1 << 63) - 1,
         )
     )
     dispatch_throttling_rate_per_subscription_in_msg: int = live(
-        count(0, "messages per second; 0: no limit (dispatchThrottlingRatePerSubscriptionInMsg)")
+        count(
+            0,
+            "messages per second to the consumers of a subscription; 0: no limit "
+            "(dispatchThrottlingRatePerSubscriptionInMsg)",
+        )
     )
     dispatch_throttling_rate_per_subscription_in_byte: int = live(
         size(
             0,
-            "bytes per second; 0: no limit (dispatchThrottlingRatePerSubscriptionInByte)",
+            "bytes per second to the consumers of a subscription; 0: no limit "
+            "(dispatchThrottlingRatePerSubscriptionInByte)",
             high=(1 << 63) - 1,
         )
     )
     dispatch_throttling_rate_relative_to_publish_rate: bool = live(
         flag(
             False,
-            "these come on top of what is published (dispatchThrottlingRateRelativeToPublishRate)",
+            "dispatch rates of topics and subscriptions come on top of what is published "
+            "(dispatchThrottlingRateRelativeToPublishRate)",
         )
     )
     subscribe_throttling_rate_per_consumer: int = live(
-        count(0, "subscribes in a period; 0: no limit (subscribeThrottlingRatePerConsumer)")
+        count(
+            0,
+            "times that a consumer may subscribe in a period; 0: no limit "
+            "(subscribeThrottlingRatePerConsumer)",
+        )
     )
     subscribe_rate_period_per_consumer_in_second: int = live(
-        count(30, "seconds (subscribeRatePeriodPerConsumerInSecond)", low=1, high=86_400)
+        count(
+            30,
+            "seconds of that period (subscribeRatePeriodPerConsumerInSecond)",
+            low=1,
+            high=86_400,
+        )
     )
     subscription_types_enabled: str = live(
         text(
             ",".join(SUBSCRIPTION_TYPES),
-            "types that consumers may use, with commas between (subscriptionTypesEnabled)",
+            "types that consumers may use, of Exclusive, Shared, Failover and Key_Shared, with commas between "
+            "(subscriptionTypesEnabled)",
         )
     )
     broker_service_compaction_threshold_in_bytes: int = size(

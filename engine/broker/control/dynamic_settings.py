@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from engine.base.errors import MisuseError, PreconditionFailed
+from engine.base.errors import Conflict, MisuseError, PreconditionFailed
 from engine.base.log import bound
 from engine.base.settings import Setting, settings_of
 from engine.metadata import paths
@@ -18,6 +18,7 @@ from engine.metadata.store import MetadataStore, NoNodeError
 from engine.metadata.update import update
 from engine.tenancy.checks import check_document_size
 
+ANYTHING = object()
 T = TypeVar("T")
 
 
@@ -41,6 +42,7 @@ class DynamicSettings:
             if setting.pulsar_name
         }
         self.names = sorted(name for name, (_, one) in self._settings.items() if one.is_live)
+        self._heard: Mapping[str, Any] = {}
         self._told: dict[str, str] = {}
         self._follower = Follower(store, "dynamic settings", [paths.CONFIGURATION], self.load)
         self._log = bound(__name__)
@@ -57,6 +59,38 @@ class DynamicSettings:
         return {
             name: _text(setting, getattr(self._in_force[kind], setting.item.name))
             for name, (kind, setting) in self._settings.items()
+        }
+
+    def live(self) -> list[dict[str, Any]]:
+        """All that may change, as of ``engine.admin.api.LIVE_SETTINGS``."""
+        return [self._line(name, self._heard.get(name)) for name in self.names]
+
+    def live_if(self, name: str, value: str | None) -> list[dict[str, Any]]:
+        """One of them, as it would be with ``value`` stored, None: nothing; none when it may not change."""
+        return [self._line(name, value)] if name in self.names else []
+
+    def _line(self, name: str, value: Any) -> dict[str, Any]:
+        kind, setting = self._settings[name]
+        values = {**self._heard, name: value}
+        if value is None:
+            del values[name]
+        would_be, refused = self._overridden(values)
+
+        def text_of(groups: dict[type, Any]) -> str:
+            return _text(setting, getattr(groups[kind], setting.item.name))
+
+        return {
+            "name": name,
+            "meaning": setting.item.metadata["help"].removesuffix(f"({name})").strip(),
+            "allowed": setting.allowed,
+            "choices": list(setting.item.metadata.get("choices") or ()),
+            "default": _text(setting, setting.item.default),
+            "started": text_of(self._base),
+            "in_force": text_of(self._in_force),
+            "heard": self._heard.get(name),
+            "refused": self._told.get(name, ""),
+            "would_be": text_of(would_be),
+            "refusal": refused.get(name, ""),
         }
 
     async def start(self) -> None:
@@ -80,18 +114,19 @@ class DynamicSettings:
 
     async def load(self) -> None:
         """Act by what is stored now. A value that is none is told once and left out. Raises as ``values``."""
-        in_force, refused = self._overridden(await self.values())
+        heard = await self.values()
+        in_force, refused = self._overridden(heard)
         for name, why in refused.items():
             if self._told.get(name) != why:
                 self._log.warning("dynamic setting not used name=%s reason=%s", name, why)
-        self._told = refused
+        self._heard, self._told = heard, refused
         if in_force != self._in_force:
             self._in_force = in_force
             self._use(self)
 
-    async def change(self, name: str, value: str | None) -> str | None:
+    async def change(self, name: str, value: str | None, *, expected: Any = ANYTHING) -> str | None:
         """Store ``value``, None removes it; durable and in force here when it returns what was stored before. Raises
-        PreconditionFailed."""
+        PreconditionFailed, Conflict when what is stored now is not ``expected``."""
         before: str | None = None
         if name not in self.names:
             verb = "delete" if value is None else "update"
@@ -101,6 +136,8 @@ class DynamicSettings:
             nonlocal before
             values = decode_json(stored, "dynamic settings")
             before = values.pop(name, None)
+            if expected is not ANYTHING and before != expected:
+                raise Conflict(f"{name} was changed meanwhile; look at it again")
             if value is not None:
                 values[name] = value
             why = self._overridden(values)[1].get(name)
@@ -122,7 +159,7 @@ class DynamicSettings:
             try:
                 found[kind] = replace(found[kind], **{setting.item.name: setting.read(text)})
             except ValueError as error:
-                refused[name] = str(error)
+                refused[name] = str(error).removeprefix(f"{setting.name} ")
         return found, refused
 
 

@@ -6,9 +6,9 @@ may not have happened.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from engine.base.errors import Failed, InvalidRequest, NotFound, PreconditionFailed
+from engine.base.errors import Conflict, Failed, InvalidRequest, NotFound, PreconditionFailed
 from engine.metadata import paths
 from engine.metadata.records import BookieRacks, Document, RecordFormatError, Stored
 from engine.metadata.store import MetadataStore
@@ -25,6 +25,13 @@ BAD_RACK = (
 FIELDS = ("rack", "hostname")
 
 
+class Told(NamedTuple):
+    """What operators told of one bookie: ``facts`` are its rack and hostname, as far as told."""
+
+    group: str
+    facts: Document
+
+
 async def all_bookies(store: MetadataStore) -> list[str]:
     """Ids of all that ever registered and were not removed for good, sorted."""
     return await children(store, paths.COOKIES)
@@ -35,12 +42,20 @@ async def get_racks(store: MetadataStore) -> Stored:
     return await find_node(store, paths.BOOKIE_RACKS) or {}
 
 
+def told_of(groups: Mapping[str, Any], bookie: str) -> Told | None:
+    """Of one bookie, in what is stored; None when nothing is known of it."""
+    return next(
+        (Told(group, bookies[bookie]) for group, bookies in groups.items() if bookie in bookies),
+        None,
+    )
+
+
 async def get_rack(store: MetadataStore, bookie: str) -> Stored:
     """One bookie's facts; NotFound when nothing is known of it."""
-    for bookies in (await get_racks(store)).values():
-        if bookie in bookies:
-            return bookies[bookie]  # type: ignore[no-any-return]
-    raise _unknown(bookie)
+    told = told_of(await get_racks(store), bookie)
+    if told is None:
+        raise _unknown(bookie)
+    return told.facts
 
 
 async def set_rack(
@@ -66,9 +81,29 @@ async def delete_rack(store: MetadataStore, bookie: str) -> None:
 
     def change(value: bytes) -> bytes:
         groups = _decoded(value)
-        if not any(bookie in bookies for bookies in groups.values()):
+        if told_of(groups, bookie) is None:
             raise _unknown(bookie)
         return _encoded(_without(groups, bookie))
+
+    await update(store, paths.BOOKIE_RACKS, change, create=lambda: change(b"{}"))
+
+
+async def replace_rack(
+    store: MetadataStore, bookie: str, told: Told | None, *, expected: Told | None
+) -> None:
+    """Have ``told`` stored of ``bookie``, None: nothing. Conflict when something else than ``expected`` is told of it
+    by now; refuses a rack as ``set_rack``."""
+    facts = _facts(told.facts) if told is not None else {}
+    node_name("Bookie", bookie)
+
+    def change(value: bytes) -> bytes:
+        groups = _decoded(value)
+        if told_of(groups, bookie) != expected:
+            raise Conflict(f"The rack of {bookie} was changed meanwhile; look at it again")
+        groups = _without(groups, bookie)
+        if told is not None:
+            groups.setdefault(told.group, {})[bookie] = facts
+        return _encoded(groups)
 
     await update(store, paths.BOOKIE_RACKS, change, create=lambda: change(b"{}"))
 

@@ -12,7 +12,7 @@ from engine.broker.administration.nodes.broker_stats import (
     namespace_metrics,
     topic_line,
 )
-from engine.broker.control.dynamic_settings import DynamicSettings
+from engine.broker.control.dynamic_settings import ANYTHING, DynamicSettings
 from engine.broker.topics.registry import TopicRegistry
 from engine.broker.topics.topic import Topic
 from engine.ownership.owner import BundleOwnership
@@ -47,6 +47,7 @@ class NodeOperations:
             [
                 bind(api.DYNAMIC_SETTINGS, self.dynamic_settings),
                 bind(api.CHANGE_SETTING, self.change_setting),
+                bind(api.LIVE_SETTINGS, self.live_settings),
                 bind(api.RUNTIME_SETTINGS, self.runtime_settings),
                 bind(api.LOAD_REPORT, self.load_report),
                 bind(api.TOPICS_STATS, self.topics_stats),
@@ -64,7 +65,13 @@ class NodeOperations:
             raise Failed(str(error)) from error
 
     async def change_setting(self, args: api.ChangeSetting) -> JsonObject:
-        return {"before": await self._dynamic.change(args.name, args.value)}
+        expected = args.expected if args.checked else ANYTHING
+        return {"before": await self._dynamic.change(args.name, args.value, expected=expected)}
+
+    async def live_settings(self, args: api.LiveSettings) -> list[JsonObject]:
+        if not args.name:
+            return self._dynamic.live()
+        return self._dynamic.live_if(args.name, args.value)
 
     async def runtime_settings(self, args: api.NoArguments) -> dict[str, str]:
         return self._dynamic.runtime()

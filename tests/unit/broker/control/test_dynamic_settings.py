@@ -4,11 +4,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.admin import api
-from engine.base.errors import Failed, PreconditionFailed
+from engine.base.errors import Conflict, Failed, PreconditionFailed
 from engine.base.names import TopicName
 from engine.broker.service import BrokerService
 from engine.broker.settings import NodeSettings
@@ -140,3 +141,52 @@ async def test_changes_at_once_are_all_kept(instance: BrokerInstance) -> None:
     counted = [name for name in names if "Rate" in name and name.endswith(("Msg", "Byte"))]
     await asyncio.gather(*(change(instance, name, "11") for name in counted))
     assert await values(instance) == dict.fromkeys(counted, "11")
+
+
+async def live(
+    instance: BrokerInstance, name: str = "", value: str | None = None
+) -> dict[str, dict[str, Any]]:
+    [broker, *_] = await instance.admin.brokers()
+    args = api.LiveSettings(name, value)
+    found = await instance.admin.call_on(broker, api.LIVE_SETTINGS, args)
+    return {line["name"]: line for line in found}
+
+
+async def test_a_broker_says_what_it_acts_by_and_what_it_would_act_by(
+    instance: BrokerInstance,
+) -> None:
+    broker = await instance.broker()
+    assert list(await live(instance)) == broker.running.dynamic.names
+    name = "maxTopicsPerNamespace"
+    await change(instance, name, "5")
+    line = (await live(instance, name))[name]
+    assert (line["started"], line["in_force"], line["heard"], line["would_be"]) == (
+        "0",
+        "5",
+        "5",
+        "0",
+    )
+    assert (await live(instance, name, "007"))[name]["would_be"] == "7"
+    wrong = (await live(instance, name, "abc"))[name]
+    assert (wrong["would_be"], wrong["refused"]) == ("0", "")
+    assert wrong["refusal"] == "must be a whole number from 0 to 2147483647, not 'abc'"
+    assert runtime(broker, name) == "5", "a question changes nothing"
+    assert await live(instance, "brokerServicePort", "1") == {}
+
+
+async def test_a_checked_change_is_made_of_what_was_seen_alone(instance: BrokerInstance) -> None:
+    await instance.broker()
+    [broker, *_] = await instance.admin.brokers()
+    name = "maxTopicsPerNamespace"
+
+    async def checked(value: str | None, expected: str | None) -> None:
+        args = api.ChangeSetting(name, value, checked=True, expected=expected)
+        await instance.admin.call_on(broker, api.CHANGE_SETTING, args)
+
+    await checked("5", None)
+    for seen in (None, "4"):
+        with pytest.raises(Conflict, match="changed meanwhile"):
+            await checked("6", seen)
+    assert await values(instance) == {name: "5"}
+    await checked(None, "5")
+    assert await values(instance) == {}

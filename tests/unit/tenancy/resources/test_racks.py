@@ -4,10 +4,19 @@ import asyncio
 
 import pytest
 
-from engine.base.errors import Failed, InvalidRequest, NotFound, PreconditionFailed
+from engine.base.errors import Conflict, Failed, InvalidRequest, NotFound, PreconditionFailed
 from engine.metadata import paths
 from engine.metadata.store import MetadataStore
-from engine.tenancy.resources.racks import all_bookies, delete_rack, get_rack, get_racks, set_rack
+from engine.tenancy.resources.racks import (
+    Told,
+    all_bookies,
+    delete_rack,
+    get_rack,
+    get_racks,
+    replace_rack,
+    set_rack,
+    told_of,
+)
 
 
 async def test_what_many_tell_at_once_is_all_kept(store: MetadataStore) -> None:
@@ -61,3 +70,17 @@ async def test_bookies_are_those_with_a_cookie(store: MetadataStore) -> None:
     assert await all_bookies(store) == []
     await store.create(paths.cookie("b:1"), b"", make_parents=True)
     assert await all_bookies(store) == ["b:1"]
+
+
+async def test_what_is_told_is_replaced_only_as_it_was_seen(store: MetadataStore) -> None:
+    first, second = Told("g", {"rack": "/r1"}), Told("h", {"rack": "/r2", "hostname": "b"})
+    await replace_rack(store, "b:1", first, expected=None)
+    for seen in (None, second, Told("g", {"rack": "/r2"})):
+        with pytest.raises(Conflict, match="rack of b:1 was changed meanwhile"):
+            await replace_rack(store, "b:1", second, expected=seen)
+    await replace_rack(store, "b:1", second, expected=first)
+    assert told_of(await get_racks(store), "b:1") == second
+    with pytest.raises(PreconditionFailed, match="'rack' parameter is invalid"):
+        await replace_rack(store, "b:1", Told("g", {"rack": "/a/b"}), expected=second)
+    await replace_rack(store, "b:1", None, expected=second)
+    assert await get_racks(store) == {}
