@@ -2,12 +2,14 @@
 
 from admin_ui.analyses import ANALYSES
 from admin_ui.audit import AUDIT
+from admin_ui.broker_settings import BROKER_SETTINGS
 from admin_ui.cluster import CLUSTER
 from admin_ui.environment import ENVIRONMENT
 from admin_ui.health import HEALTH
 from admin_ui.history import HISTORY
 from admin_ui.overview import OVERVIEW
 from admin_ui.policies import POLICIES
+from admin_ui.racks import RACKS
 from admin_ui.saved_views import SAVED_VIEWS
 from admin_ui.schemas import SCHEMAS
 from admin_ui.subscriptions import SUBSCRIPTIONS
@@ -23,6 +25,8 @@ RESOURCES = (
     SUBSCRIPTIONS,
     SCHEMAS,
     CLUSTER,
+    BROKER_SETTINGS,
+    RACKS,
     TENANTS,
     POLICIES,
     AUDIT,

@@ -34,7 +34,7 @@ _QUESTION = re.compile(
 _PREVIEWABLE = re.compile(
     r"/api/v1/clusters/[^/]+/((topics|bundles)/.+/"
     r"(skip-all|skip|reset|undo|delete|terminate|unload|partitions|split)"
-    r"|(topics|tenants)/.+/policies/[^/]+"
+    r"|(topics|tenants)/.+/policies/[^/]+|settings/[^/]+|bookies/[^/]+/rack"
     r"|(tenants/.+/namespaces/.+|brokers/.+)/unload)"
 )
 _REFUSAL = "The audit log cannot be written, so the change was not made; see the gateway's log"

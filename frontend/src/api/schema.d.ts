@@ -55,6 +55,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clusters/{cluster}/bookies/{bookie}/rack": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Tell a bookie's rack and group, or with null have it told no more: first ask what that would do (``preview``),
+         *     then have exactly that done (``token``).
+         */
+        post: operations["changeRack"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/{cluster}/brokers": {
         parameters: {
             query?: never;
@@ -185,6 +205,43 @@ export interface paths {
         get: operations["findScopes"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description All settings that may change while brokers run. */
+        get: operations["listSettings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clusters/{cluster}/settings/{setting}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * @description Set one for all brokers, or with null have each broker's own hold again: first ask what that would do
+         *     (``preview``), then have exactly that done (``token``).
+         */
+        post: operations["changeSetting"];
         delete?: never;
         options?: never;
         head?: never;
@@ -949,6 +1006,11 @@ export interface components {
             at: number;
             rows: components["schemas"]["BookieWithRack"][];
         };
+        BrokerReason: {
+            /** @description its id */
+            broker: string;
+            reason: string;
+        };
         BrokerRow: {
             id: string;
             url: string;
@@ -1130,6 +1192,8 @@ export interface components {
          * @enum {string}
          */
         CauseEnum: "storage" | "no-consumer" | "reconnecting" | "held" | "standby" | "no-permits" | "unacked-limit" | "redelivery" | "not-acknowledged" | "hot-key" | "rate-limit" | "slow" | "delayed";
+        ChangeRackAnswer: components["schemas"]["RackPreview"] | components["schemas"]["RackReceipt"];
+        ChangeSettingAnswer: components["schemas"]["SettingPreview"] | components["schemas"]["SettingReceipt"];
         Client: {
             name: string;
             address: string;
@@ -1549,6 +1613,10 @@ export interface components {
         };
         /** @enum {unknown} */
         NullEnum: null;
+        OtherSetting: {
+            name: string;
+            stored: string;
+        };
         /**
          * @description * `left` - left
          *     * `failed` - failed
@@ -1807,6 +1875,34 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /** @description A preview is of a ``rack``; null: none is told any more. */
+        RackBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            rack?: string | null;
+            /** @default default */
+            group: string;
+        };
+        RackPreview: {
+            /** @description null: this is what is told already */
+            token: string | null;
+            at: number;
+            /** @description null: nothing is told */
+            before: components["schemas"]["ToldRack"] | null;
+            after: components["schemas"]["ToldRack"] | null;
+            /** @description that ever registered and were not removed for good */
+            bookies: number;
+            /** @description of them then: placement takes them for one rack */
+            without_rack: number;
+            /** @description how many are told of them then */
+            racks: number;
+        };
+        RackReceipt: {
+            at: number;
+            before: components["schemas"]["ToldRack"] | null;
+            after: components["schemas"]["ToldRack"] | null;
+        };
         Reason: {
             reason: string;
             field?: string;
@@ -1994,6 +2090,66 @@ export interface components {
         };
         SetNamespacePolicyAnswer: components["schemas"]["PolicyPreview"] | components["schemas"]["PolicyReceipt"];
         SetTopicPolicyAnswer: components["schemas"]["PolicyPreview"] | components["schemas"]["PolicyReceipt"];
+        /** @description A preview is of a ``value``; null removes what is stored. */
+        SettingBodyRequest: {
+            /** @default false */
+            preview: boolean;
+            token?: string;
+            value?: string | null;
+        };
+        SettingPreview: {
+            /** @description null: this is what is stored already */
+            token: string | null;
+            at: number;
+            /** @description as it is */
+            row: components["schemas"]["SettingRow"];
+            /** @description what would be in force */
+            would_be: components["schemas"]["SettingValue"][];
+            /** @description that answer */
+            brokers: number;
+            /** @description what they would do is not known */
+            silent: components["schemas"]["BrokerReason"][];
+        };
+        SettingReceipt: {
+            at: number;
+            /** @description as it is now; null: it was stored, and no broker says more */
+            row: components["schemas"]["SettingRow"] | null;
+            /** @description whether they follow is not known */
+            silent: components["schemas"]["BrokerReason"][];
+        };
+        SettingRow: {
+            /** @description Pulsar's */
+            name: string;
+            meaning: string;
+            /** @description what it may be, in words that follow 'must be' */
+            allowed: string;
+            /** @description all it may be; empty: other than a few */
+            choices: string[];
+            default: string;
+            /** @description for all brokers; null: nothing is */
+            stored: string | null;
+            /** @description in force, that of most brokers first */
+            values: components["schemas"]["SettingValue"][];
+            /** @description what they were started with, in the same order */
+            started: components["schemas"]["SettingValue"][];
+            /** @description that answer, but do not act by what is stored */
+            behind: components["schemas"]["BrokerReason"][];
+        };
+        SettingValue: {
+            value: string;
+            /** @description ids of those that it is the value of */
+            brokers: string[];
+        };
+        SettingsAnswer: {
+            at: number;
+            /** @description that answered */
+            brokers: number;
+            /** @description that did not: what they act by is not known */
+            silent: components["schemas"]["BrokerReason"][];
+            rows: components["schemas"]["SettingRow"][];
+            /** @description stored, but known by none of the brokers */
+            others: components["schemas"]["OtherSetting"][];
+        };
         /**
          * @description * `error` - error
          *     * `warning` - warning
@@ -2103,6 +2259,13 @@ export interface components {
         Times: {
             to: number;
             from: number;
+        };
+        ToldRack: {
+            group: string;
+            /** @description empty: only the rest was told */
+            rack: string;
+            /** @description kept as it was told; empty: it was not */
+            hostname: string;
         };
         TopicAnswer: {
             at: number;
@@ -2520,6 +2683,82 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    changeRack: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description its id */
+                bookie: string;
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RackBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeRackAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3007,6 +3246,120 @@ export interface operations {
                 };
             };
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    listSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsAnswer"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+        };
+    };
+    changeSetting: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster that this gateway serves */
+                cluster: string;
+                /** @description Pulsar's name of it */
+                setting: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["SettingBodyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeSettingAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -35,6 +35,8 @@ const ARGUMENTS: Record<string, unknown[]> = {
   unloadBundle: [bundle],
   splitBundle: [bundle, { edges: [0x20000000], middle: true, unload: true }],
   unloadBroker: [{ cluster: "here", broker: "b:8080" }],
+  changeSetting: [{ name: "maxTopicsPerNamespace" }, { value: "900" }],
+  changeRack: [{ bookie: "b:3181" }, { told: { rack: "/r1", group: "default", hostname: "" } }],
   skip: [{ ...at, subscription: "s" }, { count: 5 }],
   reset: [{ ...at, subscription: "s" }, { timestamp: 0 }],
   registerSchema: [at, { type: "AVRO", definition: "{}" }],
@@ -101,5 +103,30 @@ test("what a broker owns is listed and given up one by one", () => {
   expect(made.pulsarAdmin).toContain("pulsar-admin brokers namespaces 'my cluster' --url b:8080");
   expect(made.pulsarctl).toContain(
     `do pulsarctl namespaces unload --bundle "\${bundle##*/}" "\${bundle%/*}"; done`,
+  );
+});
+
+test("a setting is set and removed for all brokers", () => {
+  const at = { name: "subscriptionTypesEnabled" };
+  const made = COMMANDS.changeSetting(at, { value: "Shared,Exclusive" });
+  expect(made.curl).toMatch(/-X POST .*\/configuration\/subscriptionTypesEnabled\/Shared%2CExclusive$/);
+  expect(made.pulsarAdmin).toBe(
+    "pulsar-admin brokers update-dynamic-config --config subscriptionTypesEnabled --value Shared,Exclusive",
+  );
+  const removed = COMMANDS.changeSetting(at, { value: null });
+  expect(removed.curl).toMatch(/-X DELETE .*\/configuration\/subscriptionTypesEnabled$/);
+  expect(removed.pulsarctl).toBe("pulsarctl brokers delete-dynamic-config --config subscriptionTypesEnabled");
+});
+
+test("a rack is told with the hostname that was told, and taken back", () => {
+  const told = { rack: "/r 1", group: "default", hostname: "h" };
+  const made = COMMANDS.changeRack({ bookie: "b:3181" }, { told });
+  expect(made.curl).toContain(`-d '{"rack":"/r 1","hostname":"h"}'`);
+  expect(made.curl).toMatch(/racks-info\/b%3A3181\?group=default'$/);
+  expect(made.pulsarAdmin).toBe(
+    "pulsar-admin bookies set-bookie-rack -b b:3181 -r '/r 1' -g default --hostname h",
+  );
+  expect(COMMANDS.changeRack({ bookie: "b:3181" }, { told: null }).pulsarAdmin).toBe(
+    "pulsar-admin bookies delete-bookie-rack -b b:3181",
   );
 });

@@ -210,6 +210,44 @@ function namespaceProperties(
   };
 }
 
+/** `value` null removes what is stored. */
+function settingChange({ name }: { name: string }, { value }: { value: string | null }): Commands {
+  const words = ["brokers", value === null ? "delete-dynamic-config" : "update-dynamic-config"];
+  const given = ["--config", name, ...(value === null ? [] : ["--value", value])];
+  const rest = "/admin/v2/brokers/configuration";
+  return {
+    curl:
+      value === null ? curl("DELETE", `${rest}/${path(name)}`) : curl("POST", `${rest}/${path(name, value)}`),
+    pulsarctl: line("pulsarctl", ...words, ...given),
+    pulsarAdmin: line("pulsar-admin", ...words, ...given),
+  };
+}
+
+interface Rack {
+  rack: string;
+  group: string;
+  /** Empty: none is told. */
+  hostname: string;
+}
+
+/** `told` null: nothing any more. */
+function rackChange({ bookie }: { bookie: string }, { told }: { told: Rack | null }): Commands {
+  const rest = `/admin/v2/bookies/racks-info/${path(bookie)}`;
+  const host = told?.hostname ? { hostname: told.hostname } : {};
+  return {
+    curl: told
+      ? curl("POST", `${rest}?group=${encodeURIComponent(told.group)}`, { rack: told.rack, ...host })
+      : curl("DELETE", rest),
+    pulsarctl: { why: "pulsarctl knows nothing of racks of bookies." },
+    pulsarAdmin: told
+      ? line(
+          ...["pulsar-admin", "bookies", "set-bookie-rack", "-b", bookie, "-r", told.rack, "-g", told.group],
+          ...(told.hostname ? ["--hostname", told.hostname] : []),
+        )
+      : line("pulsar-admin", "bookies", "delete-bookie-rack", "-b", bookie),
+  };
+}
+
 type OfSubscription = TopicPath & { subscription: string };
 
 function cursorChange(at: OfSubscription, verb: string, tool: string[], admin: string[]): Commands {
@@ -325,6 +363,8 @@ export const COMMANDS = {
     pulsarAdmin: line("pulsar-admin", "namespaces", "unload", `${at.tenant}/${at.namespace}`),
   }),
   unloadBroker: brokerUnload,
+  changeSetting: settingChange,
+  changeRack: rackChange,
   skipAll: (at: OfSubscription) => cursorChange(at, "skip_all", ["skip", "--all"], ["clear-backlog"]),
   skip: (at: OfSubscription, { count }: { count: number }) =>
     cursorChange(at, `skip/${count}`, ["skip", "--count", String(count)], ["skip", "--count", String(count)]),

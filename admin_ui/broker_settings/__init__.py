@@ -1,0 +1,9 @@
+"""Settings that change while brokers run: what is in force and why, and a change made exactly as previewed."""
+
+from admin_ui.broker_settings.api import SettingsView, SettingView
+from admin_ui.resource import Resource
+
+BROKER_SETTINGS = Resource(
+    routes={"settings": SettingsView, "settings/<seg:setting>": SettingView},
+)
+"""REST of the settings of brokers."""

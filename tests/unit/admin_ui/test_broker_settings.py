@@ -1,0 +1,212 @@
+"""Settings of brokers by the console's API: what is in force and why, and a change made exactly as previewed, of which
+nothing is said that a broker does not say itself."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admin_ui.broker_settings import selectors
+from admin_ui.broker_settings.selectors import Said
+from admin_ui.models import AuditEntry
+from engine.admin import api
+from engine.admin.client import BrokerAddress
+from engine.metadata import paths
+from gateway.services import brokers, engine_link
+from gateway.services.engine_link import Engine
+from tests.support.admin.gateway_client import Answer, request
+from tests.unit.admin_ui.test_tenants import BenchLink
+
+API = "/api/v1/clusters/standalone/settings"
+NAME = "maxTopicsPerNamespace"
+Call = Callable[..., Answer]
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> Iterator[BenchLink]:
+    made = BenchLink(tmp_path)
+    engine_link.install(made)
+    made.run(brokers.ids)
+    yield made
+    made.close()
+    engine_link.install(None)
+
+
+@pytest.fixture
+def call(link: BenchLink, transactional_db: None) -> Call:
+    return request
+
+
+def row(call: Call, name: str = NAME) -> Any:
+    found = call("GET", API)
+    assert found.status == 200, found.json
+    return next(one for one in found.json["rows"] if one["name"] == name)
+
+
+def preview(call: Call, value: str | None, name: str = NAME) -> Any:
+    answer = call("POST", f"{API}/{name}", {"preview": True, "value": value})
+    assert answer.status == 200, answer.json
+    return answer.json
+
+
+def apply(call: Call, token: str, name: str = NAME) -> Answer:
+    return call("POST", f"{API}/{name}", {"token": token})
+
+
+def store_one(link: BenchLink, value: str | None) -> None:
+    """As another tool does."""
+    link.run(lambda engine: brokers.change_setting(engine, NAME, value))
+
+
+def test_every_setting_says_what_it_means_what_it_may_be_and_what_is_in_force(
+    call: Call, link: BenchLink
+) -> None:
+    broker = link.bench.broker.record.id
+    found = call("GET", API).json
+    assert (found["brokers"], found["silent"], found["others"]) == (1, [], [])
+    assert [one["name"] for one in found["rows"]] == link.bench.broker.running.dynamic.names
+    assert all(one["meaning"] and one["allowed"] for one in found["rows"])
+    assert not any(one["meaning"].endswith(")") for one in found["rows"]), "its name stands beside"
+    here = [{"value": "0", "brokers": [broker]}]
+    assert row(call) == {
+        "name": NAME,
+        "meaning": "topics of one namespace; 0: no limit",
+        "allowed": "a whole number from 0 to 2147483647",
+        "choices": [],
+        "default": "0",
+        "stored": None,
+        "values": here,
+        "started": here,
+        "behind": [],
+    }
+    assert row(call, "allowAutoTopicCreationType")["choices"] == ["non-partitioned", "partitioned"]
+    assert row(call, "managedLedgerCacheSizeMB")["values"][0]["value"].isdigit()
+
+
+def test_a_setting_is_set_and_removed_as_previewed(call: Call, link: BenchLink) -> None:
+    broker = link.bench.broker.record.id
+    asked = AuditEntry.objects.count()
+    said = preview(call, "7")
+    assert (said["would_be"], said["brokers"]) == ([{"value": "7", "brokers": [broker]}], 1)
+    assert AuditEntry.objects.count() == asked, "a question is no change"
+    assert row(call)["stored"] is None
+    done = apply(call, said["token"]).json
+    assert (done["row"]["stored"], done["row"]["behind"], done["silent"]) == ("7", [], [])
+    assert done["row"]["values"] == [{"value": "7", "brokers": [broker]}]
+    assert link.bench.broker.running.dynamic.runtime()[NAME] == "7"
+    entry = AuditEntry.objects.latest("pk")
+    assert (entry.status, entry.target) == (200, f"{API}/{NAME}")
+    assert '"where": "change_setting", "before": null' in entry.changes
+    assert '"value": "7"' in entry.changes
+    assert preview(call, "7")["token"] is None, "it is stored already"
+    removal = preview(call, None)
+    assert removal["would_be"] == [{"value": "0", "brokers": [broker]}]
+    done = apply(call, removal["token"]).json
+    assert (done["row"]["stored"], done["row"]["values"][0]["value"]) == (None, "0")
+    assert '"before": "7"' in AuditEntry.objects.latest("pk").changes
+
+
+def test_a_value_that_it_may_not_have_names_the_setting_and_the_limit(call: Call) -> None:
+    for name, value, limit in (
+        (NAME, "abc", "must be a whole number from 0 to 2147483647, not 'abc'"),
+        (NAME, "-1", "must be a whole number from 0 to 2147483647, not '-1'"),
+        ("allowAutoTopicCreation", "maybe", "must be true or false, not 'maybe'"),
+        ("subscriptionTypesEnabled", "None", "must be of Exclusive, Shared, Failover, Key_Shared"),
+        ("defaultNumPartitions", "", "must be a whole number from 1 to 10000"),
+    ):
+        refused = call("POST", f"{API}/{name}", {"preview": True, "value": value})
+        assert (refused.status, refused.json["field"]) == (400, name)
+        assert refused.json["reason"].startswith(f"{name}: {limit}")
+    long = call("POST", f"{API}/{NAME}", {"preview": True, "value": "1" * 1001})
+    assert (long.status, long.json["field"]) == (400, "value")
+    assert call("POST", f"{API}/brokerServicePort", {"preview": True, "value": "1"}).status == 404
+    assert call("POST", f"{API}/{NAME}", {"value": "1"}).json["field"] == "token"
+
+
+def test_what_was_changed_since_the_preview_is_left_alone(call: Call, link: BenchLink) -> None:
+    said = preview(call, "7")
+    store_one(link, "5")
+    refused = apply(call, said["token"])
+    assert (refused.status, "stored since the preview" in refused.json["reason"]) == (409, True)
+    assert row(call)["stored"] == "5"
+    again = preview(call, None)
+    other = call("POST", f"{API}/defaultNumPartitions", {"token": again["token"]})
+    assert (other.status, other.json["field"]) == (400, "token")
+    assert apply(call, again["token"]).status == 200
+    assert apply(call, again["token"]).status == 409
+
+
+def test_a_broker_that_has_not_heard_of_it_is_not_said_to_follow(
+    call: Call, link: BenchLink
+) -> None:
+    broker = link.bench.broker.record.id
+
+    async def written_unheard(engine: Engine) -> None:
+        await link.bench.broker.running.dynamic.close()
+        stored = b'{"maxTopicsPerNamespace":"9","loadBalancerEnabled":"no"}'
+        await engine.store.create(paths.CONFIGURATION, stored, make_parents=True)
+
+    link.run(written_unheard)
+    late = row(call)
+    assert (late["stored"], late["values"][0]["value"]) == ("9", "0")
+    [behind] = late["behind"]
+    assert (behind["broker"], "not heard" in behind["reason"]) == (broker, True)
+    others = call("GET", API).json["others"]
+    assert others == [{"name": "loadBalancerEnabled", "stored": "no"}]
+
+
+def test_what_a_broker_cannot_use_is_told_with_its_reason(call: Call, link: BenchLink) -> None:
+    async def nonsense(engine: Engine) -> None:
+        stored = b'{"maxTopicsPerNamespace":"abc"}'
+        await engine.store.create(paths.CONFIGURATION, stored, make_parents=True)
+        await link.bench.broker.running.dynamic.load()
+
+    link.run(nonsense)
+    [behind] = row(call)["behind"]
+    assert "must be a whole number from 0" in behind["reason"]
+    assert preview(call, None)["token"], "and may be removed"
+
+
+def test_without_a_broker_that_answers_nothing_is_said_of_any(call: Call, link: BenchLink) -> None:
+    token = preview(call, "7")["token"]
+    link.silence()
+    found = call("GET", API).json
+    assert (found["brokers"], found["rows"], len(found["silent"])) == (0, [], 1)
+    assert call("POST", f"{API}/{NAME}", {"preview": True, "value": "7"}).status == 503
+    assert apply(call, token).status == 503
+
+
+async def test_a_broker_that_is_frozen_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Frozen:
+        async def brokers(self) -> list[BrokerAddress]:
+            return [BrokerAddress("a", "", "")]
+
+        async def call_on(self, *_: Any, **__: Any) -> None:
+            await asyncio.sleep(3600)
+
+    monkeypatch.setattr(selectors, "ASKING_S", 0.01)
+    said = await selectors.asked(Engine(None, Frozen()), api.LiveSettings())  # type: ignore[arg-type]
+    assert (said.lines, said.silent) == ({}, {"a": "It does not answer"})
+
+
+def test_of_several_brokers_each_has_its_own_value() -> None:
+    def line(value: str) -> dict[str, dict[str, Any]]:
+        said = {"name": NAME, "meaning": "", "allowed": "", "choices": [], "default": "0"}
+        facts = {"started": value, "in_force": value, "heard": None, "refused": ""}
+        return {NAME: {**said, **facts, "would_be": value, "refusal": ""}}
+
+    a, b, c = (BrokerAddress(name, "", "") for name in "abc")
+    said = Said({c: line("0"), b: line("5"), a: line("0")}, {"d": "No answer"})
+    row = selectors.row(NAME, {}, said)
+    assert row["values"] == [
+        {"value": "0", "brokers": ["a", "c"]},
+        {"value": "5", "brokers": ["b"]},
+    ]
+    assert selectors.behind(NAME, {}, said) == []
+    assert [one["broker"] for one in selectors.behind(NAME, {NAME: "1"}, said)] == ["a", "b", "c"]
+    older = Said({a: line("0"), b: {}}, {})
+    assert "does not know" in selectors.row(NAME, {}, older)["behind"][0]["reason"]
