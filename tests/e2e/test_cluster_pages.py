@@ -1,5 +1,5 @@
-"""Brokers, bundles and bookies in a browser: what is shown is true, a bundle is changed as previewed, and while a part
-is away nothing is said to be done that is not known to be."""
+"""Brokers, bundles, bookies and settings in a browser: what is shown is true, what is changed is changed as previewed,
+and while a part is away nothing is said to be done that is not known to be."""
 
 import re
 import subprocess
@@ -133,13 +133,90 @@ def test_a_bundle_is_split_where_it_was_shown_and_its_commands_do_the_same(
     dialog.get_by_label("What to do").select_option("split")
     expect(parts).to_have_count(2)
     wanted = parts.all_inner_texts()
-    dialog.get_by_text("As a command").click()
-    made = dialog.get_by_role("region", name="curl command").inner_text()
-    subprocess.run(["/bin/sh", "-c", made], check=True, capture_output=True, timeout=60)
+    run_command(dialog)
     assert set(wanted) <= set(bundles_of(life, NAMESPACE))
     dialog.get_by_role("button", name="Split into 2").click()
     expect(dialog.get_by_role("alert")).to_contain_text("The bundle was split since the preview")
     dialog.get_by_role("button", name="Cancel").click()
+
+
+def run_command(dialog: Locator) -> None:
+    """What the dialog says that its change is as a curl command."""
+    dialog.get_by_text("As a command").click()
+    made = dialog.get_by_role("region", name="curl command").inner_text()
+    subprocess.run(["/bin/sh", "-c", made], check=True, capture_output=True, timeout=60)
+
+
+@pytest.mark.timeout(300)
+def test_a_setting_is_changed_for_all_brokers_as_previewed(page: Page, life: Life) -> None:
+    name, rest = "maxTopicsPerNamespace", "/admin/v2/brokers/configuration"
+    page.goto(f"{life.instance.http}/c/{CLUSTER}/brokers")
+    page.get_by_role("link", name="Settings", exact=True).click()
+    expect(row(page, name)).to_contain_text("default")
+    page.get_by_role("button", name=f"Set… {name}").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Value").fill("many")
+    expect(dialog).to_contain_text(f"{name}: must be a whole number from 0 to 2147483647")
+    expect(dialog.get_by_role("button", name="Set for all brokers")).to_be_disabled()
+    dialog.get_by_label("Value").fill("90100")
+    expect(dialog).to_contain_text("From 0 to 90100, stored for all brokers.")
+    expect(dialog).to_contain_text("All 2 brokers follow at once")
+    dialog.get_by_role("button", name="Set for all brokers").click()
+    receipt = dialog.get_by_role("status")
+    expect(receipt).to_contain_text(f"{name} is stored as 90100. All 2 brokers act by it")
+    dialog.get_by_role("button", name="Close").last.click()
+    expect(row(page, name)).to_contain_text("stored for all brokers")
+    assert life.instance.rest("GET", f"{rest}/values")[1][name] == "90100"
+    audit = life.instance.rest("GET", f"/api/v1/audit?q=settings/{name}&limit=1")[1]["rows"][0]
+    [change] = audit["changes"]
+    assert (audit["status"], change["before"], change["after"]["value"]) == (200, None, "90100")
+
+    page.get_by_role("button", name=f"Remove… {name}").click()
+    expect(dialog).to_contain_text("From 90100 to 0, by what each broker was started with")
+    life.instance.rest("POST", f"{rest}/{name}/90200")
+    dialog.get_by_role("button", name="Remove", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("Another value is stored since the preview")
+    assert life.instance.rest("GET", f"{rest}/values")[1][name] == "90200"
+    dialog.get_by_role("button", name="Preview again").click()
+    expect(dialog).to_contain_text("From 90200 to 0")
+    dialog.get_by_role("button", name="Remove", exact=True).click()
+    expect(dialog.get_by_role("status")).to_contain_text(f"What was stored of {name} is removed.")
+    dialog.get_by_role("button", name="Close").last.click()
+    assert name not in life.instance.rest("GET", f"{rest}/values")[1]
+
+
+@pytest.mark.timeout(300)
+def test_a_bookies_rack_is_told_as_previewed_and_its_commands_do_the_same(
+    page: Page, life: Life
+) -> None:
+    rest = "/admin/v2/bookies/racks-info"
+    page.goto(f"{life.instance.http}/c/{CLUSTER}/bookies")
+    page.get_by_role("button", name="Rack… bookie-1").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox", name="Rack").fill("/a/b")
+    expect(dialog).to_contain_text("rack: must be a name")
+    dialog.get_by_role("textbox", name="Rack").fill("/rack-1")
+    expect(dialog).to_contain_text("From no rack to rack /rack-1 in group default.")
+    expect(dialog).to_contain_text("2 of 3 bookies have no rack told then")
+    dialog.get_by_role("button", name="Set rack").click()
+    expect(dialog.get_by_role("status")).to_contain_text("bookie-1 is told as rack /rack-1")
+    dialog.get_by_role("button", name="Close").last.click()
+    expect(row(page, "bookie-1")).to_contain_text("/rack-1")
+    assert life.instance.rest("GET", rest)[1] == {"default": {"bookie-1": {"rack": "/rack-1"}}}
+    audit = life.instance.rest("GET", "/api/v1/audit?q=bookie-1/rack&limit=1")[1]["rows"][0]
+    [change] = audit["changes"]
+    assert (audit["status"], change["where"]) == (200, "/bookies")
+    assert change["before"] != change["after"]
+
+    page.get_by_role("button", name="Rack… bookie-1").click()
+    dialog.get_by_label("What to do").select_option("remove")
+    expect(dialog).to_contain_text("3 of 3 bookies have no rack told then")
+    run_command(dialog)
+    assert life.instance.rest("GET", rest)[1] == {}
+    dialog.get_by_role("button", name="Remove rack").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("was changed meanwhile")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(row(page, "bookie-1")).to_contain_text("not set")
 
 
 @pytest.mark.timeout(300)

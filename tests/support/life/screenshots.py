@@ -59,6 +59,7 @@ PAGES = {
     "brokers": f"/c/{CLUSTER}/brokers",
     "bundles": f"/c/{CLUSTER}/bundles",
     "bookies": f"/c/{CLUSTER}/bookies",
+    "settings": f"/c/{CLUSTER}/settings",
     "analyses": "/analyses",
     "analysis": "/analyses/topic-profile/new",
     "nowhere": f"/c/{CLUSTER}/no-such-page",
@@ -111,6 +112,15 @@ DIALOGS: dict[str, tuple[str, Step]] = {
     ),
     "unload-namespace": (f"/c/{CLUSTER}/tenants/shop/orders", press("Unload…")),
     "unload-broker": (f"/c/{CLUSTER}/brokers", both(press("Unload…"), commands)),
+    "setting": (
+        f"/c/{CLUSTER}/settings",
+        both(press("Set… maxTopicsPerNamespace"), enter("Value", "900")),
+    ),
+    "setting-refused": (
+        f"/c/{CLUSTER}/settings",
+        both(press("Set… maxTopicsPerNamespace"), enter("Value", "many")),
+    ),
+    "rack": (f"/c/{CLUSTER}/bookies", both(press("Rack…"), enter("Rack", "/rack-1"))),
     "policy": (f"/c/{CLUSTER}/tenants/shop/orders", press("Set…")),
     "policy-that-takes": (
         of("invoices", "policies"),

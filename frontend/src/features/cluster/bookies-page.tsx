@@ -1,5 +1,7 @@
-import { useQuery } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
+import { Button } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { failureOf } from "../../lib/errors";
 import { bytes, count } from "../../lib/format";
 import { figureColumn } from "../../shared/figure";
@@ -13,14 +15,21 @@ import { type Bookie, bookiesQuery } from "./queries";
 import { usedOf } from "./room";
 
 const route = getRouteApi("/c/$cluster/bookies");
+const RackDialog = lazy(() =>
+  import("./racks/rack-dialog").then((module) => ({ default: module.RackDialog })),
+);
 const HEIGHT_PX = 560;
 const TIGHT = 0.85;
 const FULL = 0.95;
 
 export function BookiesPage() {
   const { cluster } = route.useParams();
+  const { rack } = route.useSearch();
+  const navigate = useNavigate({ from: "/c/$cluster/bookies" });
+  const client = useQueryClient();
   const found = useQuery(bookiesQuery(cluster));
   const rows = found.data?.rows;
+  const opened = rows?.find(({ id }) => id === rack);
   return (
     <Page>
       <ClusterHead title="Bookies" at={found.dataUpdatedAt} failed={found.isError} />
@@ -78,9 +87,35 @@ export function BookiesPage() {
               figureColumn("free", "Disk free", (row) => row.free_bytes, bytes),
               { ...figureColumn<Bookie>("total", "Disk", (row) => row.total_bytes, bytes), wide: true },
               { ...figureColumn<Bookie>("ledgers", "Ledgers", (row) => row.ledgers, count), wide: true },
+              {
+                key: "change",
+                header: "Change",
+                headerHidden: true,
+                cell: (row) => (
+                  <Button
+                    size="compact-xs"
+                    variant="default"
+                    aria-label={`Rack… ${row.id}`}
+                    onClick={() => navigate({ search: { rack: row.id } })}
+                  >
+                    Rack…
+                  </Button>
+                ),
+              },
             ]}
           />
         </Panel>
+      )}
+      {opened && (
+        <Suspense fallback={null}>
+          <RackDialog
+            key={opened.id}
+            cluster={cluster}
+            bookie={opened}
+            onChanged={() => client.invalidateQueries({ queryKey: ["cluster", cluster, "bookies"] })}
+            onClose={() => navigate({ search: {}, replace: true })}
+          />
+        </Suspense>
       )}
     </Page>
   );

@@ -10,9 +10,10 @@ const TABS = [
   ["Brokers", "/c/$cluster/brokers"],
   ["Bundles", "/c/$cluster/bundles"],
   ["Bookies", "/c/$cluster/bookies"],
+  ["Settings", "/c/$cluster/settings"],
 ] as const;
 
-/** Head of the three pages, with the way from one to the others. `at`: when the answer came, 0 before it. */
+/** Head of the four pages, with the way from one to the others. `at`: when the answer came, 0 before it. */
 export function ClusterHead({ title, at, failed }: { title: string; at: number; failed: boolean }) {
   const { cluster = "" } = useParams({ strict: false });
   useTitle(`${title} · Cluster`);

@@ -4,7 +4,8 @@ import type { Place } from "../../shared/place";
 import { cluster } from "../../shared/roots";
 import { ClusterIcon } from "../../ui/icons";
 import { bookiesQuery, brokersQuery } from "./queries";
-import { bundlesSearch } from "./search";
+import { bookiesSearch, bundlesSearch, settingsSearch } from "./search";
+import { settingsQuery } from "./settings/setting-queries";
 
 const brokers = createRoute({
   getParentRoute: () => cluster,
@@ -23,15 +24,24 @@ const bundles = createRoute({
 const bookies = createRoute({
   getParentRoute: () => cluster,
   path: "/bookies",
+  validateSearch: bookiesSearch,
   loader: ({ context, params }) => void context.queries.prefetchQuery(bookiesQuery(params.cluster)),
   component: lazyPage(() => import("./bookies-page"), "BookiesPage"),
 });
 
-export const clusterRoutes = [brokers, bundles, bookies] as const;
+const settings = createRoute({
+  getParentRoute: () => cluster,
+  path: "/settings",
+  validateSearch: settingsSearch,
+  loader: ({ context, params }) => void context.queries.prefetchQuery(settingsQuery(params.cluster)),
+  component: lazyPage(() => import("./settings-page"), "SettingsPage"),
+});
+
+export const clusterRoutes = [brokers, bundles, bookies, settings] as const;
 
 export const clusterParts: Place = {
   label: "Cluster",
   icon: ClusterIcon,
   path: (cluster) => `/c/${encodeURIComponent(cluster)}/brokers`,
-  holds: (pathname) => /^\/c\/[^/]+\/(brokers|bundles|bookies)$/.test(pathname),
+  holds: (pathname) => /^\/c\/[^/]+\/(brokers|bundles|bookies|settings)$/.test(pathname),
 };

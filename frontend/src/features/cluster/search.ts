@@ -27,6 +27,12 @@ export const bundlesSearch = z.object({
   change: searchText,
 });
 
+/** The bookie whose dialog is open. */
+export const bookiesSearch = z.object({ rack: searchText });
+
+/** Names of the setting whose dialog is open, to be set or removed. */
+export const settingsSearch = z.object({ change: searchText, remove: searchText });
+
 const BUNDLE = /^([^/]+)\/([^/]+)\/(0x[0-9a-f]{8}_0x[0-9a-f]{8})$/;
 
 /** "shop/orders/0x00000000_0x40000000" → its parts; null for anything else. */

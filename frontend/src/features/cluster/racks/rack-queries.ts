@@ -1,0 +1,28 @@
+import { answerOf, api } from "../../../api/client";
+import type { components } from "../../../api/schema";
+
+type Schemas = components["schemas"];
+
+export type ToldRack = Schemas["ToldRack"];
+export type RackPreview = Schemas["RackPreview"];
+export type RackReceipt = Schemas["RackReceipt"];
+
+/** `rack` null: nothing is told of the bookie any more. */
+export interface Wanted {
+  rack: string | null;
+  group: string;
+}
+
+const RACK = "/api/v1/clusters/{cluster}/bookies/{bookie}/rack";
+
+export function previewRack(cluster: string, bookie: string, wanted: Wanted) {
+  const params = { path: { cluster, bookie } };
+  return answerOf(api.POST(RACK, { params, body: { preview: true, ...wanted } })) as Promise<RackPreview>;
+}
+
+/** Exactly what the preview said that this token came with. */
+export function applyRack(cluster: string, bookie: string, token: string) {
+  const params = { path: { cluster, bookie } };
+  const body = { preview: false, token, group: "default" };
+  return answerOf(api.POST(RACK, { params, body })) as Promise<RackReceipt>;
+}

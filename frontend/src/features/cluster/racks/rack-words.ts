@@ -1,0 +1,39 @@
+import { count, plural } from "../../../lib/format";
+import type { RackPreview, RackReceipt, ToldRack } from "./rack-queries";
+
+/** "rack /r1 in group default". */
+export function rackText(told: ToldRack | null): string {
+  if (told === null) return "no rack";
+  return `${told.rack ? `rack ${told.rack}` : "no rack"} in group ${told.group}`;
+}
+
+export function changeOf({ token, before, after }: RackPreview): string {
+  if (token === null)
+    return after === null ? "No rack is told." : `Nothing changes: it is ${rackText(after)} already.`;
+  return `From ${rackText(before)} to ${rackText(after)}.`;
+}
+
+export function remarksOf({ token, bookies, without_rack: without, racks }: RackPreview): string[] {
+  const spread = racks + (without > 0 ? 1 : 0);
+  return [
+    ...(token === null
+      ? []
+      : [
+          "Only new ledgers are placed by it, and bookies that replace failed ones; copies that are stored stay where they are.",
+        ]),
+    without > 0
+      ? `${count(without)} of ${plural(bookies, "bookie")} ${without === 1 ? "has" : "have"} no rack told then: placement takes ${without === 1 ? "it for a rack of its own" : "them for one rack, and cannot spread copies among them by rack"}.`
+      : `All ${count(bookies)} bookies have a rack told then.`,
+    ...(bookies > 1 && spread === 1
+      ? ["All are in one rack then: copies cannot be spread over racks."]
+      : without === 0 && spread > 1
+        ? [`Copies are spread over ${count(spread)} racks, as far as there are enough bookies.`]
+        : []),
+  ];
+}
+
+export function doneOf(bookie: string, { after }: RackReceipt): string {
+  return after === null
+    ? `No rack is told of ${bookie} any more. New ledgers are placed so.`
+    : `${bookie} is told as ${rackText(after)}. New ledgers are placed so.`;
+}

@@ -1,0 +1,165 @@
+import { Button } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense, useRef } from "react";
+import { failureOf } from "../../lib/errors";
+import { count, plural } from "../../lib/format";
+import { Table } from "../../ui/grid/table";
+import { Page, Panel } from "../../ui/panel";
+import { Empty, ErrorNotice, Loading, Notice } from "../../ui/states";
+import { ClusterHead } from "./cluster-head";
+import { type Setting, settingsQuery } from "./settings/setting-queries";
+import { sourceOf, valuesText, waitsFor } from "./settings/setting-words";
+import styles from "./settings/settings.module.css";
+
+const route = getRouteApi("/c/$cluster/settings");
+const SettingDialog = lazy(() =>
+  import("./settings/setting-dialog").then((module) => ({ default: module.SettingDialog })),
+);
+
+/** Settings that change while brokers run. */
+export function SettingsPage() {
+  const { cluster } = route.useParams();
+  const { change, remove } = route.useSearch();
+  const navigate = useNavigate({ from: "/c/$cluster/settings" });
+  const client = useQueryClient();
+  const found = useQuery(settingsQuery(cluster));
+  const rows = found.data?.rows;
+  const wanted = remove || change;
+  const opened = useKept(
+    rows?.find(({ name }) => name === wanted),
+    wanted,
+  );
+  const set = rows?.filter(({ stored }) => stored !== null).length;
+  return (
+    <Page>
+      <ClusterHead title="Settings" at={found.dataUpdatedAt} failed={found.isError} />
+      {failureOf(found) && (
+        <ErrorNotice
+          error={found.error}
+          title={rows ? "The settings could not be read again" : "The settings could not be read"}
+          onRetry={() => found.refetch()}
+        />
+      )}
+      {found.data && found.data.silent.length > 0 && (
+        <Notice tone="warning">
+          {found.data.silent.map(({ broker, reason }) => (
+            <p key={broker}>
+              What <span className="mono">{broker}</span> acts by is not known: {reason}
+            </p>
+          ))}
+        </Notice>
+      )}
+      {rows === undefined ? (
+        found.isPending && <Loading label="Loading settings" rows={12} />
+      ) : (
+        <Panel
+          title="Settings of brokers"
+          note={`${count(rows.length)} that change while brokers run, ${count(set ?? 0)} stored`}
+          flush
+        >
+          <Table<Setting>
+            caption="Settings of brokers"
+            rows={rows}
+            rowKey={(row) => row.name}
+            empty={<Empty title="No broker answers">What is in force is not known until one does.</Empty>}
+            columns={[
+              {
+                key: "name",
+                header: "Setting",
+                grow: true,
+                cell: (row) => (
+                  <span className={styles.setting}>
+                    <span className="mono">{row.name}</span>
+                    <small>{row.meaning}</small>
+                  </span>
+                ),
+              },
+              { key: "value", header: "In force", cell: (row) => <InForce row={row} /> },
+              {
+                key: "source",
+                header: "From",
+                wide: true,
+                cell: (row) => <span className={styles.source}>{sourceOf(row)}</span>,
+              },
+              {
+                key: "change",
+                header: "Change",
+                headerHidden: true,
+                cell: (row) => (
+                  <span className={styles.actions}>
+                    <Button
+                      size="compact-xs"
+                      variant="default"
+                      aria-label={`Set… ${row.name}`}
+                      onClick={() => navigate({ search: { change: row.name } })}
+                    >
+                      Set…
+                    </Button>
+                    {row.stored !== null && (
+                      <Button
+                        size="compact-xs"
+                        variant="default"
+                        aria-label={`Remove… ${row.name}`}
+                        onClick={() => navigate({ search: { remove: row.name } })}
+                      >
+                        Remove…
+                      </Button>
+                    )}
+                  </span>
+                ),
+              },
+            ]}
+          />
+        </Panel>
+      )}
+      {found.data && found.data.others.length > 0 && (
+        <Panel title="Stored, but of no broker here" note={plural(found.data.others.length, "name")}>
+          <ul className={styles.others}>
+            {found.data.others.map(({ name, stored }) => (
+              <li key={name} className="mono">
+                {name} = {stored || "empty"}
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      )}
+      {opened && (
+        <Suspense fallback={null}>
+          <SettingDialog
+            key={opened.name}
+            cluster={cluster}
+            setting={opened}
+            remove={remove === opened.name}
+            onChanged={() => client.invalidateQueries({ queryKey: ["cluster", cluster, "settings"] })}
+            onClose={() => navigate({ search: {}, replace: true })}
+          />
+        </Suspense>
+      )}
+    </Page>
+  );
+}
+
+/** The row whose dialog is open; it stays while no broker answers, and the dialog with it. */
+function useKept(row: Setting | undefined, name: string | undefined): Setting | undefined {
+  const last = useRef<Setting>(undefined);
+  if (row) last.current = row;
+  return last.current?.name === name ? last.current : undefined;
+}
+
+function InForce({ row }: { row: Setting }) {
+  const waits = waitsFor(row);
+  return (
+    <span className={styles.value}>
+      <span className="mono">{valuesText(row.values)}</span>
+      {waits && (
+        <small
+          className={styles.late}
+          title={row.behind.map(({ broker, reason }) => `${broker}: ${reason}`).join("\n")}
+        >
+          {waits}
+        </small>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import type { Setting, SettingPreview, SettingReceipt } from "./setting-queries";
+import { changeOf, doneOf, remarksOf, sourceOf, valuesText, waitsFor } from "./setting-words";
+
+const both = (value: string) => [{ value, brokers: ["a", "b"] }];
+const row: Setting = {
+  ...{ name: "maxTopicsPerNamespace", meaning: "", allowed: "a whole number", choices: [], default: "0" },
+  ...{ stored: null, values: both("0"), started: both("0"), behind: [] },
+};
+const preview: SettingPreview = { token: "t", at: 0, row, would_be: both("5"), brokers: 2, silent: [] };
+const late = [{ broker: "b", reason: "It has not heard of the change yet" }];
+
+test("where brokers differ each value names its own", () => {
+  expect(valuesText(both("5"))).toBe("5");
+  expect(valuesText([])).toBe("");
+  const differing = [
+    { value: "0", brokers: ["a", "b", "c", "d", "e"] },
+    { value: "", brokers: ["f"] },
+  ];
+  expect(valuesText(differing)).toBe("0 on a, b, c and 2 more, empty on f");
+});
+
+test("where a value comes from", () => {
+  expect(sourceOf(row)).toBe("default");
+  expect(sourceOf({ ...row, started: both("7") })).toBe("what brokers were started with");
+  expect(sourceOf({ ...row, stored: "0" })).toBe("stored for all brokers");
+});
+
+test("a change says from what to what, and that nothing changes", () => {
+  expect(changeOf("5", preview)).toBe("From 0 to 5, stored for all brokers.");
+  expect(changeOf("0", { ...preview, would_be: both("0") })).toBe(
+    "The value stays 0, but is stored for all brokers.",
+  );
+  const set = { ...preview, row: { ...row, stored: "5", values: both("5") } };
+  expect(changeOf(null, { ...set, would_be: both("0") })).toBe(
+    "From 5 to 0, by what each broker was started with, no longer by what is stored.",
+  );
+  expect(changeOf("5", { ...set, token: null })).toBe("Nothing changes: 5 is stored already.");
+  expect(changeOf(null, { ...preview, token: null })).toBe("Nothing is stored.");
+});
+
+test("who follows is said of brokers that answer alone", () => {
+  expect(remarksOf(preview)[0]).toBe("All 2 brokers follow at once, without a restart.");
+  const partly = remarksOf({ ...preview, brokers: 1, silent: [{ broker: "b", reason: "No answer" }] });
+  expect(partly[0]).toBe("1 broker answers and follows at once, without a restart.");
+  expect(partly[1]).toBe("What b will do is not known: No answer");
+  expect(remarksOf({ ...preview, token: null })).toEqual([]);
+});
+
+test("a receipt names who does not follow, and claims nothing of who is silent", () => {
+  const done: SettingReceipt = { at: 0, row: { ...row, stored: "5", values: both("5") }, silent: [] };
+  expect(doneOf(row.name, "5", done)).toEqual([
+    "maxTopicsPerNamespace is stored as 5.",
+    "All 2 brokers act by it: 5 is in force.",
+  ]);
+  const behind = { ...row, stored: "5", behind: late };
+  expect(waitsFor(row)).toBeNull();
+  expect(waitsFor(behind)).toBe("1 broker does not act by what is stored: 5");
+  expect(waitsFor({ ...behind, stored: null })).toBe("1 broker still acts by what was stored");
+  expect(doneOf(row.name, "5", { ...done, row: behind }).slice(1)).toEqual([
+    "a acts by it.",
+    "b does not follow yet: It has not heard of the change yet",
+  ]);
+  const silent = [{ broker: "c", reason: "No answer" }];
+  expect(doneOf(row.name, null, { ...done, silent }).join(" ")).toContain(
+    "Whether c follows is not known: No answer",
+  );
+  expect(doneOf(row.name, "5", { ...done, row: null })[1]).toContain("not known");
+});

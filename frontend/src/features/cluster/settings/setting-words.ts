@@ -1,0 +1,91 @@
+// What is said of a setting of the brokers: nothing that no broker told.
+
+import { count, plural } from "../../../lib/format";
+import type { Setting, SettingPreview, SettingReceipt, SettingValue } from "./setting-queries";
+
+const NAMED_MAX = 3;
+
+const shown = (value: string) => value || "empty";
+
+/** "a, b, c and 2 more". */
+function named(ids: readonly string[]): string {
+  const first = ids.slice(0, NAMED_MAX);
+  const more = ids.length - first.length;
+  return more > 0 ? `${first.join(", ")} and ${count(more)} more` : first.join(", ");
+}
+
+/** "5", or "5 on a, 7 on b" where brokers differ. */
+export function valuesText(values: readonly SettingValue[]): string {
+  if (values.length <= 1) return values.map(({ value }) => shown(value)).join("");
+  return values.map(({ value, brokers }) => `${shown(value)} on ${named(brokers)}`).join(", ");
+}
+
+/** Where the value in force comes from. */
+export function sourceOf({ stored, started, default: preset }: Setting): string {
+  if (stored !== null) return "stored for all brokers";
+  return started.every(({ value }) => value === preset) ? "default" : "what brokers were started with";
+}
+
+/** How many brokers do not act by what is stored; null when all that answer do. */
+export function waitsFor({ stored, behind }: Setting): string | null {
+  if (behind.length === 0) return null;
+  const one = behind.length === 1;
+  const brokers = plural(behind.length, "broker");
+  return stored === null
+    ? `${brokers} still ${one ? "acts" : "act"} by what was stored`
+    : `${brokers} ${one ? "does" : "do"} not act by what is stored: ${shown(stored)}`;
+}
+
+/** From what to what, in one sentence. */
+export function changeOf(value: string | null, { row, would_be: wouldBe, token }: SettingPreview): string {
+  if (token === null)
+    return value === null ? "Nothing is stored." : `Nothing changes: ${shown(value)} is stored already.`;
+  const before = valuesText(row.values);
+  const after = valuesText(wouldBe);
+  const source =
+    value === null
+      ? "by what each broker was started with, no longer by what is stored"
+      : "stored for all brokers";
+  if (before === after) return `The value stays ${after}, but is ${source.replace(/^by/, "given by")}.`;
+  return `From ${before} to ${after}, ${source}.`;
+}
+
+export function remarksOf({ row, brokers, silent, token }: SettingPreview): string[] {
+  if (token === null) return [];
+  const all = silent.length === 0;
+  return [
+    brokers === 1
+      ? all
+        ? "The one broker follows at once, without a restart."
+        : "1 broker answers and follows at once, without a restart."
+      : `${all ? `All ${count(brokers)} brokers follow` : `${count(brokers)} brokers answer and follow`} at once, without a restart.`,
+    ...silent.map(({ broker, reason }) => `What ${broker} will do is not known: ${reason}`),
+    ...row.behind.map(({ broker, reason }) => `By now ${broker} does not act by what is stored: ${reason}`),
+    "Brokers that start later follow it, too.",
+  ];
+}
+
+/** What was done, and who follows as far as they say so. */
+export function doneOf(name: string, value: string | null, { row, silent }: SettingReceipt): string[] {
+  const done =
+    value === null ? `What was stored of ${name} is removed.` : `${name} is stored as ${shown(value)}.`;
+  if (row === null) return [done, "No broker answers any more: whether they follow is not known."];
+  const late = row.behind.map(({ broker, reason }) => `${broker} does not follow yet: ${reason}`);
+  const unknown = silent.map(({ broker, reason }) => `Whether ${broker} follows is not known: ${reason}`);
+  const away = new Set(row.behind.map(({ broker }) => broker));
+  const following = row.values.flatMap(({ brokers }) => brokers).filter((broker) => !away.has(broker));
+  const followed =
+    following.length === 0
+      ? []
+      : late.length + unknown.length === 0
+        ? [
+            `${following.length === 1 ? "The broker acts" : `All ${count(following.length)} brokers act`} by it: ${valuesText(row.values)} is in force.`,
+          ]
+        : [`${named(following)} ${following.length === 1 ? "acts" : "act"} by it.`];
+  return [done, ...followed, ...late, ...unknown];
+}
+
+/** "must be a whole number from 0 to 5" → "A whole number from 0 to 5". */
+export function allowedText({ allowed }: Setting): string {
+  return `${allowed.charAt(0).toUpperCase()}${allowed.slice(1)}`;
+}

@@ -1,0 +1,161 @@
+import { Button } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
+import { ApiError } from "../../lib/errors";
+import { Dialog } from "../../ui/dialog";
+import { CheckIcon } from "../../ui/icons";
+import { ErrorNotice } from "../../ui/states";
+import { CommandLines } from "../commands/command-lines";
+import type { Commands } from "../commands/commands";
+import styles from "../cursor/cursor.module.css";
+import { NotDone } from "./not-done";
+
+const TYPING_MS = 300;
+
+/** Form → what it would do → exactly that, or a refusal → receipt. */
+export function ChangeDialog<Wanted, Preview extends { token: string | null }, Receipt>({
+  title,
+  target,
+  what,
+  id,
+  wanted,
+  form,
+  ask,
+  apply: make,
+  preview: shownAs,
+  receipt: receiptAs,
+  label,
+  red,
+  commands,
+  onChanged,
+  onClose,
+}: {
+  title: string;
+  target: ReactNode;
+  /** One of what is changed, for sentences. */
+  what: string;
+  /** Tells its previews from those of others. */
+  id: readonly unknown[];
+  /** Null while the form is not complete. */
+  wanted: Wanted | null;
+  /** `problem`: why what was given is refused. */
+  form: (isDisabled: boolean, problem: string | null) => ReactNode;
+  ask: (wanted: Wanted) => Promise<Preview>;
+  apply: (token: string) => Promise<Receipt>;
+  preview: (wanted: Wanted, preview: Preview) => ReactNode;
+  receipt: (wanted: Wanted, receipt: Receipt, seen: Preview) => ReactNode;
+  label: (wanted: Wanted | null, preview: Preview | undefined) => string;
+  red?: boolean;
+  commands: (wanted: Wanted, preview: Preview) => Commands | undefined;
+  /** Called whenever something may have been changed. */
+  onChanged: () => void;
+  onClose: () => void;
+}) {
+  // What is being applied stays as it was confirmed, whatever is heard meanwhile.
+  const [confirmed, setConfirmed] = useState<{ wanted: Wanted; preview: Preview }>();
+  const key = JSON.stringify(wanted);
+  const [settled] = useDebouncedValue(key, TYPING_MS);
+  const found = useQuery({
+    queryKey: ["change", ...id, settled],
+    queryFn: () => ask(JSON.parse(settled)),
+    enabled: settled !== "null" && confirmed === undefined,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    refetchOnWindowFocus: false,
+    retry: false,
+  });
+  const apply = useMutation({
+    mutationFn: (token: string) => make(token),
+    onError: () => setConfirmed(undefined),
+    onSettled: onChanged,
+  });
+  const isFresh = settled === key && !found.isFetching;
+  const now =
+    wanted !== null && isFresh && !found.error ? { wanted, preview: found.data as Preview } : undefined;
+  const seen = confirmed ?? (now?.preview ? now : undefined);
+  const error = wanted !== null && isFresh && !confirmed ? found.error : null;
+  const isRefused = error instanceof ApiError && error.status === 400;
+  const lines = seen && commands(seen.wanted, seen.preview);
+  const token = now?.preview?.token ?? null;
+  return (
+    <Dialog
+      onClose={onClose}
+      title={apply.data ? "Done" : title}
+      closeOnClickOutside={!apply.isPending}
+      size="lg"
+    >
+      <div className={styles.dialog}>
+        <p className={styles.target}>{target}</p>
+        {apply.data && seen ? (
+          <>
+            <div className={styles.preview} role="status">
+              <p>
+                <CheckIcon /> {receiptAs(seen.wanted, apply.data, seen.preview)}
+              </p>
+            </div>
+            {lines && <CommandLines of={lines} />}
+            <div className={styles.buttons}>
+              <Button onClick={onClose} data-autofocus>
+                Close
+              </Button>
+            </div>
+          </>
+        ) : (
+          <>
+            {form(apply.isPending || apply.isError, isRefused ? error.message : null)}
+            {error && !isRefused ? (
+              <ErrorNotice
+                error={error}
+                title="The effect could not be computed"
+                onRetry={() => found.refetch()}
+              />
+            ) : (
+              <div className={styles.preview} aria-live="polite" data-preview>
+                {seen ? (
+                  shownAs(seen.wanted, seen.preview)
+                ) : (
+                  <span>
+                    {wanted === null || isRefused
+                      ? "Complete the form to see what it would do."
+                      : "Computing what it would do…"}
+                  </span>
+                )}
+              </div>
+            )}
+            {apply.error && <NotDone error={apply.error} what={what} />}
+            {lines && <CommandLines of={lines} />}
+            <div className={styles.buttons}>
+              <Button variant="default" onClick={onClose}>
+                Cancel
+              </Button>
+              {apply.error ? (
+                <Button
+                  onClick={() => {
+                    apply.reset();
+                    found.refetch();
+                  }}
+                >
+                  Preview again
+                </Button>
+              ) : (
+                <Button
+                  color={red ? "red" : "pulse"}
+                  disabled={token === null}
+                  loading={apply.isPending}
+                  onClick={() => {
+                    if (!now || token === null) return;
+                    setConfirmed(now);
+                    apply.mutate(token);
+                  }}
+                >
+                  {label(wanted, seen?.preview)}
+                </Button>
+              )}
+            </div>
+          </>
+        )}
+      </div>
+    </Dialog>
+  );
+}
