@@ -2,7 +2,7 @@ import { Checkbox, NativeSelect } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { count, dateTime, known, rate } from "../../lib/format";
-import { PreviewedDialog } from "../../shared/changes/previewed-dialog";
+import { ChangeDialog } from "../../shared/changes/change-dialog";
 import { COMMANDS } from "../../shared/commands/commands";
 import styles from "../../shared/cursor/cursor.module.css";
 import { Figure } from "../../shared/figure";
@@ -32,7 +32,7 @@ export function BundleDialog({
 }) {
   const [wanted, setWanted] = useState<Wanted>({ change: "unload" });
   return (
-    <PreviewedDialog<BundlePreview, BundleReceipt>
+    <ChangeDialog<Wanted, BundlePreview, BundleReceipt>
       title="Change bundle"
       target={
         <>
@@ -43,16 +43,16 @@ export function BundleDialog({
         </>
       }
       what="bundle"
-      identity={["bundle-change", id, wanted]}
-      preview={() => previewChange(id, wanted)}
-      apply={(token) => applyChange(id, wanted.change, token)}
+      id={["bundle", id]}
+      wanted={wanted}
       form={(isDisabled) => <Form value={wanted} disabled={isDisabled} onChange={setWanted} />}
-      effect={(preview) => <Effect wanted={wanted} preview={preview} cluster={id.cluster} />}
-      label={(preview) => applyLabel(wanted, preview)}
-      receipt={(done) => (
+      ask={(change) => previewChange(id, change)}
+      apply={(token) => applyChange(id, wanted.change, token)}
+      preview={(change, preview) => <Effect wanted={change} preview={preview} cluster={id.cluster} />}
+      receipt={(change, done) => (
         <>
           <p>
-            <CheckIcon /> {dateTime(done.at)}: {doneOf(wanted, done)}
+            <CheckIcon /> {dateTime(done.at)}: {doneOf(change, done)}
           </p>
           {done.parts.length > 0 && (
             <ul className={styles.names}>
@@ -65,7 +65,8 @@ export function BundleDialog({
           )}
         </>
       )}
-      commands={(preview) => commandsOf(id, wanted, preview)}
+      label={(change, preview) => applyLabel(change ?? wanted, preview)}
+      commands={(change, preview) => commandsOf(id, change, preview)}
       onChanged={onChanged}
       onClose={onClose}
     />

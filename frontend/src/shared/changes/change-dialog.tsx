@@ -4,7 +4,6 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { ApiError } from "../../lib/errors";
 import { Dialog } from "../../ui/dialog";
-import { CheckIcon } from "../../ui/icons";
 import { ErrorNotice } from "../../ui/states";
 import { CommandLines } from "../commands/command-lines";
 import type { Commands } from "../commands/commands";
@@ -25,9 +24,11 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
   apply: make,
   preview: shownAs,
   receipt: receiptAs,
+  isWhole = () => true,
   label,
   red,
   commands,
+  note,
   onChanged,
   onClose,
 }: {
@@ -40,14 +41,18 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
   /** Null while the form is not complete. */
   wanted: Wanted | null;
   /** `problem`: why what was given is refused. */
-  form: (isDisabled: boolean, problem: string | null) => ReactNode;
+  form?: (isDisabled: boolean, problem: string | null) => ReactNode;
   ask: (wanted: Wanted) => Promise<Preview>;
   apply: (token: string) => Promise<Receipt>;
   preview: (wanted: Wanted, preview: Preview) => ReactNode;
-  receipt: (wanted: Wanted, receipt: Receipt, seen: Preview) => ReactNode;
+  receipt: (wanted: Wanted, receipt: Receipt) => ReactNode;
+  /** Whether all that was previewed was done. */
+  isWhole?: (receipt: Receipt) => boolean;
   label: (wanted: Wanted | null, preview: Preview | undefined) => string;
   red?: boolean;
   commands: (wanted: Wanted, preview: Preview) => Commands | undefined;
+  /** About the commands. */
+  note?: string;
   /** Called whenever something may have been changed. */
   onChanged: () => void;
   onClose: () => void;
@@ -81,7 +86,7 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
   return (
     <Dialog
       onClose={onClose}
-      title={apply.data ? "Done" : title}
+      title={!apply.data ? title : isWhole(apply.data) ? "Done" : "Partly done"}
       closeOnClickOutside={!apply.isPending}
       size="lg"
     >
@@ -90,11 +95,9 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
         {apply.data && seen ? (
           <>
             <div className={styles.preview} role="status">
-              <p>
-                <CheckIcon /> {receiptAs(seen.wanted, apply.data, seen.preview)}
-              </p>
+              {receiptAs(seen.wanted, apply.data)}
             </div>
-            {lines && <CommandLines of={lines} />}
+            {lines && <CommandLines of={lines} note={note} />}
             <div className={styles.buttons}>
               <Button onClick={onClose} data-autofocus>
                 Close
@@ -103,7 +106,7 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
           </>
         ) : (
           <>
-            {form(apply.isPending || apply.isError, isRefused ? error.message : null)}
+            {form?.(apply.isPending || apply.isError, isRefused ? error.message : null)}
             {error && !isRefused ? (
               <ErrorNotice
                 error={error}
@@ -124,7 +127,7 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
               </div>
             )}
             {apply.error && <NotDone error={apply.error} what={what} />}
-            {lines && <CommandLines of={lines} />}
+            {lines && <CommandLines of={lines} note={note} />}
             <div className={styles.buttons}>
               <Button variant="default" onClick={onClose}>
                 Cancel

@@ -2,7 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { count, dateTime, plural, rate } from "../../lib/format";
 import { Fact } from "../../ui/fact";
 import { CheckIcon, WarningIcon } from "../../ui/icons";
-import { PreviewedDialog } from "../changes/previewed-dialog";
+import { ChangeDialog } from "../changes/change-dialog";
 import { COMMANDS } from "../commands/commands";
 import styles from "../cursor/cursor.module.css";
 import { Figure } from "../figure";
@@ -21,17 +21,18 @@ const OWNERS_MAX = 5;
 export function UnloadDialog({ whose, onClose }: { whose: Whose; onClose: () => void }) {
   const client = useQueryClient();
   return (
-    <PreviewedDialog<UnloadPreview, UnloadReceipt>
+    <ChangeDialog<Whose, UnloadPreview, UnloadReceipt>
       title={"broker" in whose ? "Unload all bundles of a broker" : "Unload all bundles of a namespace"}
       target={<b>{"broker" in whose ? whose.broker : `${whose.tenant}/${whose.namespace}`}</b>}
       what="bundles"
-      identity={["unload", whose]}
-      preview={() => previewUnload(whose)}
+      id={["unload"]}
+      wanted={whose}
+      ask={previewUnload}
       apply={(token) => applyUnload(whose, token)}
-      effect={(preview) => <Effect whose={whose} preview={preview} />}
-      label={applyLabel}
-      receipt={(done) => <Receipt done={done} />}
+      preview={(_, preview) => <Effect whose={whose} preview={preview} />}
+      receipt={(_, done) => <Receipt done={done} />}
       isWhole={({ total, done }) => done === total}
+      label={(_, preview) => applyLabel(preview)}
       commands={() => ("broker" in whose ? COMMANDS.unloadBroker(whose) : COMMANDS.unloadNamespace(whose))}
       note="The commands unload what is owned then, previewed or not."
       onChanged={() => client.invalidateQueries({ queryKey: ["cluster", whose.cluster] })}

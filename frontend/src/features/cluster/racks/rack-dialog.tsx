@@ -5,6 +5,7 @@ import { ChangeDialog } from "../../../shared/changes/change-dialog";
 import { COMMANDS } from "../../../shared/commands/commands";
 import styles from "../../../shared/cursor/cursor.module.css";
 import { Fact } from "../../../ui/fact";
+import { CheckIcon } from "../../../ui/icons";
 import { applyRack, previewRack, type RackPreview, type RackReceipt, type Wanted } from "./rack-queries";
 import { changeOf, doneOf, rackText, remarksOf } from "./rack-words";
 
@@ -79,9 +80,9 @@ export function RackDialog({
       apply={(token) => applyRack(cluster, id, token)}
       preview={(_, preview) => <Preview preview={preview} />}
       receipt={(_, receipt) => (
-        <>
-          {dateTime(receipt.at)}: {doneOf(id, receipt)}
-        </>
+        <p>
+          <CheckIcon /> {dateTime(receipt.at)}: {doneOf(id, receipt)}
+        </p>
       )}
       label={(wanted, preview) =>
         preview?.token === null ? "Nothing to change" : wanted?.rack === null ? "Remove rack" : "Set rack"

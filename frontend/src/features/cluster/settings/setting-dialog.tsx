@@ -5,6 +5,7 @@ import { ChangeDialog } from "../../../shared/changes/change-dialog";
 import { COMMANDS } from "../../../shared/commands/commands";
 import styles from "../../../shared/cursor/cursor.module.css";
 import { Fact } from "../../../ui/fact";
+import { CheckIcon } from "../../../ui/icons";
 import {
   applySetting,
   previewSetting,
@@ -62,9 +63,9 @@ export function SettingDialog({
       apply={(token) => applySetting(cluster, row.name, token)}
       preview={({ value }, preview) => <Preview value={value} preview={preview} />}
       receipt={({ value }, receipt) => (
-        <>
-          {dateTime(receipt.at)}: {doneOf(row.name, value, receipt).join(" ")}
-        </>
+        <p>
+          <CheckIcon /> {dateTime(receipt.at)}: {doneOf(row.name, value, receipt).join(" ")}
+        </p>
       )}
       label={(_, preview) =>
         preview?.token === null ? "Nothing to change" : remove ? "Remove" : "Set for all brokers"
