@@ -11,7 +11,7 @@ from engine.metadata.store import MetadataStore, SessionExpiredError, StoreUnava
 RETRY_S = 0.5
 
 
-class Follower:
+class MetadataFollower:
     """``work`` reads what it needs and acts by it: once after ``start``, and after each change of the nodes
     ``watched``; several changes may be one turn. It is tried again while the store does not answer, or what is stored
     cannot be read (ValueError). ``every_s``: at least so often. ``what``: for the log.

@@ -12,7 +12,7 @@ from engine.base.errors import Conflict, MisuseError, PreconditionFailed
 from engine.base.log import bound
 from engine.base.settings import Setting, settings_of
 from engine.metadata import paths
-from engine.metadata.follow import Follower
+from engine.metadata.follow import MetadataFollower
 from engine.metadata.records import decode_json, encode_json
 from engine.metadata.store import MetadataStore, NoNodeError
 from engine.metadata.update import update
@@ -44,7 +44,9 @@ class DynamicSettings:
         self.names = sorted(name for name, (_, one) in self._settings.items() if one.is_live)
         self._heard: Mapping[str, Any] = {}
         self._told: dict[str, str] = {}
-        self._follower = Follower(store, "dynamic settings", [paths.CONFIGURATION], self.load)
+        self._follower = MetadataFollower(
+            store, "dynamic settings", [paths.CONFIGURATION], self.load
+        )
         self._log = bound(__name__)
 
     def of(self, kind: type[T]) -> T:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from engine.base.log import bound
 from engine.base.names import BundleName
 from engine.metadata import paths
-from engine.metadata.follow import Follower
+from engine.metadata.follow import MetadataFollower
 from engine.metadata.store import MetadataStore
 from engine.ownership.owner import BundleOwnership
 from engine.ownership.registration import live_brokers
@@ -35,7 +35,9 @@ class IsolationKeeper:
         self._cluster = cluster
         self._unload = unload
         watched = (paths.isolation_policies(cluster), paths.LOADBALANCE_BROKERS)
-        self._follower = Follower(store, "isolation", watched, self._look, every_s=LOOK_INTERVAL_S)
+        self._follower = MetadataFollower(
+            store, "isolation", watched, self._look, every_s=LOOK_INTERVAL_S
+        )
         self._log = bound(__name__, broker=broker_id)
 
     def start(self) -> None:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 
 from engine.metadata import paths
-from engine.metadata.follow import Follower
+from engine.metadata.follow import MetadataFollower
 from engine.metadata.records import BookieRacks, BookieRegistration, RecordFormatError
 from engine.metadata.store import MetadataStore, NoNodeError
 
@@ -28,7 +28,7 @@ class Registrations:
         self.health_check_off = False
         self.loaded = False
         self._store = store
-        self._follower = Follower(store, "bookie registrations", WATCHED, self.load)
+        self._follower = MetadataFollower(store, "bookie registrations", WATCHED, self.load)
         self._addresses: dict[str, tuple[str, int]] = {}
         self._listeners: dict[object, Callable[[], None]] = {}
         self._when_back: list[Callable[[str], None]] = []

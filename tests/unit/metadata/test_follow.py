@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from engine.metadata.follow import RETRY_S, Follower
+from engine.metadata.follow import RETRY_S, MetadataFollower
 from engine.metadata.memory import Fault, MemoryServer
 from engine.metadata.store import MetadataStore, NoNodeError
 
@@ -19,7 +19,9 @@ async def reached(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-def following(store: MetadataStore, seen: list[bytes], every_s: float | None = None) -> Follower:
+def following(
+    store: MetadataStore, seen: list[bytes], every_s: float | None = None
+) -> MetadataFollower:
     async def work() -> None:
         try:
             value, _ = await store.get(NODE)
@@ -29,7 +31,7 @@ def following(store: MetadataStore, seen: list[bytes], every_s: float | None = N
         if value == b"unreadable":
             raise ValueError("of another kind")
 
-    return Follower(store, "a test", [NODE], work, every_s=every_s)
+    return MetadataFollower(store, "a test", [NODE], work, every_s=every_s)
 
 
 async def test_it_is_done_at_once_and_after_each_change_until_it_is_closed() -> None:
