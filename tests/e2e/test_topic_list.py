@@ -82,12 +82,12 @@ def row_count(page: Page, rows: int) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "widths"), [("light", WIDTHS), ("dark", WIDTHS[:1])])
 def test_what_matters_is_shown_at_every_width(
-    browser: Browser, instance: Instance, axe_source: str, scheme: str
+    browser: Browser, instance: Instance, axe_source: str, scheme: str, widths: tuple[int, ...]
 ) -> None:
     problems = []
-    for width in WIDTHS:
+    for width in widths:
         context = browser.new_context(
             base_url=instance.http,
             viewport={"width": width, "height": 812},
@@ -112,7 +112,7 @@ def test_what_matters_is_shown_at_every_width(
             page.get_by_role("button", name=name).click()
             expect(page.get_by_role("dialog", name=name)).to_be_visible()
             page.evaluate(axe_source)
-            tags = "(tags) => axe.run(document, {runOnly: {type: 'tag', values: tags}})"
+            tags = "(tags) => axe.run('[role=dialog]', {runOnly: {type: 'tag', values: tags}})"
             for violation in page.evaluate(tags, RULES)["violations"]:
                 nodes = [node["html"][:160] for node in violation["nodes"][:2]]
                 problems.append(f"{width}px {name}: {violation['id']}: {nodes}")
