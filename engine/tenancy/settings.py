@@ -179,7 +179,8 @@ class PolicySettings:
     subscribe_rate_period_per_consumer_in_second: int = live(
         count(
             30,
-            "seconds of that period (subscribeRatePeriodPerConsumerInSecond)",
+            "seconds of the period in which a consumer may subscribe so often "
+            "(subscribeRatePeriodPerConsumerInSecond)",
             low=1,
             high=86_400,
         )

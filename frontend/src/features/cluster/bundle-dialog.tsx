@@ -1,8 +1,9 @@
 import { Checkbox, NativeSelect } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { count, dateTime, known, rate } from "../../lib/format";
+import { count, dateTime, known } from "../../lib/format";
 import { ChangeDialog } from "../../shared/changes/change-dialog";
+import { TrafficFacts } from "../../shared/changes/traffic-facts";
 import { COMMANDS } from "../../shared/commands/commands";
 import styles from "../../shared/cursor/cursor.module.css";
 import { Figure } from "../../shared/figure";
@@ -157,14 +158,7 @@ function Effect({ wanted, preview, cluster }: { wanted: Wanted; preview: BundleP
           </Link>
           <small>with each partition by itself</small>
         </Fact>
-        <Fact label="Clients">
-          <Figure of={row} value={row.producers} text={count} /> producers,{" "}
-          <Figure of={row} value={row.consumers} text={count} /> consumers
-        </Fact>
-        <Fact label="Messages per second">
-          <Figure of={row} value={row.msg_rate_in} text={rate} /> in,{" "}
-          <Figure of={row} value={row.msg_rate_out} text={rate} /> out
-        </Fact>
+        <TrafficFacts of={row} />
       </dl>
       <ul className={styles.remarks}>
         {remarksOf(wanted, preview).map((remark) => (

@@ -1,8 +1,9 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { count, dateTime, plural, rate } from "../../lib/format";
+import { count, dateTime, plural } from "../../lib/format";
 import { Fact } from "../../ui/fact";
 import { CheckIcon, WarningIcon } from "../../ui/icons";
 import { ChangeDialog } from "../changes/change-dialog";
+import { TrafficFacts } from "../changes/traffic-facts";
 import { COMMANDS } from "../commands/commands";
 import styles from "../cursor/cursor.module.css";
 import { Figure } from "../figure";
@@ -73,14 +74,7 @@ function Effect({ whose, preview }: { whose: Whose; preview: UnloadPreview }) {
             <Figure of={figures} value={figures.topics} text={count} />
             <small>with each partition by itself</small>
           </Fact>
-          <Fact label="Clients">
-            <Figure of={figures} value={figures.producers} text={count} /> producers,{" "}
-            <Figure of={figures} value={figures.consumers} text={count} /> consumers
-          </Fact>
-          <Fact label="Messages per second">
-            <Figure of={figures} value={figures.msg_rate_in} text={rate} /> in,{" "}
-            <Figure of={figures} value={figures.msg_rate_out} text={rate} /> out
-          </Fact>
+          <TrafficFacts of={figures} />
         </dl>
       )}
       <ul className={styles.remarks}>

@@ -54,6 +54,10 @@ test("a receipt counts what was done, and says who has it only as far as that is
     "3 bundles were given up. Right after, nobody owned 3 of them: whoever uses one has it taken.",
   );
   expect(doneOf({ ...receipt, owners: null })).toContain("not known");
+  const one = { ...receipt, total: 1, done: 1, owners: [{ broker: "", bundles: 1 }] };
+  expect(doneOf(one)).toBe(
+    "1 bundle was given up. Right after, nobody owned it: whoever uses it has it taken.",
+  );
   const taken = { ...receipt, done: 2, left: 1, owners: [{ broker: "b:8080", bundles: 2 }] };
   expect(doneOf(taken)).toBe("2 of 3 bundles were given up. Right after, b:8080 owned 2 of them.");
 });

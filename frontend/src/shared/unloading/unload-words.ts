@@ -23,7 +23,7 @@ export function effectOf(whose: Whose, { total, unowned, owners }: UnloadPreview
       : ` ${count(unowned)} more ${unowned === 1 ? "has no owner and stays" : "have no owner and stay"} so.`;
   return (
     `${who} ${act[0]} the topics of ${plural(total, "bundle")} and ${act[1]} ${total === 1 ? "it" : "them"} up. ` +
-    `Whoever uses them comes back, to the brokers that take them. No stored message is lost.${rest}`
+    `Whoever uses ${total === 1 ? "it comes back, to the broker that takes it" : "them comes back, to the brokers that take them"}. No stored message is lost.${rest}`
   );
 }
 
@@ -64,6 +64,8 @@ export function doneOf({ total, done, owners }: UnloadReceipt): string {
     ...(left ? [`nobody ${taken.length > 0 ? "" : "owned "}${count(left)}`] : []),
   ];
   if (parts.length === 0) return given;
+  if (done === 1)
+    return `${given} Right after, ${left ? "nobody owned it: whoever uses it has it taken" : `${taken[0]?.broker} owned it`}.`;
   const who = `Right after, ${parts.join(", ")} of them`;
   return left ? `${given} ${who}: whoever uses one has it taken.` : `${given} ${who}.`;
 }

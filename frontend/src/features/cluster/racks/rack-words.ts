@@ -21,9 +21,11 @@ export function remarksOf({ token, bookies, without_rack: without, racks }: Rack
       : [
           "Only new ledgers are placed by it, and bookies that replace failed ones; copies that are stored stay where they are.",
         ]),
-    without > 0
-      ? `${count(without)} of ${plural(bookies, "bookie")} ${without === 1 ? "has" : "have"} no rack told then: placement takes ${without === 1 ? "it for a rack of its own" : "them for one rack, and cannot spread copies among them by rack"}.`
-      : `All ${count(bookies)} bookies have a rack told then.`,
+    bookies === 1
+      ? "It is the only bookie: there is nothing to spread copies over."
+      : without > 0
+        ? `${count(without)} of ${plural(bookies, "bookie")} ${without === 1 ? "has" : "have"} no rack told then: placement takes ${without === 1 ? "it for a rack of its own" : "them for one rack, and cannot spread copies among them by rack"}.`
+        : `All ${count(bookies)} bookies have a rack told then.`,
     ...(bookies > 1 && spread === 1
       ? ["All are in one rack then: copies cannot be spread over racks."]
       : without === 0 && spread > 1
