@@ -19,7 +19,7 @@ export function remarksOf({ token, bookies, without_rack: without, racks }: Rack
     ...(token === null
       ? []
       : [
-          "Only new ledgers are placed by it, and bookies that replace failed ones; copies that are stored stay where they are.",
+          "Only new ledgers are placed by it, and bookies that replace failed ones; copies that are stored stay where they are. Brokers whose ensemblePlacementPolicy is not rack-aware take no notice of it.",
         ]),
     bookies === 1
       ? "It is the only bookie: there is nothing to spread copies over."
@@ -36,6 +36,6 @@ export function remarksOf({ token, bookies, without_rack: without, racks }: Rack
 
 export function doneOf(bookie: string, { after }: RackReceipt): string {
   return after === null
-    ? `No rack is told of ${bookie} any more. New ledgers are placed so.`
-    : `${bookie} is told as ${rackText(after)}. New ledgers are placed so.`;
+    ? `No rack is told of ${bookie} any more.`
+    : `${bookie} is told as ${rackText(after)}: new ledgers are placed by it.`;
 }
