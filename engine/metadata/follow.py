@@ -51,14 +51,16 @@ class MetadataFollower:
         await self._tasks.close()
 
     async def _follow(self) -> None:
+        failing = False
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._every_s):
+                async with asyncio.timeout(RETRY_S if failing else self._every_s):
                     await self._changed.wait()
             self._changed.clear()
             try:
                 await self._work()
+                failing = False
             except (StoreUnavailableError, SessionExpiredError, ValueError) as error:
-                self._log.warning("not followed yet reason=%s", error)
-                await asyncio.sleep(RETRY_S)
-                self._changed.set()
+                if not failing:  # an outage is told once
+                    self._log.warning("not followed yet reason=%s", error)
+                failing = True
