@@ -420,6 +420,17 @@ def ledger(number: int, ledgers: dict[int, str]) -> str:
     return "none" if number < 0 else ledgers.setdefault(number, f"L{len(ledgers)}")
 
 
+def differing(ours: Any, theirs: Any, at: str = "") -> list[str]:
+    """Members that are not alike, each with ours and theirs."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return [
+            line
+            for name in sorted(ours.keys() | theirs.keys())
+            for line in differing(ours.get(name), theirs.get(name), f"{at}/{name}")
+        ]
+    return [] if ours == theirs else [f"{at}: {ours!r}, theirs {theirs!r}"]
+
+
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
 def test_statistics_are_the_same(sides: tuple[Side, Side], clients: list[Any], work: Work) -> None:
@@ -433,7 +444,7 @@ def test_statistics_are_the_same(sides: tuple[Side, Side], clients: list[Any], w
         if ours == theirs or time.monotonic() > deadline:
             break
         time.sleep(0.5)
-    assert ours == theirs
+    assert differing(ours, theirs) == []
     del kept
 
 
