@@ -50,7 +50,7 @@ console:
 e2e:
 	$(VENV)/pytest -q --timeout 600 tests/e2e
 
-# Every part, killed and frozen, under every route of the console, a minute each; prints when each is named. Half an hour.
+# Every part, killed and frozen, under every route of the console, a minute each; prints when each is named. Eight minutes.
 incidents:
 	INCIDENTS=all $(VENV)/pytest -q -s --timeout 900 tests/e2e/test_incidents.py
 

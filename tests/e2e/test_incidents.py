@@ -114,6 +114,7 @@ ROUTES = {
     "brokers": f"/c/{CLUSTER}/brokers",
     "bundles": f"/c/{CLUSTER}/bundles",
     "bookies": f"/c/{CLUSTER}/bookies",
+    "settings": f"/c/{CLUSTER}/settings",
     "analyses": "/analyses",
 }
 
