@@ -8,9 +8,9 @@ import pytest
 
 from admin_ui.models import AuditEntry
 from engine.tenancy.resources.racks import all_bookies, get_racks, set_rack
-from gateway.services import brokers, engine_link
+from gateway.services import brokers
 from tests.support.admin.gateway_client import Answer, request
-from tests.unit.admin_ui.test_tenants import BenchLink
+from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
 API = "/api/v1/clusters/standalone/bookies"
 Call = Callable[..., Answer]
@@ -18,12 +18,8 @@ Call = Callable[..., Answer]
 
 @pytest.fixture
 def link(tmp_path: Path) -> Iterator[BenchLink]:
-    made = BenchLink(tmp_path)
-    engine_link.install(made)
-    made.run(brokers.ids)
-    yield made
-    made.close()
-    engine_link.install(None)
+    with bench_link(tmp_path, brokers.ids) as made:
+        yield made
 
 
 @pytest.fixture

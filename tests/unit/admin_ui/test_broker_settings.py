@@ -14,10 +14,10 @@ from admin_ui.models import AuditEntry
 from engine.admin import api
 from engine.admin.client import BrokerAddress
 from engine.metadata import paths
-from gateway.services import brokers, engine_link
+from gateway.services import brokers
 from gateway.services.engine_link import Engine
 from tests.support.admin.gateway_client import Answer, request
-from tests.unit.admin_ui.test_tenants import BenchLink
+from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
 API = "/api/v1/clusters/standalone/settings"
 NAME = "maxTopicsPerNamespace"
@@ -26,12 +26,8 @@ Call = Callable[..., Answer]
 
 @pytest.fixture
 def link(tmp_path: Path) -> Iterator[BenchLink]:
-    made = BenchLink(tmp_path)
-    engine_link.install(made)
-    made.run(brokers.ids)
-    yield made
-    made.close()
-    engine_link.install(None)
+    with bench_link(tmp_path, brokers.ids) as made:
+        yield made
 
 
 @pytest.fixture

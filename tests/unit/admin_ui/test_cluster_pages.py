@@ -15,12 +15,12 @@ from engine.base.names import BundleName, NamespaceName, TopicName
 from engine.ownership import division
 from engine.tenancy.namespaces import get_bundles
 from engine.tenancy.resources.racks import set_rack
-from gateway.services import engine_link, topics
+from gateway.services import topics
 from gateway.services.bundles import owner_now
 from gateway.services.collector import collector
 from gateway.services.engine_link import Engine
 from tests.support.admin.gateway_client import Answer, request
-from tests.unit.admin_ui.test_tenants import BenchLink
+from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
 API = "/api/v1/clusters/standalone"
 DEFAULT = NamespaceName.of("public", "default")
@@ -31,12 +31,8 @@ Call = Callable[..., Answer]
 
 @pytest.fixture
 def link(tmp_path: Path) -> Iterator[BenchLink]:
-    made = BenchLink(tmp_path)
-    engine_link.install(made)
-    made.run(filled)
-    yield made
-    made.close()
-    engine_link.install(None)
+    with bench_link(tmp_path, filled) as made:
+        yield made
 
 
 async def filled(engine: Engine) -> None:

@@ -12,10 +12,10 @@ from admin_ui.policies import effects
 from engine.admin import api
 from engine.base.names import NamespaceName
 from engine.tenancy.policies.table import BY_NAME, POLICIES
-from gateway.services import engine_link, policies, topics
+from gateway.services import policies, topics
 from gateway.services.engine_link import Engine
 from tests.support.admin.gateway_client import Answer, request
-from tests.unit.admin_ui.test_tenants import BenchLink
+from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
 NAMESPACE = NamespaceName.of("public", "default")
 PLAIN, MANY, OWN = NAMESPACE.topic("plain"), NAMESPACE.topic("many"), NAMESPACE.topic("own")
@@ -27,12 +27,8 @@ Call = Callable[..., Answer]
 
 @pytest.fixture
 def link(tmp_path: Path) -> Iterator[BenchLink]:
-    made = BenchLink(tmp_path)
-    engine_link.install(made)
-    made.run(filled)
-    yield made
-    made.close()
-    engine_link.install(None)
+    with bench_link(tmp_path, filled) as made:
+        yield made
 
 
 async def filled(engine: Engine) -> None:

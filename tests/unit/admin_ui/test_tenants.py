@@ -1,7 +1,8 @@
 """Tenants, namespaces and policies as the console shows and changes them, on a real broker in this process."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,24 @@ class BenchLink(EngineLink):
         self.bench.admin._reachable = lambda: []
 
 
-@pytest.fixture
-def link(tmp_path: Path) -> Iterator[BenchLink]:
-    made = BenchLink(tmp_path)
+@contextmanager
+def bench_link(
+    directory: Path, *filling: Callable[[Engine], Awaitable[object]]
+) -> Iterator[BenchLink]:
+    """The gateway's link while it lasts, and what ``filling`` makes behind it."""
+    made = BenchLink(directory)
     engine_link.install(made)
-    made.run(topics_of_default)
+    for fill in filling:
+        made.run(fill)
     yield made
     made.close()
     engine_link.install(None)
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> Iterator[BenchLink]:
+    with bench_link(tmp_path, topics_of_default) as made:
+        yield made
 
 
 async def topics_of_default(engine: Engine) -> None:

@@ -11,11 +11,11 @@ from admin_ui.topics import services
 from engine.admin import api
 from engine.base.errors import Conflict
 from engine.base.names import NamespaceName
-from gateway.services import engine_link, topics
+from gateway.services import topics
 from gateway.services.engine_link import Engine
 from tests.support.admin.bench import AdminBench
 from tests.support.admin.gateway_client import Answer, request
-from tests.unit.admin_ui.test_tenants import BenchLink
+from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
 API = "/api/v1/clusters/standalone/topics"
 NAMESPACE = NamespaceName.of("public", "default")
@@ -26,12 +26,8 @@ Call = Callable[..., Answer]
 
 @pytest.fixture
 def link(tmp_path: Path) -> Iterator[BenchLink]:
-    made = BenchLink(tmp_path)
-    engine_link.install(made)
-    made.run(filled)
-    yield made
-    made.close()
-    engine_link.install(None)
+    with bench_link(tmp_path, filled) as made:
+        yield made
 
 
 async def filled(engine: Engine) -> None:

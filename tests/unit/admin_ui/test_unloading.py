@@ -17,7 +17,7 @@ from engine.admin.operation import Operation
 from engine.base.errors import Conflict, Failed, NotReady, Refusal, Unprocessable
 from engine.base.names import BundleName, NamespaceName
 from engine.tenancy.namespaces import create_namespace, get_bundles
-from gateway.services import engine_link, topics, unloading
+from gateway.services import topics, unloading
 from gateway.services.engine_link import Engine
 from gateway.services.unloading import Outcome
 from tests.support.admin.gateway_client import request
@@ -30,7 +30,7 @@ from tests.unit.admin_ui.test_cluster_pages import (
     filled,
     owner,
 )
-from tests.unit.admin_ui.test_tenants import BenchLink
+from tests.unit.admin_ui.test_tenants import BenchLink, bench_link
 
 NAMESPACE = f"{API}/tenants/public/namespaces/default/unload"
 OTHER = NamespaceName.of("public", "other")
@@ -38,13 +38,8 @@ OTHER = NamespaceName.of("public", "other")
 
 @pytest.fixture
 def link(tmp_path: Path) -> Iterator[BenchLink]:
-    made = BenchLink(tmp_path)
-    engine_link.install(made)
-    made.run(filled)
-    made.run(all_owned)
-    yield made
-    made.close()
-    engine_link.install(None)
+    with bench_link(tmp_path, filled, all_owned) as made:
+        yield made
 
 
 async def all_owned(engine: Engine) -> None:
