@@ -24,16 +24,9 @@ class BrokersAnswer(s.Serializer[object]):
     rows = BrokerWithBundles(many=True)
 
 
-class BundleRow(s.Serializer[object]):
-    tenant = s.CharField()
-    namespace = s.CharField(help_text="without the tenant")
-    bundle = s.CharField(help_text="its range of hashes, as 0x00000000_0x40000000")
-    owner = s.CharField(
-        help_text="id of the broker that owns it, or its address when it is not registered; empty: nobody"
-    )
-    state = s.CharField(help_text="of its owner: up, slow or down; none without one")
-    known = s.ChoiceField(choices=KNOWN, help_text="as of TopicRow, the worst of its topics")
-    at = s.IntegerField(help_text="when its owner counted; without one, when the rest was read")
+class BundleNumbers(s.Serializer[object]):
+    """Of one bundle, or of several as one."""
+
     topics = s.IntegerField(
         allow_null=True, help_text="with each partition; null, as of all numbers: not known"
     )
@@ -44,6 +37,18 @@ class BundleRow(s.Serializer[object]):
     bytes_rate_in = s.FloatField(allow_null=True)
     bytes_rate_out = s.FloatField(allow_null=True)
     backlog = s.IntegerField(allow_null=True, help_text="entries, summed over subscriptions")
+
+
+class BundleRow(BundleNumbers):
+    tenant = s.CharField()
+    namespace = s.CharField(help_text="without the tenant")
+    bundle = s.CharField(help_text="its range of hashes, as 0x00000000_0x40000000")
+    owner = s.CharField(
+        help_text="id of the broker that owns it, or its address when it is not registered; empty: nobody"
+    )
+    state = s.CharField(help_text="of its owner: up, slow or down; none without one")
+    known = s.ChoiceField(choices=KNOWN, help_text="as of TopicRow, the worst of its topics")
+    at = s.IntegerField(help_text="when its owner counted; without one, when the rest was read")
 
 
 class BundlesAnswer(s.Serializer[object]):
@@ -103,19 +108,9 @@ class UnloadOwner(s.Serializer[object]):
     bundles = s.IntegerField(help_text="of those, how many it owns")
 
 
-class UnloadFigures(s.Serializer[object]):
+class UnloadFigures(BundleNumbers):
     known = s.ChoiceField(choices=KNOWN, help_text="as of BundleRow, the worst of the bundles")
     at = s.IntegerField(help_text="when the oldest of them were counted")
-    topics = s.IntegerField(
-        allow_null=True, help_text="with each partition; null, as of all numbers: not known"
-    )
-    producers = s.IntegerField(allow_null=True)
-    consumers = s.IntegerField(allow_null=True)
-    msg_rate_in = s.FloatField(allow_null=True)
-    msg_rate_out = s.FloatField(allow_null=True)
-    bytes_rate_in = s.FloatField(allow_null=True)
-    bytes_rate_out = s.FloatField(allow_null=True)
-    backlog = s.IntegerField(allow_null=True)
 
 
 class UnloadPreview(s.Serializer[object]):

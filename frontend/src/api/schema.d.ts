@@ -1124,7 +1124,22 @@ export interface components {
          * @enum {string}
          */
         BundleReceiptChangeEnum: "unload" | "split";
+        /** @description Of one bundle, or of several as one. */
         BundleRow: {
+            /** @description with each partition; null, as of all numbers: not known */
+            topics: number | null;
+            producers: number | null;
+            consumers: number | null;
+            /** Format: double */
+            msg_rate_in: number | null;
+            /** Format: double */
+            msg_rate_out: number | null;
+            /** Format: double */
+            bytes_rate_in: number | null;
+            /** Format: double */
+            bytes_rate_out: number | null;
+            /** @description entries, summed over subscriptions */
+            backlog: number | null;
             tenant: string;
             /** @description without the tenant */
             namespace: string;
@@ -1145,20 +1160,6 @@ export interface components {
             known: components["schemas"]["KnownEnum"];
             /** @description when its owner counted; without one, when the rest was read */
             at: number;
-            /** @description with each partition; null, as of all numbers: not known */
-            topics: number | null;
-            producers: number | null;
-            consumers: number | null;
-            /** Format: double */
-            msg_rate_in: number | null;
-            /** Format: double */
-            msg_rate_out: number | null;
-            /** Format: double */
-            bytes_rate_in: number | null;
-            /** Format: double */
-            bytes_rate_out: number | null;
-            /** @description entries, summed over subscriptions */
-            backlog: number | null;
         };
         BundlesAnswer: {
             at: number;
@@ -2404,18 +2405,8 @@ export interface components {
         };
         UnloadBrokerAnswer: components["schemas"]["UnloadPreview"] | components["schemas"]["UnloadReceipt"];
         UnloadBundleAnswer: components["schemas"]["BundlePreview"] | components["schemas"]["BundleReceipt"];
+        /** @description Of one bundle, or of several as one. */
         UnloadFigures: {
-            /**
-             * @description as of BundleRow, the worst of the bundles
-             *
-             *     * `at_rest` - at_rest
-             *     * `live` - live
-             *     * `last` - last
-             *     * `no` - no
-             */
-            known: components["schemas"]["KnownEnum"];
-            /** @description when the oldest of them were counted */
-            at: number;
             /** @description with each partition; null, as of all numbers: not known */
             topics: number | null;
             producers: number | null;
@@ -2428,7 +2419,19 @@ export interface components {
             bytes_rate_in: number | null;
             /** Format: double */
             bytes_rate_out: number | null;
+            /** @description entries, summed over subscriptions */
             backlog: number | null;
+            /**
+             * @description as of BundleRow, the worst of the bundles
+             *
+             *     * `at_rest` - at_rest
+             *     * `live` - live
+             *     * `last` - last
+             *     * `no` - no
+             */
+            known: components["schemas"]["KnownEnum"];
+            /** @description when the oldest of them were counted */
+            at: number;
         };
         UnloadNamespaceAnswer: components["schemas"]["UnloadPreview"] | components["schemas"]["UnloadReceipt"];
         UnloadNewOwner: {

@@ -1,10 +1,11 @@
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { lazy, Suspense, useState } from "react";
+import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { byteRate, count, dateTime, plural, rate } from "../../lib/format";
 import { figureColumn } from "../../shared/figure";
+import { Unloading } from "../../shared/unloading/unloading";
 import { Table } from "../../ui/grid/table";
 import { Page, Panel } from "../../ui/panel";
 import { Empty, ErrorNotice, Loading } from "../../ui/states";
@@ -14,9 +15,6 @@ import { type Broker, brokersQuery } from "./queries";
 
 const route = getRouteApi("/c/$cluster/brokers");
 const HEIGHT_PX = 560;
-const UnloadDialog = lazy(() =>
-  import("../../shared/unloading/unload-dialog").then((module) => ({ default: module.UnloadDialog })),
-);
 
 export function BrokersPage() {
   const { cluster } = route.useParams();
@@ -127,9 +125,7 @@ export function BrokersPage() {
         </Panel>
       )}
       {unloading !== null && (
-        <Suspense fallback={null}>
-          <UnloadDialog whose={{ cluster, broker: unloading }} onClose={() => setUnloading(null)} />
-        </Suspense>
+        <Unloading whose={{ cluster, broker: unloading }} onClose={() => setUnloading(null)} />
       )}
     </Page>
   );

@@ -4,6 +4,7 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { byteRate, count, known, plural, rate } from "../../lib/format";
 import { Figure } from "../../shared/figure";
+import { Unloading } from "../../shared/unloading/unloading";
 import { FilterInput } from "../../ui/filter-input";
 import { DataGrid, type GridColumn } from "../../ui/grid/data-grid";
 import { nextSort, sortOf } from "../../ui/grid/sorting";
@@ -19,9 +20,6 @@ import { useBundleWindow } from "./use-bundle-window";
 const route = getRouteApi("/c/$cluster/bundles");
 const BundleDialog = lazy(() =>
   import("./bundle-dialog").then((module) => ({ default: module.BundleDialog })),
-);
-const UnloadDialog = lazy(() =>
-  import("../../shared/unloading/unload-dialog").then((module) => ({ default: module.UnloadDialog })),
 );
 
 export function BundlesPage() {
@@ -96,9 +94,7 @@ export function BundlesPage() {
         </div>
       )}
       {unloading !== "" && (
-        <Suspense fallback={null}>
-          <UnloadDialog whose={{ cluster, broker: unloading }} onClose={() => setUnloading("")} />
-        </Suspense>
+        <Unloading whose={{ cluster, broker: unloading }} onClose={() => setUnloading("")} />
       )}
       {opened && (
         <Suspense fallback={null}>

@@ -1,12 +1,13 @@
 import { Button } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useState } from "react";
+import { useState } from "react";
 import { failureOf } from "../../lib/errors";
 import { plural, time } from "../../lib/format";
 import { PolicyDialog } from "../../shared/policies/policy-dialog";
 import { PolicyList } from "../../shared/policies/policy-list";
 import type { Policy } from "../../shared/policies/policy-queries";
+import { Unloading } from "../../shared/unloading/unloading";
 import { Badge } from "../../ui/badge";
 import { Copy } from "../../ui/copy";
 import { Crumb, Page, PageHead } from "../../ui/panel";
@@ -18,9 +19,6 @@ import { NamespaceProperties } from "./namespace-properties";
 import { namespaceQuery, putPolicy } from "./queries";
 
 const route = getRouteApi("/c/$cluster/tenants/$tenant/$namespace");
-const UnloadDialog = lazy(() =>
-  import("../../shared/unloading/unload-dialog").then((module) => ({ default: module.UnloadDialog })),
-);
 
 export function NamespacePage() {
   const id = route.useParams();
@@ -120,11 +118,7 @@ export function NamespacePage() {
           onClose={() => setChange(null)}
         />
       )}
-      {unloading && (
-        <Suspense fallback={null}>
-          <UnloadDialog whose={id} onClose={() => setUnloading(false)} />
-        </Suspense>
-      )}
+      {unloading && <Unloading whose={id} onClose={() => setUnloading(false)} />}
       {deletion && (
         <NamespaceDeletion
           id={id}
