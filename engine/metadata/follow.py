@@ -12,7 +12,7 @@ RETRY_S = 0.5
 
 
 class MetadataFollower:
-    """``work`` reads what it needs and acts by it: once after ``start``, and after each change of the nodes
+    """``work`` reads what it needs and acts by it: after ``start``, and after each change of the nodes
     ``watched``; several changes may be one turn. It is tried again while the store does not answer, or what is stored
     cannot be read (ValueError). ``every_s``: at least so often. ``what``: for the log.
 
@@ -37,12 +37,14 @@ class MetadataFollower:
         self._stops: list[Callable[[], None]] = []
         self._log = bound(__name__, what=what)
 
-    def start(self) -> None:
+    def start(self, *, at_once: bool = True) -> None:
+        """Not ``at_once``: only from the next change on, since whoever starts it does the first turn."""
         if self._stops:
             return
         for path in self._watched:
             self._stops.append(self._store.watch(path, lambda _: self._changed.set()))
-        self._changed.set()
+        if at_once:
+            self._changed.set()
         self._tasks.spawn("follow", self._follow())
 
     async def close(self) -> None:

@@ -97,11 +97,11 @@ class DynamicSettings:
 
     async def start(self) -> None:
         """Act by what is stored, now and from now on. Raises the store's errors."""
+        self._follower.start(at_once=False)
         try:
             await self.load()
         except ValueError as error:
             self._log.warning("dynamic settings not used reason=%s", error)
-        self._follower.start()
 
     async def close(self) -> None:
         await self._follower.close()
