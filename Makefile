@@ -33,12 +33,12 @@ check:
 unit:
 	PYTHONASYNCIODEBUG=1 $(VENV)/pytest -q -n $(JOBS) tests/unit tests/golden tests/contract tests/fuzz
 
-# Real ZooKeeper, real processes, the official client, Spark; the crash tests; where Maven is, Apache's formats and REST
-# beside ours. The tests of a file stay together: they share servers.
+# Real ZooKeeper, real processes, the official client, Spark; the crash tests; where Maven is, Apache's bookies and
+# ledger client with ours. The tests of a file stay together: they share servers.
 slow:
 	$(VENV)/pytest -q -n $(JOBS) --dist loadfile --timeout 600 -m "not long" tests/integration tests/interop tests/crash tests/oracle
 
-# All that stands beside Apache, one by one: when its programs do something is compared as well. A quarter of an hour.
+# All that stands beside Apache, one by one: its brokers as well. A quarter of an hour.
 oracle:
 	$(VENV)/pytest -q --timeout 600 tests/oracle
 

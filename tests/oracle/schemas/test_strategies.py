@@ -96,6 +96,7 @@ def test_every_kind_after_every_other(sides: tuple[Side, Side]) -> None:
             told.schemas("GET", topic, "schemas")
             told.leave()
         told.strategy("ALWAYS_COMPATIBLE")
+        told.rest("PUT", f"persistent/{told.namespace}/string/unload")  # a loaded one hears later
         for other in KINDS.values():
             told.produce("string", other)
         told.schemas("GET", "string", "schemas")
