@@ -1,6 +1,7 @@
 """Settings of a broker, with Pulsar's names in snake_case; Pulsar's own stand in brackets."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from engine.base.addresses import is_loopback
@@ -12,6 +13,8 @@ MIB = 1 << 20
 INTERCEPTORS = "org.apache.pulsar.common.intercept."
 INDEXES = "AppendIndexMetadataInterceptor"
 TIMES = "AppendBrokerTimestampMetadataInterceptor"
+_config = lru_cache(maxsize=256)(LedgerConfig)
+"""Most topics are configured alike: they share one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +406,7 @@ class LedgerDefaults:
             else (float(policies.retention_minutes))
         )
         retention_mb = policies.retention_mb
-        return LedgerConfig(
+        return _config(
             ensemble=policies.ensemble,
             write_quorum=policies.write_quorum,
             ack_quorum=policies.ack_quorum,

@@ -54,7 +54,6 @@ class ManagedLedger:
 
     __slots__ = (
         "_appender",
-        "_closer",
         "_closing",
         "_cursors",
         "_list",
@@ -98,7 +97,6 @@ class ManagedLedger:
         self._node = node
         self._shared = shared
         self._tasks = TaskScope(name)
-        self._closer = TaskScope(name)
         self._closing: asyncio.Task[None] | None = None
         self._tenure = Tenure(state, shared.store)
         self._list = LedgerList(state, node, record, shared.ledgers, shared.clock)
@@ -394,7 +392,7 @@ class ManagedLedger:
                 return
             self._tenure.close()
             self._appender.refuse()
-            self._closing = self._closer.spawn("close", self._close())
+            self._closing = TaskScope(self.name).spawn("close", self._close())
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:

@@ -27,8 +27,7 @@ class LacTeller:
         self._told = -1
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        if access.settings.explicit_lac_interval_s:
-            self._later()
+        self._later()
 
     def stop(self) -> None:
         if self._timer is not None:

@@ -116,7 +116,8 @@ class LedgerWriter:
         self._watch = AddWatch(
             access.settings, self._ensemble, self._tracker, self._under_way, self._position_failed
         )
-        self._teller = LacTeller(access, self._idle)
+        tells = access.settings.explicit_lac_interval_s
+        self._teller = LacTeller(access, self._idle) if tells else None
 
     @property
     def last_confirmed(self) -> int:
@@ -336,7 +337,8 @@ class LedgerWriter:
     def _release(self) -> None:
         self._ensemble.release()
         self._watch.stop()
-        self._teller.stop()
+        if self._teller is not None:
+            self._teller.stop()
         if self._on_end is not None:
             self._on_end(self.ledger_id)
             self._on_end = None
