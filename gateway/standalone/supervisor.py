@@ -132,7 +132,7 @@ async def is_ready(ready: Ready, host: str) -> bool:
                     return True
                 if ready.kind == "zookeeper":
                     writer.write(b"ruok")
-                    return await reader.read(4) == b"imok"
+                    return await reader.read() == b"imok"  # to its end: it complains otherwise
                 writer.write(
                     f"GET {ready.path} HTTP/1.0\r\nHost: {host}:{ready.port}\r\n\r\n".encode()
                 )
