@@ -48,14 +48,16 @@ async def preview(
         "seen": {str(part): one["seen"] for part, one in zip(parts, found, strict=True)},
     }
     made = await policies.in_force_on_namespace(engine, name.namespace)
+    terminated = all(one["terminated"] for one in found) if found else False
+    nothing = change == "terminate" and terminated
     return {
-        "token": confirming.sign(KIND, said),
+        "token": None if nothing else confirming.sign(KIND, said),
         "at": now_ms(),
         "partitions": count,
         "partitions_after": partitions,
         "bytes": sum(one["bytes"] for one in found),
         "entries": sum(one["entries"] for one in found),
-        "terminated": all(one["terminated"] for one in found) if found else False,
+        "terminated": terminated,
         "producers": _once(one for each in found for one in each["producers"]),
         "subscriptions": _subscriptions(found),
         "unread": sorted({title for one in found for title in one["unread"]}),

@@ -190,8 +190,8 @@ class UnreadOfSubscription(s.Serializer[object]):
 
 
 class TopicPreview(s.Serializer[object]):
-    """What the topic holds and who uses it, of all partitions. ``token``, null when too large, confirms the change of
-    just that."""
+    """What the topic holds and who uses it, of all partitions. ``token``, null when too large or when nothing would
+    change, confirms the change of just that."""
 
     token = s.CharField(allow_null=True)
     at = s.IntegerField()

@@ -2299,8 +2299,8 @@ export interface components {
             policies: components["schemas"]["PolicyRow"][];
         };
         /**
-         * @description What the topic holds and who uses it, of all partitions. ``token``, null when too large, confirms the change of
-         *     just that.
+         * @description What the topic holds and who uses it, of all partitions. ``token``, null when too large or when nothing would
+         *     change, confirms the change of just that.
          */
         TopicPreview: {
             token: string | null;

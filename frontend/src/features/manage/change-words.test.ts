@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { applyLabel, does, losers, lossOf, type TopicPreview, usersOf } from "./change-words";
+import { applyLabel, losers, lossOf, type TopicPreview, usersOf } from "./change-words";
 
 const subscription = {
   name: "archiver",
@@ -45,10 +45,4 @@ test("who is sent away is counted, and nobody is nobody", () => {
   const read = { ...preview, subscriptions: [{ ...subscription, consumers: [consumer, consumer] }] };
   expect(usersOf(read)).toBe("1 producer and 2 consumers");
   expect(usersOf({ ...preview, producers: [] })).toBeNull();
-});
-
-test("what is terminated is not terminated again, and without a token nothing is done", () => {
-  expect(does("terminate", { ...preview, terminated: true })).toBe(false);
-  expect(does("delete", { ...preview, terminated: true })).toBe(true);
-  expect(does("delete", { ...preview, token: null })).toBe(false);
 });

@@ -72,11 +72,6 @@ export function usersOf(preview: TopicPreview): string | null {
   return said.length === 0 ? null : said.join(" and ");
 }
 
-/** Whether applying would do anything. */
-export function does(change: TopicChange, preview: TopicPreview): boolean {
-  return preview.token !== null && !(change === "terminate" && preview.terminated);
-}
-
 /** What the button says: it names what is lost. */
 export function applyLabel(change: TopicChange, preview: TopicPreview | undefined): string {
   if (!preview) return "Apply";

@@ -10,8 +10,8 @@ import styles from "./manage.module.css";
 import { TopicProperties } from "./topic-properties";
 
 const route = getRouteApi("/c/$cluster/t/$tenant/$namespace/$topic/manage");
-const ChangeDialog = lazy(() =>
-  import("./change-dialog").then((module) => ({ default: module.ChangeDialog })),
+const TopicChangeDialog = lazy(() =>
+  import("./topic-change-dialog").then((module) => ({ default: module.TopicChangeDialog })),
 );
 
 /** Why a change is not possible for this topic; null when it is. */
@@ -55,15 +55,15 @@ export function ManageTab() {
       </Panel>
       {open && (
         <Suspense fallback={null}>
-          <ChangeDialog
+          <TopicChangeDialog
             id={id}
             change={open}
             partitions={partitions}
             onChanged={() => {
               if (open !== "delete") client.invalidateQueries({ queryKey: topicQuery(id).queryKey });
             }}
-            onClose={(gone) => {
-              if (gone)
+            onClose={(isGone) => {
+              if (isGone)
                 navigate({
                   to: "/c/$cluster/topics",
                   params: { cluster: id.cluster },

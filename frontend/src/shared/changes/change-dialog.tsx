@@ -25,10 +25,12 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
   preview: shownAs,
   receipt: receiptAs,
   isWhole = () => true,
+  losesData = () => false,
   label,
   red,
   commands,
   note,
+  nothing,
   onChanged,
   onClose,
 }: {
@@ -45,17 +47,20 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
   ask: (wanted: Wanted) => Promise<Preview>;
   apply: (token: string) => Promise<Receipt>;
   preview: (wanted: Wanted, preview: Preview) => ReactNode;
-  receipt: (wanted: Wanted, receipt: Receipt) => ReactNode;
+  receipt: (wanted: Wanted, receipt: Receipt, preview: Preview) => ReactNode;
   /** Whether all that was previewed was done. */
   isWhole?: (receipt: Receipt) => boolean;
+  losesData?: (preview: Preview) => boolean;
   label: (wanted: Wanted | null, preview: Preview | undefined) => string;
   red?: boolean;
   commands: (wanted: Wanted, preview: Preview) => Commands | undefined;
   /** About the commands. */
-  note?: string;
+  note?: string | undefined;
+  /** What is said when it was refused because something else is true by now. */
+  nothing?: string | undefined;
   /** Called whenever something may have been changed. */
   onChanged: () => void;
-  onClose: () => void;
+  onClose: (isDone: boolean) => void;
 }) {
   // What is being applied stays as it was confirmed, whatever is heard meanwhile.
   const [confirmed, setConfirmed] = useState<{ wanted: Wanted; preview: Preview }>();
@@ -83,9 +88,10 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
   const isRefused = error instanceof ApiError && error.status === 400;
   const lines = seen && commands(seen.wanted, seen.preview);
   const token = now?.preview?.token ?? null;
+  const close = () => onClose(apply.isSuccess);
   return (
     <Dialog
-      onClose={onClose}
+      onClose={close}
       title={!apply.data ? title : isWhole(apply.data) ? "Done" : "Partly done"}
       closeOnClickOutside={!apply.isPending}
       size="lg"
@@ -95,11 +101,11 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
         {apply.data && seen ? (
           <>
             <div className={styles.preview} role="status">
-              {receiptAs(seen.wanted, apply.data)}
+              {receiptAs(seen.wanted, apply.data, seen.preview)}
             </div>
             {lines && <CommandLines of={lines} note={note} />}
             <div className={styles.buttons}>
-              <Button onClick={onClose} data-autofocus>
+              <Button onClick={close} data-autofocus>
                 Close
               </Button>
             </div>
@@ -114,7 +120,12 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
                 onRetry={() => found.refetch()}
               />
             ) : (
-              <div className={styles.preview} aria-live="polite" data-preview>
+              <div
+                className={styles.preview}
+                aria-live="polite"
+                data-preview
+                data-lost={(seen && losesData(seen.preview)) || undefined}
+              >
                 {seen ? (
                   shownAs(seen.wanted, seen.preview)
                 ) : (
@@ -126,10 +137,10 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
                 )}
               </div>
             )}
-            {apply.error && <NotDone error={apply.error} what={what} />}
+            {apply.error && <NotDone error={apply.error} what={what} nothing={nothing} />}
             {lines && <CommandLines of={lines} note={note} />}
             <div className={styles.buttons}>
-              <Button variant="default" onClick={onClose}>
+              <Button variant="default" onClick={close}>
                 Cancel
               </Button>
               {apply.error ? (

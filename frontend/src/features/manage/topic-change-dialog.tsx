@@ -1,26 +1,22 @@
-import { Button, NumberInput } from "@mantine/core";
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { NumberInput } from "@mantine/core";
 import { useState } from "react";
 import { bytes, count, dateTime, plural } from "../../lib/format";
-import { NotDone } from "../../shared/changes/not-done";
-import { CommandLines } from "../../shared/commands/command-lines";
+import { ChangeDialog } from "../../shared/changes/change-dialog";
 import { COMMANDS, type Commands } from "../../shared/commands/commands";
 import styles from "../../shared/cursor/cursor.module.css";
 import type { TopicId } from "../../shared/topic/queries";
 import { nameOf } from "../../shared/topic/use-topic";
-import { Dialog } from "../../ui/dialog";
 import { Fact } from "../../ui/fact";
 import { CheckIcon, WarningIcon } from "../../ui/icons";
-import { ErrorNotice } from "../../ui/states";
 import {
   applyLabel,
   consumersOf,
-  does,
   doneOf,
   losers,
   lossOf,
   type TopicChange,
   type TopicPreview,
+  type TopicReceipt,
   unreadOf,
   usersOf,
   WORDS,
@@ -30,8 +26,12 @@ import { applyChange, previewChange } from "./queries";
 const PARTITIONS_MAX = 10_000;
 const NAMED_MAX = 3;
 
-/** Changes a topic as a whole: form, preview of exactly that, exactly what was previewed or a refusal, receipt. */
-export function ChangeDialog({
+interface Wanted {
+  partitions?: number;
+}
+
+/** Changes a topic as a whole. */
+export function TopicChangeDialog({
   id,
   change,
   partitions,
@@ -42,105 +42,42 @@ export function ChangeDialog({
   change: TopicChange;
   /** 0 of a plain topic. */
   partitions: number;
-  /** Called whenever something may have been changed; with true when the topic is gone. */
+  /** Called whenever something may have been changed. */
   onChanged: () => void;
-  onClose: (gone: boolean) => void;
+  /** With true when the topic is gone. */
+  onClose: (isGone: boolean) => void;
 }) {
-  const [wanted, setWanted] = useState<number | null>(change === "partitions" ? partitions + 1 : null);
-  const asked = change !== "partitions" || wanted !== null;
-  const [shown, setShown] = useState<TopicPreview>();
-  const preview = useQuery({
-    queryKey: ["topic-change", id, change, wanted],
-    queryFn: () => previewChange(id, change, wanted ?? undefined),
-    enabled: asked && shown === undefined,
-    staleTime: Number.POSITIVE_INFINITY,
-    gcTime: 0,
-    refetchOnWindowFocus: false,
-    retry: false,
-  });
-  const apply = useMutation({
-    mutationFn: (seen: TopicPreview) => applyChange(id, change, seen.token ?? ""),
-    onMutate: setShown,
-    onError: () => setShown(undefined),
-    onSettled: onChanged,
-  });
-  const now = asked && !preview.isFetching ? preview.data : undefined;
-  const close = () => onClose(change === "delete" && apply.isSuccess);
+  const [more, setMore] = useState<number | null>(partitions + 1);
+  const growth = more === null ? null : { partitions: more };
   return (
-    <Dialog
-      onClose={close}
-      title={apply.data ? "Done" : WORDS[change].title}
-      closeOnClickOutside={!apply.isPending}
-      size="lg"
-    >
-      <div className={styles.dialog}>
-        <p className={styles.target}>
-          <b>{nameOf(id)}</b>
+    <ChangeDialog<Wanted, TopicPreview, TopicReceipt>
+      title={WORDS[change].title}
+      target={<b>{nameOf(id)}</b>}
+      what="topic"
+      id={["topic", id, change]}
+      wanted={change === "partitions" ? growth : {}}
+      form={(isDisabled) =>
+        change === "partitions" && (
+          <PartitionsForm present={partitions} value={more} isDisabled={isDisabled} onChange={setMore} />
+        )
+      }
+      ask={(wanted) => previewChange(id, change, wanted.partitions)}
+      apply={(token) => applyChange(id, change, token)}
+      preview={(_, preview) => <Preview change={change} preview={preview} />}
+      losesData={(preview) => change === "delete" && lossOf(preview) !== null}
+      receipt={(_, receipt, preview) => (
+        <p>
+          <CheckIcon /> {dateTime(receipt.at)}: {doneOf(change, preview, receipt)}
         </p>
-        {apply.data && shown ? (
-          <>
-            <div className={styles.preview} role="status">
-              <p>
-                <CheckIcon /> {dateTime(apply.data.at)}: {doneOf(change, shown, apply.data)}
-              </p>
-            </div>
-            <CommandLines of={commandsOf(id, change, partitions, wanted)} />
-            <div className={styles.buttons}>
-              <Button onClick={close} data-autofocus>
-                Close
-              </Button>
-            </div>
-          </>
-        ) : (
-          <>
-            {change === "partitions" && (
-              <PartitionsForm present={partitions} value={wanted} onChange={setWanted} />
-            )}
-            {preview.error ? (
-              <ErrorNotice
-                error={preview.error}
-                title="The effect could not be computed"
-                onRetry={() => preview.refetch()}
-              />
-            ) : (
-              <Preview change={change} preview={now ?? shown} waiting={!asked} />
-            )}
-            {apply.error && (
-              <NotDone
-                error={apply.error}
-                what="topic"
-                nothing={change === "delete" ? "Nothing was deleted" : undefined}
-              />
-            )}
-            {asked && <CommandLines of={commandsOf(id, change, partitions, wanted)} note={NOTES[change]} />}
-            <div className={styles.buttons}>
-              <Button variant="default" onClick={close}>
-                Cancel
-              </Button>
-              {apply.error ? (
-                <Button
-                  onClick={() => {
-                    apply.reset();
-                    preview.refetch();
-                  }}
-                >
-                  Preview again
-                </Button>
-              ) : (
-                <Button
-                  color={change === "delete" || change === "terminate" ? "red" : "pulse"}
-                  disabled={!now || !does(change, now)}
-                  loading={apply.isPending}
-                  onClick={() => now && apply.mutate(now)}
-                >
-                  {applyLabel(change, now ?? shown)}
-                </Button>
-              )}
-            </div>
-          </>
-        )}
-      </div>
-    </Dialog>
+      )}
+      label={(_, preview) => applyLabel(change, preview)}
+      red={change === "delete" || change === "terminate"}
+      commands={(wanted) => commandsOf(id, change, partitions, wanted)}
+      note={NOTES[change]}
+      nothing={change === "delete" ? "Nothing was deleted" : undefined}
+      onChanged={onChanged}
+      onClose={(isDone) => onClose(change === "delete" && isDone)}
+    />
   );
 }
 
@@ -148,7 +85,7 @@ const NOTES: Partial<Record<TopicChange, string>> = {
   delete: "The commands delete whatever the topic holds then, previewed or not.",
 };
 
-function commandsOf(id: TopicId, change: TopicChange, partitions: number, wanted: number | null): Commands {
+function commandsOf(id: TopicId, change: TopicChange, partitions: number, wanted: Wanted): Commands {
   switch (change) {
     case "delete":
       return COMMANDS.deleteTopic(id, { partitions });
@@ -157,17 +94,19 @@ function commandsOf(id: TopicId, change: TopicChange, partitions: number, wanted
     case "unload":
       return COMMANDS.unloadTopic(id);
     case "partitions":
-      return COMMANDS.addPartitions(id, { partitions: wanted ?? partitions });
+      return COMMANDS.addPartitions(id, { partitions: wanted.partitions ?? partitions });
   }
 }
 
 function PartitionsForm({
   present,
   value,
+  isDisabled,
   onChange,
 }: {
   present: number;
   value: number | null;
+  isDisabled: boolean;
   onChange: (value: number | null) => void;
 }) {
   const [text, setText] = useState<string | number>(value ?? "");
@@ -179,6 +118,7 @@ function PartitionsForm({
       max={PARTITIONS_MAX}
       allowDecimal={false}
       allowNegative={false}
+      disabled={isDisabled}
       value={text}
       error={
         value === null ? `A whole number from ${count(present + 1)} to ${count(PARTITIONS_MAX)}` : undefined
@@ -193,24 +133,10 @@ function PartitionsForm({
   );
 }
 
-function Preview({
-  change,
-  preview,
-  waiting,
-}: {
-  change: TopicChange;
-  preview: TopicPreview | undefined;
-  waiting: boolean;
-}) {
-  if (!preview)
-    return (
-      <div className={styles.preview} aria-live="polite">
-        <span>{waiting ? "Complete the form to see what it would do." : "Computing what it would do…"}</span>
-      </div>
-    );
+function Preview({ change, preview }: { change: TopicChange; preview: TopicPreview }) {
   const loss = change === "delete" ? lossOf(preview) : null;
   return (
-    <div className={styles.preview} aria-live="polite" data-lost={loss !== null || undefined}>
+    <>
       {loss && (
         <p className={styles.lost}>
           <WarningIcon />
@@ -243,8 +169,11 @@ function Preview({
         {REMARKS[change](preview).map((remark) => (
           <li key={remark}>{remark}</li>
         ))}
+        {preview.token === null && !(change === "terminate" && preview.terminated) && (
+          <li>It cannot be confirmed here: too many clients use it.</li>
+        )}
       </ul>
-    </div>
+    </>
   );
 }
 
@@ -259,7 +188,6 @@ const REMARKS: Record<TopicChange, (preview: TopicPreview) => string[]> = {
     ...(preview.unread.length > 0
       ? [`Not known, because they cannot be read now: ${preview.unread.join(", ")}.`]
       : []),
-    ...(preview.token === null ? ["It cannot be confirmed here: too many clients use it."] : []),
   ],
   terminate: () => ["It cannot be undone."],
   unload: () => ["Messages that were delivered and are not acknowledged are delivered again."],
