@@ -204,7 +204,7 @@ EDITS = (
         "admin_ui/audit/changed.py::hidden",
         """name: HIDDEN if _SECRET.search(str(name)) and one not in (None, "") else hidden(one)""",
         "name: hidden(one)",
-        ("unit/admin_ui/test_audit_changed.py::test_secrets_are_hidden_wherever_they_are",),
+        ("unit/admin_ui/audit/test_audit_changed.py::test_secrets_are_hidden_wherever_they_are",),
     ),
     Edit(
         "grant-replaces-other-roles",
