@@ -10,7 +10,7 @@ from engine.broker.settings import DataPathSettings, LedgerDefaults, NodeSetting
 from engine.ledger.settings import LedgerSettings
 from engine.managed.settings import ManagedSettings
 from engine.metadata.settings import MetadataSettings
-from engine.tenancy.settings import PolicySettings
+from engine.tenancy.settings import PolicySettings, TenantLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class Settings:
     policies: PolicySettings
     managed: ManagedSettings
     ledger: LedgerSettings
+    tenants: TenantLimits = field(default_factory=TenantLimits)
     metadata: MetadataSettings = field(default_factory=MetadataSettings)
     log: LogSettings = field(default_factory=LogSettings)
 

@@ -42,7 +42,7 @@ def build_broker(
             ledgers=ledgers,
             factory=factory,
             groups=(
-                *(settings.node, settings.data_path, settings.policies),
+                *(settings.node, settings.data_path, settings.policies, settings.tenants),
                 *(settings.defaults, settings.managed, settings.metadata),
             ),
         )

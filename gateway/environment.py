@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from engine.base.log import LogSettings
 from engine.base.settings import Program, SettingsError, flag, folder, port, text
 from engine.metadata.settings import MetadataSettings
+from engine.tenancy.settings import TenantLimits
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -57,6 +58,7 @@ class Settings:
     """Everything that is not Django's."""
 
     environment: Environment
+    tenants: TenantLimits
     metadata: MetadataSettings
     log: LogSettings
 

@@ -17,7 +17,9 @@ async def make_tenant(
     engine: Engine, name: str, *, admin_roles: list[str], allowed_clusters: list[str]
 ) -> Body:
     """Its row; 409 when it exists, 412 for a bad name or unknown clusters."""
-    await create_tenant(engine.store, name, _info(admin_roles, allowed_clusters))
+    await create_tenant(
+        engine.store, name, _info(admin_roles, allowed_clusters), limits=settings.TENANT_LIMITS
+    )
     return await selectors.tenant(engine, name)
 
 
@@ -37,7 +39,9 @@ async def make_namespace(engine: Engine, name: NamespaceName, *, bundles: int) -
     """Its page; 404 without the tenant, 409 when it exists, 403 when the tenant may not use this cluster."""
     given = {"bundles": {"numBundles": bundles}}
     cluster = settings.ENVIRONMENT.cluster_name
-    await create_namespace(engine.store, name, given, cluster=cluster)
+    await create_namespace(
+        engine.store, name, given, cluster=cluster, limits=settings.TENANT_LIMITS
+    )
     return await selectors.namespace(engine, name)
 
 

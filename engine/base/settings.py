@@ -15,7 +15,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -208,6 +208,20 @@ def settings_of(group: type, program: str, private: bool) -> Iterator[Setting]:
         if isinstance(kind, types.UnionType):
             kind = next(one for one in kind.__args__ if one is not types.NoneType)
         yield Setting(program, private, item, kind)
+
+
+def overridden(group: T, values: Mapping[str, Any]) -> tuple[T, dict[str, str]]:
+    """The group with those of ``values``, by Pulsar's names, that may change while a process runs; and why some of
+    them are left out, by name."""
+    found, refused = group, {}
+    for setting in settings_of(type(group), "", False):
+        name = setting.pulsar_name
+        if name in values and setting.is_live:
+            try:
+                found = replace(found, **{setting.item.name: setting.read(values[name])})  # type: ignore[type-var]
+            except ValueError as error:
+                refused[name] = str(error).removeprefix(f"{setting.name} ")
+    return found, refused
 
 
 @dataclass(frozen=True, slots=True)

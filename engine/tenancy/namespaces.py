@@ -34,6 +34,8 @@ from engine.tenancy.policies.in_force import of_cluster, put_on_namespace
 from engine.tenancy.policies.policy import Level, Policy, find
 from engine.tenancy.policies.table import ALLOWED_CLUSTERS, REPLICATION, RETENTION, SIZE_QUOTA
 from engine.tenancy.policies.values import fits
+from engine.tenancy.settings import TenantLimits
+from engine.tenancy.tenant_limits import NO_LIMITS, in_force
 from engine.tenancy.tenants import get_tenant, tenant_info, tenant_name
 
 ANYTHING = object()
@@ -103,15 +105,19 @@ async def create_namespace(
     *,
     cluster: str,
     default_bundles: int = 4,
+    limits: TenantLimits = NO_LIMITS,
 ) -> None:
-    """``cluster`` is the one this instance serves. NotFound without the tenant, AlreadyExists, Forbidden for clusters
-    the tenant may not use, InvalidRequest or PreconditionFailed for bad policies, NotBuilt for those that nothing acts
-    upon yet."""
+    """``cluster`` is the one this instance serves, ``limits`` are as of ``create_tenant``. NotFound without the tenant,
+    AlreadyExists, Forbidden for clusters the tenant may not use, InvalidRequest or PreconditionFailed for bad policies
+    and for one namespace too many, NotBuilt for policies that nothing acts upon yet."""
     tenant_path = paths.tenant(name.tenant)
     tenant = await find_node(fresh(store, tenant_path), tenant_path)
     if tenant is None:
         raise NotFound("Tenant does not exist")
     policies = given_policies(given or {}, own_cluster=cluster, default_bundles=default_bundles)
+    limit = (await in_force(store, limits)).max_namespaces_per_tenant
+    if limit and len(await children(fresh(store, tenant_path), tenant_path)) >= limit:
+        raise PreconditionFailed(f"Exceed the maximum number of namespace in tenant :{name.tenant}")
     path = paths.namespace_policies(str(name))
     if await store.exists(path) is not None:
         raise AlreadyExists("Namespace already exists")

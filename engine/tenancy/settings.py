@@ -9,6 +9,16 @@ SUBSCRIPTION_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 
 @dataclass(frozen=True, slots=True)
+class TenantLimits:
+    """How many there may be of what only administrators make. Limits of 0 are none."""
+
+    max_tenants: int = live(count(0, "tenants of the cluster; 0: no limit (maxTenants)"))
+    max_namespaces_per_tenant: int = live(
+        count(0, "namespaces of one tenant; 0: no limit (maxNamespacesPerTenant)")
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class PolicySettings:
     """Limits of 0 are none. Quorums are 1 as in Pulsar's standalone, set by the supervisor where there are more
     bookies."""

@@ -7,7 +7,7 @@ happened.
 from collections.abc import Mapping
 from typing import Any
 
-from engine.base.errors import Conflict, NotFound, PreconditionFailed, Unsupported
+from engine.base.errors import AlreadyExists, Conflict, NotFound, PreconditionFailed, Unsupported
 from engine.metadata import paths
 from engine.metadata.cached import fresh
 from engine.metadata.records import Document, Stored, encode_json
@@ -15,6 +15,8 @@ from engine.metadata.store import MetadataStore, NoNodeError, NotEmptyError
 from engine.tenancy.checks import entity, texts
 from engine.tenancy.clusters import GLOBAL_CLUSTER, list_clusters
 from engine.tenancy.nodes import change_node, children, create_node, delete_if_empty, read_node
+from engine.tenancy.settings import TenantLimits
+from engine.tenancy.tenant_limits import NO_LIMITS, in_force
 
 
 def tenant_name(name: str) -> str:
@@ -43,11 +45,24 @@ async def get_tenant(store: MetadataStore, name: str) -> Stored:
     return await read_node(store, paths.tenant(tenant_name(name)), "Tenant does not exist")
 
 
-async def create_tenant(store: MetadataStore, name: str, given: Mapping[str, Any] | None) -> None:
-    """AlreadyExists when it does, PreconditionFailed for unknown or no clusters."""
+async def create_tenant(
+    store: MetadataStore,
+    name: str,
+    given: Mapping[str, Any] | None,
+    *,
+    limits: TenantLimits = NO_LIMITS,
+) -> None:
+    """AlreadyExists when it does, PreconditionFailed for unknown or no clusters, and where ``limits`` (those that the
+    process was started with) are reached. Those who create at the same time may go beyond them."""
     tenant_name(name)
     info = await _checked_info(store, given)
-    await create_node(store, paths.tenant(name), encode_json(info), "Tenant already exist")
+    path = paths.tenant(name)
+    if await store.exists(path) is not None:
+        raise AlreadyExists("Tenant already exist")
+    limit = (await in_force(store, limits)).max_tenants
+    if limit and len(await children(fresh(store, paths.POLICIES), paths.POLICIES)) >= limit:
+        raise PreconditionFailed("Exceed the maximum number of tenants")
+    await create_node(store, path, encode_json(info), "Tenant already exist")
 
 
 async def update_tenant(store: MetadataStore, name: str, given: Mapping[str, Any] | None) -> None:

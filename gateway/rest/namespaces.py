@@ -61,8 +61,12 @@ class Namespace(AdminView):
     async def put(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:
         given = object_body(request)
         name = namespace_name(tenant, namespace)
-        cluster = settings.ENVIRONMENT.cluster_name
-        await self.work(lambda engine: create_namespace(engine.store, name, given, cluster=cluster))
+        cluster, limits = settings.ENVIRONMENT.cluster_name, settings.TENANT_LIMITS
+        await self.work(
+            lambda engine: create_namespace(
+                engine.store, name, given, cluster=cluster, limits=limits
+            )
+        )
         return no_content()
 
     async def delete(self, request: HttpRequest, tenant: str, namespace: str) -> HttpResponse:

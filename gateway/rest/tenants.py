@@ -1,5 +1,6 @@
 """``/admin/v2/tenants``."""
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from engine.tenancy.tenants import (
@@ -41,7 +42,9 @@ class Tenant(AdminView):
 
     async def put(self, request: HttpRequest, tenant: str) -> HttpResponse:
         info = tenant_info(request)
-        await self.work(lambda engine: create_tenant(engine.store, tenant, info))
+        await self.work(
+            lambda engine: create_tenant(engine.store, tenant, info, limits=settings.TENANT_LIMITS)
+        )
         return no_content()
 
     async def post(self, request: HttpRequest, tenant: str) -> HttpResponse:

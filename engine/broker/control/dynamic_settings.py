@@ -5,12 +5,11 @@ other brokers' are kept and left alone.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from engine.base.errors import Conflict, MisuseError, PreconditionFailed
 from engine.base.log import bound
-from engine.base.settings import Setting, settings_of
+from engine.base.settings import Setting, overridden, settings_of
 from engine.metadata import paths
 from engine.metadata.follow import MetadataFollower
 from engine.metadata.records import decode_json, encode_json
@@ -153,15 +152,11 @@ class DynamicSettings:
 
     def _overridden(self, values: Mapping[str, str]) -> tuple[dict[type, Any], dict[str, str]]:
         """Groups with these values, and why some are left out, by name."""
-        found, refused = dict(self._base), {}
-        for name, text in values.items():
-            kind, setting = self._settings.get(name, (None, None))
-            if kind is None or setting is None or not setting.is_live:
-                continue
-            try:
-                found[kind] = replace(found[kind], **{setting.item.name: setting.read(text)})
-            except ValueError as error:
-                refused[name] = str(error).removeprefix(f"{setting.name} ")
+        found: dict[type, Any] = {}
+        refused: dict[str, str] = {}
+        for kind, group in self._base.items():
+            found[kind], why = overridden(group, values)
+            refused |= why
         return found, refused
 
 

@@ -295,3 +295,27 @@ def test_names_of_other_clusters_and_of_what_is_not_there_are_404(call: Call) ->
     assert call("PUT", f"{API}/public/namespaces/nope/properties", {
         "value": {}, "expected": {}
     }).status == 404  # fmt: skip
+
+
+def test_limits_that_are_set_while_brokers_run_hold_at_once(call: Call, link: BenchLink) -> None:
+    limits = "/admin/v2/brokers/configuration"
+    info = {"allowedClusters": ["standalone"]}
+    assert call("POST", f"{limits}/maxTenants/3").status == 200
+    assert call("POST", f"{limits}/maxNamespacesPerTenant/1").status == 200
+    assert call("PUT", "/admin/v2/tenants/third", info).status == 204
+    refused = call("PUT", "/admin/v2/tenants/fourth", info)
+    assert (refused.status, refused.json["reason"]) == (
+        412,
+        "Exceed the maximum number of tenants",
+    )
+    assert call("PUT", "/admin/v2/namespaces/third/one").status == 204
+    refused = call("PUT", "/admin/v2/namespaces/third/two")
+    assert (refused.status, refused.json["reason"]) == (
+        412,
+        "Exceed the maximum number of namespace in tenant :third",
+    )
+    for console in ("", "/third/namespaces"):
+        body = {"name": "more", "allowed_clusters": ["standalone"], "bundles": 4}
+        assert call("POST", f"{API}{console}", body).status == 412, console
+    assert call("DELETE", f"{limits}/maxTenants").status == 200
+    assert call("PUT", "/admin/v2/tenants/fourth", info).status == 204
