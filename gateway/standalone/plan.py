@@ -28,7 +28,7 @@ class PlanError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """How to tell that a child serves: ``zookeeper`` asks ruok, ``tcp`` connects, ``http`` wants status 200."""
+    """How to tell that a child serves: ``zookeeper`` asks srvr, ``tcp`` connects, ``http`` wants status 200."""
 
     kind: Literal["zookeeper", "tcp", "http", "alive"]
     port: int = 0
@@ -83,7 +83,7 @@ def zookeeper_config(data_dir: Path, host: str, port: int) -> str:
     return (
         f"tickTime=500\ndataDir={data_dir}\nclientPort={port}\nclientPortAddress={host}\n"
         "maxClientCnxns=0\nmaxSessionTimeout=60000\nadmin.enableServer=false\n"
-        "4lw.commands.whitelist=ruok,srvr\nautopurge.snapRetainCount=3\nautopurge.purgeInterval=24\n"
+        "4lw.commands.whitelist=srvr\nautopurge.snapRetainCount=3\nautopurge.purgeInterval=24\n"
     )
 
 

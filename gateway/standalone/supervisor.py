@@ -131,8 +131,8 @@ async def is_ready(ready: Ready, host: str) -> bool:
                 if ready.kind == "tcp":
                     return True
                 if ready.kind == "zookeeper":
-                    writer.write(b"ruok")
-                    return await reader.read() == b"imok"  # to its end: it complains otherwise
+                    writer.write(b"srvr")  # ruok says yes before there is a database
+                    return (await reader.readline()).startswith(b"Zookeeper version")
                 writer.write(
                     f"GET {ready.path} HTTP/1.0\r\nHost: {host}:{ready.port}\r\n\r\n".encode()
                 )
