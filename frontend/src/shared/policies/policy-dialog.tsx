@@ -46,7 +46,7 @@ export function PolicyDialog({
   // The row stays as it was when the dialog opened, whatever the page behind hears, until a preview brings another.
   const [turns, setTurns] = useState<Turn[]>([{ policy, remove }]);
   return (
-    <ChangeDialog
+    <OneChange
       key={turns.length}
       place={place}
       turn={turns[turns.length - 1] as Turn}
@@ -57,7 +57,7 @@ export function PolicyDialog({
   );
 }
 
-function ChangeDialog({
+function OneChange({
   place,
   turn: { policy: opened, remove, value: first },
   onSaved,
