@@ -55,6 +55,7 @@ SEEN_APART: dict[str, dict[str, str]] = {
         "bytesOutInternalCounter": "as above",
         "bytesOutCounter@topic": "as above",
         "msgOutCounter@topic": "as above",
+        "waitingCursorsCount": "as above: Apache's consumer waits there for what comes",
     },
     "non_persistent": {
         "lastConsumedFlowTimestamp@subscription": "not counted by Apache",
