@@ -350,7 +350,9 @@ EDITS = (
         "engine/broker/dispatch/choose/sticky.py::Sticky._must_wait",
         "return first is not None and first < position",
         "return False",
-        (f"{KEYED_PROPERTY}::test_every_key_comes_in_order_and_nobody_waits_without_a_reason",),
+        (
+            "unit/broker/dispatch/choose/test_sticky.py::test_of_a_key_that_waits_only_what_is_before_goes_out",
+        ),
         "D10",
     ),
     Edit(

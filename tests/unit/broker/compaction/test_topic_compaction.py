@@ -306,7 +306,8 @@ async def test_its_cursor_is_no_backlog_and_nothing_of_it_expires(rig: Rig) -> N
     bench.topic.policies = replace(bench.topic.policies, size_quota=quota)
     await bench.topic.quotas.check()
     await bench.topic.expire(1 << 60)
-    assert bench.topic.subscriptions[CURSOR].cursor.backlog_entries() == 2
+    subscription = bench.topic.subscriptions[CURSOR]
+    assert (subscription.cursor.backlog_entries(), subscription.expired_ms) == (2, 0)
     assert bench.topic.quotas.oldest is None
 
 

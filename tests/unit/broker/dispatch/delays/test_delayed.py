@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from engine.base.ids import Position
 from engine.broker.dispatch.consumer import Consumer, SubscriptionType
-from engine.broker.dispatch.delays.delayed import DelayIndex
+from engine.broker.dispatch.delays.delayed import HEAP_ENTRY_BYTES, DelayIndex
 from engine.broker.ports import TopicPolicies
 from engine.broker.settings import DataPathSettings
 from tests.support.broker_bench import Client
@@ -166,6 +166,7 @@ async def test_clearing_and_skipping_take_entries_out() -> None:
     await reading.subscription.skip(25)
     await _rest()
     assert reading.subscription.state.delayed == 5
+    assert reading.subscription.state.delayed_bytes == 5 * HEAP_ENTRY_BYTES
     await reading.subscription.clear()
     assert reading.subscription.state.delayed == 0
     assert reading.subscription.state.paused_for == "append"
@@ -192,6 +193,7 @@ async def test_single_acknowledgements_take_entries_out_and_make_room() -> None:
         reading.subscription.acknowledge(consumer, [position])
         await asyncio.sleep(0.02)
     assert reading.subscription.state.delayed == 2
+    assert reading.subscription.state.delayed_bytes < 3 * HEAP_ENTRY_BYTES  # some are in a run
     reading.subscription.acknowledge(consumer, reading.shelf.places[28:])
     assert reading.subscription.state.delayed == 0
     assert reading.subscription.state.paused_for == "append"
