@@ -16,6 +16,7 @@ import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -213,15 +214,23 @@ def settings_of(group: type, program: str, private: bool) -> Iterator[Setting]:
 def overridden(group: T, values: Mapping[str, Any]) -> tuple[T, dict[str, str]]:
     """The group with those of ``values``, by Pulsar's names, that may change while a process runs; and why some of
     them are left out, by name."""
-    found, refused = group, {}
-    for setting in settings_of(type(group), "", False):
-        name = setting.pulsar_name
-        if name in values and setting.is_live:
+    kind: type = type(group)
+    live, found, refused = _live_settings(kind), group, {}
+    for name, raw in values.items():
+        setting = live.get(name)
+        if setting is not None:
             try:
-                found = replace(found, **{setting.item.name: setting.read(values[name])})  # type: ignore[type-var]
+                found = replace(found, **{setting.item.name: setting.read(raw)})  # type: ignore[type-var]
             except ValueError as error:
                 refused[name] = str(error).removeprefix(f"{setting.name} ")
     return found, refused
+
+
+@lru_cache
+def _live_settings(group: type) -> Mapping[str, Setting]:
+    """Those that may change while a process runs, by Pulsar's names."""
+    settings = settings_of(group, "", False)
+    return {one.pulsar_name: one for one in settings if one.is_live and one.pulsar_name}
 
 
 @dataclass(frozen=True, slots=True)
