@@ -35,7 +35,7 @@ from engine.tenancy.policies.policy import Level, Policy, find
 from engine.tenancy.policies.table import ALLOWED_CLUSTERS, REPLICATION, RETENTION, SIZE_QUOTA
 from engine.tenancy.policies.values import fits
 from engine.tenancy.settings import TenantLimits
-from engine.tenancy.tenant_limits import NO_LIMITS, in_force
+from engine.tenancy.tenant_limits import NO_LIMITS, check_room, in_force
 from engine.tenancy.tenants import get_tenant, tenant_info, tenant_name
 
 ANYTHING = object()
@@ -116,8 +116,8 @@ async def create_namespace(
         raise NotFound("Tenant does not exist")
     policies = given_policies(given or {}, own_cluster=cluster, default_bundles=default_bundles)
     limit = (await in_force(store, limits)).max_namespaces_per_tenant
-    if limit and len(await children(fresh(store, tenant_path), tenant_path)) >= limit:
-        raise PreconditionFailed(f"Exceed the maximum number of namespace in tenant :{name.tenant}")
+    refusal = f"Exceed the maximum number of namespace in tenant :{name.tenant}"
+    await check_room(store, tenant_path, limit, refusal)
     path = paths.namespace_policies(str(name))
     if await store.exists(path) is not None:
         raise AlreadyExists("Namespace already exists")

@@ -7,7 +7,7 @@ happened.
 from collections.abc import Mapping
 from typing import Any
 
-from engine.base.errors import AlreadyExists, Conflict, NotFound, PreconditionFailed, Unsupported
+from engine.base.errors import Conflict, NotFound, PreconditionFailed, Unsupported
 from engine.metadata import paths
 from engine.metadata.cached import fresh
 from engine.metadata.records import Document, Stored, encode_json
@@ -16,7 +16,7 @@ from engine.tenancy.checks import entity, texts
 from engine.tenancy.clusters import GLOBAL_CLUSTER, list_clusters
 from engine.tenancy.nodes import change_node, children, create_node, delete_if_empty, read_node
 from engine.tenancy.settings import TenantLimits
-from engine.tenancy.tenant_limits import NO_LIMITS, in_force
+from engine.tenancy.tenant_limits import NO_LIMITS, check_room, in_force
 
 
 def tenant_name(name: str) -> str:
@@ -53,15 +53,13 @@ async def create_tenant(
     limits: TenantLimits = NO_LIMITS,
 ) -> None:
     """AlreadyExists when it does, PreconditionFailed for unknown or no clusters, and where ``limits`` (those that the
-    process was started with) are reached. Those who create at the same time may go beyond them."""
+    process was started with) are reached."""
     tenant_name(name)
     info = await _checked_info(store, given)
     path = paths.tenant(name)
-    if await store.exists(path) is not None:
-        raise AlreadyExists("Tenant already exist")
-    limit = (await in_force(store, limits)).max_tenants
-    if limit and len(await children(fresh(store, paths.POLICIES), paths.POLICIES)) >= limit:
-        raise PreconditionFailed("Exceed the maximum number of tenants")
+    if await store.exists(path) is None:
+        limit = (await in_force(store, limits)).max_tenants
+        await check_room(store, paths.POLICIES, limit, "Exceed the maximum number of tenants")
     await create_node(store, path, encode_json(info), "Tenant already exist")
 
 

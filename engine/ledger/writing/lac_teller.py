@@ -26,21 +26,17 @@ class LacTeller:
         self._idle = idle
         self._told = -1
         self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
-        self._later()
+        self._timer = self._later()
 
     def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
 
-    def _later(self) -> None:
-        interval_s = self._access.settings.explicit_lac_interval_s
-        self._timer = self._loop.call_later(interval_s, self._tell)
+    def _later(self) -> asyncio.TimerHandle:
+        return self._loop.call_later(self._access.settings.explicit_lac_interval_s, self._tell)
 
     def _tell(self) -> None:
         """Nobody waits for the answers: the next one says more."""
-        self._later()
+        self._timer = self._later()
         lac, metadata = self._idle()
         if lac <= self._told:
             return

@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 
 TAKE_ATTEMPTS = 5
 INLINE_BYTES_MAX = 256 << 10
+"""A larger record stays in the cursor ledger, however few its ranges: a node takes 1 MiB at most."""
 NONE = frozenset[int]()
 """Each new one takes 216 bytes of every topic."""
-"""A larger record stays in the cursor ledger, however few its ranges: a node takes 1 MiB at most."""
 
 
 class CursorStore:

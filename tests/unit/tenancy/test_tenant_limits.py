@@ -33,10 +33,8 @@ async def say(store: MetadataStore, **values: Any) -> None:
 
 
 async def make(store: MetadataStore, name: str) -> None:
-    limits = LIMITS
-    await create_namespace(
-        store, NamespaceName.parse(name), None, cluster="standalone", limits=limits
-    )
+    namespace = NamespaceName.parse(name)
+    await create_namespace(store, namespace, None, cluster="standalone", limits=LIMITS)
 
 
 async def test_no_more_tenants_than_the_limit(store: MetadataStore) -> None:
