@@ -56,10 +56,18 @@ export function TopicChangeDialog({
       what="topic"
       id={["topic", id, change]}
       wanted={change === "partitions" ? growth : {}}
-      form={(isDisabled) =>
-        change === "partitions" && (
-          <PartitionsForm present={partitions} value={more} isDisabled={isDisabled} onChange={setMore} />
-        )
+      form={
+        change === "partitions"
+          ? (isDisabled, problem) => (
+              <PartitionsForm
+                present={partitions}
+                value={more}
+                isDisabled={isDisabled}
+                problem={problem}
+                onChange={setMore}
+              />
+            )
+          : undefined
       }
       ask={(wanted) => previewChange(id, change, wanted.partitions)}
       apply={(token) => applyChange(id, change, token)}
@@ -102,11 +110,13 @@ function PartitionsForm({
   present,
   value,
   isDisabled,
+  problem,
   onChange,
 }: {
   present: number;
   value: number | null;
   isDisabled: boolean;
+  problem: string | null;
   onChange: (value: number | null) => void;
 }) {
   const [text, setText] = useState<string | number>(value ?? "");
@@ -121,7 +131,7 @@ function PartitionsForm({
       disabled={isDisabled}
       value={text}
       error={
-        value === null ? `A whole number from ${count(present + 1)} to ${count(PARTITIONS_MAX)}` : undefined
+        value === null ? `A whole number from ${count(present + 1)} to ${count(PARTITIONS_MAX)}` : problem
       }
       onChange={(next) => {
         setText(next);

@@ -43,7 +43,7 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
   /** Null while the form is not complete. */
   wanted: Wanted | null;
   /** `problem`: why what was given is refused. */
-  form?: (isDisabled: boolean, problem: string | null) => ReactNode;
+  form?: ((isDisabled: boolean, problem: string | null) => ReactNode) | undefined;
   ask: (wanted: Wanted) => Promise<Preview>;
   apply: (token: string) => Promise<Receipt>;
   preview: (wanted: Wanted, preview: Preview) => ReactNode;
@@ -85,7 +85,7 @@ export function ChangeDialog<Wanted, Preview extends { token: string | null }, R
     wanted !== null && isFresh && !found.error ? { wanted, preview: found.data as Preview } : undefined;
   const seen = confirmed ?? (now?.preview ? now : undefined);
   const error = wanted !== null && isFresh && !confirmed ? found.error : null;
-  const isRefused = error instanceof ApiError && error.status === 400;
+  const isRefused = form !== undefined && error instanceof ApiError && error.status === 400;
   const lines = seen && commands(seen.wanted, seen.preview);
   const token = now?.preview?.token ?? null;
   const close = () => onClose(apply.isSuccess);
