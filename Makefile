@@ -6,6 +6,7 @@ SEEDS ?= 300
 SECONDS ?= 300
 JOBS ?= 2
 OUT ?= test-results/screenshots
+PYTEST ?= $(VENV)/pytest
 
 .PHONY: run setup dev test check unit slow oracle console e2e incidents life screenshots sim bugs mutants torture fuzz fuzz-live bench lock proto clean
 
@@ -31,12 +32,12 @@ check:
 	$(VENV)/python manage.py settings_reference --check
 
 unit:
-	PYTHONASYNCIODEBUG=1 $(VENV)/pytest -q -n $(JOBS) tests/unit tests/golden tests/contract tests/fuzz
+	PYTHONASYNCIODEBUG=1 $(PYTEST) -q -n $(JOBS) tests/unit tests/golden tests/contract tests/fuzz
 
 # Real ZooKeeper, real processes, the official client, Spark; the crash tests; where Maven is, Apache's bookies and
 # ledger client with ours. The tests of a file stay together: they share servers.
 slow:
-	$(VENV)/pytest -q -n $(JOBS) --dist loadfile --timeout 600 -m "not long" tests/integration tests/interop tests/crash tests/oracle
+	$(PYTEST) -q -n $(JOBS) --dist loadfile --timeout 600 -m "not long" tests/integration tests/interop tests/crash tests/oracle
 
 # All that stands beside Apache, one by one: its brokers as well. A quarter of an hour.
 oracle:
@@ -48,7 +49,7 @@ console:
 	$(PYTHON) bootstrap.py --npm run size
 
 e2e:
-	$(VENV)/pytest -q --timeout 600 tests/e2e
+	$(PYTEST) -q --timeout 600 tests/e2e
 
 # Every part, killed and frozen, under every route of the console, a minute each; prints when each is named. Eight minutes.
 incidents:
