@@ -128,10 +128,15 @@ async def test_a_beat_is_made_once_for_all_sockets(
 ) -> None:
     made: list[bool] = []
     news: list[None] = []
+    under_way: list[bool] = []
 
     async def make(waiting: bool) -> dict[str, Any]:
-        while waiting and not news:  # on the link's loop, which is another
-            await asyncio.sleep(0.01)
+        under_way.append(waiting)
+        try:
+            while waiting and not news:  # on the link's loop, which is another
+                await asyncio.sleep(0.01)
+        finally:
+            under_way.remove(waiting)
         if waiting:
             news.pop()
         made.append(waiting)
@@ -146,9 +151,10 @@ async def test_a_beat_is_made_once_for_all_sockets(
             assert [(await feed.beat())["number"] for feed in feeds] == [number] * 3
     for feed in feeds:
         await feed.socket.hang_up()
-    news.append(None)
-    await asyncio.sleep(0.1)
-    assert made == [False] * 3 + [True] * 2, "nobody is there any more"
+    async with asyncio.timeout(30):
+        while under_way:
+            await asyncio.sleep(0.01)
+    assert made == [False] * 3 + [True] * 2, "without a socket no beat is made"
 
 
 async def test_a_socket_that_takes_nothing_holds_no_other_and_is_closed(feed: Feed) -> None:
