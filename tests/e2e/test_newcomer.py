@@ -136,9 +136,8 @@ def test_a_run_survives_the_gateway_and_the_worker_and_can_be_cancelled(instance
     assert status == 201
     path = f"/api/v1/runs/{run['id']}"
     wait_for(instance, path, lambda r: r["state"] != "queued", 60)
-    instance.control("kill", "gateway")
-    instance.control("kill", "worker")
-    time.sleep(0.5)
+    instance.kill("gateway")
+    instance.kill("worker")
     instance.wait_running("gateway")
     done = wait_for(instance, path, lambda r: r["state"] in ("succeeded", "failed"), 150)
     assert done["state"] == "succeeded", done["error"]

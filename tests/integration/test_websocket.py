@@ -123,7 +123,7 @@ def stats(instance: Instance, topic: str) -> dict[str, Any]:
     return found
 
 
-def until(check: Any, seconds: float = 8.0) -> None:
+def until(check: Any, seconds: float = 60.0) -> None:
     """Until ``check()`` is true; fails after ``seconds``."""
     end = time.monotonic() + seconds
     while not check():

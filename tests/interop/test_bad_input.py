@@ -100,7 +100,7 @@ def log_lines(instance: Instance, name: str, word: str) -> list[str]:
 
 def only_line(instance: Instance, name: str, address: str) -> str:
     """The one log line about a peer, once it is there."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while not (found := log_lines(instance, name, f"{address}")) and time.monotonic() < end:
         time.sleep(0.02)
     time.sleep(0.05)

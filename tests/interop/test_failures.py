@@ -22,7 +22,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     instance.close()
 
 
-def _drain(consumer: pulsar.Consumer, until: bytes, deadline_s: float = 12.0) -> list[bytes]:
+def _drain(consumer: pulsar.Consumer, until: bytes, deadline_s: float = 60.0) -> list[bytes]:
     out: list[bytes] = []
     end = time.monotonic() + deadline_s
     while until not in out and time.monotonic() < end:

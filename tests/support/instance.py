@@ -108,6 +108,13 @@ class Instance:
         children = self.control("status")["children"]
         return next(child for child in children if child["name"] == name)
 
+    def kill(self, name: str) -> None:
+        """Kill a child as a crash would; return when the supervisor knows that it ended."""
+        pid = self.child(name)["pid"]
+        self.control("kill", name)
+        while self.child(name)["pid"] == pid:
+            time.sleep(0.02)
+
     def wait_running(self, name: str, timeout_s: float = 60.0) -> None:
         """Until a child is ready again."""
         until = time.monotonic() + timeout_s

@@ -37,7 +37,7 @@ class Standalone:
         self._bookie_port = 0
         self.run(self._start())
 
-    def run(self, work: Coroutine[Any, Any, T], timeout_s: float = 15.0) -> T:
+    def run(self, work: Coroutine[Any, Any, T], timeout_s: float = 60.0) -> T:
         """Run ``work`` on the broker's loop and wait for it."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout_s)
 

@@ -186,7 +186,7 @@ class BrokerProcess(Process):
         finally:
             link.close()
 
-    def tasks(self, timeout_s: float = 5.0) -> str:
+    def tasks(self, timeout_s: float = 30.0) -> str:
         """What each of its tasks waits for now."""
         if not self.alive:
             return "it is dead"

@@ -25,7 +25,7 @@ HOST = "127.0.0.1:8080"
 
 async def audited(status: int) -> None:
     """Returns when a change has ended so. A table being written answers no other reader of this process."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while True:
             try:
                 if await AuditEntry.objects.filter(status=status).aexists():

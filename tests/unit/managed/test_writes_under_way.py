@@ -28,7 +28,7 @@ class Gate:
         return await self._call(*args)
 
     async def entered(self, count: int) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while len(self.waiting) < count:
                 await asyncio.sleep(0)
 

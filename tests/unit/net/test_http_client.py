@@ -67,7 +67,7 @@ def open_connections(service: Service) -> int:
 
 
 async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not done():
             await asyncio.sleep(0.001)
 

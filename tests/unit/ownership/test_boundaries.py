@@ -16,7 +16,7 @@ PATH = "/admin/local-policies/public/default"
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not await condition():
             await asyncio.sleep(0)
 

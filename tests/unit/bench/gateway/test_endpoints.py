@@ -33,7 +33,7 @@ async def test_a_producer_keeps_its_window_full(side: Side) -> None:
     await producer.open("127.0.0.2")
     producer.sent = []
     producer.begin()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while producer.published < 100:
             assert producer.unanswered == 10
             await asyncio.sleep(0.001)
@@ -66,5 +66,5 @@ async def test_a_server_that_ends_breaks_the_sockets() -> None:
     with floor("daphne") as side:
         await Socket(side.http, broken).open()
     with pytest.raises(ConnectionError):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await broken

@@ -91,5 +91,5 @@ async def test_who_comes_as_a_load_ends_begins_another(
 
     monkeypatch.setattr(registry, "_open", nothing_there)
     second = asyncio.create_task(registry.get(OTHER, create=True))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert await first is await second is registry.loaded(OTHER)

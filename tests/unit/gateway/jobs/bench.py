@@ -45,7 +45,7 @@ def database(path: Path) -> Iterator[None]:
 
 def until(check: Callable[[], object]) -> None:
     """Wait for the heart's thread; fails when it never does what is waited for."""
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while not check():
         assert time.monotonic() < end, "the condition never came true"
         time.sleep(0.002)

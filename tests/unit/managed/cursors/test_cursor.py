@@ -229,11 +229,9 @@ async def test_trimming_follows_acknowledgements_by_itself(brokers: Brokers) -> 
     _, ledger, cursor, places = await opened(brokers, 7, rolling(3))
     cursor.acknowledge_cumulative(places[6])
     await cursor.persisted()
-    for _ in range(100):
-        if len(ledger.stats().ledgers) == 1:
-            break
-        await asyncio.sleep(0.01)
-    assert len(ledger.stats().ledgers) == 1
+    async with asyncio.timeout(60):
+        while len(ledger.stats().ledgers) != 1:
+            await asyncio.sleep(0.01)
     assert cursor.mark_delete == places[6]
 
 
@@ -293,11 +291,9 @@ async def test_lazy_writes_happen_without_anybody_waiting(brokers: Brokers) -> N
     for place in places:
         cursor.acknowledge([place])
         await asyncio.sleep(0)
-    for _ in range(100):
-        if cursor.persisted_mark_delete == places[4]:
-            break
-        await asyncio.sleep(0.01)
-    assert cursor.persisted_mark_delete == places[4]
+    async with asyncio.timeout(60):
+        while cursor.persisted_mark_delete != places[4]:
+            await asyncio.sleep(0.01)
     assert cursor.stats().cursor_ledger_last_entry <= 2
 
 
