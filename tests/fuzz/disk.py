@@ -23,7 +23,7 @@ from tests.sim.kit.disk import FaultDisk
 
 KEY = bytes(range(20))
 
-HEADER = journal_format.FileHeader(7, 0x1234_5678_9ABC_DEF0, 3)
+HEADER = journal_format.FileHeader(7, 0x1234_5678_9ABC_DEF0, 3, 0)
 
 
 def frames(ledger: int, first: int, sizes: list[int]) -> bytes:

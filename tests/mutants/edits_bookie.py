@@ -339,6 +339,14 @@ EDITS = (
         "B2",
     ),
     Edit(
+        "cut-off-journal-taken-for-a-torn-tail",
+        "bookie/storage/journal/journal_reader.py::read_groups",
+        "if file.size() < header.file_bytes:",
+        "if file.size() < BLOCK:",
+        (f"{CRASH}::test_a_journal_file_that_became_shorter_refuses_to_start",),
+        "B2",
+    ),
+    Edit(
         "block-checksum-not-compared",
         "bookie/storage/logs/entry_log_format.py::decode_block",
         "if crc32c(data) != crc:",

@@ -69,7 +69,7 @@ class JournalWriter:
         self._backups_max = backups_max
         self._slots = count(1 + max((int(name[8:]) for name in names), default=-1))
         self._file: File | None = None
-        self._header = FileHeader(0, 0, 0)
+        self._header = FileHeader(0, 0, 0, 0)
         self._offset = 0
         self._in_use: dict[int, str] = {}
         self._broken: BaseException | None = None
@@ -91,7 +91,7 @@ class JournalWriter:
         name = self._spares.pop() if self._spares else self._create()
         try:
             file = self._disk.open(f"{self._directory}/{name}", direct=self._direct)
-            header = FileHeader(self._next_file_id, self._draw_salt(), self._sequence)
+            header = FileHeader(self._next_file_id, self._draw_salt(), self._sequence, file.size())
             file.pwritev([header.encode()], 0)
             file.fdatasync()
         except BaseException:

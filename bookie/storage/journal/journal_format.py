@@ -9,11 +9,12 @@ from bookie.storage.runs import MASTER_KEY_BYTES
 from engine.base.crc32c import crc32c
 
 BLOCK = 4096
-VERSION = 1
+VERSION = 2
 FILE_MAGIC = b"MGJOURN1"
 GROUP_MAGIC = b"MGGROUP1"
 MARK_MAGIC = b"MGMARK01"
-_FILE = Struct(">8sIIQQQ")
+_FILE = Struct(">8sIIQQQQ")
+_FILE_V1 = Struct(">8sIIQQQ")
 _GROUP = Struct(">8sQQQII")
 _MARK = Struct(">8sQQQ")
 _FENCE = Struct(f">q{MASTER_KEY_BYTES}s")
@@ -40,13 +41,16 @@ class Record(NamedTuple):
 
 
 class FileHeader(NamedTuple):
+    """``file_bytes``: size of the file when it was begun, below which it never falls; 0 in files of version 1."""
+
     file_id: int
     salt: int
     first_sequence: int
+    file_bytes: int
 
     def encode(self) -> bytes:
         """One block."""
-        head = _FILE.pack(FILE_MAGIC, VERSION, BLOCK, self.file_id, self.salt, self.first_sequence)
+        head = _FILE.pack(FILE_MAGIC, VERSION, BLOCK, *self)
         return (head + _CRC.pack(crc32c(head))).ljust(BLOCK, b"\0")
 
 
@@ -79,15 +83,16 @@ def padded(size: int) -> int:
 
 
 def decode_file_header(block: bytes) -> FileHeader | None:
-    """None when the block is not a valid header of this version."""
+    """None when the block is not a valid header of a version that is known."""
     if len(block) < _FILE.size + 4 or block[:8] != FILE_MAGIC:
         return None
-    _, version, size, file_id, salt, sequence = _FILE.unpack_from(block)
-    if _CRC.unpack_from(block, _FILE.size)[0] != crc32c(block[: _FILE.size]):
+    _, version, block_bytes, *fields = _FILE.unpack_from(block)
+    size = _FILE.size if version == VERSION else _FILE_V1.size
+    if _CRC.unpack_from(block, size)[0] != crc32c(block[:size]):
         return None
-    if version != VERSION or size != BLOCK:
+    if version not in (1, VERSION) or block_bytes != BLOCK:
         return None
-    return FileHeader(file_id, salt, sequence)
+    return FileHeader(*fields) if version == VERSION else FileHeader(*fields[:3], file_bytes=0)
 
 
 def decode_mark(data: bytes) -> Mark | None:

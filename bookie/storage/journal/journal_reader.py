@@ -34,7 +34,7 @@ def read_groups(
     """Groups from ``offset`` on, of which the first must be ``sequence``.
 
     A torn tail yields its good records with ``whole`` False and ends. Raises JournalDamagedError when good groups
-    follow a bad one (B2).
+    follow a bad one, or might have: the file is shorter than it was when it was begun (B2).
     """
     file = disk.open(path)
     try:
@@ -46,6 +46,11 @@ def read_groups(
                 if later is not None:
                     raise JournalDamagedError(
                         f"{path}: group {sequence} at {offset} is damaged, group {later[1]} at {later[0]} is good"
+                    )
+                # A crash tears the last group but never shortens the file, which was written with zeros before.
+                if file.size() < header.file_bytes:
+                    raise JournalDamagedError(
+                        f"{path}: has {file.size()} bytes, {header.file_bytes} when it was begun: its end is lost"
                     )
                 if group is not None:
                     yield group

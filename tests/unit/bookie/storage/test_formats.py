@@ -1,6 +1,7 @@
 """Parsers of what lies on disk: every truncation and every flipped bit is noticed, none is taken for good."""
 
 import random
+import struct
 
 import pytest
 
@@ -20,11 +21,12 @@ from bookie.storage.logs.entry_log_format import blocks_of, decode_block
 from bookie.storage.recover import read_groups
 from bookie.storage.runs import cut_frames
 from bookie.storage.write_cache import LedgerRuns
+from engine.base.crc32c import crc32c
 from engine.base.slices import AddRun
 from tests.sim.kit.disk import FaultDisk
 from tests.support.bookies import KEY, add
 
-HEADER = FileHeader(7, 0x1234_5678_9ABC_DEF0, 3)
+HEADER = FileHeader(7, 0x1234_5678_9ABC_DEF0, 3, 8192)
 
 
 def frames(ledger: int, first: int, sizes: list[int]) -> bytes:
@@ -35,11 +37,18 @@ def test_a_journal_file_header_round_trips_and_no_flip_passes() -> None:
     block = HEADER.encode()
     assert len(block) == BLOCK
     assert journal_format.decode_file_header(block) == HEADER
-    for i in range(44):
+    for i in range(52):
         bad = bytearray(block)
         bad[i] ^= 0x10
         assert journal_format.decode_file_header(bytes(bad)) is None
         assert journal_format.decode_file_header(block[:i]) is None
+
+
+def test_a_journal_file_header_of_the_first_version_is_read() -> None:
+    head = struct.pack(">8sIIQQQ", b"MGJOURN1", 1, BLOCK, 7, 8, 3)
+    block = (head + crc32c(head).to_bytes(4, "big")).ljust(BLOCK, b"\0")
+    assert journal_format.decode_file_header(block) == FileHeader(7, 8, 3, file_bytes=0)
+    assert journal_format.decode_file_header(block[:30] + b"x" + block[31:]) is None
 
 
 def test_a_mark_round_trips_and_no_flip_or_cut_passes() -> None:

@@ -195,6 +195,21 @@ def test_a_damaged_group_before_good_ones_refuses_to_start(byte: int) -> None:
         opened(disk)
 
 
+@pytest.mark.parametrize("size", [2 * 4096, 2 * 4096 + 100, 4 * 4096])
+def test_a_journal_file_that_became_shorter_refuses_to_start(size: int) -> None:
+    disk = fresh()
+    storage = opened(disk)
+    for entry in range(3):
+        assert add(storage, frame(1, entry, b"x" * 100)) == Code.OK
+    path = journal_file(disk, storage)
+    disk.crash()
+    file = disk.open(path)
+    file.truncate(size)
+    file.fdatasync()
+    with pytest.raises(JournalDamagedError, match="its end is lost"):
+        opened(disk)
+
+
 def test_accepted_loss_fences_everything_and_denies_nothing() -> None:
     disk = fresh()
     storage = opened(disk)

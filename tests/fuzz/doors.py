@@ -1,0 +1,216 @@
+"""``python -m tests.fuzz.doors --minutes 30``: an instance whose three doors hear extreme claims, see ``claims.py``.
+
+Quiet phases and hostile ones alternate; an official client beside them measures how long a message takes. Prints its
+times, and memory of broker, bookie and gateway after each phase. Status 1 when an honest message of the hostile phases
+took more than three times that of the quiet ones (99 of 100), a process was not the same in the end, outgrew its
+bound, or logged a failure, a request got no answer or one that blames the server, or a connection was kept open.
+"""
+
+import argparse
+import asyncio
+import http.client
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import websockets
+from websockets.sync.client import connect
+
+from tests.fuzz.claims import KEYED, NAMESPACE, Claims, rest_call, socket_path, socket_text
+from tests.fuzz.live import Said, shares, talk
+from tests.support.instance import Instance, running_instance
+
+PARTS = {"broker-1": 500, "bookie-1": 400, "gateway": 500}
+"""Processes that must live on, and the resident MiB that none may exceed."""
+PHASE_S = 15.0
+REQUEST_S = 20.0
+NOT_OURS = {501, 503}
+"""Of the statuses above 499: not built, and not now."""
+QUIET_P99_MIN_S = 0.005
+
+
+def resident_mib(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4 / 1024
+
+
+class Campaign:
+    """Hostile clients of each door, in threads, and what they found."""
+
+    def __init__(self, instance: Instance, seed: int, per_s: float) -> None:
+        self._instance = instance
+        self._draw = random.Random(seed)
+        self._claims = iter(Claims(seed))
+        self._pause_s = 1 / per_s
+        self.found: list[str] = []
+        self.said: Counter[str] = Counter()
+
+    def phase(self) -> None:
+        """Let all three doors hear hostile clients for a while."""
+        until = time.monotonic() + PHASE_S
+        doors = [
+            threading.Thread(target=door, args=(until,))
+            for door in (self._binary, self._rest, self._sockets)
+        ]
+        for door in doors:
+            door.start()
+        for door in doors:
+            door.join()
+
+    def _binary(self, until: float) -> None:
+        async def talks() -> None:
+            said = Said()
+            while time.monotonic() < until:
+                data = next(self._claims)
+                await talk(self._instance.ports["BROKER"], data, self._draw, said)
+                await asyncio.sleep(self._pause_s)
+            self.said["conversations"] += said.conversations
+            self.found += [f"kept open after {data[:400]}" for data in said.kept_open]
+
+        asyncio.run(talks())
+
+    def _rest(self, until: float) -> None:
+        draw = random.Random(self._draw.random())
+        while time.monotonic() < until:
+            method, path, body = rest_call(draw)
+            about = f"{method} {path[:200]} {body[:100]!r}"
+            link = http.client.HTTPConnection(
+                "127.0.0.1", self._instance.ports["HTTP"], timeout=REQUEST_S
+            )
+            try:
+                link.request(method, path, body or None, {"Content-Type": "application/json"})
+                status = link.getresponse().status
+                self.said[f"answers {status // 100}xx"] += 1
+                if status >= 500 and status not in NOT_OURS:
+                    self.found.append(f"{status} for {about}")
+            except TimeoutError:
+                self.found.append(f"no answer in {REQUEST_S:.0f} s to {about}")
+            except (OSError, http.client.HTTPException):
+                self.said["cut off"] += 1  # of what it did not want to read to the end
+            finally:
+                link.close()
+            time.sleep(self._pause_s)
+
+    def _sockets(self, until: float) -> None:
+        draw = random.Random(self._draw.random())
+        port = self._instance.ports["HTTP"]
+        while time.monotonic() < until:
+            path = socket_path(draw)
+            try:
+                with connect(f"ws://127.0.0.1:{port}{path}", close_timeout=1) as socket:
+                    for _ in range(draw.choice((1, 20, 300))):
+                        socket.send(socket_text(draw))
+                    with suppress(TimeoutError):
+                        socket.recv(timeout=0.05)
+                self.said["sockets"] += 1
+            except TimeoutError:
+                self.found.append(f"no handshake or end of {path[:200]}")
+            except (OSError, websockets.WebSocketException):
+                self.said["sockets refused or closed"] += 1
+            time.sleep(self._pause_s)
+
+
+class Honest:
+    """The official client in a process of its own."""
+
+    def __init__(self, url: str) -> None:
+        command = [sys.executable, "-m", "tests.fuzz.live", "--honest", url]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+    def times(self) -> list[float]:
+        """Seconds that each message took since the last call."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("phase\n")
+        self._process.stdin.flush()
+        return [float(took) for took in json.loads(self._process.stdout.readline() or "[]")]
+
+    def ended_well(self) -> bool:
+        assert self._process.stdin is not None
+        self._process.stdin.write("end\n")
+        self._process.stdin.close()
+        return self._process.wait(60) == 0
+
+
+def prepare(instance: Instance) -> None:
+    instance.rest("PUT", f"/admin/v2/namespaces/{NAMESPACE}")
+    instance.rest("POST", f"/admin/v2/namespaces/{NAMESPACE}/deduplication", True)
+    for path in (*(f"t{i}" for i in range(4)), KEYED.rpartition("/")[2]):
+        instance.rest("PUT", f"/admin/v2/persistent/{NAMESPACE}/{path}")
+
+
+def failures(instance: Instance, part: str) -> list[str]:
+    """Records of a part's log that tell of an error nobody expected."""
+    text = (instance.data_dir / "logs" / f"{part}.log").read_text(errors="replace")
+    records = re.split(r"^(?=\d{4}-\d\d-\d\dT)", text, flags=re.MULTILINE)
+    return [one.strip() for one in records if "Traceback" in one or " ERROR " in one[:60]]
+
+
+def p99(times: list[float]) -> float:
+    return sorted(times)[int(len(times) * 0.99)] if times else float("inf")
+
+
+def campaign(instance: Instance, minutes: float, seed: int, per_s: float) -> int:
+    """Play phases; print a row for each and the findings; return how many there are."""
+    prepare(instance)
+    pids = {part: instance.child(part)["pid"] for part in PARTS}
+    hostile, honest = Campaign(instance, seed, per_s), Honest(instance.url)
+    honest.times()
+    times: dict[str, list[float]] = {"quiet": [], "hostile": []}
+    most = dict.fromkeys(PARTS, 0.0)
+    until = time.monotonic() + 60 * minutes
+    while time.monotonic() < until:
+        for kind in times:
+            time.sleep(PHASE_S) if kind == "quiet" else hostile.phase()
+            took = honest.times()
+            times[kind] += took
+            for part, pid in pids.items():
+                if instance.child(part)["pid"] != pid:
+                    hostile.found.append(f"{part} was started again")
+                    pids[part] = instance.child(part)["pid"]
+                most[part] = max(most[part], resident_mib(pids[part]))
+            memory = "  ".join(f"{part} {mib:.0f}" for part, mib in most.items())
+            print(f"{kind:8} {shares(took or [0.0])} ms  most MiB: {memory}", flush=True)
+    for kind, took in times.items():
+        print(f"{kind:8} {len(took):7} honest messages  {shares(took or [0.0])} ms")
+    print(dict(hostile.said))
+    if p99(times["hostile"]) > 3 * max(p99(times["quiet"]), QUIET_P99_MIN_S):
+        hostile.found.append("honest messages took more than three times as long (p99)")
+    hostile.found += [
+        f"{part} took {mib:.0f} MiB, at most {PARTS[part]}"
+        for part, mib in most.items()
+        if mib > PARTS[part]
+    ]
+    if not honest.ended_well():
+        hostile.found.append("the honest client failed")
+    for part in PARTS:
+        hostile.found += [f"{part}: {record[:1500]}" for record in failures(instance, part)]
+    for finding in hostile.found[:40]:
+        print(f"FOUND {finding}")
+    print(f"{len(hostile.found)} findings")
+    return len(hostile.found)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.doors", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--per-s", type=float, default=5.0, help="of each door, at most")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory(prefix="doors-") as directory,
+        running_instance(Path(directory)) as instance,
+    ):
+        return min(campaign(instance, arguments.minutes, arguments.seed, arguments.per_s), 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
